@@ -1,0 +1,47 @@
+"""Learn from late outcomes by pooling each one through the state that was seen at once."""
+
+from statepool import families, learners
+from statepool.engine import Comparison, Run, compare, simulate
+from statepool.learners import (
+    EXP3IX,
+    ActionEXP3,
+    BestState,
+    CountedDenominator,
+    GreedyStale,
+    NaiveSharing,
+    OptimisticStale,
+    PlugIn,
+    PooledGreedy,
+    PooledThompson,
+    SafePool,
+    StateEXP3,
+    Uniform,
+    ZimmertSeldin,
+)
+from statepool.model import Instance
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EXP3IX",
+    "ActionEXP3",
+    "BestState",
+    "Comparison",
+    "CountedDenominator",
+    "GreedyStale",
+    "Instance",
+    "NaiveSharing",
+    "OptimisticStale",
+    "PlugIn",
+    "PooledGreedy",
+    "PooledThompson",
+    "Run",
+    "SafePool",
+    "StateEXP3",
+    "Uniform",
+    "ZimmertSeldin",
+    "compare",
+    "families",
+    "learners",
+    "simulate",
+]

@@ -1,0 +1,134 @@
+"""Refuse bad input with one sentence: what was given, what was expected, and where."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ROW_TOLERANCE = 1e-9
+
+
+def check_map(P: ArrayLike, name: str = "P") -> Floats:
+    """An action-to-state map: finite, non-negative, rows summing to 1."""
+    table = check_table(P, name, "one row an action, one column a state")
+    _refuse_first(~np.isfinite(table), table, name, "finite entries")
+    _refuse_first(table < 0, table, name, "entries that are not negative")
+    sums = table.sum(axis=1)
+    wrong = np.flatnonzero(np.abs(sums - 1) > ROW_TOLERANCE)
+    if wrong.size:
+        raise ValueError(f"{name}: row {wrong[0]} sums to {sums[wrong[0]]:.12g}, expected 1 within {ROW_TOLERANCE}")
+    return table
+
+
+def check_means(theta: ArrayLike, n_states: int, name: str = "theta") -> Floats:
+    """State-loss means: one row a round, entries in [0, 1]."""
+    table = check_table(theta, name, "one row a round, one column a state")
+    if table.shape[1] != n_states:
+        raise ValueError(f"{name}: has {table.shape[1]} columns, expected {n_states}, one for each state of P")
+    _refuse_first(~((table >= 0) & (table <= 1)), table, name, "entries in [0, 1]")
+    return table
+
+
+def check_table(values: ArrayLike, name: str, meaning: str) -> Floats:
+    """A two-dimensional, non-empty float array, contiguous."""
+    try:
+        table = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: is not a table of numbers ({error}), expected {meaning}") from None
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(f"{name}: has shape {table.shape}, expected a non-empty table, {meaning}")
+    return table
+
+
+def _refuse_first(wrong: NDArray[np.bool_], table: Floats, name: str, expected: str) -> None:
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(f"{name}: entry ({row}, {column}) is {table[row, column]}, expected {expected}")
+
+
+def check_effects(effects: ArrayLike, theta: Floats, n_actions: int) -> Floats:
+    """Direct effects of actions on outcomes: theta plus effects must stay in [0, 1]."""
+    table = check_table(effects, "effects", "one row an action, one column a state")
+    if table.shape != (n_actions, theta.shape[1]):
+        raise ValueError(f"effects: has shape {table.shape}, expected {(n_actions, theta.shape[1])}, as P")
+    _refuse_first(~np.isfinite(table), table, "effects", "finite entries")
+    low, high = theta.min(axis=0), theta.max(axis=0)
+    wrong = (table + low < 0) | (table + high > 1)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"effects: entry ({row}, {column}) is {table[row, column]}, which takes theta + effects out of [0, 1] "
+            f"(theta runs from {low[column]} to {high[column]} in that state)"
+        )
+    return table
+
+
+def check_count(value: Any, name: str, lowest: int = 1) -> int:
+    """A whole number, at least `lowest`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < lowest:
+        raise ValueError(f"{name}: is {value!r}, expected a whole number of at least {lowest}")
+    return int(value)
+
+
+def check_number(value: Any, name: str, low: float, high: float, open_low: bool = False) -> float:
+    """A finite number in a range."""
+    inside = isinstance(value, Real) and np.isfinite(float(value)) and low <= value <= high
+    if not inside or (open_low and value == low):
+        raise ValueError(f"{name}: is {value!r}, expected a finite number in {'(' if open_low else '['}{low}, {high}]")
+    return float(value)
+
+
+def check_rate(rate: Any) -> float | None:
+    """None (the default rule), or a positive finite number."""
+    if rate is None:
+        return None
+    if not isinstance(rate, Real) or not np.isfinite(float(rate)) or rate <= 0:
+        raise ValueError(f"rate: is {rate!r}, expected a positive finite number, or None for the default")
+    return float(rate)
+
+
+def check_delay(delay: Any, horizon: int) -> int | Ints:
+    """A whole number of rounds, or an array of one such number a round; anything past the horizon never arrives."""
+    if np.ndim(delay) == 0:
+        value = delay.item() if isinstance(delay, np.ndarray) else delay
+        return check_count(value, "delay", lowest=0)
+    delays = np.asarray(delay)
+    if delays.shape != (horizon,):
+        raise ValueError(f"delay: has shape {delays.shape}, expected one number or ({horizon},), one a round")
+    if delays.dtype.kind not in "iu":
+        raise ValueError(f"delay: holds {delays.dtype}, expected whole numbers")
+    wrong = np.flatnonzero(delays < 0)
+    if wrong.size:
+        raise ValueError(f"delay: entry {wrong[0]} is {delays[wrong[0]]}, expected at least 0")
+    # Clipping keeps round + delay + 1 inside 64 bits whatever "never" was written as.
+    return np.minimum(delays, horizon).astype(np.int64)
+
+
+def check_groups(groups: ArrayLike, n_states: int) -> Ints:
+    """One group index a state, using 0, 1, … without a gap."""
+    labels = np.asarray(groups)
+    if labels.shape != (n_states,):
+        raise ValueError(f"groups: has shape {labels.shape}, expected ({n_states},), one group a state")
+    if labels.dtype.kind not in "iu":
+        raise ValueError(f"groups: holds {labels.dtype}, expected whole numbers")
+    wrong = np.flatnonzero(labels < 0)
+    if wrong.size:
+        raise ValueError(f"groups: entry {wrong[0]} is {labels[wrong[0]]}, expected at least 0")
+    missing = np.setdiff1d(np.arange(labels.max() + 1), labels)
+    if missing.size:
+        raise ValueError(f"groups: index {missing[0]} is skipped, expected every index from 0 to {labels.max()}")
+    return labels.astype(np.int64)
+
+
+def unknown_name(kind: str, given: object, known: Iterable[str]) -> str:
+    """The sentence for a name that a registry does not hold."""
+    names = sorted(known)
+    near = get_close_matches(str(given), names, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"{kind}: {given!r} is not known{hint} (known: {', '.join(names)})"

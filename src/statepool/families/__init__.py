@@ -1,0 +1,55 @@
+"""Families of instances, one a file: functions of a seed. Adding one is a file and a line here.
+
+A seed is a whole number or a NumPy generator; the draws are made in the order written, so a seed names one instance.
+"""
+
+from collections.abc import Callable
+
+from statepool.checks import unknown_name
+from statepool.families.band import band
+from statepool.families.clustered import clustered
+from statepool.families.funnel import funnel
+from statepool.families.hard import hard
+from statepool.families.hostile import hostile
+from statepool.families.matched import matched
+from statepool.families.overlap import overlap
+from statepool.families.scarce import scarce
+from statepool.families.spread import spread
+from statepool.families.switching import switching
+from statepool.model import Instance
+
+REGISTRY: dict[str, Callable[..., Instance]] = {
+    "band": band,
+    "clustered": clustered,
+    "funnel": funnel,
+    "hard": hard,
+    "hostile": hostile,
+    "matched": matched,
+    "overlap": overlap,
+    "scarce": scarce,
+    "spread": spread,
+    "switching": switching,
+}
+
+
+def find(name: str) -> Callable[..., Instance]:
+    """The family of a name."""
+    if name not in REGISTRY:
+        raise ValueError(unknown_name("family", name, REGISTRY))
+    return REGISTRY[name]
+
+
+__all__ = [
+    "REGISTRY",
+    "band",
+    "clustered",
+    "find",
+    "funnel",
+    "hard",
+    "hostile",
+    "matched",
+    "overlap",
+    "scarce",
+    "spread",
+    "switching",
+]

@@ -1,0 +1,15 @@
+"""Band: rows from a Dirichlet, state means that drift in straight lines by at most `drift`."""
+
+import numpy as np
+
+from statepool.families.waves import ramp
+from statepool.model import Instance
+from statepool.stream import Seed
+
+
+def band(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_000, drift: float = 0.05) -> Instance:
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(1.5 * np.ones(n_states), size=n_actions)
+    base = rng.uniform(0.25, 0.75, n_states)
+    slope = rng.uniform(-1, 1, n_states)
+    return Instance(P, ramp(base, drift * slope, horizon))

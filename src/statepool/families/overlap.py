@@ -1,0 +1,16 @@
+"""Overlap: every row is part common profile, part its own; more overlap, fewer distinct behaviours."""
+
+import numpy as np
+
+from statepool.families.waves import season
+from statepool.model import Instance
+from statepool.stream import Seed
+
+
+def overlap(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 5_000, overlap: float = 0.0) -> Instance:
+    rng = np.random.default_rng(seed)
+    common = rng.dirichlet(2.0 * np.ones(n_states))
+    own = rng.dirichlet(0.25 * np.ones(n_states), size=n_actions)
+    base = rng.uniform(0.15, 0.85, n_states)
+    phase = rng.uniform(0, 2 * np.pi, n_states)
+    return Instance(overlap * common + (1 - overlap) * own, season(base, 0.12, phase, horizon))

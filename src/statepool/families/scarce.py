@@ -1,0 +1,19 @@
+"""Scarce: one state is rare under every action, with mean probability `share`."""
+
+import numpy as np
+
+from statepool.checks import check_number
+from statepool.families.waves import normalise, ramp
+from statepool.model import Instance
+from statepool.stream import Seed
+
+
+def scarce(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 8_000, share: float = 0.05) -> Instance:
+    check_number(share, "share", 0, 1, open_low=True)
+    rng = np.random.default_rng(seed)
+    mean = np.full(n_states, (1 - share) / max(n_states - 1, 1))
+    mean[0] = share
+    P = normalise(np.maximum(rng.dirichlet(3 * n_states * mean, size=n_actions), 1e-9))
+    base = rng.uniform(0.2, 0.8, n_states)
+    slope = rng.uniform(-1, 1, n_states)
+    return Instance(P, ramp(base, 0.25 * slope, horizon))

@@ -1,0 +1,19 @@
+"""Switching: the states' mean losses are shuffled at the start of every block."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from statepool.model import Instance
+from statepool.stream import Seed
+
+
+def switching(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_000, n_blocks: int = 5) -> Instance:
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(0.6 * np.ones(n_states), size=n_actions)
+    edges = np.linspace(0, horizon, n_blocks + 1).astype(int)
+    levels = np.linspace(0.12, 0.88, n_states)
+    theta = np.empty((horizon, n_states))
+    for start, stop in pairwise(edges):
+        theta[start:stop] = levels[rng.permutation(n_states)]
+    return Instance(P, theta)

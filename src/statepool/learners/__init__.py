@@ -1,0 +1,65 @@
+"""The learners, one a file. Adding one is a file and a line here."""
+
+from statepool.checks import unknown_name
+from statepool.learners.action_exp3 import ActionEXP3
+from statepool.learners.best_state import BestState
+from statepool.learners.counted_denominator import CountedDenominator
+from statepool.learners.exp3_ix import EXP3IX
+from statepool.learners.learner import Decision, Learner, Player, Problem
+from statepool.learners.naive_sharing import NaiveSharing
+from statepool.learners.plug_in import PlugIn
+from statepool.learners.pooled_greedy import PooledGreedy
+from statepool.learners.pooled_thompson import PooledThompson
+from statepool.learners.safe_pool import SafePool
+from statepool.learners.stale_vector import GreedyStale, OptimisticStale
+from statepool.learners.state_exp3 import StateEXP3
+from statepool.learners.uniform import Uniform
+from statepool.learners.zimmert_seldin import ZimmertSeldin
+
+REGISTRY: dict[str, type[Learner]] = {
+    "action-exp3": ActionEXP3,
+    "best-state": BestState,
+    "counted-denominator": CountedDenominator,
+    "exp3-ix": EXP3IX,
+    "greedy-stale": GreedyStale,
+    "naive-sharing": NaiveSharing,
+    "optimistic-stale": OptimisticStale,
+    "plug-in": PlugIn,
+    "pooled-greedy": PooledGreedy,
+    "pooled-thompson": PooledThompson,
+    "safe-pool": SafePool,
+    "state-exp3": StateEXP3,
+    "uniform": Uniform,
+    "zimmert-seldin": ZimmertSeldin,
+}
+
+
+def find(name: str) -> type[Learner]:
+    """The learner of a name."""
+    if name not in REGISTRY:
+        raise ValueError(unknown_name("learner", name, REGISTRY))
+    return REGISTRY[name]
+
+
+__all__ = [
+    "EXP3IX",
+    "REGISTRY",
+    "ActionEXP3",
+    "BestState",
+    "CountedDenominator",
+    "Decision",
+    "GreedyStale",
+    "Learner",
+    "NaiveSharing",
+    "OptimisticStale",
+    "Player",
+    "PlugIn",
+    "PooledGreedy",
+    "PooledThompson",
+    "Problem",
+    "SafePool",
+    "StateEXP3",
+    "Uniform",
+    "ZimmertSeldin",
+    "find",
+]

@@ -1,0 +1,56 @@
+"""Action-level EXP3: exponential weights that charge a loss to the action played alone.
+
+    L(A) += X / x(A)        x(A) as of the round played
+
+Source: Auer et al. 2002, with delays as in paper, Appendix E. Differs from the source: the weights sit in a sum
+tree, so a round costs O(log K).
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies from
+statepool.learners.rules import add_rule from statepool.learners.tree import Tree, start_tree, tree_charge,
+tree_distribution, tree_draw, tree_probability
+
+
+@dataclass(frozen=True)
+class ActionEXP3(Learner):
+    rate: float | None = None
+    copies: int | str = 1
+    mixing: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_settings(self.rate, self.mixing)
+        check_copies(self.copies)
+
+    def start(self, problem: Problem) -> "ActionMemory":
+        copies = n_copies(self.copies, problem.delay)
+        rate = problem.rate(self.rate, width=problem.n_actions, copies=copies)
+        return ActionMemory(start_tree(problem.n_actions, rate, self.mixing, copies), copies, 0.0)
+
+
+class ActionMemory(NamedTuple):
+    tree: Tree
+    copies: int
+    caution: float
+    """Added to x(A) in the denominator: 0 here, half the rate for implicit exploration."""
+
+
+def act(memory: Any, t: int, u: float) -> int:
+    return tree_draw(memory.tree, t % memory.copies, u)
+
+
+def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    ticket[0] = tree_probability(memory.tree, t % memory.copies, action) + memory.caution
+
+
+def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
+    tree_charge(memory.tree, t % memory.copies, action, loss / ticket[0])
+
+
+def play(memory: Any, t: int, out: Any) -> None:
+    tree_distribution(memory.tree, t % memory.copies, out)
+
+
+add_rule(ActionMemory, act, observe, update, play)

@@ -1,0 +1,25 @@
+"""EXP3-IX: action-level EXP3 with implicit exploration, a little bias for much less variance.
+
+    L(A) += X / (x(A) + rate/2)
+
+Source: Neu 2015, with delays as in paper, Appendix E. Differs from the source: nothing.
+"""
+
+from dataclasses import dataclass
+
+from statepool.learners.action_exp3 import ActionMemory
+from statepool.learners.learner import Learner, Problem, check_settings
+from statepool.learners.tree import start_tree
+
+
+@dataclass(frozen=True)
+class EXP3IX(Learner):
+    rate: float | None = None
+    mixing: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_settings(self.rate, self.mixing)
+
+    def start(self, problem: Problem) -> ActionMemory:
+        rate = problem.rate(self.rate, width=problem.n_actions)
+        return ActionMemory(start_tree(problem.n_actions, rate, self.mixing), 1, rate / 2)

@@ -1,0 +1,153 @@
+"""What every learner is, what it is told before the first round, and how to drive one by hand."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statepool.checks import Floats, Ints, check_count, check_map, check_number, check_rate
+from statepool.kernels import columns_of
+from statepool.learners.rules import step_act, step_observe, step_play, step_update
+from statepool.model import Instance
+from statepool.rates import default_rate
+from statepool.stream import Seed, Stream
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a learner knows before the first round. Only oracles look at `instance`."""
+
+    P: Floats
+    horizon: int | None
+    delay: int
+    stream: Stream
+    instance: Instance | None = None
+
+    @property
+    def n_actions(self) -> int:
+        return self.P.shape[0]
+
+    @property
+    def n_states(self) -> int:
+        return self.P.shape[1]
+
+    @cached_property
+    def columns(self) -> Floats:
+        """The map transposed: one contiguous row a state."""
+        return np.asarray(columns_of(self.P))
+
+    def rate(self, given: float | None, width: float, copies: int = 1) -> float:
+        """The rate a learner was given, or the default for its width (states or actions)."""
+        if given is not None:
+            return given
+        return default_rate(self.n_actions, width, self.known_horizon(), self.delay, copies)
+
+    def known_horizon(self) -> int:
+        if self.horizon is None:
+            raise ValueError("horizon: is not known here, so this learner needs an explicit rate")
+        return self.horizon
+
+    def oracle(self) -> Instance:
+        if self.instance is None:
+            raise ValueError("this learner reads the true losses of earlier rounds: it runs in simulation only")
+        return self.instance
+
+
+class Learner(ABC):
+    """Settings only; what a run changes lives in the memory that `start` makes."""
+
+    @abstractmethod
+    def start(self, problem: Problem) -> Any:
+        """A fresh memory, a NamedTuple whose type has a rule."""
+
+    def ticket_width(self, problem: Problem) -> int:
+        """How many numbers a decision carries until its outcome comes."""
+        return 1
+
+    def player(
+        self, P: ArrayLike, horizon: int | None = None, delay: int = 0, seed: Seed = 0, instance: Instance | None = None
+    ) -> "Player":
+        """Drive this learner one round at a time."""
+        if horizon is not None:
+            check_count(horizon, "horizon")
+        problem = Problem(check_map(P), horizon, check_count(delay, "delay", 0), Stream.from_seed(seed), instance)
+        return Player(self, problem)
+
+
+@dataclass
+class Decision:
+    """One round of a learner driven by hand."""
+
+    round: int
+    action: int
+    probability: float
+    ticket: Floats
+    state: int | None = None
+    resolved: bool = False
+
+
+class Player:
+    """A learner driven by hand: `act`, then `observe` the state, and `update` when the outcome comes, in any order."""
+
+    def __init__(self, learner: Learner, problem: Problem) -> None:
+        self.problem = problem
+        self.memory = learner.start(problem)
+        self._width = learner.ticket_width(problem)
+        self._round = 0
+        self._x = np.empty(problem.n_actions)
+
+    def act(self, u: float) -> Decision:
+        """Choose an action from one uniform number."""
+        check_number(u, "u", 0, 1)
+        action = step_act(self.memory, self._round, float(u))
+        decision = Decision(self._round, action, float(self.play()[action]), np.empty(self._width))
+        self._round += 1
+        return decision
+
+    def play(self) -> Floats:
+        """The distribution that the last action was drawn from."""
+        step_play(self.memory, max(self._round, 0), self._x)
+        return self._x.copy()
+
+    def observe(self, decision: Decision, state: int) -> None:
+        """Tell the state that the action led to."""
+        if decision.round != self._round - 1 or decision.state is not None:
+            raise ValueError(f"decision: of round {decision.round} cannot be observed now, only the latest can, once")
+        if check_count(state, "state", 0) >= self.problem.n_states:
+            raise ValueError(f"state: is {state}, expected 0 to {self.problem.n_states - 1}")
+        if self.problem.P[decision.action, state] == 0:
+            raise ValueError(f"state: {state} cannot follow action {decision.action}, whose P is 0 there")
+        decision.state = int(state)
+        step_observe(self.memory, decision.round, decision.action, decision.state, decision.ticket)
+
+    def update(self, decision: Decision, loss: float) -> None:
+        """Tell the loss, whenever it comes."""
+        if decision.state is None or decision.resolved:
+            raise ValueError(f"decision: of round {decision.round} has no state yet, or its outcome came already")
+        value = check_number(loss, "loss", 0, 1)
+        decision.resolved = True
+        step_update(self.memory, decision.round, decision.action, decision.state, value, decision.ticket)
+
+
+def check_settings(rate: float | None = None, mixing: float = 0.0) -> None:
+    """The two settings most learners share."""
+    check_rate(rate)
+    check_number(mixing, "mixing", 0, 1)
+
+
+def n_copies(copies: int | str, delay: int) -> int:
+    """How many interleaved copies: a number, or "d+1"."""
+    return delay + 1 if copies == "d+1" else int(copies)
+
+
+def check_copies(copies: int | str) -> None:
+    if copies != "d+1":
+        check_count(copies, "copies")
+
+
+def typical_delay(delay: int | Ints, horizon: int) -> int:
+    """The delay a rate is set for: the delay itself, or the floor of the mean over rounds."""
+    return delay if isinstance(delay, int) else int(np.minimum(delay, horizon).mean())

@@ -1,0 +1,110 @@
+"""How a learner's rule reaches the compiled loop: chosen by the type of its memory.
+
+A learner is a frozen dataclass (its settings) that starts a memory (a NamedTuple of arrays), and four plain
+functions on that memory:
+
+    act(memory, t, u)                                  the action of round t, from one uniform observe(memory,
+    t, action, state, ticket)          write what the update will need into the ticket, a row of numbers
+    update(memory, t, action, state, loss, ticket)     round t's outcome has come play(memory, t, out)
+    the distribution of round t, into `out` (after `act`)
+
+`add_rule` ties them to the memory's type. Compiled code calls the names below and Numba picks the functions,
+which gives one loop for all learners that caches on disk; plain Python calls the `step_*` names.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from numba import types
+from numba.extending import overload
+
+from statepool.kernels import compiled
+
+
+class Rule(NamedTuple):
+    """The four functions of one memory type."""
+
+    act: Callable[..., int]
+    observe: Callable[..., None]
+    update: Callable[..., None]
+    play: Callable[..., None]
+
+
+_RULES: dict[type, Rule] = {}
+
+
+def add_rule(memory: type, act: Any, observe: Any, update: Any, play: Any) -> None:
+    """Tie four functions to a memory type."""
+    _RULES[memory] = Rule(act, observe, update, play)
+
+
+def _rule_of(memory: Any) -> Rule | None:
+    return _RULES.get(memory.instance_class) if isinstance(memory, types.BaseNamedTuple) else None
+
+
+def act(memory: Any, t: int, u: float) -> int:
+    """Compiled code only: see `step_act`."""
+    raise NotImplementedError
+
+
+def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    """Compiled code only: see `step_observe`."""
+    raise NotImplementedError
+
+
+def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
+    """Compiled code only: see `step_update`."""
+    raise NotImplementedError
+
+
+def play(memory: Any, t: int, out: Any) -> None:
+    """Compiled code only: see `step_play`."""
+    raise NotImplementedError
+
+
+@overload(act, strict=False)
+def _act(memory, t, u):  # type: ignore[no-untyped-def]
+    rule = _rule_of(memory)
+    return rule and rule.act
+
+
+@overload(observe, strict=False)
+def _observe(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
+    rule = _rule_of(memory)
+    return rule and rule.observe
+
+
+@overload(update, strict=False)
+def _update(memory, t, action, state, loss, ticket):  # type: ignore[no-untyped-def]
+    rule = _rule_of(memory)
+    return rule and rule.update
+
+
+@overload(play, strict=False)
+def _play(memory, t, out):  # type: ignore[no-untyped-def]
+    rule = _rule_of(memory)
+    return rule and rule.play
+
+
+@compiled
+def step_act(memory: Any, t: int, u: float) -> int:
+    """The action of round t."""
+    return act(memory, t, u)
+
+
+@compiled
+def step_observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    """Fill the ticket of round t."""
+    observe(memory, t, action, state, ticket)
+
+
+@compiled
+def step_update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
+    """Learn from the outcome of round t."""
+    update(memory, t, action, state, loss, ticket)
+
+
+@compiled
+def step_play(memory: Any, t: int, out: Any) -> None:
+    """The play distribution of round t, valid between its `act` and the next update."""
+    play(memory, t, out)

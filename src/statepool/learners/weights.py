@@ -1,0 +1,116 @@
+"""Exponential weights over the actions, the part that most learners share.
+
+    x(a) ∝ exp(-rate · L(a)),   mixed with uniform play:  (1 - mixing) x + mixing/K
+
+Totals stay in the log domain and the weights are recomputed only when a total has changed. They are taken
+relative to a reference that follows the smallest total from a distance, and clamped at exp(-700), so no action
+loses its support and one that has fallen far behind can come back.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statepool.checks import Floats
+from statepool.kernels import (
+    BLOCK,
+    LARGEST_CHARGE,
+    add_scaled,
+    block_sums,
+    compiled,
+    dot,
+    draw_blocked,
+    exponentials,
+    lowest,
+)
+
+_SMALLEST_SUM = 1e-30
+
+
+class Weights(NamedTuple):
+    """One row a copy."""
+
+    totals: Floats
+    weights: Floats
+    blocks: Floats
+    sums: Floats
+    references: Floats
+    changed: Any
+    rate: float
+    mixing: float
+
+
+def start_weights(n_actions: int, rate: float, mixing: float = 0.0, copies: int = 1) -> Weights:
+    """Totals of zero: uniform play."""
+    n_blocks = -(-n_actions // BLOCK)
+    return Weights(
+        np.zeros((copies, n_actions)),
+        np.empty((copies, n_actions)),
+        np.empty((copies, n_blocks)),
+        np.empty(copies),
+        np.zeros(copies),
+        np.ones(copies, dtype=np.bool_),
+        float(rate),
+        float(mixing),
+    )
+
+
+@compiled
+def refresh(weights: Any, copy: int) -> None:
+    """Bring the weights of a copy up to date with its totals."""
+    if not weights.changed[copy]:
+        return
+    weights.changed[copy] = False
+    reweigh(weights, copy, weights.totals[copy])
+
+
+@compiled
+def reweigh(weights: Any, copy: int, totals: Any) -> None:
+    """Set the weights of a copy from the given totals."""
+    row, blocks = weights.weights[copy], weights.blocks[copy]
+    exponentials(totals, weights.references[copy], weights.rate, row)
+    total = block_sums(row, blocks)
+    # Totals only grow, so the sum shrinks until the reference has to be moved up to the smallest of them.
+    if not _SMALLEST_SUM < total < 1.0 / _SMALLEST_SUM:
+        weights.references[copy] = lowest(totals)
+        exponentials(totals, weights.references[copy], weights.rate, row)
+        total = block_sums(row, blocks)
+    if weights.mixing > 0.0:
+        share = weights.mixing * total / row.size
+        for a in range(row.size):
+            row[a] = (1.0 - weights.mixing) * row[a] + share
+        total = block_sums(row, blocks)
+    weights.sums[copy] = total
+
+
+@compiled
+def draw(weights: Any, copy: int, u: float) -> int:
+    """The first action whose cumulative probability reaches u."""
+    return draw_blocked(weights.weights[copy], weights.blocks[copy], u * weights.sums[copy])
+
+
+@compiled
+def reach(weights: Any, copy: int, column: Any) -> float:
+    """The probability of a state under the play: <x, column>."""
+    return dot(weights.weights[copy], column) / weights.sums[copy]
+
+
+@compiled
+def probability(weights: Any, copy: int, action: int) -> float:
+    """x(action)."""
+    return weights.weights[copy, action] / weights.sums[copy]
+
+
+@compiled
+def charge(weights: Any, copy: int, column: Any, amount: float) -> None:
+    """totals += amount · column; a charge of 0 changes nothing and costs nothing."""
+    if amount > 0.0:
+        add_scaled(weights.totals[copy], column, min(amount, LARGEST_CHARGE))
+        weights.changed[copy] = True
+
+
+@compiled
+def distribution(weights: Any, copy: int, out: Any) -> None:
+    """x, written into `out`."""
+    for a in range(out.size):
+        out[a] = weights.weights[copy, a] / weights.sums[copy]

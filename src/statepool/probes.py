@@ -1,0 +1,90 @@
+"""What a re-run can measure: a probe looks at the learner's memory in every round, after it has acted.
+
+A run is a pure function of its inputs, so nothing is recorded along the way that a second run can tell: mean
+dimension, plays and step ratios cost nothing until they are asked for. `look(probe, memory, t, action, state)`
+sees the play of round t before the learner has observed the state.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from numba import types
+from numba.extending import overload
+
+from statepool.checks import Floats
+from statepool.kernels import effective_dimension
+from statepool.learners.rules import play
+
+_LOOKS: dict[type, Callable[..., None]] = {}
+
+
+def add_probe(probe: type, look: Callable[..., None]) -> None:
+    """Tie a function `look(probe, memory, t, action, state)` to a probe type."""
+    _LOOKS[probe] = look
+
+
+def look(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
+    """Compiled code only."""
+    raise NotImplementedError
+
+
+@overload(look, strict=False)
+def _look(probe, memory, t, action, state):  # type: ignore[no-untyped-def]
+    return _LOOKS.get(probe.instance_class) if isinstance(probe, types.BaseNamedTuple) else None
+
+
+class NoProbe(NamedTuple):
+    """Measures nothing."""
+
+    nothing: int = 0
+
+
+class DimensionProbe(NamedTuple):
+    """v_t, the effective dimension of each round's play."""
+
+    columns: Floats
+    x: Floats
+    out: Floats
+
+
+class PlayProbe(NamedTuple):
+    """x_t, every `every` rounds."""
+
+    every: int
+    out: Floats
+
+
+class StepProbe(NamedTuple):
+    """The largest one-step growth of any action's probability, max_a x_{t+1}(a)/x_t(a): the drift lemma's quantity."""
+
+    before: Floats
+    x: Floats
+    largest: Floats
+
+
+def _look_nowhere(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
+    pass
+
+
+def _look_dimension(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
+    play(memory, t, probe.x)
+    probe.out[t] = effective_dimension(probe.columns, probe.x)
+
+
+def _look_play(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
+    if t % probe.every == 0:
+        play(memory, t, probe.out[t // probe.every])
+
+
+def _look_step(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
+    play(memory, t, probe.x)
+    for a in range(probe.x.size):
+        if t > 0:
+            probe.largest[0] = max(probe.largest[0], probe.x[a] / probe.before[a])
+        probe.before[a] = probe.x[a]
+
+
+add_probe(NoProbe, _look_nowhere)
+add_probe(DimensionProbe, _look_dimension)
+add_probe(PlayProbe, _look_play)
+add_probe(StepProbe, _look_step)

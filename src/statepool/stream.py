@@ -1,0 +1,48 @@
+"""Randomness, from outside: one flat sequence of uniforms a run, so that paired arms see the same luck.
+
+Each round takes a number for the action, one for the state and one for the outcome, in that order; an outcome whose
+mean is exactly 0 takes none, and the next round takes the next number. Where every action leads to one certain
+state, a two-draw stream leaves the state's number out.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from statepool.checks import Floats, check_count
+
+Seed = int | np.random.Generator
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Where a run's numbers come from; reading it twice gives the same numbers."""
+
+    seed: int | None
+    state: Any
+    kind: type[np.random.BitGenerator]
+
+    @classmethod
+    def from_seed(cls, seed: Seed) -> "Stream":
+        """From a whole number, or from where a NumPy generator stands now (which the run does not advance)."""
+        if isinstance(seed, np.random.Generator):
+            return cls(None, seed.bit_generator.state, type(seed.bit_generator))
+        return cls(check_count(seed, "seed", lowest=0), None, np.random.PCG64)
+
+    def uniforms(self, count: int) -> Floats:
+        """The first `count` numbers of the stream."""
+        return self._generator().random(count)
+
+    def side_generator(self) -> np.random.Generator:
+        """A second, independent source for learners that draw for themselves."""
+        if self.seed is not None:
+            return np.random.default_rng((self.seed, 1))
+        return np.random.default_rng(self._generator().integers(1 << 32, size=4))
+
+    def _generator(self) -> np.random.Generator:
+        if self.seed is not None:
+            return np.random.default_rng(self.seed)
+        bits = self.kind()
+        bits.state = self.state
+        return np.random.Generator(bits)
