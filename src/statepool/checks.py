@@ -78,7 +78,7 @@ def check_count(value: Any, name: str, lowest: int = 1) -> int:
 
 def check_number(value: Any, name: str, low: float, high: float, open_low: bool = False) -> float:
     """A finite number in a range."""
-    inside = isinstance(value, Real) and np.isfinite(float(value)) and low <= value <= high
+    inside = isinstance(value, Real) and np.isfinite(float(value)) and low <= float(value) <= high
     if not inside or (open_low and value == low):
         raise ValueError(f"{name}: is {value!r}, expected a finite number in {'(' if open_low else '['}{low}, {high}]")
     return float(value)

@@ -105,8 +105,7 @@ class Run:
         _run(self.instance, self.learner, self.delay, self.stream, self.draws, probe)
 
 
-def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: Seed = 0, draws: int = 3) ->
-Run:
+def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: Seed = 0, draws: int = 3) -> Run:
     """Play one learner on one instance.
 
     `delay` is a whole number of rounds, or one a round; `seed` a whole number or a NumPy generator, read from
@@ -123,8 +122,7 @@ Run:
     return _run(instance, learner, check_delay(delay, instance.horizon), Stream.from_seed(seed), draws, NoProbe())
 
 
-def _run(instance: Instance, learner: Learner, delay: int | Ints, stream: Stream, draws: int, probe: Any) ->
-Run:
+def _run(instance: Instance, learner: Learner, delay: int | Ints, stream: Stream, draws: int, probe: Any) -> Run:
     horizon = instance.horizon
     problem = Problem(instance.P, horizon, typical_delay(delay, horizon), stream, instance)
     memory = learner.start(problem)

@@ -9,9 +9,9 @@ tree, so a round costs O(log K).
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies from
-statepool.learners.rules import add_rule from statepool.learners.tree import Tree, start_tree, tree_charge,
-tree_distribution, tree_draw, tree_probability
+from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies
+from statepool.learners.rules import add_rule
+from statepool.learners.tree import Tree, start_tree, tree_charge, tree_distribution, tree_draw, tree_probability
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_number from statepool.kernels import BLOCK, LARGEST_CHARGE,
-block_sums, compiled, compiled_reassociated, draw_blocked, log from statepool.learners.learner import Learner,
-Problem from statepool.learners.rules import add_rule
+from statepool.checks import Floats, check_number
+from statepool.kernels import BLOCK, LARGEST_CHARGE, block_sums, compiled, compiled_reassociated, draw_blocked, log
+from statepool.learners.learner import Learner, Problem
+from statepool.learners.rules import add_rule
 
 SMALL_RESIDUAL = 1e-7
 _MOST_STEPS = 100
@@ -124,8 +125,8 @@ def act(memory: Any, t: int, u: float) -> int:
     total = block_sums(memory.weights, memory.blocks)
     if memory.mixing > 0.0:
         for a in range(memory.weights.size):
-            memory.weights[a] = (1.0 - memory.mixing) * memory.weights[a] + memory.mixing * total /
-            memory.weights.size
+            memory.weights[a] *= 1.0 - memory.mixing
+            memory.weights[a] += memory.mixing * total / memory.weights.size
         total = block_sums(memory.weights, memory.blocks)
     memory.scalars[1] = total
     return draw_blocked(memory.weights, memory.blocks, u * total)
