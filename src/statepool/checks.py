@@ -1,6 +1,6 @@
 """Refuse bad input with one sentence: what was given, what was expected, and where."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -36,9 +36,12 @@ def check_means(theta: ArrayLike, n_states: int, name: str = "theta") -> Floats:
 
 
 def check_table(values: ArrayLike, name: str, meaning: str) -> Floats:
-    """A two-dimensional, non-empty float array, contiguous."""
+    """A two-dimensional, non-empty float array, contiguous, and a copy: what the caller does next changes nothing."""
     try:
-        table = np.ascontiguousarray(values, dtype=np.float64)
+        given = np.asarray(values)
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"it holds {given.dtype}")
+        table = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: is not a table of numbers ({error}), expected {meaning}") from None
     if table.ndim != 2 or 0 in table.shape:
@@ -78,52 +81,83 @@ def check_count(value: Any, name: str, lowest: int = 1) -> int:
 
 def check_number(value: Any, name: str, low: float, high: float, open_low: bool = False) -> float:
     """A finite number in a range."""
-    inside = isinstance(value, Real) and np.isfinite(float(value)) and low <= float(value) <= high
-    if not inside or (open_low and value == low):
+    if not _is_finite(value) or not low <= value <= high or (open_low and value == low):
         raise ValueError(f"{name}: is {value!r}, expected a finite number in {'(' if open_low else '['}{low}, {high}]")
     return float(value)
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return bool(np.isfinite(float(value)))
+    except OverflowError:  # a whole number too large for a float
+        return False
 
 
 def check_rate(rate: Any) -> float | None:
     """None (the default rule), or a positive finite number."""
     if rate is None:
         return None
-    if not isinstance(rate, Real) or not np.isfinite(float(rate)) or rate <= 0:
+    if not _is_finite(rate) or float(rate) <= 0:
         raise ValueError(f"rate: is {rate!r}, expected a positive finite number, or None for the default")
     return float(rate)
 
 
 def check_delay(delay: Any, horizon: int) -> int | Ints:
     """A whole number of rounds, or an array of one such number a round; anything past the horizon never arrives."""
-    if np.ndim(delay) == 0:
+    if not isinstance(delay, Sequence | np.ndarray) or isinstance(delay, str) or np.ndim(delay) == 0:
         value = delay.item() if isinstance(delay, np.ndarray) else delay
-        return check_count(value, "delay", lowest=0)
-    delays = np.asarray(delay)
+        return min(check_count(value, "delay", lowest=0), horizon)
+    delays = _as_array(delay, "delay")
     if delays.shape != (horizon,):
         raise ValueError(f"delay: has shape {delays.shape}, expected one number or ({horizon},), one a round")
-    if delays.dtype.kind not in "iu":
-        raise ValueError(f"delay: holds {delays.dtype}, expected whole numbers")
-    wrong = np.flatnonzero(delays < 0)
-    if wrong.size:
-        raise ValueError(f"delay: entry {wrong[0]} is {delays[wrong[0]]}, expected at least 0")
+    _refuse_labels(delays, "delay")
     # Clipping keeps round + delay + 1 inside 64 bits whatever "never" was written as.
     return np.minimum(delays, horizon).astype(np.int64)
 
 
 def check_groups(groups: ArrayLike, n_states: int) -> Ints:
     """One group index a state, using 0, 1, … without a gap."""
-    labels = np.asarray(groups)
+    labels = _as_array(groups, "groups")
     if labels.shape != (n_states,):
         raise ValueError(f"groups: has shape {labels.shape}, expected ({n_states},), one group a state")
-    if labels.dtype.kind not in "iu":
-        raise ValueError(f"groups: holds {labels.dtype}, expected whole numbers")
-    wrong = np.flatnonzero(labels < 0)
-    if wrong.size:
-        raise ValueError(f"groups: entry {wrong[0]} is {labels[wrong[0]]}, expected at least 0")
-    missing = np.setdiff1d(np.arange(labels.max() + 1), labels)
+    _refuse_labels(labels, "groups")
+    used = np.unique(labels)
+    missing = np.flatnonzero(used != np.arange(used.size))
     if missing.size:
         raise ValueError(f"groups: index {missing[0]} is skipped, expected every index from 0 to {labels.max()}")
     return labels.astype(np.int64)
+
+
+def _as_array(values: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name}: is not an array of numbers ({error})") from None
+
+
+def _refuse_labels(values: NDArray[Any], name: str) -> None:
+    """Refuse anything but whole numbers of at least 0."""
+    if values.dtype.kind in "iu":
+        wrong = np.flatnonzero(values < 0)
+    elif values.dtype.kind == "f":
+        wrong = np.append(np.flatnonzero(values != np.floor(values)), 0)
+    else:
+        wrong = np.flatnonzero([not _is_whole(value) for value in values.tolist()])
+    if wrong.size:
+        entry = values.tolist()[wrong[0]]
+        raise ValueError(f"{name}: entry {wrong[0]} is {entry!r}, expected a whole number of at least 0")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
+
+
+def check_sizes(**sizes: Any) -> None:
+    """Numbers of actions, states, rounds and the like: whole, at least 1."""
+    for name, value in sizes.items():
+        check_count(value, name)
 
 
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statepool.calendar import book, due, make_calendar, slots_of
-from statepool.checks import Floats, Ints, check_count, check_delay
+from statepool.checks import Floats, Ints, check_count, check_delay, unknown_name
 from statepool.kernels import compiled, draw_outcome, draw_row
 from statepool.learners.learner import Learner, Problem, typical_delay
 from statepool.learners.rules import act, observe, update
@@ -52,7 +52,7 @@ def _play_rounds(
         actions[t], states[t], outcomes[t] = action, state, outcome
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """What happened, round by round; everything else is computed when asked for."""
 
@@ -115,7 +115,7 @@ def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: 
         raise ValueError(f"instance: is {type(instance).__name__}, expected an Instance")
     if not isinstance(learner, Learner):
         raise ValueError(f"learner: is {learner!r}, expected a learner such as StateEXP3()")
-    if draws not in DRAWS:
+    if check_count(draws, "draws") not in DRAWS:
         raise ValueError(f"draws: is {draws!r}, expected 2 or 3")
     if draws == 2 and not ((instance.P == 0) | (instance.P == 1)).all():
         raise ValueError("draws: is 2, expected 3, since some action can lead to several states")
@@ -124,7 +124,7 @@ def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: 
 
 def _run(instance: Instance, learner: Learner, delay: int | Ints, stream: Stream, draws: int, probe: Any) -> Run:
     horizon = instance.horizon
-    problem = Problem(instance.P, horizon, typical_delay(delay, horizon), stream, instance)
+    problem = Problem(instance.P, horizon, typical_delay(delay), stream, instance)
     memory = learner.start(problem)
     calendar = make_calendar(delay, horizon)
     tickets = np.empty((slots_of(calendar), learner.ticket_width(problem)))
@@ -138,7 +138,7 @@ def _run(instance: Instance, learner: Learner, delay: int | Ints, stream: Stream
     return Run(instance, learner, delay, stream, draws, actions, states, outcomes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparison:
     """Regrets of a paired grid: `regret[family, delay, learner, seed]`."""
 
@@ -154,6 +154,10 @@ class Comparison:
 
     def of(self, family: str, learner: str, delay: int) -> Floats:
         """Regret of each seed."""
+        given = (("family", family, self.families), ("delay", delay, self.delays), ("learner", learner, self.learners))
+        for kind, name, known in given:
+            if name not in known:
+                raise ValueError(unknown_name(kind, name, map(str, known)))
         cell = self.families.index(family), self.delays.index(delay), self.learners.index(learner)
         return np.asarray(self.regret[cell])
 
@@ -176,11 +180,15 @@ def compare(
     """Run every learner on the same instances and the same luck, on all cores.
 
     `families` maps a name to a function of the seed; each run's stream is seeded with seed + `stream`; `on_run`
-    is told the rounds of each finished run.
+    is told the rounds of each finished run, from the thread that ran it.
     """
     from joblib import Parallel, delayed
 
-    delays, seeds = tuple(delays), tuple(seeds)
+    delays = tuple(check_count(delay, "delays", lowest=0) for delay in delays)
+    seeds = tuple(check_count(seed, "seeds", lowest=0) for seed in seeds)
+    for name, axis in (("families", families), ("learners", learners), ("delays", delays), ("seeds", seeds)):
+        if not axis:
+            raise ValueError(f"{name}: is empty, expected at least one")
 
     def cell(family: str, seed: int) -> Floats:
         instance = families[family](seed)
@@ -192,6 +200,6 @@ def compare(
         return regrets
 
     # Threads: the compiled loop holds no lock, and instances need not be copied.
-    cells = Parallel(n_jobs=jobs, prefer="threads")(delayed(cell)(f, s) for f, s in product(families, seeds))
+    cells = Parallel(n_jobs=jobs, backend="threading")(delayed(cell)(f, s) for f, s in product(families, seeds))
     grid = np.array(cells).reshape(len(families), len(seeds), len(delays), len(learners))
     return Comparison(tuple(families), delays, tuple(learners), seeds, grid.transpose(0, 2, 3, 1))

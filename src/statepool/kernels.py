@@ -30,6 +30,9 @@ BLOCK = 16
 LOWEST_EXPONENT = -700.0
 """exp(-700) is still a normal number: no action ever loses its support."""
 
+TIE = 1e-12
+"""Sums of products that should be equal differ by rounding: closer than this is a tie."""
+
 LARGEST_CHARGE = 1e200
 """A charge is loss / probability; past this it could overflow a running total."""
 
@@ -73,7 +76,7 @@ def _compile(function: Function, fastmath: bool | set[str] = False, allocates: b
 @cache
 def _cache_folder() -> Path:
     name = f"kernels-{_source_hash()}"
-    roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), Path.home() / ".cache"]
+    roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), os.path.expanduser("~/.cache")]
     for root in [Path(r) / "statepool" for r in roots if r] + [Path(tempfile.gettempdir()) / "statepool"]:
         try:
             (root / name).mkdir(parents=True, exist_ok=True)
@@ -228,13 +231,13 @@ def combine(columns: Any, weights: Any, out: Any) -> None:
 
 
 @compiled
-def lowest_index(values: Any) -> int:
-    """The index of the smallest value, the first of equals."""
-    best = 0
-    for i in range(1, values.size):
-        if values[i] < values[best]:
-            best = i
-    return best
+def lowest_index(values: Any, slack: float = 0.0) -> int:
+    """The index of the smallest value, the first of equals: values within `slack` of the smallest count as equal."""
+    bound = lowest(values) + slack
+    i = 0
+    while values[i] > bound:
+        i += 1
+    return i
 
 
 @compiled

@@ -54,11 +54,13 @@ class Instance:
 
     def losses(self, t: int) -> Floats:
         """The mean loss of every action in round t, c_t."""
+        if check_count(t, "t", lowest=0) >= self.horizon:
+            raise ValueError(f"t: is {t}, expected 0 to {self.horizon - 1}")
         return np.asarray(self.P @ self.theta[t] + self.direct)
 
     def stale_losses(self, t: int, delay: int) -> Floats:
         """The loss vector of `delay` rounds ago, m_t; that of round 0 before there is one."""
-        return self.losses(max(t - delay, 0))
+        return self.losses(max(check_count(t, "t", lowest=0) - check_count(delay, "delay", lowest=0), 0))
 
     @cached_property
     def total_losses(self) -> Floats:

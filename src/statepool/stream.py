@@ -15,6 +15,13 @@ from statepool.checks import Floats, check_count
 Seed = int | np.random.Generator
 
 
+def generator_of(seed: Seed) -> np.random.Generator:
+    """The generator that makes an instance: of a whole number, or the one given, which goes on from where it stands."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    return np.random.default_rng(check_count(seed, "seed", lowest=0))
+
+
 @dataclass(frozen=True)
 class Stream:
     """Where a run's numbers come from; reading it twice gives the same numbers."""

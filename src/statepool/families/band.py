@@ -2,13 +2,16 @@
 
 import numpy as np
 
+from statepool.checks import check_number, check_sizes
 from statepool.families.waves import ramp
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 
 def band(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_000, drift: float = 0.05) -> Instance:
-    rng = np.random.default_rng(seed)
+    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
+    check_number(drift, "drift", -1e9, 1e9)
+    rng = generator_of(seed)
     P = rng.dirichlet(1.5 * np.ones(n_states), size=n_actions)
     base = rng.uniform(0.25, 0.75, n_states)
     slope = rng.uniform(-1, 1, n_states)

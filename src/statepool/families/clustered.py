@@ -2,15 +2,18 @@
 
 import numpy as np
 
+from statepool.checks import check_number, check_sizes
 from statepool.families.waves import progress
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 LEVELS = (0.15, 0.38, 0.62, 0.85)
 
 
 def clustered(seed: Seed, n_actions: int = 40, horizon: int = 6_000, heterogeneity: float = 0.0) -> Instance:
-    rng = np.random.default_rng(seed)
+    check_sizes(n_actions=n_actions, horizon=horizon)
+    check_number(heterogeneity, "heterogeneity", -1e9, 1e9)
+    rng = generator_of(seed)
     n_groups, size = len(LEVELS), 4
     mass = rng.dirichlet(0.7 * np.ones(n_groups), size=n_actions)
     P = np.empty((n_actions, n_groups * size))

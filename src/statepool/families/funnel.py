@@ -2,15 +2,17 @@
 
 import numpy as np
 
+from statepool.checks import check_sizes
 from statepool.families.waves import season
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 N_CATEGORIES = 12
 
 
 def funnel(seed: Seed, n_actions: int = 200, n_states: int = 6, horizon: int = 20_000) -> Instance:
-    rng = np.random.default_rng(seed)
+    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
+    rng = generator_of(seed)
     depth = np.arange(n_states)
     tilt = rng.uniform(0.5, 2.6, N_CATEGORIES)
     profile = np.exp(-tilt[:, None] * depth)

@@ -6,9 +6,9 @@ tells about the block at hand; all other actions share one steady state.
 
 import numpy as np
 
-from statepool.checks import check_count, check_number
+from statepool.checks import check_count, check_number, check_sizes
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 
 def hard(
@@ -16,14 +16,15 @@ def hard(
     n_states: int | None = None,
 ) -> Instance:  # fmt: skip
     """`n_states` beyond `n_drifting` + 1 adds states that no action reaches."""
-    J, S = check_count(n_drifting, "n_drifting"), n_states or n_drifting + 1
+    J, S = check_count(n_drifting, "n_drifting"), n_drifting + 1 if n_states is None else n_states
+    check_sizes(n_actions=n_actions, n_states=S, horizon=horizon, block=block)
     check_number(amplitude, "amplitude", 0, 0.5)
     if n_actions <= J or J >= S:
         raise ValueError(f"n_drifting: is {J}, expected fewer than the {n_actions} actions and the {S} states")
     P = np.zeros((n_actions, S))
     P[np.arange(n_actions), np.minimum(np.arange(n_actions), J)] = 1
     n_blocks = -(-horizon // block)
-    sign = np.random.default_rng(seed).choice([-1, 1], size=(n_blocks, J))
+    sign = generator_of(seed).choice([-1, 1], size=(n_blocks, J))
     sign[0] = 0
     theta = np.full((horizon, S), 0.5)
     theta[:, :J] -= amplitude * sign[np.arange(horizon) // block]

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from statepool.checks import Floats, unknown_name
+from statepool.checks import Floats, check_count, check_sizes, unknown_name
 from statepool.families.waves import normalise, season
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 Maker = Callable[[np.random.Generator, int, int, int], tuple[Floats, Floats]]
 
@@ -17,7 +17,8 @@ def hostile(
 ) -> Instance:
     if kind not in KINDS:
         raise ValueError(unknown_name("kind", kind, KINDS))
-    return Instance(*KINDS[kind](np.random.default_rng(seed), n_actions, n_states, horizon))
+    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
+    return Instance(*KINDS[kind](generator_of(seed), n_actions, n_states, horizon))
 
 
 def _waves(rng: np.random.Generator, n_states: int, horizon: int) -> Floats:
@@ -26,6 +27,7 @@ def _waves(rng: np.random.Generator, n_states: int, horizon: int) -> Floats:
 
 
 def _rare_optimal(rng: np.random.Generator, n_actions: int, n_states: int, horizon: int) -> tuple[Floats, Floats]:
+    check_count(n_states, "n_states", lowest=2)
     P = np.full((n_actions, n_states), 1e-3)
     P[:, 0] = 1
     P[0] = 1e-3
@@ -49,6 +51,7 @@ def _near_unreachable(rng: np.random.Generator, n_actions: int, n_states: int, h
 
 
 def _deterministic(rng: np.random.Generator, n_actions: int, n_states: int, horizon: int) -> tuple[Floats, Floats]:
+    check_count(n_actions, "n_actions", lowest=n_states)
     P = np.zeros((n_actions, n_states))
     P[np.arange(n_actions), rng.integers(0, n_states, size=n_actions)] = 1
     P[np.arange(n_states), np.arange(n_states)] = 1

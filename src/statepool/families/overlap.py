@@ -2,13 +2,16 @@
 
 import numpy as np
 
+from statepool.checks import check_number, check_sizes
 from statepool.families.waves import season
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 
 def overlap(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 5_000, overlap: float = 0.0) -> Instance:
-    rng = np.random.default_rng(seed)
+    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
+    check_number(overlap, "overlap", 0, 1)
+    rng = generator_of(seed)
     common = rng.dirichlet(2.0 * np.ones(n_states))
     own = rng.dirichlet(0.25 * np.ones(n_states), size=n_actions)
     base = rng.uniform(0.15, 0.85, n_states)

@@ -2,15 +2,16 @@
 
 import numpy as np
 
-from statepool.checks import check_number
+from statepool.checks import check_number, check_sizes
 from statepool.families.waves import normalise, ramp
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 
 def scarce(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 8_000, share: float = 0.05) -> Instance:
-    check_number(share, "share", 0, 1, open_low=True)
-    rng = np.random.default_rng(seed)
+    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
+    check_number(share, "share", 1e-9, 1 if n_states == 1 else 1 - 1e-9)
+    rng = generator_of(seed)
     mean = np.full(n_states, (1 - share) / max(n_states - 1, 1))
     mean[0] = share
     P = normalise(np.maximum(rng.dirichlet(3 * n_states * mean, size=n_actions), 1e-9))

@@ -4,12 +4,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from statepool.checks import check_sizes
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 
 def switching(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_000, n_blocks: int = 5) -> Instance:
-    rng = np.random.default_rng(seed)
+    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon, n_blocks=n_blocks)
+    rng = generator_of(seed)
     P = rng.dirichlet(0.6 * np.ones(n_states), size=n_actions)
     edges = np.linspace(0, horizon, n_blocks + 1).astype(int)
     levels = np.linspace(0.12, 0.88, n_states)

@@ -9,7 +9,7 @@ tree, so a round costs O(log K).
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies
+from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
 from statepool.learners.rules import add_rule
 from statepool.learners.tree import Tree, start_tree, tree_charge, tree_distribution, tree_draw, tree_probability
 
@@ -27,7 +27,8 @@ class ActionEXP3(Learner):
     def start(self, problem: Problem) -> "ActionMemory":
         copies = n_copies(self.copies, problem.delay)
         rate = problem.rate(self.rate, width=problem.n_actions, copies=copies)
-        return ActionMemory(start_tree(problem.n_actions, rate, self.mixing, copies), copies, 0.0)
+        rows = n_rows(copies, problem.horizon)
+        return ActionMemory(start_tree(problem.n_actions, rate, self.mixing, rows), rows, 0.0)
 
 
 class ActionMemory(NamedTuple):

@@ -34,7 +34,7 @@ class BestState(Learner):
             means,
             likeliest,
             problem.n_actions,
-            self.exploration,
+            float(self.exploration),
         )
 
 

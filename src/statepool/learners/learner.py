@@ -42,17 +42,17 @@ class Problem:
     def rate(self, given: float | None, width: float, copies: int = 1) -> float:
         """The rate a learner was given, or the default for its width (states or actions)."""
         if given is not None:
-            return given
+            return float(given)
         return default_rate(self.n_actions, width, self.known_horizon(), self.delay, copies)
 
     def known_horizon(self) -> int:
         if self.horizon is None:
-            raise ValueError("horizon: is not known here, so this learner needs an explicit rate")
+            raise ValueError("horizon: is None, expected a number of rounds (or, for most learners, an explicit rate)")
         return self.horizon
 
     def oracle(self) -> Instance:
         if self.instance is None:
-            raise ValueError("this learner reads the true losses of earlier rounds: it runs in simulation only")
+            raise ValueError("instance: is None, expected an Instance: this learner reads true losses")
         return self.instance
 
 
@@ -73,8 +73,10 @@ class Learner(ABC):
         """Drive this learner one round at a time."""
         if horizon is not None:
             check_count(horizon, "horizon")
-        problem = Problem(check_map(P), horizon, check_count(delay, "delay", 0), Stream.from_seed(seed), instance)
-        return Player(self, problem)
+        table = check_map(P)
+        if instance is not None and not np.array_equal(instance.P, table):
+            raise ValueError("instance: has another map, expected one whose P is the P given here")
+        return Player(self, Problem(table, horizon, check_count(delay, "delay", 0), Stream.from_seed(seed), instance))
 
 
 @dataclass
@@ -90,7 +92,10 @@ class Decision:
 
 
 class Player:
-    """A learner driven by hand: `act`, then `observe` the state, and `update` when the outcome comes, in any order."""
+    """A learner driven by hand: `act`, then `observe` the state, and `update` when the outcome comes, in any order.
+
+    Between an `act` and its `observe` there is no `update`: what the ticket records is the play of that act.
+    """
 
     def __init__(self, learner: Learner, problem: Problem) -> None:
         self.problem = problem
@@ -98,23 +103,28 @@ class Player:
         self._width = learner.ticket_width(problem)
         self._round = 0
         self._x = np.empty(problem.n_actions)
+        self._latest: Decision | None = None
 
     def act(self, u: float) -> Decision:
         """Choose an action from one uniform number."""
         check_number(u, "u", 0, 1)
+        if self.problem.instance is not None and self._round >= self.problem.instance.horizon:
+            raise ValueError(f"act: round {self._round} is past the instance's {self.problem.instance.horizon} rounds")
         action = step_act(self.memory, self._round, float(u))
-        decision = Decision(self._round, action, float(self.play()[action]), np.empty(self._width))
+        step_play(self.memory, self._round, self._x)
+        self._latest = Decision(self._round, action, float(self._x[action]), np.empty(self._width))
         self._round += 1
-        return decision
+        return self._latest
 
     def play(self) -> Floats:
         """The distribution that the last action was drawn from."""
-        step_play(self.memory, max(self._round, 0), self._x)
+        if self._latest is None:
+            raise ValueError("play: no action was drawn yet, expected an `act` before")
         return self._x.copy()
 
     def observe(self, decision: Decision, state: int) -> None:
         """Tell the state that the action led to."""
-        if decision.round != self._round - 1 or decision.state is not None:
+        if decision is not self._latest or decision.state is not None:
             raise ValueError(f"decision: of round {decision.round} cannot be observed now, only the latest can, once")
         if check_count(state, "state", 0) >= self.problem.n_states:
             raise ValueError(f"state: is {state}, expected 0 to {self.problem.n_states - 1}")
@@ -127,6 +137,8 @@ class Player:
         """Tell the loss, whenever it comes."""
         if decision.state is None or decision.resolved:
             raise ValueError(f"decision: of round {decision.round} has no state yet, or its outcome came already")
+        if self._latest is not None and self._latest.state is None:
+            raise ValueError(f"update: round {self._latest.round} has acted, expected its state to be observed before")
         value = check_number(loss, "loss", 0, 1)
         decision.resolved = True
         step_update(self.memory, decision.round, decision.action, decision.state, value, decision.ticket)
@@ -143,11 +155,19 @@ def n_copies(copies: int | str, delay: int) -> int:
     return delay + 1 if copies == "d+1" else int(copies)
 
 
-def check_copies(copies: int | str) -> None:
-    if copies != "d+1":
+def n_rows(copies: int, horizon: int | None) -> int:
+    """How many copies ever play: no more than there are rounds."""
+    return copies if horizon is None else min(copies, horizon)
+
+
+def check_copies(copies: Any) -> None:
+    if isinstance(copies, str):
+        if copies != "d+1":
+            raise ValueError(f"copies: is {copies!r}, expected a whole number of at least 1, or 'd+1'")
+    else:
         check_count(copies, "copies")
 
 
-def typical_delay(delay: int | Ints, horizon: int) -> int:
+def typical_delay(delay: int | Ints) -> int:
     """The delay a rate is set for: the delay itself, or the floor of the mean over rounds."""
-    return delay if isinstance(delay, int) else int(np.minimum(delay, horizon).mean())
+    return delay if isinstance(delay, int) else int(delay.mean())

@@ -2,7 +2,7 @@
 
     argmin_a sum_s P(s|a) (sum(s) + 1)/(count(s) + 2)        exploring uniformly with probability `exploration`
 
-The first thing a practitioner would try; ours, not the paper's. The play is the first of equals.
+The first thing a practitioner would try; ours, not the paper's. The play is the first of equals (up to rounding).
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, Ints, check_number
-from statepool.kernels import combine, compiled, lowest_index
+from statepool.kernels import TIE, combine, compiled, lowest_index
 from statepool.learners.best_state import favourite_distribution
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.pooled_means import PooledMeans, add_loss, start_means
@@ -31,7 +31,7 @@ class PooledGreedy(Learner):
         means = start_means(problem.n_states, self.forgetting)
         values = np.empty(problem.n_actions)
         best = np.array([-1])
-        return GreedyMemory(means, problem.columns, np.empty(problem.n_states), values, best, self.exploration)
+        return GreedyMemory(means, problem.columns, np.empty(problem.n_states), values, best, float(self.exploration))
 
 
 class GreedyMemory(NamedTuple):
@@ -51,7 +51,7 @@ def greedy_action(memory: Any) -> int:
         for s in range(memory.guesses.size):
             memory.guesses[s] = (memory.means.sums[s] + 1.0) / (memory.means.counts[s] + 2.0)
         combine(memory.columns, memory.guesses, memory.values)
-        memory.best[0] = lowest_index(memory.values)
+        memory.best[0] = lowest_index(memory.values, TIE)
     return memory.best[0]
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, Ints, check_number
-from statepool.kernels import combine, lowest_index
+from statepool.kernels import TIE, combine, lowest_index
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.pooled_means import PooledMeans, add_loss, start_means
 from statepool.learners.rules import add_rule
@@ -47,7 +47,7 @@ def act(memory: Any, t: int, u: float) -> int:
         lost = memory.means.sums[s]
         memory.guesses[s] = memory.generator.beta(1.0 + lost, 1.0 + max(memory.means.counts[s] - lost, 0.0))
     combine(memory.columns, memory.guesses, memory.values)
-    memory.drawn[0] = lowest_index(memory.values)
+    memory.drawn[0] = lowest_index(memory.values, TIE)
     return memory.drawn[0]
 
 

@@ -3,10 +3,10 @@
 A learner is a frozen dataclass (its settings) that starts a memory (a NamedTuple of arrays), and four plain
 functions on that memory:
 
-    act(memory, t, u)                                  the action of round t, from one uniform observe(memory,
-    t, action, state, ticket)          write what the update will need into the ticket, a row of numbers
-    update(memory, t, action, state, loss, ticket)     round t's outcome has come play(memory, t, out)
-    the distribution of round t, into `out` (after `act`)
+    act(memory, t, u)                                  the action of round t, from one uniform
+    observe(memory, t, action, state, ticket)          write what the update will need into the ticket, a row of numbers
+    update(memory, t, action, state, loss, ticket)     round t's outcome has come
+    play(memory, t, out)                               the distribution of round t, into `out` (after `act`)
 
 `add_rule` ties them to the memory's type. Compiled code calls the names below and Numba picks the functions,
 which gives one loop for all learners that caches on disk; plain Python calls the `step_*` names.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.kernels import LARGEST_CHARGE, combine, compiled, lowest_index
+from statepool.kernels import LARGEST_CHARGE, TIE, combine, compiled, lowest_index
 from statepool.learners.best_state import favourite_distribution
 from statepool.learners.learner import Learner, Problem, check_settings
 from statepool.learners.rules import add_rule
@@ -35,12 +35,11 @@ def start_vector(problem: Problem) -> StaleVector:
 
 
 @compiled
-def read_vector(vector: Any, t: int) -> Any:
-    """m_t, that of round 0 before there is one."""
+def read_vector(vector: Any, t: int) -> None:
+    """m_t into `out`, that of round 0 before there is one."""
     combine(vector.columns, vector.theta[max(t - vector.delay, 0)], vector.out)
     for a in range(vector.out.size):
         vector.out[a] += vector.direct[a]
-    return vector.out
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,8 @@ class OptimisticStaleMemory(NamedTuple):
 
 
 def act_greedy(memory: Any, t: int, u: float) -> int:
-    return lowest_index(read_vector(memory.vector, t))
+    read_vector(memory.vector, t)
+    return lowest_index(memory.vector.out, TIE)
 
 
 def ignore_state(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
@@ -84,11 +84,13 @@ def ignore_loss(memory: Any, t: int, action: int, state: int, loss: float, ticke
 
 
 def play_greedy(memory: Any, t: int, out: Any) -> None:
-    favourite_distribution(lowest_index(read_vector(memory.vector, t)), 0.0, out)
+    read_vector(memory.vector, t)
+    favourite_distribution(lowest_index(memory.vector.out, TIE), 0.0, out)
 
 
 def act_optimistic(memory: Any, t: int, u: float) -> int:
-    hoped = read_vector(memory.vector, t)
+    read_vector(memory.vector, t)
+    hoped = memory.vector.out
     for a in range(hoped.size):
         hoped[a] += memory.weights.totals[0, a]
     reweigh(memory.weights, 0, hoped)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from statepool.checks import Floats, Ints, check_groups
 from statepool.kernels import LARGEST_CHARGE
-from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies
+from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
 from statepool.learners.rules import add_rule
 from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 
@@ -33,14 +33,18 @@ class StateEXP3(Learner):
     def __post_init__(self) -> None:
         check_settings(self.rate, self.mixing)
         check_copies(self.copies)
+        if self.groups is not None:
+            labels = check_groups(self.groups, np.size(self.groups))
+            object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
 
     def start(self, problem: Problem) -> "StateMemory":
         groups = np.arange(problem.n_states) if self.groups is None else check_groups(self.groups, problem.n_states)
         columns = problem.columns if self.groups is None else merge_columns(problem.columns, groups)
         copies = n_copies(self.copies, problem.delay)
         rate = problem.rate(self.rate, width=columns.shape[0], copies=copies)
-        weights = start_weights(problem.n_actions, rate, self.mixing, copies)
-        return StateMemory(weights, columns, groups, np.zeros((copies, columns.shape[0])))
+        rows = n_rows(copies, problem.horizon)
+        weights = start_weights(problem.n_actions, rate, self.mixing, rows)
+        return StateMemory(weights, columns, groups, np.zeros((rows, columns.shape[0])))
 
 
 class StateMemory(NamedTuple):
@@ -71,9 +75,10 @@ def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
 def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
     copy = t % memory.charges.shape[0]
     group = memory.groups[state]
-    amount = min(loss / ticket[0], LARGEST_CHARGE)
-    memory.charges[copy, group] += amount
-    charge(memory.weights, copy, memory.columns[group], amount)
+    if loss > 0.0:  # 0 / q(s) is not a number where q(s) has underflowed
+        amount = min(loss / ticket[0], LARGEST_CHARGE)
+        memory.charges[copy, group] += amount
+        charge(memory.weights, copy, memory.columns[group], amount)
 
 
 def play(memory: Any, t: int, out: Any) -> None:

@@ -41,11 +41,11 @@ class ZimmertSeldin(Learner):
 
     def start(self, problem: Problem) -> "HybridMemory":
         K, d = problem.n_actions, problem.delay
-        rate = self.scale * sqrt(natural_log(K) / (max(d, 1) * problem.known_horizon()))
+        rate = float(self.scale) * sqrt(natural_log(K) / (max(d, 1) * problem.known_horizon()))
         return HybridMemory(
-            np.zeros(K), np.full(K, sqrt(K)), np.full(K, 1 / K), np.empty(K), np.empty(K), np.empty(-(-K //
-            BLOCK)), np.array([0.0, 1.0, 1.0]), 1 / rate if rate > 0 else 0.0, 64.0 * d**2 if self.shift else
-            0.0, self.mixing,
+            np.zeros(K), np.full(K, sqrt(K)), np.full(K, 1 / K), np.empty(K), np.empty(K),
+            np.empty(-(-K // BLOCK)), np.array([0.0, 1.0, 1.0]), 1 / rate if rate > 0 else 0.0,
+            64.0 * d**2 if self.shift else 0.0, float(self.mixing),
         )  # fmt: skip
 
 

@@ -1,0 +1,71 @@
+"""The command `statepool`: thin, no logic."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+
+QUICK_SEEDS = 2
+
+
+@app.callback()
+def _statepool() -> None:
+    """Learn from late outcomes by pooling each one through the state that was seen at once."""
+
+
+@app.command()
+def reproduce(
+    studies: Annotated[list[str] | None, typer.Argument(help="Studies to run; all when none is named.")] = None,
+    quick: Annotated[bool, typer.Option(help="Fewer seeds: under a minute.")] = False,
+    jobs: Annotated[int, typer.Option(help="Tasks at a time; -1 for one a core.")] = -1,
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report, the figures and finished cells.")] = Path("reproduction"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON and nothing else.")] = False,
+) -> None:
+    """Run the paper's studies: every published number beside ours."""
+    from rich.console import Console
+
+    from statepool.studies import STUDIES, find
+    from statepool.studies.cells import CellStore
+    from statepool.studies.published import records_of
+    from statepool.studies.runner import ALL_SEEDS, ClusterExecutor, LocalExecutor, run_studies
+    from statepool.studies.terminal import WIDTH, Bars, print_study, print_summary
+
+    if jobs == 0 or jobs < -1:
+        raise ValueError(f"jobs: is {jobs}, expected a positive number, or -1 for one a core")
+    chosen = [find(name) for name in studies] if studies else list(STUDIES.values())
+    store = CellStore(out / "cells")
+    execute = ClusterExecutor(cluster) if cluster else LocalExecutor(jobs)
+    bars = Bars(Console(stderr=True))
+    with bars.progress:
+        results = run_studies(chosen, execute, store, bars, QUICK_SEEDS if quick else ALL_SEEDS)
+    if store.damaged:
+        print(f"{store.damaged} damaged entries in {store.folder} were computed again", file=sys.stderr)
+    tables = {study.name: study.tables(results[study.name]) for study in chosen}
+    records = {study.name: records_of(study, tables[study.name]) for study in chosen}
+    every = [record for found in records.values() for record in found]
+    text = json.dumps([record.as_json() for record in every], indent=1)
+    (out / "records.json").write_text(text)
+    if as_json:
+        print(text)
+        return
+    console = Console(width=WIDTH)
+    for study in chosen:
+        print_study(console, study, tables[study.name], records[study.name], quick)
+    print_summary(console, every, quick)
+
+
+def main() -> None:
+    """Bad input is one sentence on standard error and exit code 2; never a traceback."""
+    try:
+        app()
+    except ValueError as error:
+        print(f"statepool: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("statepool: interrupted; finished cells are kept", file=sys.stderr)
+        sys.exit(130)

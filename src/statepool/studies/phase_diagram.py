@@ -1,0 +1,45 @@
+"""The phase diagram: where pooling pays, over overlap and delay."""
+
+from statepool.studies.statistics import mean_of
+from statepool.studies.study import Cell, Results, Study, Sweep, Table, Value
+
+OVERLAPS, DELAYS = (0, 0.2, 0.4, 0.6, 0.8, 0.95), (5, 10, 25, 50, 100, 200)
+PAIRS = [s // 2 for s in range(8)]
+ARMS = {"action": ("action-exp3", {}), "known": ("state-exp3", {}), "plug-in": ("plug-in", {}),
+        "grouped": ("state-exp3", {"groups": PAIRS})}  # fmt: skip
+
+
+def tables(results: Results) -> list[Table]:
+    return [
+        Table(f"Gain of {arm} over action-level play", {f"overlap {o:g}": _row(results, o, arm) for o in OVERLAPS}, ours=True)
+        for arm in ("known", "plug-in", "grouped")
+    ]
+
+
+def _row(results: Results, overlap: float, arm: str) -> dict[str, Value]:
+    cells = {d: f"overlap {overlap:g} d={d}" for d in DELAYS}
+    return {
+        f"d={d}": mean_of(results.of("grid", cell, "action") - results.of("grid", cell, arm)) for d, cell in cells.items()
+    }
+
+
+STUDY = Study(
+    name="phase-diagram",
+    number="A",
+    title="Phase diagram",
+    source="ours: the paper gives no figures for it",
+    asks="Over overlap and delay at once, where does pooling pay, with the map known, estimated, or states merged in pairs?",
+    seen="The gain is largest where rows differ and delays are short; it fades as either grows, and hardly ever turns into a loss.",
+    limits="Difficulty is not held fixed (study 10 does that).",
+    sweeps=(
+        Sweep(
+            "grid",
+            tuple(
+                Cell(f"overlap {o:g} d={d}", "overlap", {"overlap": float(o), "horizon": 5_000}, d, ARMS)
+                for o in OVERLAPS for d in DELAYS
+            ),
+            12, (1, 10_000), ours=True,
+        ),
+    ),
+    tables=tables,
+)  # fmt: skip

@@ -1,0 +1,99 @@
+"""Run the tasks of studies: from the store where they are there, else here or on a cluster, in any order."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+from statepool.studies.cells import CellStore
+from statepool.studies.study import Results, Study, Task
+
+ALL_SEEDS = 1_000_000
+
+
+class Executor(Protocol):
+    """Yields (position, result) of every task, as they finish."""
+
+    def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, dict[str, float]]]: ...
+
+
+class Watcher(Protocol):
+    """Told what happens, for a progress bar."""
+
+    def started(self, study: str, rounds: int) -> None: ...
+    def finished(self, study: str, rounds: int, stored: bool) -> None: ...
+
+
+def perform(position: int, task: Task) -> tuple[int, dict[str, float]]:
+    """Call a task's function."""
+    module, name = task.function.split(":")
+    return position, getattr(import_module(module), name)(**task.arguments)
+
+
+@dataclass(frozen=True)
+class LocalExecutor:
+    """On this machine's cores. Threads: the compiled loop holds no lock, and nothing is compiled or loaded twice."""
+
+    jobs: int
+
+    def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, dict[str, float]]]:
+        from joblib import Parallel, delayed
+
+        parallel = Parallel(n_jobs=self.jobs, backend="threading", return_as="generator_unordered", pre_dispatch="4*n_jobs")
+        yield from parallel(delayed(perform)(i, task) for i, task in enumerate(tasks))
+
+
+class ClusterExecutor:
+    """On the workers of a Dask scheduler, which runs a lost worker's tasks again elsewhere."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise ValueError('cluster: needs the extra, pip install "statepool[cluster]"') from None
+        try:
+            self.client = Client(address, timeout=10)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise ValueError(f"cluster: no scheduler answers at {address} ({type(error).__name__})") from None
+
+    def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, dict[str, float]]]:
+        from distributed import as_completed
+
+        futures = self.client.map(perform, range(len(tasks)), tasks, pure=False)
+        yield from (future.result() for future in as_completed(futures))
+
+
+def run_studies(
+    studies: Iterable[Study], execute: Executor, store: CellStore, watcher: Watcher, most_seeds: int = ALL_SEEDS
+) -> dict[str, Results]:
+    """The results of each study by name."""
+    studies = list(studies)
+    places = [
+        (study.name, sweep.name, cell, task)
+        for study in studies
+        for sweep in study.sweeps
+        for cell, task in sweep.tasks(most_seeds)
+    ]
+    for study in studies:
+        watcher.started(study.name, sum(task.rounds for name, _, _, task in places if name == study.name))
+    found: list[dict[str, float] | None] = []
+    for name, _, _, task in places:
+        found.append(store.get(task))
+        if found[-1] is not None:
+            watcher.finished(name, task.rounds, stored=True)
+    missing = [i for i, result in enumerate(found) if result is None]
+    for position, result in execute([places[i][3] for i in missing]):
+        name, _, _, task = places[missing[position]]
+        store.put(task, result)
+        found[missing[position]] = result
+        watcher.finished(name, task.rounds, stored=False)
+    return _gather(studies, places, found)
+
+
+def _gather(studies: list[Study], places: list[Any], found: list[Any]) -> dict[str, Results]:
+    results = {study.name: Results() for study in studies}
+    for (name, sweep, cell, _), numbers in zip(places, found, strict=True):
+        results[name].add(sweep, cell, numbers)
+    return results
+
+

@@ -1,0 +1,42 @@
+"""The few statistics that the studies report."""
+
+import numpy as np
+
+from statepool.checks import Floats
+from statepool.studies.study import Results, Value
+
+
+def standard_error(numbers: Floats) -> float | None:
+    """Of the mean over seeds; None where one seed leaves it unknown."""
+    return float(numbers.std(ddof=1) / np.sqrt(numbers.size)) if numbers.size > 1 else None
+
+
+def mean_of(numbers: Floats, digits: int = 1) -> Value:
+    """The mean over seeds."""
+    return Value(float(numbers.mean()), standard_error(numbers), digits)
+
+
+def means(results: Results, sweep: str, cell: str, names: tuple[str, ...], digits: int = 1) -> dict[str, Value]:
+    """The mean over seeds of several named numbers."""
+    return {name: mean_of(results.of(sweep, cell, name), digits) for name in names}
+
+
+def gain(results: Results, sweep: str, cell: str, better: str, worse: str, digits: int = 1) -> dict[str, Value]:
+    """How much less regret one arm has, with the standard error of the paired difference as a column of its own."""
+    saved = results.of(sweep, cell, worse) - results.of(sweep, cell, better)
+    error = standard_error(saved)
+    columns = {"gain": mean_of(saved, digits)}
+    if error is not None:
+        columns["gain ±"] = Value(error, None, digits)
+    return columns
+
+
+def saved_share(results: Results, sweep: str, cell: str, better: str, worse: str) -> Value:
+    """The mean gain as a percentage of the worse arm's mean regret: of the printed figures, as the paper takes it."""
+    worse_mean = results.mean(sweep, cell, worse)
+    return Value(100 * round(worse_mean - results.mean(sweep, cell, better), 1) / round(worse_mean, 1))
+
+
+def growth_exponent(horizons: list[int], regrets: list[float]) -> float:
+    """The power of the horizon that mean regret grows with: a straight line through the logarithms."""
+    return float(np.polyfit(np.log(horizons), np.log(regrets), 1)[0])

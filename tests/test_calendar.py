@@ -1,0 +1,80 @@
+"""Deliveries against a naive sorted list: by arrival, then by round; slots never taken while in use."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from statepool.calendar import book, due, make_calendar, slots_of
+from statepool.checks import check_delay
+
+
+@njit
+def deliveries(calendar, horizon, owners, out):
+    n = 0
+    for t in range(horizon):
+        r, slot = due(calendar, t)
+        while r >= 0:
+            assert owners[slot] == r
+            out[n, 0], out[n, 1] = t, r
+            n += 1
+            r, slot = due(calendar, t)
+        owners[book(calendar, t)] = t
+    return n
+
+
+def delivered(delay, horizon):
+    calendar = make_calendar(check_delay(delay, horizon), horizon)
+    out = np.empty((horizon, 2), np.int64)
+    n = deliveries(calendar, horizon, np.full(slots_of(calendar), -1), out)
+    return [tuple(row) for row in out[:n]]
+
+
+def naive(delays, horizon):
+    arrivals = [(r + int(d) + 1, r) for r, d in enumerate(delays)]
+    return sorted((t, r) for t, r in arrivals if t < horizon)
+
+
+def naive_in_flight(delays, horizon):
+    """The most that wait at once, of what will ever be delivered: booked, and not yet delivered."""
+    spans = [(r, r + int(d) + 1) for r, d in enumerate(delays) if r + int(d) + 1 < horizon]
+    return max((sum(r <= t < end for r, end in spans) for t in range(horizon)), default=0)
+
+
+@given(horizon=st.integers(1, 60), data=st.data())
+@settings(max_examples=200)
+def test_arrays_of_delays(horizon, data):
+    one = st.one_of(st.integers(0, 5), st.integers(0, 70), st.sampled_from([0, 10**9, 2**63 - 1]))
+    delays = np.array(data.draw(st.lists(one, min_size=horizon, max_size=horizon)))
+    assert delivered(delays, horizon) == naive(delays, horizon)
+    assert make_calendar(check_delay(delays, horizon), horizon).keys.size == naive_in_flight(delays, horizon)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 20])
+@pytest.mark.parametrize("delay", [0, 1, 2, 3, 7, 17, 18, 19, 20, 21, 10**9, 2**63 - 1, 10**40])
+def test_fixed_delays(delay, horizon):
+    assert delivered(delay, horizon) == naive([delay] * horizon, horizon)
+    slots = slots_of(make_calendar(check_delay(delay, horizon), horizon))
+    assert slots == max(1, naive_in_flight([delay] * horizon, horizon))
+
+
+def test_several_in_a_round_come_by_round():
+    assert delivered(np.array([3, 2, 1, 0, 9, 0]), 6) == [(4, 0), (4, 1), (4, 2), (4, 3)]
+
+
+def test_zero_delay_arrives_before_the_next_round():
+    assert delivered(0, 4) == [(1, 0), (2, 1), (3, 2)]
+
+
+def test_what_never_arrives_takes_no_room():
+    calendar = make_calendar(check_delay(np.full(1000, 10**9), 1000), 1000)
+    assert slots_of(calendar) == 1
+    assert delivered(np.full(1000, 10**9), 1000) == []
+
+
+def test_growth_beyond_the_first_buffer():
+    rng = np.random.default_rng(0)
+    delays = rng.integers(0, 400, size=3000)
+    assert delivered(delays, 3000) == naive(delays, 3000)
+    assert make_calendar(delays, 3000).keys.size == naive_in_flight(delays, 3000) > 100

@@ -1,0 +1,150 @@
+"""Each kernel against plain NumPy to 1e-13, and a cache that notices when any source changes."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import statepool
+from statepool import kernels
+
+SIZES = [*range(1, 71), 127, 128, 129, 1000, 4099]
+CLOSE = {"rtol": 1e-13, "atol": 0}
+
+
+def exp_of(x):
+    out = np.empty(x.size)
+    kernels.exponentials(-x, 0.0, 1.0, out)
+    return out
+
+
+def test_exp_over_its_range():
+    x = np.concatenate([np.linspace(-700, 700, 200_001), np.random.default_rng(0).uniform(-1, 1, 50_000) * 1e-3, [0.0]])
+    np.testing.assert_allclose(exp_of(x), np.exp(x), **CLOSE)
+    np.testing.assert_allclose([kernels.exp(v) for v in (-700.0, -1.0, 0.0, 1e-300, 700.0)], np.exp([-700, -1, 0, 0, 700]), **CLOSE)
+
+
+def test_exponentials_clamp_instead_of_underflowing():
+    out = exp_of(np.array([-1e9, -701.0, 701.0, 1e9]))
+    np.testing.assert_allclose(out, np.exp([-700, -700, 700, 700]), **CLOSE)
+    assert (out > 0).all()
+
+
+def test_log_of_positive_numbers():
+    rng = np.random.default_rng(1)
+    x = np.concatenate([np.exp(rng.uniform(-700, 700, 20_000)), 1 + rng.uniform(-1e-6, 1e-6, 2_000), [1.0, 2.0, 0.5]])
+    got = np.array([kernels.log(v) for v in x])
+    np.testing.assert_allclose(got, np.log(x), rtol=1e-13, atol=1e-17)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_sums_dots_minima_and_softmin(n):
+    rng = np.random.default_rng(n)
+    a, b, rate = rng.random(n), rng.random(n), rng.uniform(0.01, 30)
+    np.testing.assert_allclose(kernels.dot(a, b), np.dot(a, b), **CLOSE)
+    blocks = np.full(-(-n // kernels.BLOCK), np.nan)
+    np.testing.assert_allclose(kernels.block_sums(a, blocks), a.sum(), **CLOSE)
+    expected = [a[i : i + kernels.BLOCK].sum() for i in range(0, n, kernels.BLOCK)]
+    np.testing.assert_allclose(blocks, expected, **CLOSE)
+    for values in (a, -a, a * 1e200):
+        assert kernels.lowest(values) == values.min()
+        assert kernels.lowest_index(values) == values.argmin()
+    weights = np.empty(n)
+    kernels.exponentials(a, a.min(), rate, weights)
+    np.testing.assert_allclose(weights, np.exp(-rate * (a - a.min())), **CLOSE)
+    target = a.copy()
+    kernels.add_scaled(target, b, 2.5)
+    np.testing.assert_allclose(target, a + 2.5 * b, **CLOSE)
+    columns, mix = rng.random((5, n)), np.array([0.5, 0.0, 2.0, 1.0, 0.25])
+    kernels.combine(columns, mix, target)
+    np.testing.assert_allclose(target, mix @ columns, **CLOSE)
+
+
+def test_lowest_index_takes_the_first_of_equals():
+    assert kernels.lowest_index(np.array([2.0, 1.0, 1.0])) == 1
+    assert kernels.lowest_index(np.array([2.0, 1.0 + 1e-15, 1.0])) == 2
+    assert kernels.lowest_index(np.array([2.0, 1.0 + 1e-15, 1.0]), kernels.TIE) == 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 32, 33, 47, 70, 1000])
+def test_draws_are_the_first_index_whose_cumulative_sum_reaches_u(n):
+    rng = np.random.default_rng(n)
+    weights = rng.random(n) ** 3 + 1e-9
+    blocks = np.empty(-(-n // kernels.BLOCK))
+    total = kernels.block_sums(weights, blocks)
+    row, reached = weights / weights.sum(), np.cumsum(weights)
+    for u in rng.random(500):
+        expected = min(np.searchsorted(reached, u * total), n - 1)
+        assert kernels.draw_blocked(weights, blocks, u * total) == expected
+        assert kernels.draw_row(row, u) == min(np.searchsorted(np.cumsum(row), u), n - 1)
+    assert kernels.draw_blocked(weights, blocks, 0.0) == 0
+    assert kernels.draw_blocked(weights, blocks, total * (1 + 1e-12)) == n - 1
+
+
+def test_row_draw_on_the_edges_and_never_an_impossible_state():
+    row = np.array([0.0, 0.25, 0.0, 0.75, 0.0])
+    at = {0.0: 1, 0.1: 1, 0.25: 1, np.nextafter(0.25, 1): 3, 0.9: 3, 1.0: 3}
+    assert [kernels.draw_row(row, u) for u in at] == list(at.values())
+    assert kernels.draw_row(np.array([0.5, 0.5 - 1e-10, 0.0]), 1 - 1e-16) == 1
+
+
+def test_outcome_follows_the_two_sided_rule():
+    for mean in (1e-12, 0.3, 0.5, np.nextafter(0.5, 1), 0.8, 1.0):
+        for u in (0.0, 0.2, 0.3, 0.5, 0.7, np.nextafter(0.7, 1), 0.8, 1 - 2**-53):
+            expected = u > 1 - mean if mean <= 0.5 else u <= mean
+            assert kernels.draw_outcome(mean, u) == float(expected)
+    u = np.random.default_rng(0).random(40_000)
+    for mean in (0.2, 0.7):
+        assert abs(np.mean([kernels.draw_outcome(mean, v) for v in u]) - mean) < 0.01
+
+
+def test_effective_dimension():
+    rng = np.random.default_rng(3)
+    P, x = rng.dirichlet(np.ones(6), size=33), rng.dirichlet(np.ones(33))
+    P[:, 2] = 0
+    P /= P.sum(axis=1, keepdims=True)
+    q = x @ P
+    expected = sum(x @ P[:, s] ** 2 / q[s] for s in range(6) if q[s] > 0)
+    np.testing.assert_allclose(kernels.effective_dimension(kernels.columns_of(P), x), expected, **CLOSE)
+
+
+SCRIPT = """
+import numpy as np, statepool as sp
+instance = sp.Instance([[0.5, 0.5], [0.25, 0.75]], np.full((200, 2), 0.5))
+print(sp.__file__, sp.simulate(instance, sp.Uniform(), 3, seed=1).states.sum())
+"""
+
+
+def test_cache_is_rebuilt_when_a_kernel_in_another_file_changes(tmp_path):
+    source = Path(statepool.__file__).parent
+    package = tmp_path / "statepool"
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__", "studies"))
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run():
+        done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+        where, total = done.stdout.split()
+        assert where == str(package / "__init__.py")
+        return int(total), {p: p.stat().st_mtime_ns for p in cache.rglob("*.nbc")}
+
+    first, compiled = run()
+    again, reused = run()
+    assert again == first
+    assert reused == compiled  # nothing was compiled the second time
+    assert compiled
+    kernel = package / "kernels.py"
+    text = kernel.read_text()
+    changed = text.replace("            if reached >= u:\n                return i\n    return last", "            if reached >= 1.0 - u:\n                return i\n    return last")
+    assert changed != text
+    kernel.write_text(changed)
+    uniforms = np.random.default_rng(1).random(600).reshape(200, 3)
+    edge = np.array([0.5, 0.25])[np.minimum((uniforms[:, 0] * 2).astype(int), 1)]
+    assert first == (uniforms[:, 1] > edge).sum()
+    assert run()[0] == (1 - uniforms[:, 1] > edge).sum() != first
+    kernel.write_text(text)
+    assert run()[0] == first

@@ -1,0 +1,110 @@
+"""The instance's quantities against brute force on T×K tables, which the package itself never holds."""
+
+import numpy as np
+import pytest
+import textbook
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import statepool as sp
+
+
+def tables(seed, K, S, T, effects=False):
+    P, theta = textbook.random_instance(seed, K, S, T)
+    if not effects:
+        return P, theta, None, theta @ P.T
+    theta = 0.25 + theta / 2
+    extra = np.random.default_rng(seed).uniform(-0.25, 0.25, P.shape)
+    c = np.array([[P[a] @ (theta[t] + extra[a]) for a in range(K)] for t in range(T)])
+    return P, theta, extra, c
+
+
+sizes = {"seed": st.integers(0, 10**6), "K": st.integers(1, 9), "S": st.integers(1, 6), "T": st.integers(1, 40)}
+
+
+@given(**sizes, delay=st.integers(0, 50), effects=st.booleans())
+@settings(max_examples=150)
+def test_everything_against_brute_force(seed, K, S, T, delay, effects):
+    P, theta, extra, c = tables(seed, K, S, T, effects)
+    instance = sp.Instance(P, theta, extra)
+    assert (instance.n_actions, instance.n_states, instance.horizon) == (K, S, T)
+    stale = np.array([c[max(t - delay, 0)] for t in range(T)])
+    for t in range(T):
+        np.testing.assert_allclose(instance.losses(t), c[t], atol=1e-12)
+        np.testing.assert_allclose(instance.stale_losses(t, delay), stale[t], atol=1e-12)
+    moved = c - stale
+    np.testing.assert_allclose(instance.e2(delay), (np.abs(moved).max(axis=1) ** 2).sum(), atol=1e-11)
+    np.testing.assert_allclose(instance.lambda2(delay), np.minimum(1, (moved**2).sum(axis=1)).sum(), atol=1e-11)
+    W = sum(np.abs(theta[t] - theta[t - 1]).max() ** 2 for t in range(1, T))
+    np.testing.assert_allclose(instance.variation(), W, atol=1e-11)
+    np.testing.assert_allclose(instance.total_losses, c.sum(axis=0), atol=1e-11)
+    totals = c.sum(axis=0)
+    assert totals[instance.best_action] <= totals.min() + 1e-11
+    actions = np.random.default_rng(seed).integers(K, size=T)
+    loss = c[np.arange(T), actions]
+    np.testing.assert_allclose(instance.pseudo_loss(actions), loss.sum(), atol=1e-11)
+    np.testing.assert_allclose(instance.regret(actions), loss.sum() - totals.min(), atol=1e-11)
+    path = instance.regret_path(actions)
+    np.testing.assert_allclose(path, np.cumsum(loss - c[:, instance.best_action]), atol=1e-11)
+    # Lemmas of Appendices C and D.
+    assert instance.e2(delay) <= delay**2 * W + 1e-9
+    J = max(1, int((np.abs(moved) > 1e-15).any(axis=0).sum()))
+    assert instance.e2(delay) <= instance.lambda2(delay) + 1e-9 <= J * instance.e2(delay) + 2e-9
+
+
+def test_delay_window_is_nearly_tight_for_steady_drift():
+    T, d = 2_000, 5
+    instance = sp.Instance(np.eye(2), np.column_stack([np.linspace(0, 1, T), np.full(T, 0.5)]))
+    assert 0.98 < instance.e2(d) / (d**2 * instance.variation()) <= 1
+
+
+def test_lambda2_ends_are_attained():
+    theta = np.full((50, 4), 0.5)
+    theta[1::2, :3] = 0.6
+    three = sp.Instance(np.eye(4), theta)
+    np.testing.assert_allclose(three.lambda2(1), 3 * three.e2(1), rtol=1e-12)
+    theta[:, 1:] = 0.5
+    one = sp.Instance(np.eye(4), theta)
+    np.testing.assert_allclose(one.lambda2(1), one.e2(1), rtol=1e-12)
+    assert one.e2(1) > 0
+
+
+def test_lambda2_counts_at_most_one_a_round():
+    theta = np.tile([[0.0], [1.0]], (10, 5))
+    assert sp.Instance(np.eye(5), theta).lambda2(1) == 19
+
+
+def test_movement_in_chunks(monkeypatch):
+    P, theta, _, _ = tables(1, 7, 3, 90)
+    whole = sp.Instance(P, theta)
+    expected = whole.e2(4), whole.lambda2(4)
+    monkeypatch.setattr("statepool.model._CHUNK_ENTRIES", 20)
+    np.testing.assert_allclose((whole.e2(4), whole.lambda2(4)), expected, rtol=1e-13)
+
+
+def test_effects_of_zero_change_nothing():
+    P, theta, _, _ = tables(2, 6, 3, 300)
+    plain, zero = sp.Instance(P, theta), sp.Instance(P, theta, np.zeros_like(P))
+    runs = [sp.simulate(i, sp.StateEXP3(), 5, seed=1) for i in (plain, zero)]
+    np.testing.assert_array_equal(runs[0].outcomes, runs[1].outcomes)
+    assert runs[0].regret == runs[1].regret
+
+
+def test_effects_change_the_best_action_and_the_outcomes():
+    P, theta = np.full((2, 2), 0.5), np.full((400, 2), 0.5)
+    instance = sp.Instance(P, theta, [[0.5, 0.5], [-0.5, -0.5]])
+    assert instance.best_action == 1
+    run = sp.simulate(instance, sp.Uniform(), 0, seed=0)
+    np.testing.assert_array_equal(run.outcomes, run.actions == 0)
+    assert run.regret == pytest.approx((run.actions == 0).sum())
+
+
+def test_instance_owns_its_arrays():
+    P, theta = np.eye(2), np.full((5, 2), 0.5)
+    effects = np.zeros((2, 2))
+    instance = sp.Instance(P, theta, effects)
+    P[:], theta[:], effects[:] = 0.5, 0.0, 0.4
+    assert (instance.P == np.eye(2)).all()
+    assert (instance.theta == 0.5).all()
+    assert not instance.effects.any()
+    assert "2 actions, 2 states, 5 rounds, with direct effects" in repr(instance)
