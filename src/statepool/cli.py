@@ -23,7 +23,9 @@ def reproduce(
     quick: Annotated[bool, typer.Option(help="Fewer seeds: under a minute.")] = False,
     jobs: Annotated[int, typer.Option(help="Tasks at a time; -1 for one a core.")] = -1,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the report, the figures and finished cells.")] = Path("reproduction"),
+    out: Annotated[Path, typer.Option(help="Folder for the report, the figures and finished cells.")] = Path(
+        "reproduction"
+    ),
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON and nothing else.")] = False,
 ) -> None:
     """Run the paper's studies: every published number beside ours."""

@@ -40,9 +40,13 @@ def matched(
 
 def _reaching(target: float, P: Floats, direction: Floats) -> Floats:
     low, high = 1e-4, 0.8
+    # Only the two contrasted states move; the others stay at 1/2 and need not be summed again.
+    moving, totals = direction[:, :2], np.full(P.shape[1], direction.shape[0] / 2)
     for _ in range(60):
         middle = (low + high) / 2
-        if uniform_regret(P, np.clip(0.5 + middle * direction, 0, 1)) < target:
+        totals[:2] = np.clip(0.5 + middle * moving, 0, 1).sum(axis=0)
+        losses = P @ totals
+        if losses.mean() - losses.min() < target:
             low = middle
         else:
             high = middle

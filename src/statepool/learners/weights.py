@@ -20,8 +20,8 @@ from statepool.kernels import (
     compiled,
     dot,
     draw_blocked,
-    exponentials,
     lowest,
+    weigh,
 )
 
 _SMALLEST_SUM = 1e-30
@@ -58,23 +58,26 @@ def start_weights(n_actions: int, rate: float, mixing: float = 0.0, copies: int 
 @compiled
 def refresh(weights: Any, copy: int) -> None:
     """Bring the weights of a copy up to date with its totals."""
-    if not weights.changed[copy]:
-        return
-    weights.changed[copy] = False
-    reweigh(weights, copy, weights.totals[copy])
+    if weights.changed[copy]:
+        weights.changed[copy] = False
+        _reweigh(weights, copy, weights.totals[copy])
 
 
 @compiled
 def reweigh(weights: Any, copy: int, totals: Any) -> None:
-    """Set the weights of a copy from the given totals."""
+    """Set the weights of a copy from the given totals, which may also have fallen."""
+    weights.references[copy] = lowest(totals)
+    _reweigh(weights, copy, totals)
+
+
+@compiled
+def _reweigh(weights: Any, copy: int, totals: Any) -> None:
     row, blocks = weights.weights[copy], weights.blocks[copy]
-    exponentials(totals, weights.references[copy], weights.rate, row)
-    total = block_sums(row, blocks)
+    total = weigh(totals, weights.references[copy], weights.rate, row, blocks)
     # Totals only grow, so the sum shrinks until the reference has to be moved up to the smallest of them.
-    if not _SMALLEST_SUM < total < 1.0 / _SMALLEST_SUM:
+    if total < _SMALLEST_SUM:
         weights.references[copy] = lowest(totals)
-        exponentials(totals, weights.references[copy], weights.rate, row)
-        total = block_sums(row, blocks)
+        total = weigh(totals, weights.references[copy], weights.rate, row, blocks)
     if weights.mixing > 0.0:
         share = weights.mixing * total / row.size
         for a in range(row.size):

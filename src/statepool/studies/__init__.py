@@ -1,4 +1,4 @@
-"""The sixteen studies of the paper and the phase diagram, in the paper's order. Adding one is a file and a line here."""
+"""The studies of the paper and the phase diagram, in the paper's order. Adding one is a file and a line here."""
 
 from statepool.checks import unknown_name
 from statepool.studies import (

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from statepool.studies.statistics import growth_exponent, means, standard_error
-from statepool.studies.study import Cell, Results, Study, Sweep, Table, Value
+from statepool.studies.study import Arms, Cell, Results, Study, Sweep, Table, Value
 
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "dirichlet": ("band", {"drift": 0.05, "horizon": 10_000}),
@@ -16,9 +16,9 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
 HARD = ("hard", {"n_drifting": 8, "n_states": 17, "horizon": 8_000, "block": 50, "amplitude": 0.1})
 SETTINGS = {f"{name} d={d}": (family, settings, d) for name, (family, settings) in FAMILIES.items() for d in (10, 50)}
 SETTINGS["hard d=50"] = (*HARD, 50)
-ARMS = {"action": ("action-exp3", {}), "IX": ("exp3-ix", {}), "naive": ("naive-sharing", {}),
+ARMS: Arms = {"action": ("action-exp3", {}), "IX": ("exp3-ix", {}), "naive": ("naive-sharing", {}),
         "best-state": ("best-state", {}), "state": ("state-exp3", {})}  # fmt: skip
-SIMPLE = {"pooled greedy": ("pooled-greedy", {}), "pooled Thompson": ("pooled-thompson", {})}
+SIMPLE: Arms = {"pooled greedy": ("pooled-greedy", {}), "pooled Thompson": ("pooled-thompson", {})}
 HORIZONS, GROWING = (2_500, 5_000, 10_000, 20_000, 40_000), ("best-state", "state", "action")
 
 
@@ -27,7 +27,9 @@ def tables(results: Results) -> list[Table]:
     simple = {label: means(results, "simple", label, tuple(SIMPLE)) for label in SETTINGS}
     spreads = {}
     for label in SETTINGS:
-        errors = {name: standard_error(results.of("settings", label, name)) or np.nan for name in ("best-state", "state")}
+        errors = {
+            name: standard_error(results.of("settings", label, name)) or np.nan for name in ("best-state", "state")
+        }
         spreads[label] = {f"{name} ±": Value(error, None, 0) for name, error in errors.items()}
     average = {name: np.mean([row[f"{name} ±"].number for row in spreads.values()]) for name in ("best-state", "state")}
     leads = [min(row, key=lambda name: row[name].number) for row in rows.values()]
@@ -59,17 +61,18 @@ STUDY = Study(
     number="15",
     title="Baselines",
     source="paper, Appendix E, a heuristic baseline",
-    asks="Does pooling beat what one would try first: action-level weights, implicit exploration, sharing with the wrong "
-    "denominator, chasing the single best state?",
-    seen="The best-state rule leads seven settings of nine and fails on the family built against it, where its regret grows "
-    "linearly. Pooled greedy and pooled Thompson lead almost everywhere here; where something resists them they too fail.",
+    asks="Does pooling beat what one would try first: action-level weights, implicit exploration, sharing with "
+    "the wrong denominator, chasing the single best state?",
+    seen="The best-state rule leads seven settings of nine and fails on the family built against it, where its "
+    "regret grows linearly. Pooled greedy and pooled Thompson lead almost everywhere here; where "
+    "something resists them they too fail.",
     limits="Ten seeds; families without a resisting environment flatter greedy rules.",
     sweeps=(
         Sweep("settings", _cells(ARMS), 10, (1, 90_000)),
         Sweep("simple", _cells(SIMPLE), 10, (1, 90_000), ours=True),
         Sweep(
             "growth",
-            tuple(Cell(f"T={t}", "spread", {"horizon": t}, 10, {name: ARMS[name] for name in GROWING}) for t in HORIZONS),
+            tuple(Cell(f"T={t}", "spread", {"horizon": t}, 10, {n: ARMS[n] for n in GROWING}) for t in HORIZONS),
             6, (1, 90_000),
         ),
     ),

@@ -1,6 +1,6 @@
 """Probes for the bias of an estimated map, used by studies 4 and 5.
 
-    b(a) = sum_s theta(s) [q(s) P_hat(s|a) / q_hat(s) - P(s|a)]        the pooled estimate's bias given the past
+b(a) = sum_s theta(s) [q(s) P_hat(s|a) / q_hat(s) - P(s|a)]        the pooled estimate's bias given the past
 """
 
 from typing import Any, NamedTuple

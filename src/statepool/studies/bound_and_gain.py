@@ -4,12 +4,12 @@ from dataclasses import replace
 from math import log, sqrt
 
 from statepool.studies.statistics import gain, means
-from statepool.studies.study import Cell, Results, Study, Sweep, Table, Value
+from statepool.studies.study import Arms, Cell, Results, Study, Sweep, Table, Value
 
 ACTIONS, DELAYS = (8, 20, 40, 80), (10, 50, 200)
 BAND = {"n_states": 4, "horizon": 10_000, "drift": 0.05}
-STATE, ACTION = ("state-exp3", {}), ("action-exp3", {})
-INTERLEAVED = ("state-exp3", {"copies": "d+1"})
+ARMS: Arms = {"state": ("state-exp3", {}), "action": ("action-exp3", {})}
+INTERLEAVED: Arms = {"interleaved": ("state-exp3", {"copies": "d+1"})}
 
 
 def tables(results: Results) -> list[Table]:
@@ -45,8 +45,8 @@ STUDY = Study(
     number="1",
     title="Bound and gain",
     source="paper, Theorem 3 and Section 4",
-    asks="With four states and up to eighty actions, how much regret does pooling through the state save, "
-    "and does the interleaved variant respect its bound?",
+    asks="With four states and up to eighty actions, how much regret does pooling through the state save, and "
+    "does the interleaved variant respect its bound?",
     seen="The saving grows with the number of actions, as a cost set by states rather than actions should. "
     "Every interleaved run lies below its bound, and the single-copy learner is better still.",
     limits="Maps are drawn from one Dirichlet and drift is mild.",
@@ -54,16 +54,14 @@ STUDY = Study(
         Sweep(
             "actions",
             tuple(
-                Cell(f"K={k}", "band", BAND | {"n_actions": k}, 50,
-                     {"interleaved": INTERLEAVED, "state": STATE, "action": ACTION})
-                for k in ACTIONS
+                Cell(f"K={k}", "band", BAND | {"n_actions": k}, 50, {**INTERLEAVED, **ARMS}) for k in ACTIONS
             ),
             seeds=100, stream=(1, 10_000),
         ),
         Sweep(
             "delay",
             tuple(
-                Cell(f"d={d}", "band", BAND | {"n_actions": 40}, d, {"state": STATE, "action": ACTION}) for d in DELAYS
+                Cell(f"d={d}", "band", BAND | {"n_actions": 40}, d, ARMS) for d in DELAYS
             ),
             seeds=40, stream=(1, 10_000),
         ),

@@ -1,6 +1,7 @@
 """Finished tasks, kept on disk one file each, under a key of everything that determines the result.
 
-A run that was killed goes on where it was; a second run is instant. A damaged entry is noticed by its checksum and computed again.
+A run that was killed goes on where it was; a second run is instant. A damaged entry is noticed by its checksum
+and computed again.
 """
 
 import hashlib

@@ -3,10 +3,10 @@
 from math import log, sqrt
 
 from statepool.studies.statistics import mean_of, means
-from statepool.studies.study import Cell, Results, Study, Sweep, Table, Value
+from statepool.studies.study import Arms, Cell, Results, Study, Sweep, Table, Value
 
 ACTIONS, S, T, DELAY = (8, 20, 40, 80, 160), 8, 5_000, 50
-ARMS = {"known": ("state-exp3", {}), "plug-in": ("plug-in", {}), "action": ("action-exp3", {})}
+ARMS: Arms = {"known": ("state-exp3", {}), "plug-in": ("plug-in", {}), "action": ("action-exp3", {})}
 
 
 def _row(results: Results, n_actions: int) -> dict[str, Value]:
@@ -39,9 +39,10 @@ STUDY = Study(
     number="12",
     title="Certificate gap",
     source="paper's released studies, 12",
-    asks="How loose are the bounds: Theorem 3 for a known map, and the best rate that can be certified for an unknown one?",
-    seen="Ten to nineteen times above what the plug-in does, at every number of actions; the plug-in itself is as good as "
-    "knowing the map.",
+    asks="How loose are the bounds: Theorem 3 for a known map, and the best rate that can be certified for an "
+    "unknown one?",
+    seen="Ten to nineteen times above what the plug-in does, at every number of actions; the plug-in itself is "
+    "as good as knowing the map.",
     limits="A measured regret is no certificate: the gap says how much theory leaves open.",
     sweeps=(
         Sweep(

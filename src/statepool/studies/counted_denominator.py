@@ -17,7 +17,9 @@ from statepool.studies.tasks import make_instance
 DENOMINATORS = ("predicted", "counted")
 
 
-def regret_and_bias(family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, **_: Any) -> dict[str, float]:
+def regret_and_bias(
+    family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, **_: Any
+) -> dict[str, float]:
     """Regret of both denominators, and the comparator's bias summed over the pooled halves."""
     instance = make_instance(family, settings, seed)
     K, S, T = instance.n_actions, instance.n_states, instance.horizon
@@ -50,9 +52,10 @@ STUDY = Study(
     number="5",
     title="Counted denominator",
     source="paper's released studies, 5",
-    asks="Freezing the play for a block lets states be counted: does dividing by the count remove the estimated map's bias?",
-    seen="Regret is the same within noise, and the comparator's bias doubles: a count of two hundred rounds is noisier than "
-    "the prediction it replaces.",
+    asks="Freezing the play for a block lets states be counted: does dividing by the count remove the "
+    "estimated map's bias?",
+    seen="Regret is the same within noise, and the comparator's bias doubles: a count of two hundred rounds is "
+    "noisier than the prediction it replaces.",
     limits="One family, one block length.",
     sweeps=(
         Sweep(

@@ -14,7 +14,9 @@ OVERLAPS, DELAYS, HORIZONS = (0, 0.4, 0.7, 0.95), (10, 50, 200), (2_500, 5_000, 
 K, EASIEST = 40, 0.95
 
 
-def interleaved(family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, **_: Any) -> dict[str, float]:
+def interleaved(
+    family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, **_: Any
+) -> dict[str, float]:
     """Interleaved State-EXP3 with its rate set by the estimated dimension of the first seed's map."""
     vhat = estimated_dimension(family, settings, 0, 1, draws=4_000)["vhat"]
     instance = make_instance(family, settings, seed)
@@ -51,7 +53,8 @@ def tables(results: Results) -> list[Table]:
     def spread(chosen: list[float], digits: int) -> dict[str, Value]:
         return {
             "cells": Value(len(chosen), None, 0), "smallest": Value(min(chosen), None, 3),
-            "largest": Value(max(chosen), None, 3), "largest / smallest": Value(max(chosen) / min(chosen), None, digits),
+            "largest": Value(max(chosen), None, 3),
+            "largest / smallest": Value(max(chosen) / min(chosen), None, digits),
         }  # fmt: skip
 
     spreads = {
@@ -60,7 +63,9 @@ def tables(results: Results) -> list[Table]:
         "overlap 0, d=10": spread([r.number for (o, d, _), r in ratios.items() if (o, d) == (0, 10)], 2),
         "overlap 0, d=200": spread([r.number for (o, d, _), r in ratios.items() if (o, d) == (0, 200)], 2),
     }
-    vhats = {f"overlap {o:g}": {"vhat": Value(results.mean("vhat", f"overlap {o:g}", "vhat"), None, 3)} for o in OVERLAPS}
+    vhats = {
+        f"overlap {o:g}": {"vhat": Value(results.mean("vhat", f"overlap {o:g}", "vhat"), None, 3)} for o in OVERLAPS
+    }
     return [
         Table("How far the ratio R / sqrt((d+1) vhat T log K) varies", spreads),
         Table("Dimension of the first seed's map", vhats),
@@ -74,8 +79,8 @@ STUDY = Study(
     title="Dependence on T, d and the dimension",
     source="paper's released studies, 9",
     asks="Does the interleaved learner's regret follow sqrt((d + 1) vbar T log K) in each of its arguments?",
-    seen="In the horizon, yes, at every delay. Across overlaps it does not collapse to one curve: where the rows nearly agree "
-    "the task is far easier than the bound.",
+    seen="In the horizon, yes, at every delay. Across overlaps it does not collapse to one curve: where the "
+    "rows nearly agree the task is far easier than the bound.",
     limits="Five seeds a cell, and a dimension taken from one map by random search.",
     sweeps=(
         Sweep("grid", tuple(GRID.values()), 5, (1, 10_000), function="statepool.studies.dependence:interleaved"),

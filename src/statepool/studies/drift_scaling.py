@@ -15,7 +15,11 @@ DELAYS, AMPLITUDES, DRIFTING = (10, 25, 50, 100, 200), (0.02, 0.05, 0.1, 0.2), (
 SATURATED = ((4_000, 4), (4_000, 8), (4_000, 32), (2_500, 16), (2_000, 32))
 """(d, J) with 2 <= T/d < 1 + log J, which the paper leaves unprobed."""
 RATE = sqrt(2 * log(K) / (K * T))
-ARMS = {"action": ("action-exp3", {"rate": RATE}), "state": ("state-exp3", {"rate": RATE}), "greedy-stale": ("greedy-stale", {})}
+ARMS = {
+    "action": ("action-exp3", {"rate": RATE}),
+    "state": ("state-exp3", {"rate": RATE}),
+    "greedy-stale": ("greedy-stale", {}),
+}
 POLICIES = ("uniform", *ARMS)
 
 
@@ -77,11 +81,11 @@ STUDY = Study(
     number="8",
     title="Drift scaling",
     source="paper, Appendix E, Experiment 3",
-    asks="Theorem 2 says that waiting costs sqrt(d E2 min(1 + log J, T/d)), whatever the learner. Do four policies, one of "
-    "them handed the stale losses, follow that scale?",
-    seen="Regret stays between a quarter and a half of the scale while the scale moves tenfold, and the policy that is "
-    "handed the stale losses is at the top of the band. With d comparable to T, where T/d takes over from 1 + log J, "
-    "it follows still.",
+    asks="Theorem 2 says that waiting costs sqrt(d E2 min(1 + log J, T/d)), whatever the learner. Do four "
+    "policies, one of them handed the stale losses, follow that scale?",
+    seen="Regret stays between a quarter and a half of the scale while the scale moves tenfold, and the policy "
+    "that is handed the stale losses is at the top of the band. With d comparable to T, where T/d takes "
+    "over from 1 + log J, it follows still.",
     limits="Four policies illustrate a lower bound; they cannot prove it.",
     sweeps=(
         Sweep("cells", tuple(cell for cell, _, _ in GRID.values()), 12, (1000, 13), (1000, 7),

@@ -1,10 +1,10 @@
 """Study 6: the gain as the actions come to overlap, difficulty left free."""
 
 from statepool.studies.statistics import gain, mean_of, means, saved_share
-from statepool.studies.study import Cell, Results, Study, Sweep, Table
+from statepool.studies.study import Arms, Cell, Results, Study, Sweep, Table
 
 OVERLAPS = (0, 0.25, 0.5, 0.75, 0.95)
-ARMS = {"state": ("state-exp3", {}), "action": ("action-exp3", {})}
+ARMS: Arms = {"state": ("state-exp3", {}), "action": ("action-exp3", {})}
 
 
 def tables(results: Results) -> list[Table]:
@@ -25,8 +25,9 @@ STUDY = Study(
     title="Effective dimension",
     source="paper, Appendix E, the unmatched sweep of Experiment 1",
     asks="As all actions come to behave alike, what happens to the dimension that is played and to the gain?",
-    seen="The dimension falls to one and the gain falls with it, which seems to contradict the theory. It does not: the task "
-    "gets easy at the same time, for everybody. Study 10 holds difficulty fixed and the trend turns round.",
+    seen="The dimension falls to one and the gain falls with it, which seems to contradict the theory. It does "
+    "not: the task gets easy at the same time, for everybody. Study 10 holds difficulty fixed and the "
+    "trend turns round.",
     limits="Confounded by design: overlap and difficulty move together.",
     sweeps=(
         Sweep(

@@ -11,15 +11,17 @@ from statepool.learners import StateEXP3
 from statepool.probes import StepProbe
 from statepool.rates import default_rate, largest_covered_rate
 from statepool.studies.statistics import mean_of, means, saved_share, standard_error
-from statepool.studies.study import Cell, Results, Study, Sweep, Table, Value
+from statepool.studies.study import Arms, Cell, Results, Study, Sweep, Table, Value
 from statepool.studies.tasks import make_instance
 
 DELAYS, CATALOGUES, HORIZON = (10, 50, 200), (25, 50, 100, 200, 400, 800), 20_000
-ARMS = {"action": ("action-exp3", {}), "state": ("state-exp3", {}), "plug-in": ("plug-in", {}),
+ARMS: Arms = {"action": ("action-exp3", {}), "state": ("state-exp3", {}), "plug-in": ("plug-in", {}),
         "pooled greedy": ("pooled-greedy", {}), "pooled Thompson": ("pooled-thompson", {})}  # fmt: skip
 
 
-def step_ratio(family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, **_: Any) -> dict[str, float]:
+def step_ratio(
+    family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, **_: Any
+) -> dict[str, float]:
     """The largest one-step growth of any action's probability, which the drift lemma holds below 1 + 1/d."""
     instance = make_instance(family, settings, seed)
     probe = StepProbe(np.empty(instance.n_actions), np.empty(instance.n_actions), np.zeros(1))
@@ -80,11 +82,11 @@ STUDY = Study(
     number="14",
     title="Funnel",
     source="paper, Section 4, Table 2 and Appendix E, Experiment 2",
-    asks="On a catalogue with categories and a funnel of engagement, is the cost of learning set by the catalogue's size or by "
-    "how many behaviours it holds?",
-    seen="By the behaviours: pooling cuts regret by 79, 64 and 39 per cent at delays of 10, 50 and 200, with the map known or "
-    "estimated, and the estimated dimension stays below two from 25 items to 800. Two simple pooled rules do far better "
-    "still on this family, where nothing resists them.",
+    asks="On a catalogue with categories and a funnel of engagement, is the cost of learning set by the "
+    "catalogue's size or by how many behaviours it holds?",
+    seen="By the behaviours: pooling cuts regret by 79, 64 and 39 per cent at delays of 10, 50 and 200, with "
+    "the map known or estimated, and the estimated dimension stays below two from 25 items to 800. Two "
+    "simple pooled rules do far better still on this family, where nothing resists them.",
     limits="The structure is imposed by hand, and the dimension is a random search, hence a value from below.",
     sweeps=(
         Sweep("funnel", _cells(ARMS), 8, (1, 80_000)),
@@ -92,7 +94,8 @@ STUDY = Study(
         Sweep("vhat", (Cell("seed 0", "funnel", extra={"draws": 4_000}),), 1, (1, 0),
               function="statepool.studies.tasks:estimated_dimension"),
         Sweep("shares", (Cell("seed 0", "funnel"),), 1, (1, 0), function="statepool.studies.funnel:shares"),
-        Sweep("catalogue", tuple(Cell(f"K={k}", "funnel", {"n_actions": k}, extra={"draws": 4_000}) for k in CATALOGUES),
+        Sweep("catalogue",
+              tuple(Cell(f"K={k}", "funnel", {"n_actions": k}, extra={"draws": 4_000}) for k in CATALOGUES),
               5, (1, 1), function="statepool.studies.tasks:estimated_dimension"),
     ),
     tables=tables,

@@ -31,7 +31,8 @@ def tables(results: Results) -> list[Table]:
         for kind in KINDS
     }
     smoothing = {
-        f"smoothing {alpha:g}": means(results, "smoothing", f"smoothing {alpha:g}", ("plug-in",)) for alpha in SMOOTHINGS
+        f"smoothing {alpha:g}": means(results, "smoothing", f"smoothing {alpha:g}", ("plug-in",))
+        for alpha in SMOOTHINGS
     }
     return [
         Table("Regret on five hostile maps", rows, "plug-in columns: share of uniform play mixed in"),
@@ -44,10 +45,10 @@ STUDY = Study(
     number="3",
     title="Hostile maps",
     source="paper's released studies, 3",
-    asks="Does the plug-in break on maps built against it: a rare best state, unbalanced or nearly unreachable states, "
-    "deterministic rows, a misleading best action?",
-    seen="It does not: it follows the known-map learner on all five. Exploration by mixing makes it worse everywhere, "
-    "and on the deterministic map less smoothing is better.",
+    asks="Does the plug-in break on maps built against it: a rare best state, unbalanced or nearly unreachable "
+    "states, deterministic rows, a misleading best action?",
+    seen="It does not: it follows the known-map learner on all five. Exploration by mixing makes it worse "
+    "everywhere, and on the deterministic map less smoothing is better.",
     limits="Five maps chosen by hand are not a worst case.",
     sweeps=(
         Sweep(

@@ -11,7 +11,11 @@ ARMS = {"action": ("action-exp3", {}), "known": ("state-exp3", {}), "plug-in": (
 
 def tables(results: Results) -> list[Table]:
     return [
-        Table(f"Gain of {arm} over action-level play", {f"overlap {o:g}": _row(results, o, arm) for o in OVERLAPS}, ours=True)
+        Table(
+            f"Gain of {arm} over action-level play",
+            {f"overlap {o:g}": _row(results, o, arm) for o in OVERLAPS},
+            ours=True,
+        )
         for arm in ("known", "plug-in", "grouped")
     ]
 
@@ -19,7 +23,8 @@ def tables(results: Results) -> list[Table]:
 def _row(results: Results, overlap: float, arm: str) -> dict[str, Value]:
     cells = {d: f"overlap {overlap:g} d={d}" for d in DELAYS}
     return {
-        f"d={d}": mean_of(results.of("grid", cell, "action") - results.of("grid", cell, arm)) for d, cell in cells.items()
+        f"d={d}": mean_of(results.of("grid", cell, "action") - results.of("grid", cell, arm))
+        for d, cell in cells.items()
     }
 
 
@@ -28,8 +33,10 @@ STUDY = Study(
     number="A",
     title="Phase diagram",
     source="ours: the paper gives no figures for it",
-    asks="Over overlap and delay at once, where does pooling pay, with the map known, estimated, or states merged in pairs?",
-    seen="The gain is largest where rows differ and delays are short; it fades as either grows, and hardly ever turns into a loss.",
+    asks="Over overlap and delay at once, where does pooling pay, with the map known, estimated, or states "
+    "merged in pairs?",
+    seen="The gain is largest where rows differ and delays are short; it fades as either grows, and hardly "
+    "ever turns into a loss.",
     limits="Difficulty is not held fixed (study 10 does that).",
     sweeps=(
         Sweep(

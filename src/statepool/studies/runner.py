@@ -39,7 +39,9 @@ class LocalExecutor:
     def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, dict[str, float]]]:
         from joblib import Parallel, delayed
 
-        parallel = Parallel(n_jobs=self.jobs, backend="threading", return_as="generator_unordered", pre_dispatch="4*n_jobs")
+        parallel = Parallel(
+            n_jobs=self.jobs, backend="threading", return_as="generator_unordered", pre_dispatch="4*n_jobs"
+        )
         yield from parallel(delayed(perform)(i, task) for i, task in enumerate(tasks))
 
 
@@ -95,5 +97,3 @@ def _gather(studies: list[Study], places: list[Any], found: list[Any]) -> dict[s
     for (name, sweep, cell, _), numbers in zip(places, found, strict=True):
         results[name].add(sweep, cell, numbers)
     return results
-
-

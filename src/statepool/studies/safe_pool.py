@@ -31,27 +31,29 @@ ARMS = {"action": ("action-exp3", {}), "plug-in": ("plug-in", {}), "Safe-Pool": 
 class PooledProbe(NamedTuple):
     """How many (round, action) pairs Safe-Pool has pooled."""
 
-    count: Ints
+    total: Ints
 
 
 def _look_pooled(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
-    probe.count[0] = memory.n_pooled[0]
+    probe.total[0] = memory.n_pooled[0]
 
 
 add_probe(PooledProbe, _look_pooled)
 
 
-def paired_with_share(family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, **rest: Any) -> dict[str, float]:
+def paired_with_share(
+    family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, **rest: Any
+) -> dict[str, float]:
     """The paired regrets, and the share of (round, action) pairs that Safe-Pool pooled."""
     instance = make_instance(family, settings, seed)
     probe = PooledProbe(np.zeros(1, np.int64))
     simulate(instance, SafePool(), delay, stream).measure(probe)
-    share = probe.count[0] / (instance.horizon * instance.n_actions)
+    share = probe.total[0] / (instance.horizon * instance.n_actions)
     return {"pooled": float(share), **paired(family, settings, seed, stream, delay, **rest)}
 
 
 def bias_budget(family: str, settings: Mapping[str, Any], seed: int, delay: int, **_: Any) -> dict[str, float]:
-    """The plug-in's bias over a run, and what certificates charge for it. The run goes on with the instance's generator."""
+    """The plug-in's bias over a run, and what certificates charge; the run goes on with the instance's generator."""
     rng = np.random.default_rng(seed)
     instance = families.find(family)(seed=rng, **settings)
     K, S, T = instance.n_actions, instance.n_states, instance.horizon
@@ -83,9 +85,9 @@ STUDY = Study(
     title="Safe-Pool",
     source="paper's released studies, 4",
     asks="Can a certificate decide when an estimated map is good enough to pool?",
-    seen="Not at these horizons: the certified learner never pools and equals action-level play to the digit, while "
-    "the uncertified plug-in wins everywhere. The bias it actually incurs is below the budget that pooling saves; "
-    "what a certificate must charge is a hundred times that.",
+    seen="Not at these horizons: the certified learner never pools and equals action-level play to the digit, "
+    "while the uncertified plug-in wins everywhere. The bias it actually incurs is below the budget that "
+    "pooling saves; what a certificate must charge is a hundred times that.",
     limits="Equality with action-level play says little about Safe-Pool itself; a test makes it pool.",
     sweeps=(
         Sweep(

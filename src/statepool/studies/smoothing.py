@@ -38,7 +38,8 @@ STUDY = Study(
     title="Smoothing and coverage",
     source="paper's released studies, 11",
     asks="If one state is scarce, can the wrong smoothing of the estimated map undo the gain?",
-    seen="No: over thirty cells the gain is always there, and the worst smoothing costs seven per cent of regret against the best.",
+    seen="No: over thirty cells the gain is always there, and the worst smoothing costs seven per cent of "
+    "regret against the best.",
     limits="Ten seeds a cell.",
     sweeps=(
         Sweep(

@@ -33,8 +33,18 @@ def gain(results: Results, sweep: str, cell: str, better: str, worse: str, digit
 
 def saved_share(results: Results, sweep: str, cell: str, better: str, worse: str) -> Value:
     """The mean gain as a percentage of the worse arm's mean regret: of the printed figures, as the paper takes it."""
-    worse_mean = results.mean(sweep, cell, worse)
-    return Value(100 * round(worse_mean - results.mean(sweep, cell, better), 1) / round(worse_mean, 1))
+    high, low = results.of(sweep, cell, worse), results.of(sweep, cell, better)
+    share = 100 * round(float(high.mean() - low.mean()), 1) / round(float(high.mean()), 1)
+    return Value(share, _share_error(high, low))
+
+
+def _share_error(high: Floats, low: Floats) -> float | None:
+    # The jackknife: a ratio of means has no plain standard error.
+    n = high.size
+    if n < 2:
+        return None
+    left_out = 100 * (1 - (low.sum() - low) / (high.sum() - high))
+    return float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()))
 
 
 def growth_exponent(horizons: list[int], regrets: list[float]) -> float:

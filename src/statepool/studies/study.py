@@ -1,8 +1,8 @@
 """What a study is: data. What is run, on which seeds and stream, and which numbers are read off.
 
-A `Sweep` is a grid of cells, each run on every seed by one task function (a pure function of plain data, named by its import
-path, that returns named numbers). A `Study` holds sweeps and a function from their results to tables. Running, caching,
-pairing, tabulating and drawing are written once, elsewhere.
+A `Sweep` is a grid of cells, each run on every seed by one task function (a pure function of plain data, named by
+its import path, that returns named numbers). A `Study` holds sweeps and a function from their results to tables.
+Running, caching, pairing, tabulating and drawing are written once, elsewhere.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -45,7 +45,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Cells × seeds. Seeds enter linearly: instance seed = a·seed + b and run seed = c·seed + d, for (a, b) and (c, d)."""
+    """Cells × seeds. A pair (a, b) of `instance` or `stream` makes the seed a·seed + b of the instance or the run."""
 
     name: str
     cells: tuple[Cell, ...]

@@ -85,7 +85,9 @@ def print_summary(console: Console, records: list[Record], quick: bool) -> None:
             if record.how == how:
                 why = "fewer seeds than published" if quick else record.reason or "no reason known"
                 place = f"{record.study}, {record.cell}, {record.column}"
-                console.print(f"{how}: {place}: published {record.published}, ours {record.ours.shown()} ({why})", width=WIDTH)
+                console.print(
+                    f"{how}: {place}: published {record.published}, ours {record.ours.shown()} ({why})", width=WIDTH
+                )
     total = sum(count.values())
     console.print(
         f"[bold]{total} published numbers: {count['digit']} to the digit, "

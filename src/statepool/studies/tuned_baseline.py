@@ -54,14 +54,18 @@ def tables(results: Results) -> list[Table]:
             wider[cell] = _wide_row(results, sweep, cell)
     return [
         Table("Three tunings on the funnel", rows),
-        Table("Both swept until the minimum lies inside the grid", wider, "at: the multiplier of the minimum", ours=True),
+        Table(
+            "Both swept until the minimum lies inside the grid", wider, "at: the multiplier of the minimum", ours=True
+        ),
     ]
 
 
 def _wide_row(results: Results, sweep: str, cell: str) -> dict[str, Value]:
     hybrid, hybrid_regret = best_of(results, sweep, cell, [*ORACLE, *WIDER])
     state, state_regret = best_of(results, sweep, cell, [f"×{m}" for m in (*MULTIPLIERS, *WIDER_MULTIPLIERS)])
-    inside = hybrid not in (f"k={ORACLE_SCALES[0]:g}", f"k={WIDER_SCALES[-1]:g}") and state != f"×{WIDER_MULTIPLIERS[-1]}"
+    inside = (
+        hybrid not in (f"k={ORACLE_SCALES[0]:g}", f"k={WIDER_SCALES[-1]:g}") and state != f"×{WIDER_MULTIPLIERS[-1]}"
+    )
     return {
         "hybrid": hybrid_regret, "at k": Value(float(hybrid[2:]), None, 0), "state": state_regret,
         "at ×": Value(float(state[1:]), None, 0), "inside": Value(float(inside), None, 0),
@@ -73,11 +77,14 @@ STUDY = Study(
     number="16",
     title="Tuned baseline",
     source="paper, Appendix E, Table 3",
-    asks="Against a rate-optimal method that cannot see the state, and with either tuned in hindsight, what is the state worth?",
-    seen="At its default the pooled learner beats the hybrid's best of six at every delay, and with both tuned in hindsight it "
-    "wins by an order of magnitude. Its own best multiplier lies beyond the published grid.",
-    limits="A rate chosen by reading the benchmark is no procedure. The hybrid is chaotic: a change of 1e-14 in its rate "
-    "changes runs, so its digits hang on the solver (ours stops below a residual of 1e-7 before the last Newton step).",
+    asks="Against a rate-optimal method that cannot see the state, and with either tuned in hindsight, what is "
+    "the state worth?",
+    seen="At its default the pooled learner beats the hybrid's best of six at every delay, and with both tuned "
+    "in hindsight it wins by an order of magnitude. Its own best multiplier lies beyond the published "
+    "grid.",
+    limits="A rate chosen by reading the benchmark is no procedure. The hybrid is chaotic: a change of 1e-14 in "
+    "its rate changes runs, so its digits hang on the solver (ours stops below a residual of 1e-7 before "
+    "the last Newton step).",
     sweeps=(
         Sweep(
             "funnel",

@@ -29,8 +29,8 @@ STUDY = Study(
     title="Unknown map",
     source="paper's released studies, 2",
     asks="If the action-to-state map is estimated while playing, how much of the gain is left?",
-    seen="Nearly all of it: the plug-in stays within one per cent of the learner that knows the map. Forced mixing with "
-    "uniform play only costs.",
+    seen="Nearly all of it: the plug-in stays within one per cent of the learner that knows the map. Forced "
+    "mixing with uniform play only costs.",
     limits="Benign Dirichlet maps; study 3 looks for maps that resist.",
     sweeps=(Sweep("maps", tuple(_cell(label, *cell) for label, cell in CELLS.items()), 60, (1, 10_000)),),
     tables=tables,

@@ -1,0 +1,27 @@
+# Every target sets up what it needs: `make reproduce` and `make test` work in a fresh clone.
+BIN := .venv/bin
+
+.PHONY: setup reproduce test check bench
+
+setup: .venv/.ready
+
+.venv/.ready: requirements.txt pyproject.toml
+	python3 -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+reproduce: setup
+	$(BIN)/statepool reproduce
+
+test: setup
+	$(BIN)/pytest --numprocesses 2 --dist worksteal
+
+check: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: setup
+	$(BIN)/python benchmarks/run.py

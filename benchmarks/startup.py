@@ -1,0 +1,29 @@
+"""What a new process pays: `import statepool` and a first run, against `import numba` alone. The kernels are cached."""
+
+import os
+import subprocess
+import sys
+from time import perf_counter
+
+from rows import Row
+
+TURNS = 7
+NUMBA = "import numba"
+FIRST_RUN = "import statepool as sp; sp.simulate(sp.families.funnel(seed=0), sp.StateEXP3(), delay=50, seed=80_000)"
+
+
+def row() -> Row:
+    _seconds(FIRST_RUN)  # fills the cache
+    best = {NUMBA: float("inf"), FIRST_RUN: float("inf")}
+    for _ in range(TURNS):
+        for code in best:
+            best[code] = min(best[code], _seconds(code))
+    note = f"{best[FIRST_RUN]:.2f} s against {best[NUMBA]:.2f} s"
+    return Row("start-up and first run vs `import numba`", best[FIRST_RUN] / best[NUMBA], at_most=3, note=note)
+
+
+def _seconds(code: str) -> float:
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    start = perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    return perf_counter() - start

@@ -1,0 +1,42 @@
+"""Every published number, on all seeds: to the digit, or, where published.toml says why, within one standard error."""
+
+import pytest
+
+from statepool.studies import STUDIES
+from statepool.studies.cells import CellStore
+from statepool.studies.published import published_numbers, records_of
+from statepool.studies.runner import LocalExecutor, run_studies
+
+
+class Unwatched:
+    def started(self, study, rounds):
+        pass
+
+    def finished(self, study, rounds, stored):
+        pass
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_study_meets_its_published_numbers(name, tmp_path):
+    study = STUDIES[name]
+    results = run_studies([study], LocalExecutor(1), CellStore(tmp_path), Unwatched())[name]
+    tables = study.tables(results)
+    records = [record for record in records_of(study, tables) if record.published is not None]
+
+    found = {(record.table, record.cell, record.column) for record in records}
+    assert found == published_places(name), "a published number has no place in our tables, or the other way round"
+    missed = [(r.cell, r.column, r.published, r.ours) for r in records if r.how != "digit" and (r.exact or not r.met)]
+    assert not missed
+    if name == "funnel":  # the paper says so in words: the plug-in is within two standard errors of State-EXP3
+        assert all(row["plug-in off state, in se"].number <= 2 for row in tables[0].rows.values())
+    if name == "safe-pool":  # and Safe-Pool equals action-level play to the digit
+        assert all(row["Safe-Pool"].shown() == row["action"].shown() for row in tables[0].rows.values())
+
+
+def published_places(name):
+    tables = published_numbers().get(name, {}).get("tables", {})
+    return {(table, cell, column) for table in tables for cell, row in tables[table].items() for column in row}
+
+
+def test_every_published_study_exists():
+    assert set(published_numbers()) <= set(STUDIES)
