@@ -18,4 +18,4 @@ def row(name: str, learner: Learner) -> Row:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     note = f"{peak / 2**20:.1f} MB beyond a map of {problem.P.nbytes / 2**20:.1f} MB"
-    return Row(f"{name}: peak memory at K=200 000", peak / problem.P.nbytes, at_most=2, note=note)
+    return Row(f"{name}: peak, K=200 000", peak / problem.P.nbytes, at_most=2, note=note)

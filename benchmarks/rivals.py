@@ -15,7 +15,7 @@ ROUNDS = 300
 def rows(instance: sp.Instance, engine_round: float) -> list[Row]:
     """How many times the engine's State-EXP3 round each takes; the last is our own learner driven from Python."""
     losses = instance.theta[:ROUNDS] @ instance.P.T > np.random.default_rng(0).random(ROUNDS)[:, None]
-    runs = {"by hand: Player (State-EXP3)": lambda: by_hand(instance)}
+    runs = {"our Player, by hand": lambda: by_hand(instance)}
     missing = []
     for name, package, run in (("river Exp3", "river", river), ("MABWiser Softmax", "mabwiser", mabwiser)):
         if find_spec(package):
@@ -25,9 +25,9 @@ def rows(instance: sp.Instance, engine_round: float) -> list[Row]:
     best = best_of_turns(runs, turns=5)
     return missing + [
         Row(
-            f"{name}, a round",
+            f"{name} / state-exp3",
             seconds / ROUNDS / engine_round,
-            note=f"{seconds / ROUNDS * 1e6:.0f} µs, of State-EXP3's",
+            note=f"{seconds / ROUNDS * 1e6:.0f} µs a round",
         )
         for name, seconds in best.items()
     ]

@@ -5,21 +5,23 @@ import json
 import os
 import tempfile
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 
 # The linear learner lives here, not in the package: its compiled loop must not enter the package's cache.
-os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / "statepool-benchmarks")
+_KEY = sha256(Path(__file__).with_name("linear_exp3.py").read_bytes()).hexdigest()[:8]
+os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"statepool-benchmarks-{_KEY}")
+
+from rich.console import Console
+from rich.table import Table
 
 import growth
 import memory
 import rivals
 import speed
 import startup
-from rich.console import Console
-from rich.table import Table
-from rows import Row
-
 import statepool as sp
+from rows import Row
 
 
 def measure() -> list[Row]:
@@ -27,8 +29,8 @@ def measure() -> list[Row]:
     learners, engine_round = speed.every_learner(instance)
     return [
         speed.against_numpy(instance), speed.against_c(instance), speed.tree_against_line(), *growth.rows(),
-        *learners, *rivals.rows(instance, engine_round), startup.row(), memory.row("State-EXP3", sp.StateEXP3()),
-        memory.row("action-level EXP3", sp.ActionEXP3()),
+        *learners, *rivals.rows(instance, engine_round), startup.row(), memory.row("state-exp3", sp.StateEXP3()),
+        memory.row("action-exp3", sp.ActionEXP3()),
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ def row() -> Row:
         for code in best:
             best[code] = min(best[code], _seconds(code))
     note = f"{best[FIRST_RUN]:.2f} s against {best[NUMBA]:.2f} s"
-    return Row("start-up and first run vs `import numba`", best[FIRST_RUN] / best[NUMBA], at_most=3, note=note)
+    return Row("start-up + first run / import numba", best[FIRST_RUN] / best[NUMBA], at_most=3, note=note)
 
 
 def _seconds(code: str) -> float:

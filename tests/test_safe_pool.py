@@ -7,11 +7,10 @@ import textbook
 import statepool as sp
 
 
-def alike(K=6, S=2, T=3_000):
-    """Few states and rows that nearly agree: estimated rows become good, and sharing is worth a lot."""
-    rng = np.random.default_rng(0)
-    P = np.column_stack([np.linspace(0.4, 0.6, K), np.linspace(0.6, 0.4, K)])[:, :S]
-    return P, np.clip(rng.normal((0.2, 0.8), 0.05, (T, S)), 0.01, 0.99)
+def alike(K, T, rarity=1.0):
+    """Two states and rows that nearly agree: estimated rows become good, and sharing is worth a lot."""
+    P = np.column_stack([np.linspace(0.4, 0.6, K), np.linspace(0.6, 0.4, K)])
+    return P, rarity * np.clip(np.random.default_rng(0).normal((0.2, 0.8), 0.05, (T, 2)), 0.01, 0.99)
 
 
 class Counting:
@@ -33,19 +32,27 @@ class Counting:
         return int(self.memories[0].n_pooled[0])
 
 
-@pytest.mark.parametrize(
-    "settings", [{"rate": 0.9, "mixing": 0.5}, {"certified": False, "rate": 0.5, "mixing": 0.3}], ids=["certified", "heuristic"]
-)
-def test_it_pools_where_it_must_and_as_the_textbook_does(settings):
-    P, theta = alike(T=1_200 if "certified" in settings else 6_000)
+CASES = {
+    # Losses are rare here, or rounding would have grown into other actions before the radii are small enough.
+    "certified": (4, 2_500, 0.1, {"rate": 6.0, "mixing": 0.7}),
+    "heuristic": (8, 1_000, 1.0, {"certified": False, "rate": 0.8, "mixing": 0.4}),
+    "heuristic, a part of the rows": (8, 1_000, 1.0, {"certified": False, "rate": 1.0, "mixing": 0.1}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_pools_where_it_must_and_as_the_textbook_does(case):
+    K, T, rarity, settings = CASES[case]
+    P, theta = alike(K, T, rarity)
     watched = Counting(sp.SafePool(**settings))
     run = sp.simulate(sp.Instance(P, theta), watched.learner, 5, seed=1)
     slow = textbook.simulate(P, theta, textbook.SafePool, 5, 1, **settings)
-    assert watched.n_pooled == slow[4].n_pooled
-    assert watched.n_pooled > 500
-    np.testing.assert_array_equal(run.actions[:400], slow[0][:400])
-    action = sp.simulate(sp.Instance(P, theta), sp.ActionEXP3(rate=settings["rate"], mixing=settings["mixing"]), 5, seed=1)
-    assert (run.actions != action.actions).any()
+    assert watched.n_pooled == slow[4].n_pooled > T
+    assert (watched.n_pooled % K != 0) == ("part" in case)
+    np.testing.assert_array_equal(run.actions, slow[0])
+    np.testing.assert_array_equal(run.outcomes, slow[2])
+    alone = sp.simulate(sp.Instance(P, theta), sp.ActionEXP3(rate=settings["rate"], mixing=settings["mixing"]), 5, seed=1)
+    assert (run.actions != alone.actions).any()
 
 
 @pytest.mark.parametrize("family", ["band", "hostile", "funnel"])
@@ -59,14 +66,3 @@ def test_it_abstains_at_the_studies_rates_and_is_then_action_level_exp3(family, 
     np.testing.assert_array_equal(run.actions, action.actions)
     assert run.regret == action.regret
 
-
-def test_partial_pooling_takes_the_best_known_rows_only():
-    """One action is visited far less: it stays outside the pooled prefix, and a tie of radii is pooled together."""
-    P, theta = alike(K=8, T=1_500)
-    slow = textbook.simulate(P, theta, textbook.SafePool, 3, 2, certified=False, rate=1.5, mixing=0.2)
-    watched = Counting(sp.SafePool(certified=False, rate=1.5, mixing=0.2))
-    run = sp.simulate(sp.Instance(P, theta), watched.learner, 3, seed=2)
-    same = int((np.append(run.actions != slow[0], True)).argmax())
-    assert same > 200
-    assert 0 < watched.n_pooled
-    assert watched.n_pooled % 8 != 0  # some round pooled a part of the eight actions

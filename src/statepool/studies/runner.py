@@ -54,7 +54,7 @@ class ClusterExecutor:
         except ImportError:
             raise ValueError('cluster: needs the extra, pip install "statepool[cluster]"') from None
         try:
-            self.client = Client(address, timeout=10)
+            self.client = Client(address, timeout="5s")
         except (OSError, ValueError, TimeoutError) as error:
             raise ValueError(f"cluster: no scheduler answers at {address} ({type(error).__name__})") from None
 

@@ -1,0 +1,164 @@
+"""Theorems 1 to 4 as functions of a problem, and the checks of the lemmas behind them.
+
+    Theorem 1   State-EXP3:    log K/rate + rate/2 (3.3 V + 2dT) + d,  rate <= 1/(e(d+1)),  V >= sum_t (v_t - 1)
+    Theorem 2   every learner: sqrt(d E min(1 + log J, T/d)) up to a constant; exactly, what its construction forces
+    Theorem 3   interleaved:   sqrt(2 (d+1) V log K),  V >= sum_t v_t
+    Theorem 4   on groups:     Theorem 3 with the grouped dimension, + 2 sum_t delta_t
+
+A budget V = (vbar - 1) T or vbar T is admissible only if vbar bounds the dimension of *every* play: take the `upper` of
+`dimension.bracket`, never a random search. Source: paper, Sections 3 and Appendices B to F (numbers as printed there).
+"""
+
+from dataclasses import dataclass
+from math import comb, e, log, sqrt
+
+import numpy as np
+
+from statepool.checks import check_count, check_number
+from statepool.engine import simulate
+from statepool.learners import StateEXP3
+from statepool.model import Instance
+from statepool.probes import StepProbe
+from statepool.rates import default_rate, largest_covered_rate
+from statepool.stream import Seed
+
+LARGEST = 1e300
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A bound on expected regret, the rate it holds at, and whether the theorem covers that rate."""
+
+    value: float
+    rate: float
+    covered: bool
+
+
+def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
+    """State-EXP3 with one copy, at a given rate or at the best that is covered."""
+    _check(n_actions, horizon, delay)
+    check_number(budget, "budget", 0, LARGEST)
+    cap = largest_covered_rate(delay)
+    if rate is None:
+        rate = theorem_1_rate(n_actions, horizon, delay, budget)
+    check_number(rate, "rate", 0, LARGEST, open_low=n_actions > 1)
+    variance = 3.3 * budget + 2 * delay * horizon
+    learning = log(n_actions) / rate if n_actions > 1 else 0.0
+    return Guarantee(learning + rate / 2 * variance + delay, rate, rate <= cap)
+
+
+def theorem_1_rate(n_actions: int, horizon: int, delay: int, budget: float) -> float:
+    """The rate that makes Theorem 1 smallest, among those it covers."""
+    variance = 3.3 * budget + 2 * delay * horizon
+    cap = largest_covered_rate(delay)
+    return min(cap, sqrt(2 * log(n_actions) / variance)) if variance > 0 else cap
+
+
+def theorem_1_printed(n_actions: int, horizon: int, delay: int, budget: float) -> float:
+    """Theorem 1 as the paper prints it: a closed form that is never below its value at the best covered rate."""
+    _check(n_actions, horizon, delay)
+    return sqrt(2 * (3.3 * budget + 2 * delay * horizon) * log(n_actions)) + e * (delay + 1) * log(n_actions) + delay
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """What no learner escapes: the regret that the construction forces, its amplitude, and the theorem's scale."""
+
+    value: float
+    amplitude: float
+    scale: float
+
+
+def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerBound:
+    """The expected regret of *every* learner on the construction with E2 <= `drift`, exactly, and its scale."""
+    check_count(horizon, "horizon")
+    check_count(delay, "delay")
+    check_count(n_drifting, "n_drifting")
+    if 2 * delay > horizon:
+        raise ValueError(f"delay: is {delay}, expected at most half the horizon, {horizon // 2}")
+    check_number(drift, "drift", 0, horizon / 4)
+    amplitude = sqrt(drift / horizon) / 2
+    signs = horizon // delay - 1
+    luck = amplitude * delay * expected_best_walk(signs, n_drifting)
+    return LowerBound(luck, amplitude, sqrt(delay * drift * min(1 + log(n_drifting), horizon / delay)))
+
+
+def expected_best_walk(n_signs: int, n_walks: int) -> float:
+    """E max(0, largest of several sums of random signs), exactly."""
+    # P(all walks <= value) = P(one walk <= value)^n_walks; then E max^+ = sum over steps of 2 P(max > value).
+    below = np.cumsum([comb(n_signs, k) / 2**n_signs for k in range(n_signs + 1)]) ** n_walks
+    values = 2 * np.arange(n_signs + 1) - n_signs
+    chances = np.diff(below, prepend=0.0)
+    return float((chances * np.maximum(values, 0)).sum())
+
+
+def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
+    """Interleaved State-EXP3 (d + 1 copies) at its matching rate; `budget` bounds sum_t v_t."""
+    check_count(n_actions, "n_actions")
+    check_count(delay, "delay", lowest=0)
+    check_number(budget, "budget", 0, LARGEST, open_low=True)
+    rate = sqrt(2 * (delay + 1) * log(n_actions) / budget)
+    return Guarantee(sqrt(2 * (delay + 1) * budget * log(n_actions)), rate, True)
+
+
+def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guarantee:
+    """Theorem 3 on merged states; `spread` is sum_t delta_t, the widest spread of means inside a group, summed."""
+    check_number(spread, "spread", 0, LARGEST)
+    merged = theorem_3(n_actions, delay, budget)
+    return Guarantee(merged.value + 2 * spread, merged.rate, True)
+
+
+def rate_rules(n_actions: int, n_states: int, horizon: int, delay: int, budget: float) -> dict[str, Guarantee]:
+    """The paper's default rate, Theorem 1's own and the largest covered one, each with what Theorem 1 says at it."""
+    rates = {
+        "default": default_rate(n_actions, n_states, horizon, delay),
+        "theorem": theorem_1_rate(n_actions, horizon, delay, budget),
+        "largest covered": largest_covered_rate(delay),
+    }
+    return {name: theorem_1(n_actions, horizon, delay, budget, rate) for name, rate in rates.items()}
+
+
+def interleaving_pays(dimension: float, n_actions: int, delay: int) -> bool:
+    """Whether the interleaved bound beats the action-level rate: vbar (d+1) log K <= K + d."""
+    return dimension * (delay + 1) * log(n_actions) <= n_actions + delay
+
+
+@dataclass(frozen=True)
+class Check:
+    """A measured quantity and the bound it must respect."""
+
+    measured: float
+    allowed: float
+
+    @property
+    def holds(self) -> bool:
+        return self.measured <= self.allowed * (1 + 1e-12)
+
+    @property
+    def ratio(self) -> float:
+        return self.measured / self.allowed if self.allowed else 0.0
+
+
+def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None = None) -> Check:
+    """The largest one-step growth of any action's probability in a run, against 1 + 1/d."""
+    check_count(delay, "delay")
+    probe = StepProbe(np.empty(instance.n_actions), np.empty(instance.n_actions), np.ones(1))
+    simulate(instance, StateEXP3(rate=rate), delay, seed).measure(probe)
+    return Check(float(probe.largest[0]), 1 + 1 / delay)
+
+
+def delay_window(instance: Instance, delay: int) -> Check:
+    """E2 <= d² W: losses move no further in a delay than the state means' own steps allow."""
+    return Check(instance.e2(delay), delay**2 * instance.variation())
+
+
+def inaccuracy(instance: Instance, delay: int, n_drifting: int) -> tuple[Check, Check]:
+    """E2 <= Lambda2 <= J E2, for an instance on which at most `n_drifting` actions are ever mispredicted."""
+    e2, lambda2 = instance.e2(delay), instance.lambda2(delay)
+    return Check(e2, lambda2), Check(lambda2, n_drifting * e2)
+
+
+def _check(n_actions: int, horizon: int, delay: int) -> None:
+    check_count(n_actions, "n_actions")
+    check_count(horizon, "horizon")
+    check_count(delay, "delay", lowest=0)

@@ -1,0 +1,140 @@
+"""`statepool reproduce` as a person runs it: in a process of its own, killed, resumed, on a cluster, with bad input."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+STATEPOOL = str(Path(sys.executable).with_name("statepool"))
+STUDY = "effective-dimension"
+
+
+def reproduce(*arguments, **options):
+    command = [STATEPOOL, "reproduce", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def stored(folder):
+    return {path: path.stat().st_mtime_ns for path in (folder / "cells").rglob("*.json")}
+
+
+def outputs(folder):
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "cells" not in path.relative_to(folder).parts
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    done = reproduce(STUDY, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_json_is_all_there_is_on_standard_output(undisturbed):
+    done = reproduce(STUDY, "--json", "--out", undisturbed)
+    records = json.loads(done.stdout)
+    wanted = {"study", "cell", "column", "published", "ours", "se", "met", "shown"}
+    assert all(wanted <= set(record) for record in records)
+    assert any(record["published"] is not None for record in records)
+
+
+def test_a_quick_run_says_so_on_every_table(tmp_path):
+    done = reproduce(STUDY, "--quick", "--out", tmp_path)
+    assert done.stdout.count("QUICK") == 1
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_a_second_run_computes_nothing(undisturbed):
+    before = stored(undisturbed)
+    reproduce(STUDY, "--out", undisturbed)
+    assert stored(undisturbed) == before
+
+
+def test_a_damaged_entry_is_computed_again_and_said_once(undisturbed):
+    victim = min(stored(undisturbed))
+    right = victim.read_text()
+    victim.write_text("damaged")
+    done = reproduce(STUDY, "--out", undisturbed)
+    assert done.stderr.count("damaged") == 1
+    assert victim.read_text() == right
+
+
+def test_killed_five_times_it_loses_nothing_and_ends_the_same(undisturbed, tmp_path):
+    chance = random.Random(7)
+    kept: dict[Path, int] = {}
+    for _ in range(5):
+        process = subprocess.Popen(
+            [STATEPOOL, "reproduce", STUDY, "--jobs", "1", "--out", str(tmp_path)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        time.sleep(chance.uniform(0.8, 2.5))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        now = stored(tmp_path)
+        assert kept.items() <= now.items(), "a finished cell was lost or computed again"
+        kept = now
+    done = reproduce(STUDY, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert outputs(tmp_path) == outputs(undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["funel"], "did you mean funnel?"),
+        (["funnel", "--jobs", "0"], "jobs: is 0"),
+        (["funnel", "--cluster", "tcp://127.0.0.1:1"], "no scheduler answers"),
+        (["funnel", "--out", "/dev/null/x"], "out: cannot write"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, sentence, tmp_path):
+    done = reproduce(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def dask(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "dask", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same_bits(undisturbed, tmp_path):
+    found = tmp_path / "scheduler.json"
+    scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", found)
+    workers = []
+    try:
+        wait_for(found.exists)
+        address = json.loads(found.read_text())["address"]
+        workers = [dask("worker", address, "--no-nanny", "--no-dashboard", "--nthreads", "1") for _ in range(2)]
+        out = tmp_path / "out"
+        run = subprocess.Popen(
+            [STATEPOOL, "reproduce", STUDY, "--cluster", address, "--out", str(out)], stdout=subprocess.DEVNULL
+        )
+        wait_for(lambda: len(stored(out)) >= 10)
+        workers[0].kill()
+        assert len(stored(out)) < 120, "the worker was killed too late to matter"
+        assert run.wait(timeout=180) == 0
+        assert outputs(out) == outputs(undisturbed)
+    finally:
+        for process in [*workers, scheduler]:
+            process.kill()
+            process.wait()
+
+
+def wait_for(condition, seconds=90):
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "nothing happened in time"
+        time.sleep(0.05)

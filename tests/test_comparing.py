@@ -1,0 +1,66 @@
+"""`statepool simulate`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import statepool as sp
+
+STATEPOOL = str(Path(sys.executable).with_name("statepool"))
+
+
+def simulate(*arguments):
+    command = [STATEPOOL, "simulate", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_it_says_what_simulate_says():
+    done = simulate(
+        "spread",
+        "action-exp3",
+        "state-exp3",
+        "--delay",
+        10,
+        "--seeds",
+        2,
+        "--stream",
+        5,
+        "--set",
+        "horizon=500",
+        "--json",
+    )
+    action, state = json.loads(done.stdout)
+    instances = [sp.families.spread(seed=seed, horizon=500) for seed in range(2)]
+    by_hand = [sp.simulate(instance, sp.StateEXP3(), 10, seed + 5).regret for seed, instance in enumerate(instances)]
+    assert state["regret"] == sum(by_hand) / 2
+    assert state["gain"] == pytest.approx(action["regret"] - state["regret"])
+    assert action["gain"] == 0
+
+
+def test_the_table_fits():
+    done = simulate("funnel", "action-exp3", "state-exp3", "--seeds", 1, "--set", "horizon=200")
+    assert done.returncode == 0
+    assert "saved over action-exp3" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["funel", "uniform"], "did you mean funnel?"),
+        (["funnel", "unifrm"], "did you mean uniform?"),
+        (["funnel", "uniform", "--seeds", "0"], "seeds: is 0"),
+        (["funnel", "uniform", "--delay", "-1"], "delay: is -1"),
+        (["funnel", "uniform", "--set", "n_action=3"], "did you mean n_actions?"),
+        (["funnel", "uniform", "--set", "n_actions"], "expected name=value"),
+        (["funnel", "uniform", "--set", "n_actions=many"], "n_actions: is 'many'"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, sentence):
+    done = simulate(*arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

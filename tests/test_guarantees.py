@@ -1,0 +1,115 @@
+"""The theorems as functions: against the paper's printed figures, brute force, and what runs actually do."""
+
+from itertools import product
+from math import e, log, sqrt
+
+import numpy as np
+import pytest
+
+import statepool as sp
+from statepool import guarantees
+
+
+def test_theorem_1_is_smallest_at_its_own_rate_and_below_the_printed_form():
+    problem = {"n_actions": 200, "horizon": 20_000, "delay": 50, "budget": 1.3 * 20_000}
+    best = guarantees.theorem_1(**problem)
+    assert best.covered
+    for factor in (0.5, 0.9, 1.1):
+        assert guarantees.theorem_1(**problem, rate=best.rate * factor).value >= best.value
+    assert best.value <= guarantees.theorem_1_printed(**problem)
+
+
+def test_theorem_1_by_hand():
+    found = guarantees.theorem_1(n_actions=8, horizon=1_000, delay=3, budget=500.0, rate=0.01)
+    assert found.value == pytest.approx(log(8) / 0.01 + 0.005 * (3.3 * 500 + 2 * 3 * 1_000) + 3)
+    assert found.covered
+    assert not guarantees.theorem_1(8, 1_000, 3, 500.0, rate=1 / (e * 4) * 1.001).covered
+
+
+def test_the_cap_binds_at_a_long_delay():
+    found = guarantees.theorem_1(n_actions=10, horizon=100, delay=90, budget=10.0)
+    assert found.rate == 1 / (e * 91)
+    assert found.value <= guarantees.theorem_1_printed(10, 100, 90, 10.0)
+
+
+def test_one_action_has_nothing_to_learn():
+    assert guarantees.theorem_1(n_actions=1, horizon=100, delay=0, budget=0.0).value == 0
+
+
+@pytest.mark.parametrize(("n_signs", "n_walks"), [(1, 1), (4, 1), (3, 2), (5, 3)])
+def test_best_walk_by_enumeration(n_signs, n_walks):
+    sums = [sum(signs) for signs in product((-1, 1), repeat=n_signs)]
+    expected = np.mean([max(0, *walks) for walks in product(sums, repeat=n_walks)])
+    assert guarantees.expected_best_walk(n_signs, n_walks) == pytest.approx(expected, abs=1e-12)
+
+
+def test_theorem_2_is_what_learners_pay_on_its_construction():
+    horizon, delay, J = 4_000, 100, 4
+    bound = guarantees.theorem_2(horizon, delay, drift=40.0, n_drifting=J)
+    regrets, drifts = [], []
+    for seed in range(200):
+        instance = sp.families.hard(seed, 10, J, horizon, delay, bound.amplitude)
+        regrets.append(sp.simulate(instance, sp.PooledGreedy(), delay, seed + 1).regret)
+        drifts.append(instance.e2(delay))
+    assert max(drifts) <= 40.0 + 1e-9
+    error = np.std(regrets, ddof=1) / sqrt(len(regrets))
+    assert abs(np.mean(regrets) - bound.value) < 3 * error
+    assert 0.1 < bound.value / bound.scale < 1
+
+
+def test_theorem_3_bounds_every_run_of_study_1():
+    bound = guarantees.theorem_3(n_actions=40, delay=50, budget=4 * 10_000)
+    assert bound.value == pytest.approx(sqrt(2 * 51 * 4 * 10_000 * log(40)))
+    merged = guarantees.theorem_4(n_actions=40, delay=50, budget=4 * 10_000, spread=10.0)
+    assert merged.value == pytest.approx(bound.value + 20)
+
+
+def test_rate_rules_are_the_papers_on_the_funnel():
+    for delay, default, cap in ((10, "0.0058", "0.0334"), (50, "0.0031", "0.0072"), (200, "0.0016", "0.0018")):
+        rules = guarantees.rate_rules(200, 6, 20_000, delay, budget=1.3 * 20_000)
+        assert f"{rules['default'].rate:.4f}" == default
+        assert f"{rules['largest covered'].rate:.4f}" == cap
+        assert all(rule.covered for rule in rules.values())
+        assert rules["theorem"].value == min(rule.value for rule in rules.values())
+
+
+def test_drift_lemma_holds_at_the_cap_and_is_broken_far_above_it():
+    instance = sp.families.funnel(0, n_actions=30, horizon=2_000)
+    assert guarantees.drift_lemma(instance, delay=10, seed=1, rate=1 / (e * 11)).holds
+    assert not guarantees.drift_lemma(instance, delay=10, seed=1, rate=5.0).holds
+
+
+@pytest.mark.parametrize("family", ["band", "funnel", "switching", "hard"])
+def test_delay_window_and_inaccuracy(family):
+    instance = sp.families.find(family)(seed=1, horizon=600)
+    assert guarantees.delay_window(instance, 20).holds
+    lower, upper = guarantees.inaccuracy(instance, 20, instance.n_actions)
+    assert lower.holds
+    assert upper.holds
+
+
+def test_delay_window_is_tight_for_steady_drift_in_one_coordinate():
+    horizon, delay = 5_000, 10
+    theta = np.column_stack([np.linspace(0, 1, horizon), np.full(horizon, 0.5)])
+    assert guarantees.delay_window(sp.Instance(np.eye(2), theta), delay).ratio > 0.99
+
+
+def test_regime_is_the_papers_on_the_funnel():
+    assert [guarantees.interleaving_pays(1.97, 200, d) for d in (10, 50, 200)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: guarantees.theorem_1(0, 10, 1, 1.0), "n_actions: is 0"),
+        (lambda: guarantees.theorem_1(2, 10, -1, 1.0), "delay: is -1"),
+        (lambda: guarantees.theorem_1(2, 10, 1, -1.0), "budget: is -1.0"),
+        (lambda: guarantees.theorem_1(2, 10, 1, 1.0, rate=0.0), "rate: is 0.0"),
+        (lambda: guarantees.theorem_2(10, 6, 1.0, 1), "expected at most half the horizon, 5"),
+        (lambda: guarantees.theorem_2(10, 5, 9.0, 1), "drift: is 9.0"),
+        (lambda: guarantees.theorem_4(2, 1, 1.0, float("nan")), "spread: is nan"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,44 @@
+"""Starting up: what is imported, and how long it takes beside `import numba` (printed, never asserted)."""
+
+import os
+import subprocess
+import sys
+
+HEAVY = ("scipy.optimize", "scipy.linalg", "scipy.special", "scipy.sparse", "scipy.stats", "matplotlib", "joblib", "pandas", "typer", "rich")
+
+
+def python(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_import_stays_light():
+    """Numba itself imports scipy's empty top; nothing of ours adds to it."""
+    code = "import sys, numba; before = set(sys.modules); import statepool; print(*sorted(set(sys.modules) - before))"
+    added = python(code).split()
+    assert "statepool.engine" in added
+    assert not [name for name in added if name.startswith(HEAVY)]
+
+
+def test_first_simulate_in_a_new_process(tmp_path):
+    code = """
+import time
+start = time.perf_counter(); import numba; numba_seconds = time.perf_counter() - start
+import statepool as sp
+run = sp.simulate(sp.families.funnel(0, n_actions=20, horizon=500), sp.StateEXP3(), 50, seed=1)
+print(run.regret, (time.perf_counter() - start) / numba_seconds)
+"""
+    cold = python(code, NUMBA_CACHE_DIR=str(tmp_path)).split()
+    warm = python(code, NUMBA_CACHE_DIR=str(tmp_path)).split()
+    print(f"import and first simulate / import numba: cold {float(cold[1]):.1f}, warm {float(warm[1]):.1f}")
+    assert cold[0] == warm[0]
+    assert list(tmp_path.rglob("*.nbc"))
+
+
+def test_a_home_that_cannot_be_found_or_written_is_no_obstacle(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    out = python("import statepool.kernels as k; print(k._cache_folder())", NUMBA_CACHE_DIR=str(blocked), XDG_CACHE_HOME=str(blocked), HOME=str(blocked), TMPDIR=str(tmp_path))
+    assert out.startswith(str(tmp_path / "statepool"))
