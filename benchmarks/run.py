@@ -2,19 +2,13 @@
 
 import argparse
 import json
-import os
-import tempfile
 from dataclasses import asdict
-from hashlib import sha256
 from pathlib import Path
-
-# The linear learner lives here, not in the package: its compiled loop must not enter the package's cache.
-_KEY = sha256(Path(__file__).with_name("linear_exp3.py").read_bytes()).hexdigest()[:8]
-os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"statepool-benchmarks-{_KEY}")
 
 from rich.console import Console
 from rich.table import Table
 
+import cache  # noqa: F401 - first, before anything imports the package
 import growth
 import memory
 import rivals

@@ -1,6 +1,6 @@
 """Refuse bad input with one sentence: what was given, what was expected, and where."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -106,7 +106,7 @@ def check_rate(rate: Any) -> float | None:
 
 def check_delay(delay: Any, horizon: int) -> int | Ints:
     """A whole number of rounds, or an array of one such number a round; anything past the horizon never arrives."""
-    if not isinstance(delay, Sequence | np.ndarray) or isinstance(delay, str) or np.ndim(delay) == 0:
+    if not isinstance(delay, list | tuple | np.ndarray) or (isinstance(delay, np.ndarray) and delay.ndim == 0):
         value = delay.item() if isinstance(delay, np.ndarray) else delay
         return min(check_count(value, "delay", lowest=0), horizon)
     delays = _as_array(delay, "delay")
@@ -117,11 +117,11 @@ def check_delay(delay: Any, horizon: int) -> int | Ints:
     return np.minimum(delays, horizon).astype(np.int64)
 
 
-def check_groups(groups: ArrayLike, n_states: int) -> Ints:
-    """One group index a state, using 0, 1, … without a gap."""
+def check_groups(groups: ArrayLike, n_states: int | None = None) -> Ints:
+    """One group index a state (as many as there are, where that is known), using 0, 1, … without a gap."""
     labels = _as_array(groups, "groups")
-    if labels.shape != (n_states,):
-        raise ValueError(f"groups: has shape {labels.shape}, expected ({n_states},), one group a state")
+    if labels.ndim != 1 or labels.size != (n_states or max(labels.size, 1)):
+        raise ValueError(f"groups: has shape {labels.shape}, expected ({n_states or 'states'},), one group a state")
     _refuse_labels(labels, "groups")
     used = np.unique(labels)
     missing = np.flatnonzero(used != np.arange(used.size))

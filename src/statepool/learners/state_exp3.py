@@ -34,7 +34,7 @@ class StateEXP3(Learner):
         check_settings(self.rate, self.mixing)
         check_copies(self.copies)
         if self.groups is not None:
-            labels = check_groups(self.groups, np.size(self.groups))
+            labels = check_groups(self.groups)
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
 
     def start(self, problem: Problem) -> "StateMemory":

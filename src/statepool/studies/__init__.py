@@ -10,6 +10,7 @@ from statepool.studies import (
     drift_scaling,
     effective_dimension,
     funnel,
+    grouping,
     hostile_maps,
     matched_difficulty,
     phase_diagram,
@@ -25,8 +26,8 @@ STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
     for module in (
         bound_and_gain, unknown_map, hostile_maps, safe_pool, counted_denominator, effective_dimension, representation,
-        drift_scaling, dependence, matched_difficulty, smoothing, certificate_gap, funnel, baselines, tuned_baseline,
-        phase_diagram,
+        drift_scaling, dependence, matched_difficulty, smoothing, certificate_gap, grouping, funnel, baselines,
+        tuned_baseline, phase_diagram,
     )
 }  # fmt: skip
 
