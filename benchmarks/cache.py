@@ -1,7 +1,7 @@
 """A cache of compiled loops for the benchmarks alone; imported before the package, which reads the variable.
 
-The linear learner lives here, not in the package: an ordinary process that met its type in the package's cache could not
-import it. The folder is keyed by the learner's source, which the package's own key does not cover.
+The linear learner lives here, not in the package: an ordinary process that met its type in the package's cache could
+not import it. The folder is keyed by the learner's source, which the package's own key does not cover.
 """
 
 import os
