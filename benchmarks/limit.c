@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { BLOCK = 16 };
 
@@ -76,7 +75,7 @@ static double reach(const Play *play, const double *restrict column) {
 }
 
 /* `columns` is P transposed, its rows padded with zeros to whole blocks. Padding must not be drawn or summed: its
-   totals start so high that its weights underflow the clamp's exp(-700), which is below the last digit of any sum. */
+   totals start so high that its weights are the clamp's exp(-700), far below the last digit of any sum. */
 int state_exp3(ptrdiff_t n_actions, ptrdiff_t n_states, ptrdiff_t horizon, ptrdiff_t delay, double rate,
                const double *P, const double *columns, const double *theta, const double *uniforms,
                int *actions, int *states, double *outcomes) {

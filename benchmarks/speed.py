@@ -75,7 +75,7 @@ def tree_against_line() -> Row:
         turns=5,
     )
     return Row(
-        "action-exp3, K=100 000: tree vs line", best["theirs"] / best["ours"], at_least=20, note=_rates(longer, best)
+        "action-exp3 vs linear, K=100 000", best["theirs"] / best["ours"], at_least=20, note=_rates(longer, best)
     )
 
 

@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import textbook
 
 import statepool as sp
+import textbook
 from statepool import families
 
 NAN, INF = float("nan"), float("inf")
@@ -127,13 +127,23 @@ def test_delays(delay, words):
 def test_delays_of_every_integer_kind_mean_the_same(delay):
     instance = sp.Instance(P2, THETA)
     expected = sp.simulate(instance, sp.StateEXP3(rate=0.9), 2, seed=4)
-    np.testing.assert_array_equal(sp.simulate(instance, sp.StateEXP3(rate=0.9), delay, seed=4).actions, expected.actions)
+    np.testing.assert_array_equal(
+        sp.simulate(instance, sp.StateEXP3(rate=0.9), delay, seed=4).actions, expected.actions
+    )
 
 
-@pytest.mark.parametrize("delay", [10**30, 2**64 - 1, np.full(6, 2**64 - 1, np.uint64), [10**30] * 6, [0, 10**30, 1, 2, 3, 2**70]], ids=str)
+@pytest.mark.parametrize(
+    "delay", [10**30, 2**64 - 1, np.full(6, 2**64 - 1, np.uint64), [10**30] * 6, [0, 10**30, 1, 2, 3, 2**70]], ids=str
+)
 def test_huge_delays_never_arrive(delay):
     instance = sp.Instance(P2, THETA)
-    for learner in (sp.StateEXP3(), sp.StateEXP3(copies="d+1"), sp.PlugIn(), sp.ZimmertSeldin(shift=True), sp.GreedyStale()):
+    for learner in (
+        sp.StateEXP3(),
+        sp.StateEXP3(copies="d+1"),
+        sp.PlugIn(),
+        sp.ZimmertSeldin(shift=True),
+        sp.GreedyStale(),
+    ):
         assert np.isfinite(sp.simulate(instance, learner, delay).regret)
 
 
@@ -171,7 +181,9 @@ RATED = [cls for cls in sp.learners.REGISTRY.values() if "rate" in cls.__datacla
 MIXED = [cls for cls in sp.learners.REGISTRY.values() if "mixing" in cls.__dataclass_fields__]
 
 
-@pytest.mark.parametrize("rate", [0, 0.0, -1.0, NAN, INF, -INF, "0.1", True, [0.1], np.array([0.1]), 1j, 10**400, Fraction(-1, 2)], ids=repr)
+@pytest.mark.parametrize(
+    "rate", [0, 0.0, -1.0, NAN, INF, -INF, "0.1", True, [0.1], np.array([0.1]), 1j, 10**400, Fraction(-1, 2)], ids=repr
+)
 @pytest.mark.parametrize("cls", RATED, ids=lambda cls: cls.__name__)
 def test_rates(cls, rate):
     with refuses("rate: is", "positive finite number"):
@@ -248,7 +260,9 @@ def test_family_sizes(name, size):
     import inspect
 
     make = families.find(name)
-    for argument in {"n_actions", "n_states", "horizon", "n_drifting", "block", "n_blocks"} & set(inspect.signature(make).parameters):
+    for argument in {"n_actions", "n_states", "horizon", "n_drifting", "block", "n_blocks"} & set(
+        inspect.signature(make).parameters
+    ):
         if size is None and inspect.signature(make).parameters[argument].default is None:
             continue
         with refuses(f"{argument}: is {size!r}", "whole number"):
@@ -282,7 +296,11 @@ def test_family_settings(make, words):
 @pytest.mark.parametrize("name", families.REGISTRY)
 def test_smallest_members_of_a_family(name):
     """One action and one round where the family allows them."""
-    smallest = {"hard": {"n_actions": 2, "n_drifting": 1, "block": 1}, "clustered": {"n_actions": 1}, "spread": {"n_actions": 1}}
+    smallest = {
+        "hard": {"n_actions": 2, "n_drifting": 1, "block": 1},
+        "clustered": {"n_actions": 1},
+        "spread": {"n_actions": 1},
+    }
     sizes = {"hostile": {"n_actions": 1, "n_states": 2}, "matched": {"n_actions": 1, "n_states": 2}} | smallest
     instance = families.find(name)(0, horizon=1, **sizes.get(name, {"n_actions": 1, "n_states": 1}))
     assert np.isfinite(sp.simulate(instance, sp.StateEXP3()).regret)
@@ -406,7 +424,14 @@ def layouts(table):
     padded[::2, ::3] = table
     frozen = table.copy()
     frozen.flags.writeable = False
-    yield from (table.tolist(), np.asfortranarray(table), padded[::2, ::3], frozen, table.astype(object), table[::-1][::-1])
+    yield from (
+        table.tolist(),
+        np.asfortranarray(table),
+        padded[::2, ::3],
+        frozen,
+        table.astype(object),
+        table[::-1][::-1],
+    )
     yield table.astype(">f8")
     yield np.ma.masked_array(table)
 
@@ -420,4 +445,4 @@ def test_layouts_and_types_of_tables_do_not_matter():
         assert run.regret == expected.regret
     eye = np.eye(3, dtype=int)
     for P in (eye, eye.astype(bool), eye.astype(np.float32), eye.tolist()):
-        assert (sp.Instance(P, np.zeros((4, 3), dtype=int)).P == np.eye(3)).all()
+        assert (np.eye(3) == sp.Instance(P, np.zeros((4, 3), dtype=int)).P).all()

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import textbook
 
 import statepool as sp
+import textbook
 
 LEARNERS = [
     (sp.StateEXP3, {}),
@@ -98,7 +98,9 @@ def test_two_draws():
 
 
 @pytest.mark.parametrize("delay", [0, 3, T - 2, T - 1, T, 10 * T])
-@pytest.mark.parametrize("learner", [sp.StateEXP3(), sp.StateEXP3(copies="d+1"), sp.PlugIn(), sp.OptimisticStale()], ids=repr)
+@pytest.mark.parametrize(
+    "learner", [sp.StateEXP3(), sp.StateEXP3(copies="d+1"), sp.PlugIn(), sp.OptimisticStale()], ids=repr
+)
 def test_constant_array_equals_the_integer(learner, delay):
     instance = sp.Instance(*textbook.random_instance(11))
     one = sp.simulate(instance, learner, delay, seed=1)

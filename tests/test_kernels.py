@@ -25,7 +25,9 @@ def exp_of(x):
 def test_exp_over_its_range():
     x = np.concatenate([np.linspace(-700, 700, 200_001), np.random.default_rng(0).uniform(-1, 1, 50_000) * 1e-3, [0.0]])
     np.testing.assert_allclose(exp_of(x), np.exp(x), **CLOSE)
-    np.testing.assert_allclose([kernels.exp(v) for v in (-700.0, -1.0, 0.0, 1e-300, 700.0)], np.exp([-700, -1, 0, 0, 700]), **CLOSE)
+    np.testing.assert_allclose(
+        [kernels.exp(v) for v in (-700.0, -1.0, 0.0, 1e-300, 700.0)], np.exp([-700, -1, 0, 0, 700]), **CLOSE
+    )
 
 
 def test_exponentials_clamp_instead_of_underflowing():
@@ -124,10 +126,17 @@ def test_cache_is_rebuilt_when_a_kernel_in_another_file_changes(tmp_path):
     package = tmp_path / "statepool"
     shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__", "studies"))
     cache = tmp_path / "cache"
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(tmp_path),
+        "NUMBA_CACHE_DIR": str(cache),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
     def run():
-        done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+        )
         where, total = done.stdout.split()
         assert where == str(package / "__init__.py")
         return int(total), {p: p.stat().st_mtime_ns for p in cache.rglob("*.nbc")}
@@ -139,7 +148,10 @@ def test_cache_is_rebuilt_when_a_kernel_in_another_file_changes(tmp_path):
     assert compiled
     kernel = package / "kernels.py"
     text = kernel.read_text()
-    changed = text.replace("            if reached >= u:\n                return i\n    return last", "            if reached >= 1.0 - u:\n                return i\n    return last")
+    changed = text.replace(
+        "            if reached >= u:\n                return i\n    return last",
+        "            if reached >= 1.0 - u:\n                return i\n    return last",
+    )
     assert changed != text
     kernel.write_text(changed)
     uniforms = np.random.default_rng(1).random(600).reshape(200, 3)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-import textbook
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import statepool as sp
+import textbook
 
 
 def tables(seed, K, S, T, effects=False):
@@ -104,7 +104,7 @@ def test_instance_owns_its_arrays():
     effects = np.zeros((2, 2))
     instance = sp.Instance(P, theta, effects)
     P[:], theta[:], effects[:] = 0.5, 0.0, 0.4
-    assert (instance.P == np.eye(2)).all()
+    assert (np.eye(2) == instance.P).all()
     assert (instance.theta == 0.5).all()
     assert not instance.effects.any()
     assert "2 actions, 2 states, 5 rounds, with direct effects" in repr(instance)

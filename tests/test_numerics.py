@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import textbook
 
 import statepool as sp
+import textbook
 from statepool.learners.tree import (
     rebuild,
     start_tree,
@@ -26,7 +26,9 @@ def reversal():
     return sp.Instance(np.eye(2), theta)
 
 
-@pytest.mark.parametrize("learner", [sp.StateEXP3(), sp.StateEXP3(rate=0.05), sp.ActionEXP3(), sp.ActionEXP3(rate=0.05)], ids=repr)
+@pytest.mark.parametrize(
+    "learner", [sp.StateEXP3(), sp.StateEXP3(rate=0.05), sp.ActionEXP3(), sp.ActionEXP3(rate=0.05)], ids=repr
+)
 def test_ten_million_rounds_and_back(learner, reversal):
     run = sp.simulate(reversal, learner, 10, seed=0)
     plays = run.plays(every=50_000)
@@ -141,7 +143,9 @@ def test_tree_plays_as_plain_weights(K, mixing):
     rebuild(tree, 0)
     tree_distribution(tree, 0, x)
     np.testing.assert_allclose(x, y, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(tree_sum(tree, 0), np.exp(-0.3 * np.minimum(tree.totals - tree.totals.min(), 700 / 0.3)).sum())
+    np.testing.assert_allclose(
+        tree_sum(tree, 0), np.exp(-0.3 * np.minimum(tree.totals - tree.totals.min(), 700 / 0.3)).sum()
+    )
 
 
 @pytest.mark.parametrize("mixing", [0.0, 0.1])

@@ -14,7 +14,9 @@ def test_all_is_sorted_and_importable(module):
     names = module.__all__
     assert len(set(names)) == len(names)
     shouting, classes, rest = (
-        [n for n in names if n.isupper()], [n for n in names if n[0].isupper() and not n.isupper()], [n for n in names if n[0].islower()]
+        [n for n in names if n.isupper()],
+        [n for n in names if n[0].isupper() and not n.isupper()],
+        [n for n in names if n[0].islower()],
     )
     assert names == sorted(shouting) + sorted(classes) + sorted(rest)
     for name in names:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import textbook
 
 import statepool as sp
+import textbook
 
 
 def alike(K, T, rarity=1.0):
@@ -51,7 +51,9 @@ def test_it_pools_where_it_must_and_as_the_textbook_does(case):
     assert (watched.n_pooled % K != 0) == ("part" in case)
     np.testing.assert_array_equal(run.actions, slow[0])
     np.testing.assert_array_equal(run.outcomes, slow[2])
-    alone = sp.simulate(sp.Instance(P, theta), sp.ActionEXP3(rate=settings["rate"], mixing=settings["mixing"]), 5, seed=1)
+    alone = sp.simulate(
+        sp.Instance(P, theta), sp.ActionEXP3(rate=settings["rate"], mixing=settings["mixing"]), 5, seed=1
+    )
     assert (run.actions != alone.actions).any()
 
 
@@ -65,4 +67,3 @@ def test_it_abstains_at_the_studies_rates_and_is_then_action_level_exp3(family, 
     action = sp.simulate(instance, sp.ActionEXP3(), 50, seed=10_000)
     np.testing.assert_array_equal(run.actions, action.actions)
     assert run.regret == action.regret
-

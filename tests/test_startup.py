@@ -4,12 +4,27 @@ import os
 import subprocess
 import sys
 
-HEAVY = ("scipy.optimize", "scipy.linalg", "scipy.special", "scipy.sparse", "scipy.stats", "matplotlib", "joblib", "pandas", "typer", "rich")
+HEAVY = (
+    "scipy.optimize",
+    "scipy.linalg",
+    "scipy.special",
+    "scipy.sparse",
+    "scipy.stats",
+    "matplotlib",
+    "joblib",
+    "pandas",
+    "typer",
+    "rich",
+)
 
 
 def python(code, **environment):
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout
 
@@ -40,5 +55,11 @@ print(run.regret, (time.perf_counter() - start) / numba_seconds)
 def test_a_home_that_cannot_be_found_or_written_is_no_obstacle(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
-    out = python("import statepool.kernels as k; print(k._cache_folder())", NUMBA_CACHE_DIR=str(blocked), XDG_CACHE_HOME=str(blocked), HOME=str(blocked), TMPDIR=str(tmp_path))
+    out = python(
+        "import statepool.kernels as k; print(k._cache_folder())",
+        NUMBA_CACHE_DIR=str(blocked),
+        XDG_CACHE_HOME=str(blocked),
+        HOME=str(blocked),
+        TMPDIR=str(tmp_path),
+    )
     assert out.startswith(str(tmp_path / "statepool"))

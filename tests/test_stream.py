@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import textbook
 
 import statepool as sp
+import textbook
 from statepool.stream import Stream, generator_of
 
 

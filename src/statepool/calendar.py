@@ -11,7 +11,7 @@ import numpy as np
 from numba.extending import overload
 
 from statepool.checks import Ints
-from statepool.kernels import compiled, compiled_allocating
+from statepool.compiling import compiled, compiled_allocating
 
 NOTHING = -1
 

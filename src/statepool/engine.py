@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from statepool.calendar import book, due, make_calendar, slots_of
 from statepool.checks import Floats, Ints, check_count, check_delay, unknown_name
-from statepool.kernels import compiled, draw_outcome, draw_row
+from statepool.compiling import compiled
+from statepool.kernels import draw_outcome, draw_row
 from statepool.learners.learner import Learner, Problem, typical_delay
 from statepool.learners.rules import act, observe, update
 from statepool.model import Instance

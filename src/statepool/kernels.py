@@ -1,28 +1,17 @@
-"""The few vectorised primitives that everything hot is made of, and how they are compiled.
-
-`compiled` is the one place that holds Numba's options. Its on-disk cache is keyed by a hash of the package's
-sources, because Numba itself notices a change only in the file of the function it loads.
+"""The few vectorised primitives that everything hot is made of.
 
 Reassociating arithmetic is allowed in `dot`, `lowest`, `weigh` and the block sums alone; each is tested against
 NumPy to 1e-13.
 """
 
-import hashlib
-import os
-import shutil
-import tempfile
-import time
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import config, njit, types
+from numba import types
 from numba.extending import intrinsic
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+from statepool.compiling import compiled, compiled_elementwise, compiled_reassociated
 
 BLOCK = 16
 """Weights are summed in blocks of this many, so that a draw skips whole blocks."""
@@ -35,78 +24,6 @@ TIE = 1e-12
 
 LARGEST_CHARGE = 1e200
 """A charge is loss / probability; past this it could overflow a running total."""
-
-_EXACT = {"contract", "nsz", "nnan", "ninf"}
-_REASSOCIATED = _EXACT | {"reassoc", "arcp"}
-_STALE_CACHE_SECONDS = 7 * 24 * 3600
-
-
-def compiled(function: Function) -> Function:
-    """Compile with the options every kernel shares: cached on disk, without the GIL, IEEE arithmetic."""
-    return _compile(function)
-
-
-def compiled_allocating(function: Function) -> Function:
-    """The same for a function that makes arrays of its own."""
-    return _compile(function, allocates=True)
-
-
-def compiled_reassociated(function: Function) -> Function:
-    """The same for loops that sum: allowed to reorder additions, so that they vectorise."""
-    return _compile(function, fastmath=_REASSOCIATED)
-
-
-def compiled_elementwise(function: Function) -> Function:
-    """The same for arithmetic on finite numbers, one at a time: fused multiply-adds, no reordering."""
-    return _compile(function, fastmath=_EXACT)
-
-
-def _compile(function: Function, fastmath: bool | set[str] = False, allocates: bool = False) -> Function:
-    # Without Numba's reference counts, passing a memory of ten arrays from one kernel to the next is free:
-    # three times the speed of a whole round at 200 actions. Inlining spares pushing all of it on the stack: a tenth.
-    options = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": fastmath, "_nrt": allocates,
-               "forceinline": True}  # fmt: skip
-    # The folder is read when the function is decorated: restoring it leaves other packages' caches alone.
-    theirs, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder())
-    try:
-        return njit(**options)(function)
-    finally:
-        config.CACHE_DIR = theirs
-
-
-@cache
-def _cache_folder() -> Path:
-    name = f"kernels-{_source_hash()}"
-    roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), os.path.expanduser("~/.cache")]
-    for root in [Path(r) / "statepool" for r in roots if r] + [Path(tempfile.gettempdir()) / "statepool"]:
-        try:
-            (root / name).mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=root / name):
-                pass
-        except OSError:
-            continue
-        _forget_stale_caches(root, keep=name)
-        return root / name
-    return Path(tempfile.mkdtemp(prefix="statepool-"))
-
-
-def _source_hash() -> str:
-    package = Path(__file__).parent
-    digest = hashlib.sha256()
-    for source in sorted(package.rglob("*.py")):
-        digest.update(str(source.relative_to(package)).encode())
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _forget_stale_caches(root: Path, keep: str) -> None:
-    os.utime(root / keep)
-    for old in root.glob("kernels-*"):
-        try:
-            if old.name != keep and time.time() - old.stat().st_mtime > _STALE_CACHE_SECONDS:
-                shutil.rmtree(old, ignore_errors=True)
-        except OSError:  # another process removed it first
-            continue
 
 
 @intrinsic
@@ -130,7 +47,8 @@ def _use_widest_vectors(_context):  # type: ignore[no-untyped-def]
     # LLVM keeps to 256 bits even where 512 are there, for fear of a lower clock; a round gains an eighth from them.
     def generate(context, builder, _signature, _args):  # type: ignore[no-untyped-def]
         # llvmlite knows no attributes with values, and this is one: added as to the plain set that it is.
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        if isinstance(builder.function.attributes, set):
+            set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
     return types.void(), generate

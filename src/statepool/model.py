@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import Floats, Ints, check_count, check_effects, check_map, check_means
-from statepool.kernels import compiled
+from statepool.compiling import compiled
 
 _CHUNK_ENTRIES = 1 << 20
 

@@ -1,4 +1,4 @@
-"""Who is held to the contract: every registered learner with its defaults, and settings that reach the other branches."""
+"""Who is held to the contract: every registered learner, and settings that reach the other branches."""
 
 import inspect
 from functools import cache

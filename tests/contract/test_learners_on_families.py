@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import textbook
 from roster import HORIZON, LEARNERS, ORACLES, instance_of
 
 import statepool as sp
+import textbook
 
 T = HORIZON
 PAIRS = [(learner, family) for learner in LEARNERS for family in sp.families.REGISTRY]

@@ -3,11 +3,11 @@
 from math import log
 
 import numpy as np
-import textbook
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import statepool as sp
+import textbook
 from statepool.kernels import columns_of, effective_dimension
 from statepool.learners.rules import step_act, step_observe, step_play, step_update
 from statepool.learners.state_exp3 import merge_columns

@@ -4,11 +4,11 @@ from math import e
 
 import numpy as np
 import pytest
-import textbook
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import statepool as sp
+import textbook
 from statepool.learners.rules import step_act, step_observe, step_play, step_update
 from statepool.probes import StepProbe
 from statepool.rates import default_rate, largest_covered_rate
@@ -77,7 +77,9 @@ def test_default_rate(copies, delay):
     assert default_rate(1, 8, 10_000, delay, copies) == 0
 
 
-@pytest.mark.parametrize("settings_", [{}, {"copies": "d+1"}, {"copies": 3, "mixing": 0.2}, {"groups": [0, 1, 0, 2, 1]}], ids=str)
+@pytest.mark.parametrize(
+    "settings_", [{}, {"copies": "d+1"}, {"copies": 3, "mixing": 0.2}, {"groups": [0, 1, 0, 2, 1]}], ids=str
+)
 def test_totals_are_the_map_times_the_charges(settings_):
     P, theta = textbook.random_instance(9, K=12, S=5, T=300)
     player = sp.StateEXP3(rate=0.3, **settings_).player(P, 300, 2)

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, Ints, check_number
-from statepool.kernels import compiled, lowest_index
+from statepool.compiling import compiled
+from statepool.kernels import lowest_index
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.rules import add_rule
 

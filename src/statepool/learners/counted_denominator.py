@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, check_count, check_number, unknown_name
-from statepool.kernels import compiled
+from statepool.compiling import compiled
 from statepool.learners.learner import Learner, Problem, check_settings
 from statepool.learners.map_counts import MapCounts, count_pair, estimate_column, start_counts
 from statepool.learners.rules import add_rule

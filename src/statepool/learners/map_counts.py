@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.kernels import compiled
+from statepool.compiling import compiled
 
 
 class MapCounts(NamedTuple):

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, Ints, check_number
-from statepool.kernels import TIE, combine, compiled, lowest_index
+from statepool.compiling import compiled
+from statepool.kernels import TIE, combine, lowest_index
 from statepool.learners.best_state import favourite_distribution
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.pooled_means import PooledMeans, add_loss, start_means

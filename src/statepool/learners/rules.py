@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from numba import types
 from numba.extending import overload
 
-from statepool.kernels import compiled
+from statepool.compiling import compiled
 
 
 class Rule(NamedTuple):

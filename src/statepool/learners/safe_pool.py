@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, check_number
-from statepool.kernels import compiled, dot, lowest
+from statepool.compiling import compiled
+from statepool.kernels import dot, lowest
 from statepool.learners.learner import Learner, Problem, check_settings
 from statepool.learners.map_counts import MapCounts, count_pair, estimate_column, start_counts
 from statepool.learners.rules import add_rule

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.kernels import LARGEST_CHARGE, TIE, combine, compiled, lowest_index
+from statepool.compiling import compiled
+from statepool.kernels import LARGEST_CHARGE, TIE, combine, lowest_index
 from statepool.learners.best_state import favourite_distribution
 from statepool.learners.learner import Learner, Problem, check_settings
 from statepool.learners.rules import add_rule

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, Ints
-from statepool.kernels import BLOCK, LARGEST_CHARGE, LOWEST_EXPONENT, compiled, exp, exponentials, lowest
+from statepool.compiling import compiled
+from statepool.kernels import BLOCK, LARGEST_CHARGE, LOWEST_EXPONENT, exp, exponentials, lowest
 
 _SMALLEST_SUM = 1e-30
 

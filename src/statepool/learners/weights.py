@@ -12,17 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.kernels import (
-    BLOCK,
-    LARGEST_CHARGE,
-    add_scaled,
-    block_sums,
-    compiled,
-    dot,
-    draw_blocked,
-    lowest,
-    weigh,
-)
+from statepool.compiling import compiled
+from statepool.kernels import BLOCK, LARGEST_CHARGE, add_scaled, block_sums, dot, draw_blocked, lowest, weigh
 
 _SMALLEST_SUM = 1e-30
 

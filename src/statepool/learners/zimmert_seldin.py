@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, check_number
-from statepool.kernels import BLOCK, LARGEST_CHARGE, block_sums, compiled, compiled_reassociated, draw_blocked, log
+from statepool.compiling import compiled, compiled_reassociated
+from statepool.kernels import BLOCK, LARGEST_CHARGE, block_sums, draw_blocked, log
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.rules import add_rule
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.kernels import compiled, dot
+from statepool.compiling import compiled
+from statepool.kernels import dot
 from statepool.learners.counted_denominator import denominator_of
 from statepool.learners.map_counts import estimate_column
 from statepool.learners.rules import play

@@ -1,0 +1,28 @@
+"""The on-disk cache of compiled functions."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLE = (Path(__file__).parent.parent / "docs" / "learners.md").read_text().split("```python\n")[1].split("```")[0]
+PLAIN = "import statepool as sp; print(sp.simulate(sp.families.spread(0, horizon=50), sp.StateEXP3(), 1, 1).regret)"
+
+
+def run(code, folder, **options):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False, **options)
+
+
+def test_a_learner_from_outside_does_not_spoil_the_cache_for_others(tmp_path):
+    (tmp_path / "mine.py").write_text(EXAMPLE)
+    first = run("import mine", tmp_path / "cache", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    second = run(PLAIN, tmp_path / "cache", cwd="/")
+    assert second.returncode == 0, second.stderr
+    stored = {path for path in (tmp_path / "cache").rglob("*_play_rounds*.nbc")}
+    again = run(PLAIN, tmp_path / "cache", cwd="/")
+    assert again.stdout == second.stdout
+    assert {path for path in (tmp_path / "cache").rglob("*_play_rounds*.nbc")} == stored
+    assert stored, "the package's own learners are cached"
