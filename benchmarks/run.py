@@ -8,7 +8,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-import cache  # noqa: F401 - first, before anything imports the package
 import growth
 import memory
 import rivals
