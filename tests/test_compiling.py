@@ -21,8 +21,8 @@ def test_a_learner_from_outside_does_not_spoil_the_cache_for_others(tmp_path):
     assert first.returncode == 0, first.stderr
     second = run(PLAIN, tmp_path / "cache", cwd="/")
     assert second.returncode == 0, second.stderr
-    stored = {path for path in (tmp_path / "cache").rglob("*_play_rounds*.nbc")}
+    stored = set((tmp_path / "cache").rglob("*_play_rounds*.nbc"))
     again = run(PLAIN, tmp_path / "cache", cwd="/")
     assert again.stdout == second.stdout
-    assert {path for path in (tmp_path / "cache").rglob("*_play_rounds*.nbc")} == stored
+    assert set((tmp_path / "cache").rglob("*_play_rounds*.nbc")) == stored
     assert stored, "the package's own learners are cached"

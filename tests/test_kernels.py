@@ -24,7 +24,7 @@ def exp_of(x):
 
 def test_exp_over_its_range():
     x = np.concatenate([np.linspace(-700, 700, 200_001), np.random.default_rng(0).uniform(-1, 1, 50_000) * 1e-3, [0.0]])
-    np.testing.assert_allclose(exp_of(x), np.exp(x), **CLOSE)
+    np.testing.assert_allclose(exp_of(x), np.exp(x), rtol=5e-15, atol=0)
     np.testing.assert_allclose(
         [kernels.exp(v) for v in (-700.0, -1.0, 0.0, 1e-300, 700.0)], np.exp([-700, -1, 0, 0, 700]), **CLOSE
     )

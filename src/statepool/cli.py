@@ -83,6 +83,41 @@ def simulate(
     Console(width=100).print(comparison_table(rows, f"{family}, delay {delay}, {seeds} seeds"))
 
 
+@app.command()
+def dimension(
+    file: Annotated[Path | None, typer.Argument(help="A map: CSV, Parquet or NPY, one row an action.")] = None,
+    funnel: Annotated[
+        int | None, typer.Option(help="Instead of a file: the funnel family with so many actions.")
+    ] = None,
+    horizon: Annotated[int, typer.Option(help="Rounds, for what Theorem 1 promises.")] = 20_000,
+    delay: Annotated[int, typer.Option(help="Delay, for what Theorem 1 promises.")] = 50,
+    gap: Annotated[float, typer.Option(help="Relative gap of the bracket to stop at.")] = 0.01,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop after so many seconds with the best bracket so far.")
+    ] = 60,
+    normalise: Annotated[bool, typer.Option("--normalise", help="Scale rows to sum to 1.")] = False,
+    picture: Annotated[Path | None, typer.Option(help="Draw to this PNG, SVG or PDF file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON and nothing else.")] = False,
+) -> None:
+    """Bracket a map's effective dimension, and say what it promises."""
+    from rich.console import Console
+
+    from statepool import families
+    from statepool.inspecting import draw_inspection, inspect_map, print_inspection
+    from statepool.mapfile import read_map
+
+    if (file is None) == (funnel is None):
+        raise ValueError("file: expected a file, or --funnel K, and not both")
+    P = read_map(file, normalise) if file else families.funnel(seed=0, n_actions=funnel or 0, horizon=1).P
+    seen = inspect_map(P, horizon, delay, gap, seconds)
+    if picture:
+        draw_inspection(P, seen, picture)
+    if as_json:
+        print(json.dumps(seen, indent=1))
+    else:
+        print_inspection(Console(width=100), seen)
+
+
 def main() -> None:
     """Bad input is one sentence on standard error and exit code 2; never a traceback."""
     try:

@@ -1,0 +1,86 @@
+"""Read a map from a file: CSV, Parquet or NPY, with or without a header row and a column of names."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from statepool.checks import Floats, check_map, check_table
+
+READABLE = (".csv", ".npy", ".parquet")
+
+
+def read_map(path: Path, normalise: bool = False) -> Floats:
+    """The map in a file, one row an action; `normalise` scales rows to sum to 1."""
+    if path.suffix.lower() not in READABLE:
+        raise ValueError(f"{path}: ends in {path.suffix!r}, expected one of {', '.join(READABLE)}")
+    try:
+        table = {".csv": _read_csv, ".npy": _read_npy, ".parquet": _read_parquet}[path.suffix.lower()](path)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror or error})") from None
+    checked = check_table(table, str(path), "one row an action, one column a state")
+    if normalise:
+        sums = checked.sum(axis=1, keepdims=True)
+        wrong = np.flatnonzero(~(np.isfinite(sums) & (sums > 0))[:, 0])
+        if wrong.size:
+            raise ValueError(
+                f"{path}: row {wrong[0]} sums to {sums[wrong[0], 0]}, expected a positive number to scale by"
+            )
+        checked = checked / sums
+    try:
+        return check_map(checked, str(path))
+    except ValueError as error:
+        hint = "" if normalise or "sums to" not in str(error) else "; --normalise scales every row"
+        raise ValueError(f"{error}{hint}") from None
+
+
+def _read_csv(path: Path) -> Floats:
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if not rows:
+        raise ValueError(f"{path}: is empty, expected one row an action")
+    if not any(_is_number(cell) for cell in rows[0]) and len(rows) > 1:
+        rows = rows[1:]
+    if len(rows[0]) > 1 and not any(_is_number(row[0]) for row in rows):
+        rows = [row[1:] for row in rows]
+    for i, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"{path}: row {i} has {len(row)} columns, expected {len(rows[0])} as in row 0")
+        for j, cell in enumerate(row):
+            if not _is_number(cell):
+                raise ValueError(f"{path}: row {i}, column {j} is {cell!r}, expected a number")
+    return np.array(rows, dtype=np.float64)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_npy(path: Path) -> Floats:
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (ValueError, EOFError):
+        raise ValueError(f"{path}: is not an NPY file of numbers") from None
+
+
+def _read_parquet(path: Path) -> Floats:
+    try:
+        import duckdb
+    except ImportError:
+        raise ValueError(f'{path}: Parquet needs the extra, pip install "statepool[audit]"') from None
+    path.open("rb").close()  # so that a missing file says so in our words
+    try:
+        columns = duckdb.read_parquet(str(path)).fetchnumpy()
+    except duckdb.Error:
+        raise ValueError(f"{path}: is not a Parquet file") from None
+    numeric = {name: values for name, values in columns.items() if values.dtype.kind in "iuf"}
+    if len(numeric) < len(columns) - 1 or not numeric:
+        odd = next((name for name in columns if name not in numeric), "none")
+        raise ValueError(
+            f"{path}: column {odd!r} holds no numbers, expected one column a state (and one of names at most)"
+        )
+    return np.column_stack([np.ma.filled(values, np.nan) for values in numeric.values()])

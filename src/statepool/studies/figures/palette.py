@@ -1,0 +1,45 @@
+"""The colours of every figure and of the report, light and dark, and how each learner is drawn.
+
+The light colours are drawn into the figures; each is used for one thing only, so that the report can replace it by a
+CSS variable and one drawing serves both themes. Hues follow Okabe and Ito, which stay apart for colour-blind readers;
+every learner also has a marker of its own.
+"""
+
+from typing import NamedTuple
+
+COLOURS: dict[str, tuple[str, str]] = {
+    # name: (light, dark)
+    "ink": ("#1d2129", "#e7e9ed"),
+    "muted": ("#626a76", "#9ba4b1"),
+    "faint": ("#d8dce2", "#3a414c"),
+    "surface": ("#ffffff", "#171b21"),
+    "blue": ("#0072b2", "#5cb3ea"),
+    "vermillion": ("#d55e00", "#ff9152"),
+    "green": ("#00906a", "#35c79d"),
+    "purple": ("#a9579b", "#dd94d0"),
+    "amber": ("#c58a00", "#f0be4c"),
+    "page": ("#f6f7f8", "#0f1216"),
+    "heat": ("#3f8fc4", "#2f7fb5"),
+    "chill": ("#e0853f", "#b8642a"),
+}
+INK, MUTED, FAINT, SURFACE, BLUE, VERMILLION, GREEN, PURPLE, AMBER, _, HEAT, CHILL = (
+    light for light, _ in COLOURS.values()
+)
+
+
+class Look(NamedTuple):
+    """How a learner is drawn, the same in every figure."""
+
+    colour: str
+    marker: str
+
+
+STATE = Look(BLUE, "o")
+ACTION = Look(VERMILLION, "s")
+PLUG_IN = Look(GREEN, "^")
+BEST_STATE = Look(AMBER, "D")
+HYBRID = Look(PURPLE, "v")
+UNIFORM = Look(MUTED, "X")
+ORACLE = Look(PURPLE, "P")
+INTERLEAVED = Look(GREEN, "h")
+BOUND = Look(INK, "")

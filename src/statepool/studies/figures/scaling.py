@@ -1,0 +1,84 @@
+"""Three curves people would rather see than read: groups (study 7), the scale (9) and the rate (16)."""
+
+from collections.abc import Mapping
+
+from statepool.studies import dependence, representation, tuned_baseline
+from statepool.studies.figures.palette import AMBER, BLUE, GREEN, HYBRID, INK, PURPLE, STATE, Look
+from statepool.studies.figures.sheet import Sheet, label, log_axis
+from statepool.studies.statistics import mean_of
+from statepool.studies.study import Results
+
+
+def draw_groups(sheet: Sheet, results: Mapping[str, Results]) -> None:
+    found = results["representation"]
+    titles = {0: "States of a group alike", 0.12: "States of a group differ a little"}
+    for ax, heterogeneity in zip(
+        sheet.panels(2, 2.2, sharey=not sheet.narrow), representation.HETEROGENEITIES, strict=True
+    ):
+        rows = next(
+            t.rows for t in representation.tables(found) if t.title.endswith(f"heterogeneity {heterogeneity:g}")
+        )
+        xs = representation.GROUPS
+        log_axis(ax.xaxis, xs)
+        log_axis(ax.yaxis, [1000, 2000, 5000, 10000], ["1 000", "2 000", "5 000", "10 000"])
+        for name, look, shift in (("regret", STATE, (4, -13)), ("Theorem 4", Look(INK, "_"), (6, 7))):
+            values = [row[name] for row in rows.values()]
+            ring = {"linestyle": "--", "markeredgecolor": INK, "markeredgewidth": 1} if name != "regret" else {}
+            sheet.series(ax, xs, values, look, name, list(rows), **ring)
+            label(
+                ax,
+                xs[1],
+                values[1].number,
+                "regret, measured" if name == "regret" else name,
+                look.colour,
+                shift,
+                ha="left",
+            )
+        ax.set_ylim(500, 14_000)
+        ax.set_xlabel("groups the 16 states are merged into")
+        ax.set_title(titles[heterogeneity])
+
+
+def draw_dependence(sheet: Sheet, results: Mapping[str, Results]) -> None:
+    ratios = dependence.ratios_of(results["dependence"])
+    colours = dict(zip(dependence.OVERLAPS, (BLUE, GREEN, AMBER, PURPLE), strict=True))
+    markers = dict(zip(dependence.OVERLAPS, "o^Dv", strict=True))
+    for ax, delay in zip(sheet.panels(3, 2.0, sharey=not sheet.narrow), dependence.DELAYS, strict=True):
+        log_axis(ax.xaxis, dependence.HORIZONS, [f"{t / 1000:g}k" for t in dependence.HORIZONS])
+        log_axis(ax.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5])
+        for overlap in dependence.OVERLAPS:
+            values = [ratios[overlap, delay, horizon] for horizon in dependence.HORIZONS]
+            places = [f"overlap {overlap:g}, d={delay}, T={horizon}" for horizon in dependence.HORIZONS]
+            look = Look(colours[overlap], markers[overlap])
+            sheet.series(ax, dependence.HORIZONS, values, look, "ratio", places, label=f"{overlap:g}")
+        ax.set_ylim(0.01, 0.8)
+        ax.set_xlabel("horizon $T$")
+        ax.set_title(f"$d={delay}$")
+        if sheet.narrow or delay == dependence.DELAYS[0]:
+            ax.set_ylabel(r"regret / $\sqrt{(d+1)\,\hat v\,T\log K}$")
+        if delay == dependence.DELAYS[0]:
+            # The lines lie too close to be named one by one.
+            ax.legend(title="overlap", ncols=2, frameon=False, loc="lower right", fontsize=7, title_fontsize=7,
+                      handlelength=1.4, columnspacing=1, borderpad=0)  # fmt: skip
+
+
+def draw_tuning(sheet: Sheet, results: Mapping[str, Results]) -> None:
+    found, study = results["tuned-baseline"], tuned_baseline
+    scales = [*study.ORACLE_SCALES, *study.WIDER_SCALES]
+    multipliers = [*study.MULTIPLIERS, *study.WIDER_MULTIPLIERS]
+    sweeps = (("hybrid", HYBRID, [*study.PAPER_SCALES[:2], *scales], "k={:g}"), ("state", STATE, multipliers, "×{:g}"))
+    for ax, cell in zip(sheet.panels(3, 2.1, sharey=not sheet.narrow), study.CELLS, strict=True):
+        log_axis(ax.xaxis, [1, 10, 100, 1000, 10000], ["1", "10", "100", "1k", "10k"])
+        log_axis(ax.yaxis, [20, 50, 100, 200, 500, 1000, 2000, 5000])
+        for name, look, numbers, template in sweeps:
+            values = [mean_of(found.of("funnel", cell, template.format(number))) for number in numbers]
+            places = [f"{cell}, multiplier {number:g}" for number in numbers]
+            sheet.series(ax, numbers, values, look, name, places, markersize=3)
+            if sheet.narrow or cell == next(iter(study.CELLS)):
+                title = "hybrid (Zimmert, Seldin)" if name == "hybrid" else "State-EXP3"
+                spot, shift, side = (8, (0, 8), "center") if name == "hybrid" else (3, (7, 3), "left")
+                label(ax, numbers[spot], values[spot].number, title, look.colour, shift, ha=side)
+        ax.set_xlabel("rate, in multiples of the default")
+        ax.set_title(cell.replace("funnel d=", "Funnel, $d=") + "$")
+        if sheet.narrow or cell == next(iter(study.CELLS)):
+            ax.set_ylabel("regret")

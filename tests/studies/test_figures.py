@@ -1,0 +1,80 @@
+"""Every figure: drawn if its studies were run, the same bytes each time, in the palette's colours, labels apart."""
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from made_up import MadeUp
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from statepool.studies import STUDIES
+from statepool.studies.figures import FIGURES, Figure, write_figures
+from statepool.studies.figures.palette import COLOURS
+from statepool.studies.figures.sheet import Sheet, styled
+
+SHAPES = pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+EACH = pytest.mark.parametrize("figure", FIGURES, ids=[figure.name for figure in FIGURES])
+
+
+def drawn(figure: Figure, narrow: bool, seeds: int = 3) -> Sheet:
+    sheet = Sheet(narrow)
+    figure.draw(sheet, {name: MadeUp(seeds) for name in figure.needs})
+    return sheet
+
+
+def test_names_are_those_of_studies() -> None:
+    assert len({figure.name for figure in FIGURES}) == len(FIGURES)
+    for figure in FIGURES:
+        assert set(figure.needs) <= set(STUDIES)
+        assert figure.home in figure.needs or figure.home == ""
+
+
+@EACH
+def test_tells_the_same_values_in_both_shapes_and_with_few_seeds(figure: Figure) -> None:
+    with styled():
+        wide, narrow = drawn(figure, False), drawn(figure, True)
+        few = drawn(figure, False, seeds=1)
+        svg = wide.saved("svg").decode()
+    assert wide.tips == narrow.tips
+    assert wide.tips
+    assert len(few.tips) == len(wide.tips)
+    assert len(re.findall(r'<g id="tip-\d+">', svg)) == len(wide.tips)
+    assert 'width="396pt"' in svg  # 5.5 inches, the paper's text width
+    painted = svg.replace("stroke: #000000; stroke-opacity: 0", "")
+    assert set(re.findall(r"#[0-9a-f]{6}\b", painted)) <= {light for light, _ in COLOURS.values()}
+
+
+@EACH
+@SHAPES
+def test_ticks_and_titles_stay_apart(figure: Figure, narrow: bool) -> None:
+    # Labels beside lines move with the numbers and are looked at by eye; these do not.
+    with styled():
+        sheet = drawn(figure, narrow)
+        sheet.saved("png")
+        renderer = FigureCanvasAgg(sheet.figure).get_renderer()
+        for ax in sheet.figure.axes:
+            ticks = [text for text in ax.get_xticklabels() if text.get_text()]
+            inside = [text for text in ticks if ax.get_xlim()[0] <= text.get_position()[0] <= ax.get_xlim()[1]]
+            boxes = [text.get_window_extent(renderer) for text in [*inside, ax.title, ax.xaxis.label]]
+            assert not [
+                pair for pair in combinations(boxes, 2) if pair[0].width and pair[1].width and pair[0].overlaps(pair[1])
+            ]
+            assert all(box.x0 >= 0 and box.x1 <= sheet.figure.bbox.x1 + 1 for box in boxes if box.width)
+
+
+def test_files_are_the_same_bytes_twice_and_hold_their_fonts(tmp_path: Path) -> None:
+    results = {"effective-dimension": MadeUp(), "matched-difficulty": MadeUp()}
+    for folder in ("first", "second"):
+        names = [drawing.figure.name for drawing in write_figures(results, tmp_path / folder)]
+    assert names == ["figure-1", "matched-control"]
+    files = sorted(path.name for path in (tmp_path / "first").iterdir())
+    assert files == ["figure-1.pdf", "figure-1.svg", "matched-control.pdf", "matched-control.svg"]
+    for name in files:
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+    assert b"/FontFile2" in (tmp_path / "first" / "figure-1.pdf").read_bytes()
+    assert "<text" not in (tmp_path / "first" / "figure-1.svg").read_text()
+
+
+def test_nothing_is_drawn_from_studies_that_were_not_run(tmp_path: Path) -> None:
+    assert write_figures({"unknown-map": MadeUp()}, tmp_path) == []
