@@ -1,7 +1,7 @@
 # Every target sets up what it needs: `make reproduce` and `make test` work in a fresh clone.
 BIN := .venv/bin
 
-.PHONY: setup reproduce test check bench
+.PHONY: setup reproduce test check bench soak
 
 setup: .venv/.ready
 
@@ -17,6 +17,9 @@ reproduce: setup
 test: setup
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
+soak: setup
+	$(BIN)/pytest --numprocesses 2 --dist worksteal -m soak
+
 check: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -25,3 +28,4 @@ check: setup
 
 bench: setup
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/dimension.py

@@ -1,6 +1,6 @@
 """Learn from late outcomes by pooling each one through the state that was seen at once."""
 
-from statepool import families, learners
+from statepool import dimension, families, guarantees, learners
 from statepool.engine import Comparison, Run, compare, simulate
 from statepool.learners import (
     EXP3IX,
@@ -41,7 +41,9 @@ __all__ = [
     "Uniform",
     "ZimmertSeldin",
     "compare",
+    "dimension",
     "families",
+    "guarantees",
     "learners",
     "simulate",
 ]

@@ -34,6 +34,7 @@ def reproduce(
     from statepool.studies import STUDIES, find
     from statepool.studies.cells import CellStore
     from statepool.studies.published import records_of
+    from statepool.studies.report import write_report
     from statepool.studies.runner import ALL_SEEDS, ClusterExecutor, LocalExecutor, run_studies
     from statepool.studies.terminal import WIDTH, Bars, print_study, print_summary
 
@@ -52,6 +53,7 @@ def reproduce(
     every = [record for found in records.values() for record in found]
     text = json.dumps([record.as_json() for record in every], indent=1)
     (out / "records.json").write_text(text)
+    report = write_report(out, chosen, tables, records, results, quick)
     if as_json:
         print(text)
         return
@@ -59,6 +61,7 @@ def reproduce(
     for study in chosen:
         print_study(console, study, tables[study.name], records[study.name], quick)
     print_summary(console, every, quick)
+    console.print(f"Report: {report}")
 
 
 @app.command()

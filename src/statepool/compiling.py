@@ -48,7 +48,8 @@ def compiled_elementwise(function: Function) -> Function:
 def _compile(function: Function, fastmath: bool | set[str] = False, allocates: bool = False) -> Function:
     # Without Numba's reference counts, passing a memory of ten arrays from one kernel to the next is free:
     # three times the speed of a whole round at 200 actions. Inlining spares pushing all of it on the stack: a tenth.
-    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "_nrt": allocates, "forceinline": True}
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "_nrt": allocates,
+               "forceinline": not allocates}  # fmt: skip
     dispatcher = njit(**options)(function)
     # The folder is read when the cache is made: restoring it leaves other packages' caches alone.
     theirs, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder())
@@ -82,7 +83,7 @@ def _is_own(signature: Any) -> bool:
 def _cache_folder() -> Path:
     name = f"kernels-{_source_hash()}"
     roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), os.path.expanduser("~/.cache")]
-    for root in [Path(r) / "statepool" for r in roots if r] + [Path(tempfile.gettempdir()) / "statepool"]:
+    for root in (Path(r) / "statepool" for r in roots if r):
         try:
             (root / name).mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=root / name):

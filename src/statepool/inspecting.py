@@ -52,7 +52,7 @@ def print_inspection(console: Console, seen: dict[str, Any]) -> None:
     reached = "" if seen["reached"] else " (time ran out before the gap was reached)"
     console.print(f"[bold]Effective dimension between {seen['lower']:.4f} and {seen['upper']:.4f}[/bold]{reached}")
     console.print(
-        f"{seen['actions']} actions and {seen['states']} states behave like at most {seen['upper']:.2f} distinct actions; "
+        f"{seen['actions']} actions over {seen['states']} states behave like at most {seen['upper']:.2f} actions; "
         f"{len(seen['play'])} of them attain the lower value. Upper bound by {seen['proof']}."
     )
     table = Table(title=f"What Theorem 1 promises, T={seen['horizon']}, d={seen['delay']}", title_justify="left")

@@ -87,7 +87,8 @@ def by_hand(instance, learner, delay, seed):
     """Step through `Player` with the uniforms of the stream; deliveries by arrival, then by round."""
     T = instance.horizon
     delays = np.full(T, delay) if np.ndim(delay) == 0 else delay
-    typical = delay if np.ndim(delay) == 0 else int(np.minimum(delays, T).mean())
+    arriving = delays[delays < T]
+    typical = delay if np.ndim(delay) == 0 else int(arriving.mean()) if arriving.size else T
     player = learner.player(instance.P, T, typical, seed, instance)
     stream = iter(np.random.default_rng(seed).random(3 * T))
     arrivals = [[] for _ in range(T + 1)]

@@ -102,6 +102,7 @@ def test_values_are_told_on_pointing_and_by_keys(report: Path, browser: Chromium
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=spot[0], y=spot[1])
     assert browser.run("document.getElementById('tip').hidden") is False
     assert browser.run("document.getElementById('tip').textContent") == spot[2]
+    assert browser.run("getComputedStyle(document.querySelector('.tip.lit path')).strokeOpacity") == "1"
     browser.run("document.querySelector('#figure-phase-diagram .wide svg').focus({preventScroll: true})")
     for _ in range(2):
         browser.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")

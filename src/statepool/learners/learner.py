@@ -169,5 +169,8 @@ def check_copies(copies: Any) -> None:
 
 
 def typical_delay(delay: int | Ints) -> int:
-    """The delay a rate is set for: the delay itself, or the floor of the mean over rounds."""
-    return delay if isinstance(delay, int) else int(delay.mean())
+    """The delay a rate is set for: the delay itself, or the floor of the mean of those that end before the horizon."""
+    if isinstance(delay, int):
+        return delay
+    arriving = delay[delay < delay.size]
+    return int(arriving.mean()) if arriving.size else delay.size

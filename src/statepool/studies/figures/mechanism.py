@@ -65,14 +65,12 @@ def _draw_gain(sheet: Sheet, ax: Axes, results: Results) -> None:
 
 def draw_dimension_not_count(sheet: Sheet, results: Mapping[str, Results]) -> None:
     left, right = sheet.panels(2, 2.15)
-    points = (("first", "o", "K=40, |S|=8, d=50", (0, -21)), ("second", "D", "K=20, |S|=12, d=20", (7, 6)))
-    for point, marker, name, shift in points:
+    points = (("first", "o", "-", "K=40, |S|=8, d=50"), ("second", "D", "--", "K=20, |S|=12, d=20"))
+    for point, marker, line, name in points:
         dimensions, _, shares, places = _matched(results["matched-difficulty"], point)
         look = STATE._replace(marker=marker)
-        sheet.series(
-            left, dimensions, shares, look, f"{name}, regret saved %", places, linestyle="-" if marker == "o" else "--"
-        )
-        label(left, dimensions[2], shares[2].number, name, BLUE, shift, ha="left")
+        sheet.series(left, dimensions, shares, look, f"{name}, regret saved %", places, linestyle=line, label=name)
+    left.legend(frameon=False, loc="upper right", fontsize=7.5, borderpad=0)
     left.set_ylim(0, None)
     left.set_xlabel(DIMENSION)
     left.set_ylabel("regret saved, %")

@@ -111,7 +111,7 @@ class Sheet:
 
 def told(value: Value) -> str:
     """A value with its standard error, as a sentence would have it."""
-    return value.shown() if value.se is None else f"{value.shown()} ± {value.se:.{value.digits}f}"
+    return value.shown() if value.se is None else f"{value.shown()}\u00a0±\u00a0{value.se:.{value.digits}f}"
 
 
 def label(

@@ -36,5 +36,7 @@ def _svg(text: str, prefix: str, title: str, tips: tuple[str, ...]) -> str:
     text = re.sub(r'\bid="', f'id="{prefix}', text)
     text = text.replace('xlink:href="#', f'href="#{prefix}').replace("url(#", f"url(#{prefix}")
     text = _COLOUR.sub(lambda match: _VARIABLES[match[0]], text)
+    # A marker's shape leaves its outline to the place that uses it, where pointing turns it on.
+    text = text.replace('" style="stroke: #000000; stroke-opacity: 0"/>', '"/>')
     heading = f'<svg tabindex="0" role="img" aria-label="{escape(title)}. Arrow keys step through its values." '
     return re.sub(r'<svg width="[^"]*" height="[^"]*" |<svg height="[^"]*" ', heading, text, count=1)

@@ -1,0 +1,64 @@
+"""The effective dimension of a play: how many truly different behaviours it tells apart.
+
+    v(x) = sum_s N(s) / q(s)      N(s) = sum_a x(a) P(s|a)²      q(s) = sum_a x(a) P(s|a)
+
+States of probability 0 are left out. `chi_square` is v - 1 from its own definition, `estimate` the paper's
+Monte Carlo search, which only ever sees v from below (see `bracket` for a proved value).
+Source: paper, Section 3, Appendix A, Remark on the χ² form.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statepool.checks import Floats, check_count, check_map
+from statepool.kernels import columns_of, effective_dimension
+
+CONCENTRATIONS = (0.2, 1.0, 5.0)
+
+
+def effective(P: ArrayLike, x: ArrayLike) -> float:
+    """v(x), between 1 and the number of states."""
+    table = check_map(P)
+    return value(table, check_play(x, table.shape[0]))
+
+
+def chi_square(P: ArrayLike, x: ArrayLike) -> float:
+    """The χ² divergence of (action, state) from independence under the play x; equals v(x) - 1."""
+    table = check_map(P)
+    play = check_play(x, table.shape[0])
+    q = play @ table
+    reached = q > 0
+    deviation = table[:, reached] - q[reached]
+    return float(np.einsum("a,as,as,s->", play, deviation, deviation, 1 / q[reached]))
+
+
+def estimate(P: ArrayLike, rng: np.random.Generator, n: int) -> float:
+    """The paper's Monte Carlo estimate of sup_x v(x): the largest of n random plays, so a value from below."""
+    table = check_map(P)
+    columns, ones = columns_of(table), np.ones(table.shape[0])
+    largest = 1.0
+    for _ in range(check_count(n, "n")):
+        concentration = rng.choice(CONCENTRATIONS)
+        largest = max(largest, effective_dimension(columns, rng.dirichlet(ones * concentration)))
+    return float(largest)
+
+
+def value(P: Floats, x: Floats) -> float:
+    """v(x) of a map and a play already checked."""
+    # Both sums in one order, so that a deterministic map gives whole numbers.
+    q, N = np.einsum("a,as->s", x, P), np.einsum("a,as,as->s", x, P, P)
+    reached = q > 0
+    return float((N[reached] / q[reached]).sum())
+
+
+def check_play(x: ArrayLike, n_actions: int) -> Floats:
+    """A probability for each action."""
+    play = np.array(x, dtype=np.float64, order="C")
+    if play.shape != (n_actions,):
+        raise ValueError(f"x: has shape {play.shape}, expected ({n_actions},), one probability for each row of P")
+    wrong = np.flatnonzero(~(play >= 0))
+    if wrong.size:
+        raise ValueError(f"x: entry {wrong[0]} is {play[wrong[0]]}, expected a probability in [0, 1]")
+    if not abs(play.sum() - 1) <= 1e-9:
+        raise ValueError(f"x: sums to {play.sum():.12g}, expected 1 within 1e-09")
+    return play

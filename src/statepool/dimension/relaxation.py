@@ -1,0 +1,317 @@
+"""Good multipliers for one cell: a linear program solved by column generation. Nothing here is trusted.
+
+The program ranges over joint measures of (action, q in the cell). Its columns (a, mu) cost -sum_s
+U(s|a)/q(s) and weigh mu(k) P(s|a) in row (k, s); its pairs m(j, k) stand for mu(j) mu(k) and tie the
+measure's moments together. The duals are the lam_k that `certificate` checks. A revised simplex method with
+a dense inverse solves it; new columns come from `certificate.descend`, priced at a mixture of the best
+multipliers so far and the present ones. Differs from textbooks: the first basis mixes actions at the cell's
+centre, so no first phase is needed; artificial columns whose cost grows with 1/q stand in where the centre
+cannot be reached.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from statepool.checks import Floats
+from statepool.compiling import compiled_allocating as compiled
+from statepool.dimension.certificate import (
+    DESCENT_STEPS,
+    TOLERANCE,
+    certify,
+    check,
+    descend,
+    products,
+    tangent,
+    violation,
+)
+from statepool.dimension.simplex import pivot, ratio_test
+
+Ints = NDArray[np.int64]
+
+SWEEPS = 400
+"""Rounds of pricing before the solver leaves a cell as it is; the root cells measured took 60 to 170."""
+
+SMOOTHING = 0.8
+"""Weight of the best multipliers so far in those tried next: without, roots took 1.4 to 3 times longer."""
+
+CLOSE = 5e-4
+"""A cell's program counts as solved when bound and value differ by less than this part of the bound."""
+
+PENALTY = 30.0
+"""How steep lam may grow, relative to 1/q, to show that a cell misses the reachable distributions."""
+
+SHRINK = 0.2
+"""The first columns sit this far from the corners towards the centre: at a corner 1/q may be infinite."""
+
+START = -(2**40)
+"""Marks the starting column mu = centre in a basis."""
+
+
+def relax(
+    P: Floats, U: Floats, M: Floats, V: Floats, cut: float, depth: int, active: NDArray[np.bool_]
+) -> tuple[float, Floats, Floats, Floats]:
+    """A proved upper bound on the cell V, with the relaxed solution: state distribution q, shortfall W,
+    play x.
+
+    The program is solved over the active actions and its multipliers are then checked on all of them;
+    actions that break them become active, here and in later cells. Stops as soon as the bound falls to
+    `cut`.
+    """
+    upper = np.inf
+    while True:
+        few = np.flatnonzero(active)
+        value, pi, q, W, masses = propose(P[few], U[few], M, V, cut, depth)
+        if few.size == active.size:
+            upper = min(upper, value)
+            break
+        bound, phi = check(P, U, M, V, pi, depth)
+        upper = min(upper, bound)
+        worst = np.argsort(phi, kind="stable")[: 4 * V.shape[0]]
+        fresh = worst[(phi[worst] < -TOLERANCE) & ~active[worst]]
+        if upper <= cut or upper - value < CLOSE * upper or fresh.size == 0:
+            break
+        active[fresh] = True
+    x = np.zeros(P.shape[0])
+    x[few] = masses
+    return upper, q, W, x
+
+
+@compiled
+def propose(
+    P: Floats, U: Floats, M: Floats, V: Floats, cut: float, depth: int
+) -> tuple[float, Floats, Floats, Floats, Floats]:
+    """Multipliers for the cell from a simplex method with column generation, and the relaxed solution."""
+    K, S = P.shape
+    n = S * S + 1
+    basis, B, xB, cB = start(P, U, V)
+    pi = np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            pi[j] += cB[i] * B[i, j]
+    best, tried = pi.copy(), pi.copy()
+    mu, c, L = np.full((K, S), 1.0 / S), np.empty((K, S)), np.empty((K, S))
+    scale, phi, worst, w = np.empty(K), np.zeros(K), np.empty(S), np.empty(n)
+    for a in range(K):
+        scale[a] = tangent(P, U, M, V, mu, a, c)
+    upper, smooth = np.inf, 0.0
+    for _ in range(SWEEPS):
+        for i in range(n):
+            tried[i] = smooth * best[i] + (1 - smooth) * pi[i]
+        products(P, tried, L)
+        for a in range(K):
+            phi[a] = 0.0
+            if violation(c, L, a) > TOLERANCE:
+                phi[a] = descend(U[a], L[a], V, mu[a], DESCENT_STEPS)
+                scale[a] = tangent(P, U, M, V, mu, a, c)
+        bound = certify(M, V, tried, c, L, scale, worst, depth)
+        if bound < upper:
+            upper = bound
+            best[:] = tried
+        value = 0.0
+        for i in range(n):
+            value += cB[i] * xB[i]
+        for s in range(S):
+            value += M[s]
+        if upper <= cut or upper - value < max(CLOSE * upper, 0.25 * (value - cut)):
+            break
+        if exchange_columns(P, U, V, mu, phi, basis, B, xB, cB, pi, w):
+            smooth = SMOOTHING
+        elif smooth > 0:
+            smooth = 0.0
+        else:
+            break
+    q, W, x = solution(U, V, basis, xB)
+    return upper, best, q, W, x
+
+
+@compiled
+def start(P: Floats, U: Floats, V: Floats) -> tuple[Ints, Floats, Floats, Floats]:
+    """A feasible basis: mu at the centre, reached by a best mixture of actions there, each placed near
+    every corner."""
+    S = P.shape[1]
+    n = S * S + 1
+    centre = np.zeros(S)
+    for k in range(S):
+        for s in range(S):
+            centre[s] += V[k, s] / S
+    rows, inverse, mass = reach(P, U, centre)
+    basis, xB, cB, B = np.empty(n, np.int64), np.empty(n), np.empty(n), np.zeros((n, n))
+    for k in range(S):
+        for i in range(S):
+            here, a = k * S + i, rows[i]
+            basis[here], xB[here], cB[here] = max(a, -1), mass[i] / S, 0.0
+            B[here, n - 1] = mass[i] / S
+            for s in range(S):
+                if a >= 0 and U[a, s] > 0:
+                    cB[here] -= U[a, s] / ((1 - SHRINK) * V[k, s] + SHRINK * centre[s])
+            if a < 0:
+                cB[here] = -PENALTY / centre[-1 - a]
+            for k2 in range(S):
+                mix = ((1.0 if k == k2 else 0.0) - SHRINK / S) / (1 - SHRINK)
+                for s in range(S):
+                    B[here, k2 * S + s] = mix * inverse[i, s]
+    basis[n - 1], xB[n - 1], cB[n - 1], B[n - 1, n - 1] = START, 1.0, 0.0, 1.0
+    return basis, B, xB, cB
+
+
+@compiled
+def reach(P: Floats, U: Floats, centre: Floats) -> tuple[Ints, Floats, Floats]:
+    """Primal simplex: actions (negative: artificial) whose mixture has state distribution `centre` and
+    least U/q."""
+    K, S = P.shape
+    rows, inverse, mass = np.empty(S, np.int64), np.zeros((S, S)), centre.copy()
+    lam, w, cost = np.empty(S), np.empty(S), np.zeros(K)
+    for s in range(S):
+        rows[s] = -1 - s
+        inverse[s, s] = 1.0
+    for a in range(K):
+        for s in range(S):
+            cost[a] -= U[a, s] / centre[s]
+    for _ in range(20 * S):
+        for s in range(S):
+            lam[s] = 0.0
+            for i in range(S):
+                lam[s] += (cost[rows[i]] if rows[i] >= 0 else -PENALTY / centre[-1 - rows[i]]) * inverse[i, s]
+        entering, most = -1, 1e-9
+        for a in range(K):
+            gain = cost[a]
+            for s in range(S):
+                gain -= P[a, s] * lam[s]
+            if gain > most:
+                entering, most = a, gain
+        if entering < 0:
+            break
+        for i in range(S):
+            w[i] = 0.0
+            for s in range(S):
+                w[i] += inverse[i, s] * P[entering, s]
+        leaving = ratio_test(mass, w)
+        if leaving < 0:
+            break
+        pivot(inverse, mass, w, leaving)
+        rows[leaving] = entering
+    return rows, inverse, mass
+
+
+@compiled
+def exchange_columns(
+    P: Floats,
+    U: Floats,
+    V: Floats,
+    mu: Floats,
+    phi: Floats,
+    basis: Ints,
+    B: Floats,
+    xB: Floats,
+    cB: Floats,
+    pi: Floats,
+    w: Floats,
+) -> bool:
+    """Bring in the actions that broke their constraints most, and between them the pairs that now pay."""
+    S = V.shape[0]
+    moved = False
+    for _ in range(S):
+        a = 0
+        for b in range(1, phi.size):
+            if phi[b] < phi[a]:
+                a = b
+        if phi[a] < -1e-6:
+            moved |= enter_action(P, U, V, mu, a, basis, B, xB, cB, pi, w)
+            phi[a] = 0.0
+        moved |= enter_pair(V, P.shape[0], basis, B, xB, cB, pi, w)
+    return moved
+
+
+@compiled
+def enter_action(
+    P: Floats,
+    U: Floats,
+    V: Floats,
+    mu: Floats,
+    a: int,
+    basis: Ints,
+    B: Floats,
+    xB: Floats,
+    cB: Floats,
+    pi: Floats,
+    w: Floats,
+) -> bool:
+    """Bring the column (a, mu[a]) into the basis if it still pays."""
+    S = V.shape[0]
+    cost = 0.0
+    for s in range(S):
+        if U[a, s] > 0:
+            q = 0.0
+            for k in range(S):
+                q += mu[a, k] * V[k, s]
+            cost -= U[a, s] / q
+    gain = cost
+    for i in range(w.size):
+        w[i] = 0.0
+    for k in range(S):
+        if mu[a, k] > 0:
+            for s in range(S):
+                entry = mu[a, k] * P[a, s]
+                gain -= entry * pi[k * S + s]
+                for i in range(w.size):
+                    w[i] += B[i, k * S + s] * entry
+    if not gain > 1e-7:
+        return False
+    return exchange(a, cost, gain, basis, B, xB, cB, pi, w)
+
+
+@compiled
+def enter_pair(V: Floats, K: int, basis: Ints, B: Floats, xB: Floats, cB: Floats, pi: Floats, w: Floats) -> bool:
+    """Bring the pair m(j, k) whose bound is largest into the basis if it pays."""
+    S, n = V.shape[0], w.size
+    best, bj, bk = -np.inf, 0, 0
+    for j in range(S):
+        for k in range(j + 1):
+            bound = 0.0
+            for s in range(S):
+                bound += pi[j * S + s] * V[k, s] + pi[k * S + s] * V[j, s]
+            if bound > best:
+                best, bj, bk = bound, j, k
+    gain = 0.5 * best - pi[n - 1]
+    if not gain > 1e-7:
+        return False
+    for i in range(n):
+        w[i] = B[i, n - 1]
+        for s in range(S):
+            w[i] -= 0.5 * (B[i, bk * S + s] * V[bj, s] + B[i, bj * S + s] * V[bk, s])
+    return exchange(K + bj * S + bk, 0.0, gain, basis, B, xB, cB, pi, w)
+
+
+@compiled
+def exchange(
+    code: int, cost: float, gain: float, basis: Ints, B: Floats, xB: Floats, cB: Floats, pi: Floats, w: Floats
+) -> bool:
+    """One pivot of the cell's program."""
+    leaving = ratio_test(xB, w)
+    if leaving < 0:
+        return False
+    pivot(B, xB, w, leaving)
+    basis[leaving], cB[leaving] = code, cost
+    for j in range(pi.size):
+        pi[j] += gain * B[leaving, j]
+    return True
+
+
+@compiled
+def solution(U: Floats, V: Floats, basis: Ints, xB: Floats) -> tuple[Floats, Floats, Floats]:
+    """Read the relaxed q, the shortfall W(s) = sum_a x(a) U(s|a) and the play x off a basis."""
+    K, S = U.shape
+    q, W, x = np.zeros(S), np.zeros(S), np.zeros(K)
+    for i in range(xB.size):
+        code = basis[i]
+        for s in range(S):
+            if code >= K:
+                q[s] += 0.5 * xB[i] * (V[(code - K) // S, s] + V[(code - K) % S, s])
+            elif code >= 0:
+                W[s] += xB[i] * U[code, s]
+            elif code == START:
+                for k in range(S):
+                    q[s] += xB[i] * V[k, s] / S
+        if 0 <= code < K:
+            x[code] += max(xB[i], 0.0)
+    return q, W, x

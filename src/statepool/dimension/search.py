@@ -1,0 +1,275 @@
+"""The bracket of the effective dimension's supremum: a play from below, a cover by bounded cells from above.
+
+    lower = v(play)  ≤  vbar = sup_x v(x)  ≤  upper
+
+The state distributions that plays can produce lie in one simplex. It is cut into ever smaller simplices,
+the cell with the largest bound first, at the middle of an edge, until no cell's bound exceeds lower·(1 +
+gap). Every cell ever set aside counts towards `upper`, so stopping early only leaves the bracket wider.
+Proofs: docs/dimension.md. Source of v: paper, Section 3; the paper itself only estimates vbar by random
+search.
+"""
+
+import heapq
+import math
+import time
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statepool.checks import Floats, check_map
+from statepool.dimension.ascent import ascend, starts
+from statepool.dimension.coarse import UNIT, coarse_bound, column_maxima, distinct_rows
+from statepool.dimension.measure import value
+from statepool.dimension.relaxation import relax
+
+RANDOM_STARTS = 6
+"""Random starts of the ascent on small maps; on maps past `LARGE` entries only the two structured ones."""
+
+LARGE = 500_000
+MOST_STATES = 20
+"""A cell's program has |S|² + 1 unknowns: past these sizes cells are not searched."""
+
+WORK = 10**11
+"""Multiplications allowed when no time limit is set (minutes), so that a call always ends, and always the
+same way."""
+
+NEGLIGIBLE = 1e-9
+"""States less likely than this under every action are not searched over."""
+
+FAINT = 1e-18
+"""Entries up to this are searched over as 0, so that no square of one is lost below the smallest float."""
+
+PURE = 0.05
+"""How far from private (0) a state may be and still be split off first."""
+
+ALL_ACTIVE = 100
+"""Up to this many actions, cells are solved over all of them; above, over those that have mattered so far."""
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """lower = v(play) ≤ sup_x v(x) ≤ upper; `proof` names what proves upper, `nodes` counts the cells
+    bounded."""
+
+    lower: float
+    upper: float
+    play: Floats = field(repr=False)
+    proof: str
+    reached: bool
+    nodes: int
+    seconds: float
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """A simplex of state distributions, its bound, and the edge to cut; the largest bound comes first."""
+
+    rank: float
+    number: int
+    upper: float = field(compare=False)
+    corners: Floats = field(compare=False)
+    depth: int = field(compare=False)
+    edge: tuple[int, int] = field(compare=False)
+
+
+def bracket(P: ArrayLike, gap: float = 0.01, seconds: float | None = None) -> Bracket:
+    """Bracket vbar to the relative gap (upper - lower)/lower, or as far as the time or work allowed goes.
+
+    The map meant is the one whose rows are scaled to sum to exactly 1. Without a time limit the result
+    depends on P and gap alone.
+    """
+    table = check_map(P)
+    _check_limits(gap, seconds)
+    _compile_once()
+    begun = time.monotonic()
+    distinct = distinct_rows(table)
+    table = table / table.sum(axis=1, keepdims=True)
+    search = Search(table, distinct, gap, math.inf if seconds is None else begun + seconds)
+    search.run()
+    # v(play) never exceeds a proved bound; what its computed value has beyond it is rounding.
+    lower = min(max(search.lower, 1.0), search.upper)
+    reached = search.upper <= lower * (1 + gap)
+    return Bracket(lower, search.upper, search.play, search.proof, reached, search.nodes, time.monotonic() - begun)
+
+
+@cache
+def _compile_once() -> None:
+    # The first call on a machine compiles for a while: not on the caller's time limit.
+    Search(np.array([[0.6, 0.3, 0.1], [0.1, 0.6, 0.3], [0.3, 0.1, 0.6]]), 3, 1e-3, math.inf).run()
+
+
+class Search:
+    """The state of one bracket: the best play, the open cells, and the largest bound set aside.
+
+    P may be some columns of a map only: the sum then runs over those states, and rows need not sum to 1.
+    """
+
+    def __init__(self, P: Floats, distinct: int, gap: float, deadline: float) -> None:
+        self.P, self.gap, self.deadline = P, gap, deadline
+        self.M = column_maxima(P)
+        self.upper, self.proof = coarse_bound(P, self.M, distinct)
+        self.lower, self.play = 0.0, np.full(P.shape[0], 1 / P.shape[0])
+        self.nodes = 0
+        self.settled = 0.0
+        self.open: list[Cell] = []
+
+    @property
+    def cut(self) -> float:
+        """The bound at which a cell needs no more work."""
+        return self.lower * (1 + self.gap)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the gap is reached or the time is up."""
+        return self.upper <= self.cut or time.monotonic() > self.deadline
+
+    def run(self) -> None:
+        """Climb, split off a nearly private state, then cut cells, until the gap is reached or the
+        allowance spent."""
+        for x in starts(self.P, RANDOM_STARTS if self.P.size <= LARGE else 0):
+            self.try_play(x)
+            if self.finished:
+                return
+        if self.P.shape[1] > MOST_STATES:
+            return
+        self.split_state()
+        if not self.finished:
+            self.cover()
+
+    def try_play(self, x: Floats) -> None:
+        """Climb from x and keep the play if it is the best so far."""
+        reached, play = ascend(self.P, x)
+        if reached > self.lower:
+            self.lower, self.play = reached, play
+
+    def split_state(self) -> None:
+        """Bound one state's ratio by its maximum and bracket the rest alone.
+
+        Nothing is lost when some action leads to that state only, and most surely: mixed with a vanishing
+        part of any other play it adds its maximum. Cells around such an action never shrink out of sight of
+        it.
+        """
+        s, a, loss = purest(self.P, self.M)
+        if loss > PURE or self.P.shape[1] < 2:
+            return
+        others = np.delete(self.P, s, axis=1)
+        now = time.monotonic()
+        rest = Search(np.ascontiguousarray(others), self.P.shape[0], self.gap, now + 0.5 * (self.deadline - now))
+        rest.run()
+        self.nodes += rest.nodes
+        bound = (self.M[s] + rest.upper) * (1 + 8 * UNIT)
+        if bound < self.upper:
+            self.upper, self.proof = float(bound), f"a state split off, then {rest.proof}"
+        for part in (0.3, 0.03, 1e-3, 1e-5):
+            x = part * rest.play
+            x[a] += 1 - part
+            self.try_play(x)
+
+    def cover(self) -> None:
+        """Best-first search over cells; lowers `upper` to the largest bound in the cover."""
+        counted = self.M > NEGLIGIBLE
+        part = self.P[:, counted]
+        part[part <= FAINT] = 0.0
+        # What is left out is paid for: a state's ratio is at most its maximum, and a faint entry, averaged
+        # into a ratio, raises it by no more than itself.
+        self.spare = float(self.M[~counted].sum()) * (1 + 64 * UNIT) + 2 * FAINT * counted.size
+        self.weight = part.sum(axis=1)
+        self.used = np.flatnonzero(self.weight)
+        part = part[self.used]
+        self.rows = part / part.sum(axis=1, keepdims=True)
+        # A little above the maxima, so that no shortfall is lost in rounding.
+        self.largest = self.M[counted] * (1 + 1e-8)
+        self.shortfall = self.rows * (self.largest - part)
+        K, S = self.rows.shape
+        self.active = (self.play[self.used] > 0) | (K <= ALL_ACTIVE)
+        self.active[part.argmax(axis=0)] = True
+        allowed = self.nodes + max(50, WORK // (1000 * S * S * (K + 4 * S * S)))
+        self.keep(self.bound(root(self.rows), 0, self.upper))
+        while self.open and self.open[0].upper > self.cut:
+            if self.nodes >= allowed or time.monotonic() > self.deadline:
+                break
+            for half in self.cut_cell(heapq.heappop(self.open)):
+                self.keep(half)
+        largest = max([self.settled, *(cell.upper for cell in self.open[:1])])
+        if largest < self.upper:
+            self.upper, self.proof = largest, "cover by cells with dual certificates"
+
+    def keep(self, cell: Cell) -> None:
+        """Open the cell, or set it aside when its bound is low enough."""
+        if cell.upper > self.cut:
+            heapq.heappush(self.open, cell)
+        else:
+            self.settled = max(self.settled, cell.upper)
+
+    def cut_cell(self, cell: Cell) -> list[Cell]:
+        """The two halves of the cell along its longest edge."""
+        j, k = cell.edge
+        middle = 0.5 * (cell.corners[j] + cell.corners[k])
+        halves = []
+        for i in (j, k):
+            corners = cell.corners.copy()
+            corners[i] = middle
+            halves.append(self.bound(corners, cell.depth + 1, cell.upper))
+        return halves
+
+    def bound(self, corners: Floats, depth: int, inherited: float) -> Cell:
+        """Bound one cell; a part of a cell is bounded by whatever bounds the whole."""
+        upper, q, W, x = relax(
+            self.rows, self.shortfall, self.largest, corners, self.cut - self.spare, depth, self.active
+        )
+        self.nodes += 1
+        upper = min(float(upper) + self.spare, inherited)
+        if upper > self.cut:
+            self.learn(x)
+        return Cell(-upper, self.nodes, upper, corners, depth, longest_edge(corners, q, W, self.largest))
+
+    def learn(self, y: Floats) -> None:
+        """A relaxed solution is also a play: climb from it when it is already better than the best."""
+        x = np.zeros(self.P.shape[0])
+        x[self.used] = y / self.weight[self.used]
+        if x.sum() > 0:
+            x /= x.sum()
+            if value(self.P, x) > self.lower * (1 + 1e-9):
+                self.try_play(x)
+
+
+def purest(P: Floats, M: Floats) -> tuple[int, int, float]:
+    """The state and the action that reaches it most nearly alone and most surely, and how far from that
+    it is."""
+    weight = np.maximum(P.sum(axis=1, keepdims=True), 1e-300)
+    loss = (1 - P / np.maximum(M, 1e-300)) + (1 - P / weight)
+    a, s = np.unravel_index(int(loss.argmin()), loss.shape)
+    return int(s), int(a), float(loss[a, s])
+
+
+def root(P: Floats) -> Floats:
+    """The corners of {q : q ≥ m, sum q = 1} with m(s) = min_a P(s|a): it holds every row, so every
+    mixture of rows."""
+    S = P.shape[1]
+    m = P.min(axis=0) * (1 - 8 * (S + 4) * UNIT)
+    corners = np.tile(m, (S, 1))
+    for k in range(S):
+        # fsum rounds once, so that each corner is right to a relative error, however small it is.
+        corners[k, k] = math.fsum([1.0, *(-m[s] for s in range(S) if s != k)])
+    return corners
+
+
+def longest_edge(corners: Floats, q: Floats, W: Floats, M: Floats) -> tuple[int, int]:
+    """The edge along which tangents of 1/q err most: W(s) · (difference in s)² / q(s)³, summed over
+    states."""
+    S = corners.shape[0]
+    q = np.maximum(q, 0.5 * np.minimum(corners.max(axis=0), M))
+    weight = (np.maximum(W, 0) + 1e-3 * q) / q**3
+    j, k = np.tril_indices(S, -1)
+    length = ((corners[j] - corners[k]) ** 2 @ weight).round(12)
+    longest = int(length.argmax())
+    return int(j[longest]), int(k[longest])
+
+
+def _check_limits(gap: float, seconds: float | None) -> None:
+    if not (isinstance(gap, int | float) and 0 < gap < math.inf):
+        raise ValueError(f"gap: is {gap!r}, expected a number greater than 0")
+    if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
+        raise ValueError(f"seconds: is {seconds!r}, expected None or a number of at least 0")
