@@ -14,7 +14,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, TIE, combine, lowest_index
-from statepool.learners.best_state import favourite_distribution
+from statepool.learners.best_state import draw_favourite, favourite_distribution
 from statepool.learners.learner import Learner, Problem, check_settings
 from statepool.learners.rules import add_rule
 from statepool.learners.weights import Weights, distribution, draw, probability, reweigh, start_weights
@@ -45,12 +45,18 @@ def read_vector(vector: Any, t: int) -> None:
 
 @dataclass(frozen=True)
 class GreedyStale(Learner):
+    mixing: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_settings(mixing=self.mixing)
+
     def start(self, problem: Problem) -> "GreedyStaleMemory":
-        return GreedyStaleMemory(start_vector(problem))
+        return GreedyStaleMemory(start_vector(problem), float(self.mixing))
 
 
 class GreedyStaleMemory(NamedTuple):
     vector: StaleVector
+    mixing: float
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class OptimisticStaleMemory(NamedTuple):
 
 def act_greedy(memory: Any, t: int, u: float) -> int:
     read_vector(memory.vector, t)
-    return lowest_index(memory.vector.out, TIE)
+    return draw_favourite(lowest_index(memory.vector.out, TIE), memory.vector.out.size, memory.mixing, u)
 
 
 def ignore_state(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
@@ -86,7 +92,7 @@ def ignore_loss(memory: Any, t: int, action: int, state: int, loss: float, ticke
 
 def play_greedy(memory: Any, t: int, out: Any) -> None:
     read_vector(memory.vector, t)
-    favourite_distribution(lowest_index(memory.vector.out, TIE), 0.0, out)
+    favourite_distribution(lowest_index(memory.vector.out, TIE), memory.mixing, out)
 
 
 def act_optimistic(memory: Any, t: int, u: float) -> int:

@@ -13,7 +13,7 @@ from statepool.studies.tasks import make_instance, paired
 DELAYS, OVERLAPS = (10, 50, 200), (0, 0.65, 0.95)
 PAPER_SCALES, ORACLE_SCALES = (0.5, 1.0, 2.0), (2, 4, 8, 16, 32, 64, 128)
 MULTIPLIERS = (1, 2, 4, 8, 16, 32)
-WIDER_SCALES, WIDER_MULTIPLIERS = (512, 2048, 8192, 32768), (64, 128, 256, 512, 1024, 2048)
+WIDER_SCALES, WIDER_MULTIPLIERS = (512, 4096, 65_536, 1e9), (64, 128, 256, 512, 1024, 2048)
 HYBRIDS = {f"k={k:g}{' shifted' if shift else ''}": ("zimmert-seldin", {"scale": k, "shift": shift})
            for k in PAPER_SCALES for shift in (False, True)}  # fmt: skip
 ORACLE = {f"k={k:g}": ("zimmert-seldin", {"scale": float(k)}) for k in ORACLE_SCALES}
@@ -55,7 +55,10 @@ def tables(results: Results) -> list[Table]:
     return [
         Table("Three tunings on the funnel", rows),
         Table(
-            "Both swept until the minimum lies inside the grid", wider, "at: the multiplier of the minimum", ours=True
+            "Both swept past the published grids",
+            wider,
+            "at k = 1e9 the entropy term is off: where the hybrid is best there, no grid holds its minimum inside",
+            ours=True,
         ),
     ]
 
@@ -80,8 +83,9 @@ STUDY = Study(
     asks="Against a rate-optimal method that cannot see the state, and with either tuned in hindsight, what is "
     "the state worth?",
     seen="At its default the pooled learner beats the hybrid's best of six at every delay, and with both tuned "
-    "in hindsight it wins by an order of magnitude. Its own best multiplier lies beyond the published "
-    "grid.",
+    "in hindsight it wins by an order of magnitude and more. Its own best multiplier lies beyond the "
+    "published grid, at 16 to 1024 times the default. The hybrid's regret goes flat as its entropy term "
+    "vanishes, so in some cells its minimum is the end of any grid.",
     limits="A rate chosen by reading the benchmark is no procedure. The hybrid is chaotic: a change of 1e-14 in "
     "its rate changes runs, so its digits hang on the solver (ours stops below a residual of 1e-7 before "
     "the last Newton step).",
