@@ -322,7 +322,8 @@ def simulate(P, theta, cls, delay, seed, draws=3, effects=None, **settings):
     T, K = theta.shape[0], P.shape[0]
     effects = np.zeros_like(P) if effects is None else effects
     delays = np.full(T, delay) if np.ndim(delay) == 0 else np.asarray(delay)
-    typical = int(delay) if np.ndim(delay) == 0 else int(np.minimum(delays, T).mean())
+    arriving = delays[delays < T]
+    typical = int(delay) if np.ndim(delay) == 0 else int(arriving.mean()) if len(arriving) else T
     kind, shared = arm_of(cls, **settings)
     arm = kind(P, T, typical, seed, theta, (P * effects).sum(axis=1), **shared)
     stream = iter(np.random.default_rng(seed).random(draws * T))

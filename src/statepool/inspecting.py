@@ -36,13 +36,13 @@ def most_distinguishable(P: Floats, found: Bracket, count: int = 5) -> list[dict
     """The pairs of actions that an even play of the two tells apart best: v between 1 (alike) and 2 (never alike)."""
     order = np.argsort(-found.play, kind="stable")[:MOST_PAIRED]
     rows = P[order]
-    best: list[tuple[float, int, int]] = []
+    best: list[Any] = []
     for i in range(len(rows) - 1):
         sums = rows[i] + rows[i + 1 :]
         squares = rows[i] ** 2 + rows[i + 1 :] ** 2
         v = np.divide(squares, sums, out=np.zeros_like(sums), where=sums > 0).sum(axis=1)
         top = np.argsort(-v, kind="stable")[:count]
-        best += [(float(v[j]), int(order[i]), int(order[i + 1 + j])) for j in top]
+        best += [(float(v[j]), *sorted((int(order[i]), int(order[i + 1 + j])))) for j in top]
     best.sort(key=lambda pair: (-pair[0], pair[1], pair[2]))
     return [{"first": a, "second": b, "dimension": v} for v, a, b in best[:count]]
 

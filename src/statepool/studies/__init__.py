@@ -5,6 +5,7 @@ from statepool.studies import (
     baselines,
     bound_and_gain,
     certificate_gap,
+    certified_dimension,
     counted_denominator,
     dependence,
     drift_scaling,
@@ -27,7 +28,7 @@ STUDIES: dict[str, Study] = {
     for module in (
         bound_and_gain, unknown_map, hostile_maps, safe_pool, counted_denominator, effective_dimension, representation,
         drift_scaling, dependence, matched_difficulty, smoothing, certificate_gap, grouping, funnel, baselines,
-        tuned_baseline, phase_diagram,
+        tuned_baseline, phase_diagram, certified_dimension,
     )
 }  # fmt: skip
 
