@@ -27,5 +27,6 @@ check: setup
 	$(BIN)/lint-imports --no-logo
 
 bench: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-bench.txt
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/dimension.py

@@ -1,0 +1,35 @@
+"""Random delays, one a round: how outcomes really come back. A delay past the horizon never arrives."""
+
+import numpy as np
+
+from statepool.checks import Ints, check_count, check_number
+
+
+def geometric(seed: int, horizon: int, mean: float) -> Ints:
+    """Memoryless."""
+    rng = _generator(seed, 77, horizon, mean)
+    return rng.geometric(1 / (mean + 1), horizon).astype(np.int64) - 1
+
+
+def heavy_tailed(seed: int, horizon: int, mean: float) -> Ints:
+    """Pareto of shape 1.5: a finite mean, no variance."""
+    rng = _generator(seed, 78, horizon, mean)
+    return ((1 + rng.pareto(1.5, horizon)) * mean / 3).astype(np.int64)
+
+
+def missing(seed: int, horizon: int, mean: float, share: float = 0.1) -> Ints:
+    """Memoryless, and a share never arrives."""
+    check_number(share, "share", 0, 1)
+    rng = _generator(seed, 79, horizon, mean)
+    delays = rng.geometric(1 / (mean + 1), horizon).astype(np.int64) - 1
+    delays[rng.random(horizon) < share] = horizon
+    return delays
+
+
+def _generator(seed: int, kind: int, horizon: int, mean: float) -> np.random.Generator:
+    check_count(horizon, "horizon")
+    check_number(mean, "mean", 0, 1e12)
+    return np.random.default_rng((check_count(seed, "seed", lowest=0), kind))
+
+
+KINDS = {"geometric": geometric, "heavy-tailed": heavy_tailed, "missing": missing}

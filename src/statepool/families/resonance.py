@@ -1,0 +1,24 @@
+"""Resonance: state means that swing as square waves; with a half-period of a few delays, whoever follows comes late."""
+
+import numpy as np
+
+from statepool.checks import check_count, check_number
+from statepool.model import Instance
+from statepool.stream import Seed
+
+
+def resonance(
+    seed: Seed, half_period: int = 100, n_actions: int = 40, n_states: int = 8, horizon: int = 8_000,
+    amplitude: float = 0.3, offset: float = 0.05, concentration: float = 0.6,
+) -> Instance:  # fmt: skip
+    """Even states swing against odd ones; random offsets leave one action best on average."""
+    check_count(half_period, "half_period")
+    check_number(amplitude, "amplitude", 0, 0.5)
+    check_number(concentration, "concentration", 0, 1e9, open_low=True)
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(
+        concentration * np.ones(check_count(n_states, "n_states")), size=check_count(n_actions, "n_actions")
+    )
+    sign = np.where(np.arange(n_states) % 2 == 0, 1, -1)
+    wave = np.where(np.arange(check_count(horizon, "horizon")) // half_period % 2 == 0, 1, -1)[:, None]
+    return Instance(P, np.clip(0.5 + rng.uniform(-offset, offset, n_states) + amplitude * sign * wave, 0, 1))
