@@ -19,7 +19,7 @@ def _statepool() -> None:
 
 @app.command()
 def reproduce(
-    studies: Annotated[list[str] | None, typer.Argument(help="Studies to run; all when none is named.")] = None,
+    studies: Annotated[list[str] | None, typer.Argument(help="Studies; the paper's when none is named.")] = None,
     quick: Annotated[bool, typer.Option(help="Fewer seeds: under a minute.")] = False,
     jobs: Annotated[int, typer.Option(help="Tasks at a time; -1 for one a core.")] = -1,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
@@ -40,7 +40,7 @@ def reproduce(
 
     if jobs == 0 or jobs < -1:
         raise ValueError(f"jobs: is {jobs}, expected a positive number, or -1 for one a core")
-    chosen = [find(name) for name in studies] if studies else list(STUDIES.values())
+    chosen = [find(name) for name in studies or [s.name for s in STUDIES.values() if not s.beyond]]
     store = CellStore(out / "cells")
     execute = ClusterExecutor(cluster) if cluster else LocalExecutor(jobs)
     bars = Bars(Console(stderr=True))

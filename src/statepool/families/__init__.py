@@ -11,9 +11,12 @@ from statepool.families.clustered import clustered
 from statepool.families.funnel import funnel
 from statepool.families.hard import hard
 from statepool.families.hostile import hostile
+from statepool.families.locked import locked
 from statepool.families.matched import matched
 from statepool.families.overlap import overlap
+from statepool.families.resonance import resonance
 from statepool.families.scarce import scarce
+from statepool.families.shifting import shifting
 from statepool.families.spread import spread
 from statepool.families.switching import switching
 from statepool.model import Instance
@@ -24,9 +27,12 @@ REGISTRY: dict[str, Callable[..., Instance]] = {
     "funnel": funnel,
     "hard": hard,
     "hostile": hostile,
+    "locked": locked,
     "matched": matched,
     "overlap": overlap,
+    "resonance": resonance,
     "scarce": scarce,
+    "shifting": shifting,
     "spread": spread,
     "switching": switching,
 }
@@ -47,9 +53,12 @@ __all__ = [
     "funnel",
     "hard",
     "hostile",
+    "locked",
     "matched",
     "overlap",
+    "resonance",
     "scarce",
+    "shifting",
     "spread",
     "switching",
 ]

@@ -1,4 +1,4 @@
-"""Locked: maps on which a greedy rule can lock itself out, because the best state is seldom or never reached by chance."""
+"""Locked: maps on which a greedy rule can lock itself out: the best state is seldom or never reached by chance."""
 
 from collections.abc import Callable
 

@@ -119,4 +119,5 @@ STUDY = Study(
         ),
     ),
     tables=tables,
+    beyond=True,
 )  # fmt: skip

@@ -133,3 +133,5 @@ class Study:
     limits: str
     sweeps: tuple[Sweep, ...]
     tables: Callable[[Results], list[Table]]
+    beyond: bool = False
+    """Beyond the paper: run when named, not with the rest."""
