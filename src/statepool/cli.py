@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 QUICK_SEEDS = 2
 
@@ -20,7 +20,7 @@ def _statepool() -> None:
 @app.command()
 def reproduce(
     studies: Annotated[list[str] | None, typer.Argument(help="Studies; the paper's when none is named.")] = None,
-    quick: Annotated[bool, typer.Option(help="Fewer seeds: under a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds: under a minute.")] = False,
     jobs: Annotated[int, typer.Option(help="Tasks at a time; -1 for one a core.")] = -1,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report, the figures and finished cells.")] = Path(
