@@ -1,6 +1,6 @@
 """Learn from late outcomes by pooling each one through the state that was seen at once."""
 
-from statepool import dimension, families, guarantees, learners
+from statepool import delays, dimension, families, guarantees, learners
 from statepool.engine import Comparison, Run, compare, simulate
 from statepool.learners import (
     EXP3IX,
@@ -14,6 +14,7 @@ from statepool.learners import (
     PooledGreedy,
     PooledThompson,
     SafePool,
+    SelfTuned,
     StateEXP3,
     Uniform,
     ZimmertSeldin,
@@ -37,10 +38,12 @@ __all__ = [
     "PooledThompson",
     "Run",
     "SafePool",
+    "SelfTuned",
     "StateEXP3",
     "Uniform",
     "ZimmertSeldin",
     "compare",
+    "delays",
     "dimension",
     "families",
     "guarantees",

@@ -11,6 +11,7 @@ from statepool.learners.plug_in import PlugIn
 from statepool.learners.pooled_greedy import PooledGreedy
 from statepool.learners.pooled_thompson import PooledThompson
 from statepool.learners.safe_pool import SafePool
+from statepool.learners.self_tuned import SelfTuned
 from statepool.learners.stale_vector import GreedyStale, OptimisticStale
 from statepool.learners.state_exp3 import StateEXP3
 from statepool.learners.uniform import Uniform
@@ -28,6 +29,7 @@ REGISTRY: dict[str, type[Learner]] = {
     "pooled-greedy": PooledGreedy,
     "pooled-thompson": PooledThompson,
     "safe-pool": SafePool,
+    "self-tuned": SelfTuned,
     "state-exp3": StateEXP3,
     "uniform": Uniform,
     "zimmert-seldin": ZimmertSeldin,
@@ -58,6 +60,7 @@ __all__ = [
     "PooledThompson",
     "Problem",
     "SafePool",
+    "SelfTuned",
     "StateEXP3",
     "Uniform",
     "ZimmertSeldin",

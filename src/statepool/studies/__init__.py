@@ -17,6 +17,7 @@ from statepool.studies import (
     phase_diagram,
     representation,
     safe_pool,
+    self_tuned,
     smoothing,
     tuned_baseline,
     unknown_map,
@@ -28,7 +29,7 @@ STUDIES: dict[str, Study] = {
     for module in (
         bound_and_gain, unknown_map, hostile_maps, safe_pool, counted_denominator, effective_dimension, representation,
         drift_scaling, dependence, matched_difficulty, smoothing, certificate_gap, grouping, funnel, baselines,
-        tuned_baseline, phase_diagram, certified_dimension,
+        tuned_baseline, phase_diagram, certified_dimension, self_tuned,
     )
 }  # fmt: skip
 

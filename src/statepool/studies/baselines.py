@@ -69,7 +69,7 @@ STUDY = Study(
     limits="Ten seeds; families without a resisting environment flatter greedy rules.",
     sweeps=(
         Sweep("settings", _cells(ARMS), 10, (1, 90_000)),
-        Sweep("simple", _cells(SIMPLE), 10, (1, 90_000), ours=True),
+        Sweep("simple", _cells(SIMPLE), 10, (1, 90_000)),
         Sweep(
             "growth",
             tuple(Cell(f"T={t}", "spread", {"horizon": t}, 10, {n: ARMS[n] for n in GROWING}) for t in HORIZONS),

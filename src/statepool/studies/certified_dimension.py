@@ -109,13 +109,13 @@ STUDY = Study(
     limits="Brackets are closed to five per cent (one per cent for the funnel of seed 0).",
     sweeps=(
         Sweep("funnel", (Cell("K=200", "funnel", {"horizon": 2}, extra={"gap": 0.01}),), 1, (1, 0), (1, 0), BRACKETED),
-        Sweep("catalogue", _maps("funnel", "n_actions", CATALOGUES), 5, (1, 1), (1, 0), BRACKETED, True),
-        Sweep("matched", _maps("matched", "overlap", MATCHED), 1, (1, 11), (1, 0), BRACKETED, True),
-        Sweep("overlap", _maps("overlap", "overlap", OVERLAPS), 1, (1, 1), (1, 0), BRACKETED, True),
+        Sweep("catalogue", _maps("funnel", "n_actions", CATALOGUES), 5, (1, 1), (1, 0), BRACKETED),
+        Sweep("matched", _maps("matched", "overlap", MATCHED), 1, (1, 11), (1, 0), BRACKETED),
+        Sweep("overlap", _maps("overlap", "overlap", OVERLAPS), 1, (1, 1), (1, 0), BRACKETED),
         Sweep(
             "promised",
             tuple(Cell(label, family, more, 50, extra={"gap": LOOSE}) for label, (family, more) in PROMISED.items()),
-            5, (1, 10_000), (1, 0), PROMISE, True,
+            5, (1, 10_000), (1, 0), PROMISE,
         ),
     ),
     tables=tables,

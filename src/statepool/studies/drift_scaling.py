@@ -91,7 +91,7 @@ STUDY = Study(
         Sweep("cells", tuple(cell for cell, _, _ in GRID.values()), 12, (1000, 13), (1000, 7),
               "statepool.studies.drift_scaling:with_uniform"),
         Sweep("saturated", tuple(cell for cell, _, _ in SATURATED_GRID.values()), 12, (1000, 13), (1000, 7),
-              "statepool.studies.drift_scaling:with_uniform", ours=True),
+              "statepool.studies.drift_scaling:with_uniform"),
     ),
     tables=tables,
 )  # fmt: skip

@@ -112,7 +112,7 @@ STUDY = Study(
         Sweep(
             "others",
             tuple(Cell(label, family, settings, DELAY) for label, (family, settings) in OTHERS.items()),
-            24, (1, 40_000), function=FUNCTION, ours=True,
+            24, (1, 40_000), function=FUNCTION,
         ),
     ),
     tables=tables,

@@ -46,7 +46,7 @@ STUDY = Study(
                 Cell(f"overlap {o:g} d={d}", "overlap", {"overlap": float(o), "horizon": 5_000}, d, ARMS)
                 for o in OVERLAPS for d in DELAYS
             ),
-            12, (1, 10_000), ours=True,
+            12, (1, 10_000),
         ),
     ),
     tables=tables,

@@ -53,8 +53,6 @@ class Sweep:
     stream: tuple[int, int]
     instance: tuple[int, int] = (1, 0)
     function: str = PAIRED
-    ours: bool = False
-    """Marks what the paper does not have."""
 
     def tasks(self, most_seeds: int) -> Iterator[tuple[str, Task]]:
         """Every (cell label, task) of the sweep, on at most so many seeds."""

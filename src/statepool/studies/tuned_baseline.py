@@ -104,7 +104,7 @@ STUDY = Study(
                 Cell(label, *cell, {**ORACLE, **WIDER}, {"multipliers": [*MULTIPLIERS, *WIDER_MULTIPLIERS]})
                 for label, cell in MATCHED.items()
             ),
-            10, (1, 20_000), function=FUNCTION, ours=True,
+            10, (1, 20_000), function=FUNCTION,
         ),
     ),
     tables=tables,
