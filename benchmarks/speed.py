@@ -50,7 +50,7 @@ def against_c(instance: sp.Instance) -> Row:
                 "ours": lambda: sp.simulate(instance, sp.StateEXP3(), DELAY, SEED),
                 "theirs": lambda: limit.play(function, instance, DELAY, SEED),
             },
-            turns=20,
+            turns=60,
         )
     return Row(name, best["theirs"] / best["ours"], at_least=0.8, note=_rates(instance, best))
 
