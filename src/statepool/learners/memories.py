@@ -1,6 +1,7 @@
 """State means under memories of several lengths, weighted by how well each foretold the outcomes.
 
-    h_i(s) = (sum_i(s) + 1) / (count_i(s) + 2)            memory i forgets by FORGETTING[i] a round
+    h_i(s) = (sum_i(s) + b_i) / (count_i(s) + 2 b_i)      memory i forgets by FORGETTING[i] a round
+                                                          b_i: what it keeps of an outcome as old as the mean delay
     evidence_i += X log h_i(S) + (1 - X) log(1 - h_i(S))  with h_i as of the round played
     h = sum_i share_i h_i,   share ∝ exp(evidence)        Bayes' rule over the memories
 
@@ -21,8 +22,13 @@ from statepool.kernels import LOWEST_EXPONENT, exp, log
 FORGETTING = (1.0, 0.9999, 0.999, 0.99)
 """Memories of everything, and of ten thousand, a thousand and a hundred rounds."""
 
-FADING = 0.9999
-"""Evidence is as old as the longest memory that ends, so that no past, however long, settles the matter for ever."""
+TENTH, FIRST = 10.0, 10_000.0
+"""Evidence of round r counts ((FIRST + r)/(FIRST + t))^TENTH in round t: it looks back a thousand rounds and a tenth of
+all. No past, however long, settles the matter for ever, and what never changes is known ever better."""
+
+
+LOWEST_PRIOR = -14.0
+"""With e^-14 an outcome fresher than the mean delay cannot make a guess so sure that its logarithm is lost."""
 
 
 class Memories(NamedTuple):
@@ -36,7 +42,7 @@ class Memories(NamedTuple):
     evidence: Floats
     shares: Floats
     logs: Floats
-    """log FORGETTING, and log FADING last."""
+    """log FORGETTING."""
     mean: Floats
     visits: Floats
 
@@ -44,7 +50,7 @@ class Memories(NamedTuple):
 def start_memories(n_states: int, forgetting: tuple[float, ...] = FORGETTING) -> Memories:
     """Nothing seen."""
     table = np.zeros((len(forgetting), n_states))
-    logs = np.array([math_log(f) for f in (*forgetting, FADING)])
+    logs = np.array([math_log(f) for f in forgetting])
     return Memories(
         table, table.copy(), table.copy(), table.copy(), np.zeros(len(forgetting)), np.zeros(len(forgetting)), logs,
         np.zeros(n_states), np.zeros(n_states),
@@ -52,16 +58,16 @@ def start_memories(n_states: int, forgetting: tuple[float, ...] = FORGETTING) ->
 
 
 @compiled
-def recall(memories: Any, delay: float) -> None:
-    """A round passes: everything fades, and `mean` and `visits` are today's, mixed over the memories."""
+def recall(memories: Any, t: int, delay: float) -> None:
+    """Round t begins: everything fades, and `mean` and `visits` are today's, mixed over the memories."""
     n_memories, n_states = memories.sums.shape
-    _share(memories)
+    _share(memories, faded_evidence(t - 1, t))
     memories.mean[:] = 0.0
     memories.visits[:] = 0.0
     for i in range(n_memories):
         kept = exp(memories.logs[i])
         share = memories.shares[i]
-        prior = exp(max(memories.logs[i] * delay, LOWEST_EXPONENT))
+        prior = exp(max(memories.logs[i] * delay, LOWEST_PRIOR))
         for s in range(n_states):
             memories.sums[i, s] *= kept
             memories.counts[i, s] *= kept
@@ -73,9 +79,8 @@ def recall(memories: Any, delay: float) -> None:
 
 
 @compiled
-def _share(memories: Any) -> None:
+def _share(memories: Any, kept: float) -> None:
     n_memories = memories.evidence.size
-    kept = exp(memories.logs[n_memories])
     top = memories.evidence[0]
     for i in range(n_memories):
         top = max(top, memories.evidence[i])
@@ -97,12 +102,11 @@ def write_guesses(memories: Any, state: int, ticket: Any) -> None:
 
 
 @compiled
-def remember(memories: Any, state: int, loss: float, age: int, ticket: Any) -> None:
-    """The outcome of a round played `age` rounds ago."""
-    n_memories = memories.evidence.size
-    weight = faded(memories.logs[n_memories], age)
-    for i in range(n_memories):
-        kept = faded(memories.logs[i], age)
+def remember(memories: Any, t: int, now: int, state: int, loss: float, ticket: Any) -> None:
+    """The outcome of round t."""
+    weight = faded_evidence(t, now)
+    for i in range(memories.evidence.size):
+        kept = faded(memories.logs[i], now - t)
         memories.sums[i, state] += kept * loss
         memories.counts[i, state] += kept
         memories.evidence[i] += weight * (loss * log(ticket[i]) + (1.0 - loss) * log(1.0 - ticket[i]))
@@ -112,3 +116,9 @@ def remember(memories: Any, state: int, loss: float, age: int, ticket: Any) -> N
 def faded(rate: float, age: int) -> float:
     """What is left after `age` rounds of exp(rate) each."""
     return exp(max(rate * age, LOWEST_EXPONENT))
+
+
+@compiled
+def faded_evidence(t: int, now: int) -> float:
+    """What round t's evidence still counts in round `now`."""
+    return exp(TENTH * (log(FIRST + t) - log(FIRST + now)))

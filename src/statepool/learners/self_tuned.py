@@ -1,6 +1,6 @@
 """SelfTuned: the learner to run; no horizon, no rate, no delay, no knob.
 
-    leader    argmin_a P (h - b),  b² = log⁺(mean n / n) / (8 (n + 2))
+    leader    argmin_a P (h - b),  b² = log⁺(mean n / n) / (10 (n + 2))
               h: state means mixed over memories of several lengths (`memories`);  n: plays of a state, in flight or not
     safe      State-EXP3 on the rounds since the last power of two, s; starts on the leader of that moment with 1/s
               spread evenly, at the rate of Theorem 1 for a learner that is given SHARE of the plays
@@ -8,7 +8,7 @@
 
     doubt     sum (h(S) - g)(X - g) < -2 sqrt(sum (h(S) - g)² g (1 - g)),  g: mean of h over the states played
               What h foretold was wrong by more than luck: losses swing with the delay, and who follows comes late.
-    guard     sum X (1 - q_safe(S)/q(S)) > 3 sqrt(s / SHARE), until the next power of two
+    guard     sum X (1 - q_safe(S)/q(S)) > 3 sqrt(s / SHARE), counted anew from each power of two
               The plays have lost that much more than safe would have. This gives the floor: on any oblivious instance
               with a fixed delay, regret is within a constant times sqrt(log(K T)/log K) of Theorem 1.
 
@@ -36,7 +36,7 @@ from statepool.learners.weights import Weights, charge, distribution, draw, reac
 SHARE = 1 / 32
 """What insurance costs: a thirty-second of what following gains; the floor grows as 1/sqrt(SHARE)."""
 
-OPTIMISM = 0.5
+OPTIMISM = 0.4
 """The squared bonus, in units of the variance of a mean of n losses (at the most 1/4n) times log⁺."""
 
 DOUBT = 2.0
@@ -157,7 +157,7 @@ def _part_of_safe(memory: Any) -> float:
 
 def act(memory: Any, t: int, u: float) -> int:
     memory.clock[ROUND] = t
-    recall(memory.memories, memory.tallies[DELAYS] / max(memory.tallies[ARRIVALS], 1.0))
+    recall(memory.memories, t, memory.tallies[DELAYS] / max(memory.tallies[ARRIVALS], 1.0))
     if t >= 2 * memory.clock[START]:
         _restart_safe(memory, t)
     elif memory.counts.visits.size > 0:
@@ -202,7 +202,7 @@ def _count(memory: Any, action: int, state: int) -> None:
 
 def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
     memories, tallies, age = memory.memories, memory.tallies, memory.clock[ROUND] - t
-    remember(memories, state, loss, age, ticket)
+    remember(memories, t, memory.clock[ROUND], state, loss, ticket)
     own = ticket[memories.evidence.size :]
     kept = faded(LOG_WINDOW, age)
     tallies[FORETOLD] += kept * own[LEAN] * (loss - own[USUAL])
