@@ -242,3 +242,10 @@ def test_bad_plays_are_refused(x, message):
 def test_bad_limits_are_refused(arguments):
     with pytest.raises(ValueError, match=next(iter(arguments))):
         bracket(WORKED, **arguments)
+
+
+def test_the_map_given_is_left_alone():
+    P = overlapping(0.5)
+    before = P.copy()
+    bracket(P, gap=0.1)
+    assert (before == P).all()

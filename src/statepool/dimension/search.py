@@ -85,7 +85,7 @@ def bracket(P: ArrayLike, gap: float = 0.01, seconds: float | None = None) -> Br
     _compile_once()
     begun = time.monotonic()
     distinct = distinct_rows(table)
-    table = table / table.sum(axis=1, keepdims=True)
+    table /= table.sum(axis=1, keepdims=True)  # a copy: see check_map
     search = Search(table, distinct, gap, math.inf if seconds is None else begun + seconds)
     search.run()
     # v(play) never exceeds a proved bound; what its computed value has beyond it is rounding.
