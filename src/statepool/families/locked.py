@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from statepool.checks import Floats, check_count, unknown_name
+from statepool.checks import Floats, check_sizes, unknown_name
 from statepool.families.waves import season
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 Maker = Callable[[np.random.Generator, int], tuple[Floats, Floats]]
 
@@ -15,7 +15,8 @@ Maker = Callable[[np.random.Generator, int], tuple[Floats, Floats]]
 def locked(seed: Seed, kind: str = "private-states", horizon: int = 10_000) -> Instance:
     if kind not in KINDS:
         raise ValueError(unknown_name("kind", kind, KINDS))
-    return Instance(*KINDS[kind](np.random.default_rng(seed), check_count(horizon, "horizon")))
+    check_sizes(horizon=horizon)
+    return Instance(*KINDS[kind](generator_of(seed), horizon))
 
 
 def _private_states(rng: np.random.Generator, horizon: int) -> tuple[Floats, Floats]:

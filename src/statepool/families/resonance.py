@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from statepool.checks import check_count, check_number
+from statepool.checks import check_number, check_sizes
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 
 def resonance(
@@ -12,13 +12,12 @@ def resonance(
     amplitude: float = 0.3, offset: float = 0.05, concentration: float = 0.6,
 ) -> Instance:  # fmt: skip
     """Even states swing against odd ones; random offsets leave one action best on average."""
-    check_count(half_period, "half_period")
+    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon, half_period=half_period)
     check_number(amplitude, "amplitude", 0, 0.5)
+    check_number(offset, "offset", 0, 0.5)
     check_number(concentration, "concentration", 0, 1e9, open_low=True)
-    rng = np.random.default_rng(seed)
-    P = rng.dirichlet(
-        concentration * np.ones(check_count(n_states, "n_states")), size=check_count(n_actions, "n_actions")
-    )
+    rng = generator_of(seed)
+    P = rng.dirichlet(concentration * np.ones(n_states), size=n_actions)
     sign = np.where(np.arange(n_states) % 2 == 0, 1, -1)
-    wave = np.where(np.arange(check_count(horizon, "horizon")) // half_period % 2 == 0, 1, -1)[:, None]
+    wave = np.where(np.arange(horizon) // half_period % 2 == 0, 1, -1)[:, None]
     return Instance(P, np.clip(0.5 + rng.uniform(-offset, offset, n_states) + amplitude * sign * wave, 0, 1))

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from statepool.checks import Floats, check_count, unknown_name
+from statepool.checks import Floats, check_count, check_sizes, unknown_name
 from statepool.families.waves import progress
 from statepool.model import Instance
-from statepool.stream import Seed
+from statepool.stream import Seed, generator_of
 
 Maker = Callable[[np.random.Generator, int, int], Floats]
 
@@ -17,11 +17,12 @@ def shifting(
 ) -> Instance:
     if kind not in KINDS:
         raise ValueError(unknown_name("kind", kind, KINDS))
+    check_sizes(n_actions=n_actions, horizon=horizon)
     check_count(n_states, "n_states", lowest=2)
-    rng = np.random.default_rng(seed)
+    rng = generator_of(seed)
     concentration, means = KINDS[kind]
-    P = rng.dirichlet(concentration * np.ones(n_states), size=check_count(n_actions, "n_actions"))
-    return Instance(P, means(rng, n_states, check_count(horizon, "horizon")))
+    P = rng.dirichlet(concentration * np.ones(n_states), size=n_actions)
+    return Instance(P, means(rng, n_states, horizon))
 
 
 def _early_late(rng: np.random.Generator, n_states: int, horizon: int) -> Floats:
