@@ -3,7 +3,7 @@
 Does dividing by a state's counted frequency beat dividing by the predicted x·P_hat? First half: action-level
 updates. Second half: plug-in numerators over either denominator. Outcomes go on being charged; the play follows
 at the next block.
-Source: REPRODUCTION §3. Differs from the source: nothing.
+Source: the paper's released study 5. Differs from the source: nothing.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
     L(a) += P_hat(s|a) · X / q_hat(s)        P_hat and q_hat = x P_hat both as of the round played
 
-Source: paper's unknown-map studies; REPRODUCTION §3. Differs from the source: nothing. A ticket holds a number
+Source: the paper's released study 2. Differs from the source: nothing. A ticket holds a number
 an action, because the numerators of the round played are not recomputed.
 """
 
