@@ -1,4 +1,4 @@
-"""Every learner again, slowly and in plain NumPy, written from REPRODUCTION.md §1 and §3 alone.
+"""Every learner again, slowly and in plain NumPy, written from the published rules alone.
 
 It shares no code with the package: the engine's tests demand the same actions from both.
 """

@@ -8,7 +8,8 @@ against the bias risked, and abstains (action-level EXP3) unless pooling is chea
 
 r1 and r_inf bound a row's error in total and in any entry; rho bounds the denominator's relative error,
 u/(q_hat - u) with u = <x, r_inf>. `certified` radii hold with high probability; the others are a heuristic.
-Source: the paper's released study 4. Differs from the source: rounds that must abstain are recognised early, without the
+Source: the paper's released study 4.
+Differs from the source: rounds that must abstain are recognised early, without the
 same sums.
 """
 

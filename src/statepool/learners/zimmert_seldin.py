@@ -9,7 +9,8 @@ sqrt(t + 1 + t0), and mu is set by sum 1/y² = 1. Newton's method on all y and m
 round's solution, and stopped when the residual before a step is below `SMALL_RESIDUAL`, so that after it
 (convergence is quadratic) it is at rounding level.
 
-Source: Zimmert & Seldin 2020; scale and shift as in the paper's released study 16. Differs from the source: nothing but the
+Source: Zimmert & Seldin 2020; scale and shift as in the paper's released study 16.
+Differs from the source: nothing but the
 solver.
 """
 
