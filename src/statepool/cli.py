@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+keys = typer.Typer(no_args_is_help=True, help="The keys of a service: who may decide, report, or all.")
+app.add_typer(keys, name="keys")
+
+StoreOption = Annotated[str, typer.Option("--store", help="sqlite:///file.db or postgresql://…")]
 
 QUICK_SEEDS = 2
 
@@ -119,6 +123,84 @@ def dimension(
         print(json.dumps(seen, indent=1))
     else:
         print_inspection(Console(width=100), seen)
+
+
+@app.command()
+def replay(
+    store: Annotated[str, typer.Argument(help="Where the pool is: sqlite:///pool.db or postgresql://…")],
+    name: Annotated[str, typer.Argument(help="The pool.")],
+    redraw: Annotated[bool, typer.Option("--redraw", help="Make every version and draw every action again.")] = False,
+    export: Annotated[Path | None, typer.Option(help="Write flat rows to this CSV or Parquet file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON and nothing else.")] = False,
+) -> None:
+    """Rebuild a live pool from its journal, and check every link of it."""
+    from statepool.replaying import print_replay, replay_pool
+
+    found = replay_pool(store, name, redraw, export)
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        print_replay(found)
+    if not found["agrees"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def serve(
+    store: Annotated[
+        str | None, typer.Option(help="sqlite:///statepool.db unless said; or postgresql://…; --demo: none is kept.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine only with keys.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0: any that is free.")] = 8000,
+    workers: Annotated[int, typer.Option(help="Processes; more than one pays with PostgreSQL.")] = 1,
+    map_file: Annotated[Path | None, typer.Option("--map", help="JSON with actions, states and P: a pool.")] = None,
+    name: Annotated[str, typer.Option(help="The name of the pool of --map.")] = "home",
+    demo: Annotated[bool, typer.Option("--demo", help="Let a pool play against itself.")] = False,
+    rate_limit: Annotated[float | None, typer.Option(help="Requests a second, of each key or address.")] = None,
+    max_body: Annotated[int, typer.Option(help="Bytes of a request's body at most.")] = 1 << 20,
+    open_: Annotated[bool, typer.Option("--open", help="Serve others without keys.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line a request.")] = False,
+) -> None:
+    """Run pools over HTTP: the API, the dashboard at /, metrics."""
+    from statepool import serving
+
+    url = store or serving.DEFAULT_STORE
+    options = serving.Options(url, host, port, workers, rate_limit, max_body, open_, quiet)
+    if demo:
+        serving.serve_demo(options, store is not None)
+    else:
+        serving.serve(options, map_file, name)
+
+
+@keys.command("add")
+def add_key(
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    role: Annotated[str, typer.Option(help="decide, report or admin.")],
+    store: StoreOption = "sqlite:///statepool.db",
+) -> None:
+    """Make a key and print it: it is told this once."""
+    from statepool import serving
+
+    print(serving.add_key(store, name, role))
+
+
+@keys.command("list")
+def list_keys(store: StoreOption = "sqlite:///statepool.db") -> None:
+    """Names and roles."""
+    from statepool import serving
+
+    for name, role in serving.list_keys(store):
+        print(f"{name}\t{role}")
+
+
+@keys.command("drop")
+def drop_key(
+    name: Annotated[str, typer.Argument(help="Which one.")], store: StoreOption = "sqlite:///statepool.db"
+) -> None:
+    """Forget a key; a running service does within seconds."""
+    from statepool import serving
+
+    serving.drop_key(store, name)
 
 
 def main() -> None:

@@ -1,0 +1,151 @@
+"""The actions and states of a pool, by label, and the rows of P; actions come and go, states stay."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statepool.checks import Floats, Ints, check_map
+from statepool.live.events import Added, Opened, Retired, Reweighted
+
+PLAIN = (str, int, float, bool)
+
+
+def check_label(label: Any, what: str) -> Hashable:
+    """A label that a journal can hold: text, a number, a truth value, or a tuple of these."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, list):
+        label = tuple(label)
+    parts = label if isinstance(label, tuple) else (label,)
+    if not all(isinstance(part, PLAIN) and part == part and _fits(part) for part in parts):
+        raise ValueError(f"{what}: {label!r} cannot be a label, expected text, a number, or a tuple of these")
+    return label
+
+
+def _fits(part: Any) -> bool:
+    """Whole numbers of 64 bits, and text that has an encoding."""
+    if isinstance(part, str):
+        return not any("\ud800" <= character <= "\udfff" for character in part)
+    return not isinstance(part, int) or -(2**63) <= part < 2**63
+
+
+def check_labels(labels: Any, what: str) -> list[Hashable]:
+    """Different labels, at least one."""
+    if isinstance(labels, str) or not hasattr(labels, "__iter__"):
+        raise ValueError(f"{what}: is {labels!r}, expected a list of labels")
+    checked = [check_label(label, what) for label in labels]
+    if not checked:
+        raise ValueError(f"{what}: is empty, expected at least one label")
+    seen: set[Hashable] = set()
+    for label in checked:
+        if label in seen:
+            raise ValueError(f"{what}: {label!r} is there twice, expected different labels")
+        seen.add(label)
+    return checked
+
+
+def check_row(row: ArrayLike, n_states: int, action: Any) -> Floats:
+    """One row of P."""
+    values = np.asarray(row)
+    if values.shape != (n_states,):
+        raise ValueError(f"row: of {action!r} has shape {values.shape}, expected ({n_states},), one number a state")
+    return check_map(values[None, :], "row")[0]
+
+
+class Catalogue:
+    """Actions keep their number for ever; retired ones are not played."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.actions = [check_label(label, "actions") for label in opened.actions]
+        self.states = [check_label(label, "states") for label in opened.states]
+        self.categories = list(opened.categories)
+        self.number_of_action = {label: number for number, label in enumerate(self.actions)}
+        self.number_of_state = {label: number for number, label in enumerate(self.states)}
+        self._rows = np.frombuffer(opened.rows).reshape(len(self.actions), len(self.states)).copy()
+        self._handicaps = np.zeros(len(self.actions))
+        self._added = np.zeros(len(self.actions), np.int64)
+        self._active = np.ones(len(self.actions), np.bool_)
+        self.n_active = len(self.actions)
+
+    @classmethod
+    def of(cls, events: Iterator[Any]) -> "Catalogue":
+        """After all the events of a catalogue."""
+        catalogue = cls(next(events))
+        for event in events:
+            if isinstance(event, Added | Retired | Reweighted):
+                catalogue.apply(event)
+        return catalogue
+
+    def apply(self, event: Added | Retired | Reweighted) -> None:
+        """A change; an action that was retired may be added again and keeps its number."""
+        label = check_label(event.action, "action")
+        if isinstance(event, Retired):
+            self._active[self.number_of_action[label]] = False
+            self.n_active = int(self._active.sum())
+            return
+        if label not in self.number_of_action:
+            self._grow(label)
+        number = self.number_of_action[label]
+        self._rows[number] = np.frombuffer(event.row)
+        self._handicaps[number], self._added[number] = event.handicap, event.plays
+        if isinstance(event, Added):
+            self.categories[number] = event.category
+            self._active[number] = True
+            self.n_active = int(self._active.sum())
+
+    def _grow(self, label: Hashable) -> None:
+        self.number_of_action[label] = len(self.actions)
+        self.actions.append(label)
+        self.categories.append(None)
+        self._rows = np.vstack([self._rows, np.zeros(len(self.states))])
+        self._handicaps = np.append(self._handicaps, 0.0)
+        self._added = np.append(self._added, 0)
+        self._active = np.append(self._active, False)
+
+    def active(self) -> tuple[Floats, list[int], Floats, Ints]:
+        """What a ledger wants: rows, numbers, handicaps, and when they were given."""
+        numbers = np.flatnonzero(self._active)
+        return self._rows[numbers], numbers.tolist(), self._handicaps[numbers], self._added[numbers]
+
+    def is_active(self, label: Hashable) -> bool:
+        number = self.number_of_action.get(label)
+        return number is not None and bool(self._active[number])
+
+    def row(self, number: int) -> Floats:
+        return self._rows[number]
+
+    def action(self, label: Any) -> int:
+        """The number of an action, active or not."""
+        number = self.number_of_action.get(check_label(label, "action"))
+        if number is None:
+            raise ValueError(f"action: {label!r} is not in the catalogue")
+        return number
+
+    def state(self, label: Any) -> int:
+        """The number of a state."""
+        number = self.number_of_state.get(check_label(label, "state"))
+        if number is None:
+            known = ", ".join(map(repr, self.states[:8])) + (", …" if len(self.states) > 8 else "")
+            raise ValueError(f"state: {label!r} is not known, expected one of {known}")
+        return number
+
+    def of_category(self, category: Any) -> list[int]:
+        """The numbers of the actions of a category."""
+        return [number for number, each in enumerate(self.categories) if each == category and category is not None]
+
+
+def catalogue_rows(
+    P: ArrayLike | None, actions: Sequence[Any], states: Sequence[Any], learns_map: bool
+) -> tuple[list[Hashable], list[Hashable], Floats]:
+    """Labels and map of a new pool, checked against each other."""
+    names, seen = check_labels(actions, "actions"), check_labels(states, "states")
+    if P is None:
+        if not learns_map:
+            raise ValueError("P: is missing, expected one row an action (or a learner that learns the map)")
+        P = np.full((len(names), len(seen)), 1 / len(seen))
+    table = check_map(P)
+    if table.shape != (len(names), len(seen)):
+        raise ValueError(f"P: has shape {table.shape}, expected {(len(names), len(seen))}, as actions and states")
+    return names, seen, table

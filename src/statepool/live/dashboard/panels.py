@@ -1,0 +1,174 @@
+"""The tables of the page: what is played and why, the states, the lift, the settings."""
+
+import dataclasses
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from statepool.checks import Floats
+from statepool.live.dashboard import shown
+from statepool.live.dashboard.buckets import EXPECTED, REACHED, SEEN, Bucket
+from statepool.live.dashboard.glance import Glance, top
+from statepool.live.dashboard.lessons import Means
+from statepool.live.dashboard.measures import Measures
+
+N_ACTIONS, N_STATES, N_BARS = 20, 12, 24
+SHADES = 7
+FEW = 10_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Played:
+    label: str
+    probability: float
+    bars: list[tuple[float, int]]
+    """Heights in percent of the highest, and shades."""
+    row: str
+    expected: float
+    outcomes: int
+    measured: float
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    label: str
+    played: float
+    expected: float
+    loss: float
+    outcomes: int
+    shade: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Lift:
+    """What the learner saves against the holdout, per decision; all of it None until both have outcomes."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    learner: float
+    holdout: float
+    outcomes: int
+    held: int
+
+
+def beliefs_of(record: dict[str, Any], seen: Means) -> Floats:
+    """What each state is held to lose: by the learner where it says so, else by the outcomes seen."""
+    if "mean" in record:
+        return np.frombuffer(record["mean"])
+    known = seen.counts > 0
+    usual = float(seen.means[known] @ seen.counts[known] / seen.counts.sum()) if known.any() else float("nan")
+    return np.where(known, seen.means, usual)
+
+
+def _shades(beliefs: Floats) -> list[int]:
+    """From 0, the least loss, to the most; the middle where nothing is known or all are alike."""
+    known = beliefs[np.isfinite(beliefs)]
+    width = float(known.max() - known.min()) if known.size else 0.0
+    if width == 0:
+        return [SHADES // 2] * beliefs.size
+    places = np.where(np.isfinite(beliefs), (beliefs - known.min()) / width, 0.5)
+    return [min(int(place * SHADES), SHADES - 1) for place in places]
+
+
+def actions_of(seen: Glance, measures: Measures, beliefs: Floats) -> list[Played]:
+    places = _most_played(seen, beliefs)
+    numbers = [seen.ids[place] for place in places]
+    outcomes = measures.lessons.of_actions(numbers)
+    shades, states = _shades(beliefs), seen.fold.catalogue.states
+    several = [measures.row(number) for number in numbers]
+    drawn = np.sort(np.argsort(-np.max(several, axis=0), kind="stable")[:N_BARS])
+    highest = max(float(row.max()) for row in several)
+    return [
+        Played(
+            label=shown.label(seen.fold.catalogue.actions[number]),
+            probability=float(seen.play[place]),
+            bars=[(100 * float(row[s]) / highest, shades[s]) for s in drawn],
+            row=", ".join(f"{shown.label(states[s])} {shown.share(float(row[s]))}" for s in top(row, 6) if row[s] > 0),
+            expected=float(row @ beliefs),
+            outcomes=int(outcomes.counts[i]),
+            measured=float(outcomes.means[i]),
+        )
+        for i, (place, number, row) in enumerate(zip(places, numbers, several, strict=True))
+    ]
+
+
+def _most_played(seen: Glance, beliefs: Floats) -> list[int]:
+    """By probability; those that are played alike by what they are expected to lose, unless there are very many."""
+    columns = seen.fold.ledger.columns()
+    if seen.play.size > FEW or columns.shape[1] != seen.play.size:
+        return top(seen.play, N_ACTIONS)
+    expected = np.nan_to_num(beliefs) @ columns
+    return [int(place) for place in np.lexsort((expected, -np.round(seen.play, 4)))[:N_ACTIONS]]
+
+
+def states_of(seen: Glance, whole: Bucket, outcomes: Means, beliefs: Floats) -> tuple[list[State], int]:
+    """The most seen; before any was, the most expected."""
+    count = whole.tallies["states"]
+    played = whole.by_state[SEEN] / count if count else np.full(beliefs.size, np.nan)
+    reached = whole.by_state[EXPECTED] if count else whole.by_state[REACHED]
+    expected = reached / reached.sum() if reached.sum() else np.full(beliefs.size, np.nan)
+    order = np.nan_to_num(played if count else expected)
+    chosen = sorted(top(order, N_STATES)) if beliefs.size <= N_STATES else top(order, N_STATES)
+    shades, labels = _shades(beliefs), seen.fold.catalogue.states
+    states = [
+        State(
+            label=shown.label(labels[s]),
+            played=float(played[s]),
+            expected=float(expected[s]),
+            loss=float(outcomes.means[s]),
+            outcomes=int(outcomes.counts[s]),
+            shade=shades[s],
+        )
+        for s in chosen
+    ]
+    return states, beliefs.size - len(states)
+
+
+def lift_of(seen: Glance) -> Lift | None:
+    """Since the pool began; None without a holdout."""
+    learner, held = seen.arms["learner"], seen.arms["holdout"]
+    if not seen.fold.settings.holdout and not held.outcomes:
+        return None
+    value = low = high = None
+    if learner.outcomes > 1 and held.outcomes > 1:
+        value, error = held.mean - learner.mean, 1.96 * sqrt(learner.variance + held.variance)
+        low, high = value - error, value + error
+    return Lift(value, low, high, learner.mean, held.mean, learner.outcomes, held.outcomes)
+
+
+def settings_of(seen: Glance, record: dict[str, Any]) -> list[tuple[str, str]]:
+    settings, learner = seen.fold.settings, seen.fold.learner
+    rate = record.get("rate") or getattr(learner, "rate", None)
+    lines = [("learner", _learner(learner)), ("rate", f"{rate:.3g}" if rate else shown.DASH)]
+    if "leader" in record:
+        lines.append(("leader", shown.label(seen.fold.catalogue.actions[record["leader"]])))
+    if settings.refresh_seconds is not None:
+        lines.append(("new version", f"at most every {shown.span(settings.refresh_seconds)}"))
+    else:
+        lessons = seen.fold.lessons_a_version
+        lines.append(("new version", "after each lesson" if lessons == 1 else f"after {lessons} lessons"))
+    if settings.expire_after is not None:
+        lines.append(("expiry", f"after {shown.span(settings.expire_after)}, as loss {settings.default_loss:g}"))
+    else:
+        lines.append(("expiry", "never"))
+    lines.append(("losses", "from {:g} to {:g}".format(*settings.loss_bounds)))
+    if settings.reward_bounds:
+        lines.append(("rewards", "from {:g} to {:g}".format(*settings.reward_bounds)))
+    if settings.holdout:
+        fixed = settings.holdout_action
+        plays = "every action alike" if fixed is None else shown.label(fixed)
+        lines.append(("holdout", f"{shown.share(settings.holdout)}, plays {plays}"))
+    for action, low, high in settings.shares[:N_ACTIONS]:
+        lines.append(("share of " + shown.label(action), f"{shown.share(low)} to {shown.share(high)}"))
+    return lines
+
+
+def _learner(learner: Any) -> str:
+    """Its name, and what was set."""
+    told = [
+        f"{field.name}={value!r}" for field in dataclasses.fields(learner)
+        if (value := getattr(learner, field.name)) != field.default
+    ]  # fmt: skip
+    return type(learner).__name__ + (f"({', '.join(told)})" if told else "")

@@ -1,0 +1,147 @@
+"""The dashboard's addresses; the service mounts them at `/`.
+
+/                          the only pool, or the list of pools
+/pools/{name}              the page of a pool
+/pools/{name}/live         its panels, polled by htmx
+/pools/{name}/curves       losses, effective dimension and in-flight count over time, as JSON
+/pools/{name}/delays       the histogram of delays, as JSON
+/static/…                  style, scripts; nothing is fetched from elsewhere
+"""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from statepool.live.dashboard.page import Look, Watch
+from statepool.live.dashboard.shown import FILTERS
+from statepool.live.errors import StoreUnavailable
+from statepool.live.pool import Pool
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+LISTED = 100
+
+
+class NoSuchPool(LookupError):  # noqa: N818
+    """Nothing to show under this name."""
+
+
+class Pools(Protocol):
+    """The pools of a service, opened when they are asked for."""
+
+    def names(self) -> list[str]: ...
+
+    def get(self, name: str) -> Pool: ...
+
+
+def routes(pools: Pools) -> list[BaseRoute]:
+    """Everything to mount at `/`."""
+    dashboard = Dashboard(pools)
+    return [
+        Route("/", dashboard.home),
+        Route("/pools/{name}", dashboard.page),
+        Route("/pools/{name}/live", dashboard.live),
+        Route("/pools/{name}/curves", dashboard.curves),
+        Route("/pools/{name}/delays", dashboard.delays),
+        Mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static"),
+    ]
+
+
+class Dashboard:
+    """Routes are plain functions: the server runs them in threads of their own, beside its loop."""
+
+    def __init__(self, pools: Pools) -> None:
+        self._pools = pools
+        self._watches: dict[str, Watch] = {}
+        self._lock = threading.Lock()
+        self._pages = Environment(
+            loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined,
+            trim_blocks=True, lstrip_blocks=True,
+        )  # fmt: skip
+        self._pages.filters.update(FILTERS)
+
+    def home(self, request: Request) -> Response:
+        return self._guarded(self._home)
+
+    def _home(self) -> Response:
+        names = self._pools.names()
+        if len(names) == 1:
+            return self._page(names[0], names)
+        listed = [self._summary(name) for name in names[:LISTED]]
+        return self._html("pools.html", pools=listed, n_pools=len(names))
+
+    def page(self, request: Request) -> Response:
+        return self._guarded(lambda: self._page(_name(request), self._pools.names()))
+
+    def _page(self, name: str, names: list[str]) -> Response:
+        return self._answer(name, lambda look: self._html("pool.html", look=look, pools=names))
+
+    def live(self, request: Request) -> Response:
+        return self._answer(_name(request), lambda look: self._html("live.html", look=look))
+
+    def curves(self, request: Request) -> Response:
+        return self._answer(_name(request), lambda look: _json(look.curves))
+
+    def delays(self, request: Request) -> Response:
+        return self._answer(_name(request), lambda look: _json(look.delays))
+
+    def _answer(self, name: str, show: Callable[[Look], Response]) -> Response:
+        return self._guarded(lambda: show(self._watch(name).look()))
+
+    def _guarded(self, answer: Callable[[], Response]) -> Response:
+        try:
+            return answer()
+        except NoSuchPool as missing:
+            return self._html("message.html", 404, title="No such pool", text=f"This store has no pool “{missing}”.")
+        except StoreUnavailable:
+            text = "The store cannot be reached at present. Decisions wait for it too."
+            return self._html("message.html", 503, title="The store does not answer", text=text)
+
+    def _open(self, name: str) -> Pool:
+        if name not in self._pools.names():
+            raise NoSuchPool(name)
+        try:
+            return self._pools.get(name)
+        except ValueError:  # its first event is still to come
+            raise NoSuchPool(name) from None
+
+    def _watch(self, name: str) -> Watch:
+        pool = self._open(name)
+        with self._lock:
+            watch = self._watches.get(name)
+            if watch is None or watch.pool is not pool:
+                watch = self._watches[name] = Watch(pool)
+            return watch
+
+    def _summary(self, name: str) -> dict[str, Any]:
+        """Two numbers that a store has at hand."""
+        try:
+            with self._open(name)._journal.store.view(name) as view:
+                return {"name": name, "plays": view.head().plays, "in_flight": view.n_pending()}
+        except NoSuchPool:
+            return {"name": name, "plays": None, "in_flight": None}
+
+    def _html(self, template: str, status: int = 200, **values: Any) -> Response:
+        return HTMLResponse(self._pages.get_template(template).render(values), status, HEADERS)
+
+
+def _name(request: Request) -> str:
+    return str(request.path_params["name"])
+
+
+def _json(value: Any) -> Response:
+    """msgspec writes what is no number as null."""
+    return Response(msgspec.json.encode(value), 200, HEADERS, "application/json")

@@ -1,0 +1,60 @@
+"""Numbers as people read them; what is not known is a dash."""
+
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+
+DASH = "–"
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def number(value: float | None) -> str:
+    """A count, or a rounded quantity: 1 234 567 with thin spaces, 12.3 below a hundred if it has a fraction."""
+    if value is None or not isfinite(value):
+        return DASH
+    if value != int(value) and abs(value) < 100:
+        return f"{value:.1f}"
+    return f"{value:,.0f}".replace(",", "\u202f")
+
+
+def loss(value: float | None) -> str:
+    """Three digits."""
+    return DASH if value is None or not isfinite(value) else f"{value:.3f}"
+
+
+def signed(value: float | None) -> str:
+    """Three digits and a sign."""
+    return DASH if value is None or not isfinite(value) else f"{value:+.3f}".replace("-", "−")
+
+
+def share(value: float | None) -> str:
+    """A part of one, in percent."""
+    if value is None or not isfinite(value):
+        return DASH
+    if 0 < value < 0.001:
+        return "<0.1 %"
+    return f"{100 * value:.1f} %" if value < 0.9995 else f"{100 * value:.0f} %"
+
+
+def span(seconds: float | None) -> str:
+    """A length of time: 350 ms, 4.1 s, 16 s, 1 min 12 s, 3 h 5 min."""
+    if seconds is None or not isfinite(seconds):
+        return DASH
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    for (size, unit), (part, smaller) in pairwise(UNITS):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def label(value: Any) -> str:
+    """An action's or a state's label as text."""
+    return " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+FILTERS = {"number": number, "loss": loss, "signed": signed, "share": share, "span": span, "label": label}

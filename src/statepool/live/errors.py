@@ -1,0 +1,13 @@
+"""What can go wrong with a live pool, each with one clear sentence."""
+
+
+class UnknownTicket(ValueError):  # noqa: N818
+    """No decision of this pool has that ticket."""
+
+
+class Conflict(ValueError):  # noqa: N818
+    """The same ticket came before with something else in it; nothing was changed."""
+
+
+class StoreUnavailable(RuntimeError):  # noqa: N818
+    """The store did not answer; what was not acknowledged may or may not be there: repeat the call, it is harmless."""

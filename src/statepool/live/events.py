@@ -1,0 +1,145 @@
+"""The events of a pool's journal: all there is to know, in the order it happened.
+
+Each event is written once and never changed. Those that teach (a state or an outcome, whichever comes second, an
+expiry, a correction) carry all that the learner needs, so folding the journal looks nothing up but versions. A version
+is named by the place (`seq`) of the refresh that made it.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry", "correction"]
+Label = str | int | float | bool | tuple[Any, ...]
+
+
+class Event(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """`at`: microseconds since 1970, by the clock of who wrote it."""
+
+    at: int
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[type(self)]
+
+
+class Opened(Event, frozen=True):
+    """The catalogue a pool starts with; `rows` is P, row by row, as float64 bytes."""
+
+    actions: list[Any]
+    states: list[Any]
+    categories: list[Any]
+    rows: bytes
+    learner: str
+    options: dict[str, Any]
+    seed: bytes
+    settings: dict[str, Any]
+
+
+class Added(Event, frozen=True):
+    """A new action; `handicap`: what the past would have charged its states that no play could reach."""
+
+    action: Any
+    category: Any
+    row: bytes
+    handicap: float
+    plays: int
+
+
+class Retired(Event, frozen=True):
+    action: Any
+
+
+class Reweighted(Event, frozen=True):
+    """Another row of P for an action, from now on."""
+
+    action: Any
+    row: bytes
+    handicap: float
+    plays: int
+
+
+class Changed(Event, frozen=True):
+    """Other settings, from now on."""
+
+    settings: dict[str, Any]
+
+
+class Refreshed(Event, frozen=True):
+    """A version of the play, made after `plays` decisions: what tickets of this version will need, a value a state."""
+
+    plays: int
+    record: dict[str, Any]
+
+
+class Decided(Event, frozen=True):
+    """`play`: how many decisions came before; `uniform`: the number it was drawn from, where the caller gave it."""
+
+    ticket: str
+    play: int
+    version: int
+    action: int
+    probability: float
+    held: bool
+    uniform: float | None = None
+
+
+class Lesson(Event, frozen=True):
+    """What state, outcome, expiry and correction share: the ticket as it was decided, and `plays` when this came."""
+
+    ticket: str
+    play: int
+    version: int
+    action: int
+    held: bool
+    plays: int
+    state: int | None
+    loss: float | None
+
+
+class Seen(Lesson, frozen=True):
+    """The state came; `loss` is there if the outcome, or its default, had come before."""
+
+
+class Resolved(Lesson, frozen=True):
+    """The outcome came; `state` is there if it had been seen."""
+
+
+class Expired(Lesson, frozen=True):
+    """No outcome came in time; `loss` is the default (none: the ticket is closed and teaches nothing)."""
+
+
+class Corrected(Lesson, frozen=True):
+    """The outcome came after its expiry and replaces the default, `replaced`."""
+
+    replaced: float | None = None
+
+
+KINDS: dict[type[Event], Kind] = {
+    Opened: "catalogue",
+    Added: "catalogue",
+    Retired: "catalogue",
+    Reweighted: "catalogue",
+    Changed: "catalogue",
+    Refreshed: "refresh",
+    Decided: "decision",
+    Seen: "state",
+    Resolved: "outcome",
+    Expired: "expiry",
+    Corrected: "correction",
+}
+
+AnyEvent = Opened | Added | Retired | Reweighted | Changed | Refreshed | Decided | Seen | Resolved | Expired | Corrected
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(AnyEvent)
+
+
+def encode(event: Event) -> bytes:
+    """The bytes that are stored and hashed."""
+    return _encoder.encode(event)
+
+
+def decode(body: bytes) -> AnyEvent:
+    """The event of its bytes."""
+    return _decoder.decode(body)

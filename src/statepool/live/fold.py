@@ -1,0 +1,272 @@
+"""What a journal adds up to: the catalogue, the learner's ledger, the latest version, and counts for people to read.
+
+`apply` takes the events one by one, in order; nothing else changes a fold, and it reads no clock. Decisions change
+nothing but the number of plays, so one who only follows may leave them out.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from statepool.checks import Floats
+from statepool.learners import find
+from statepool.live.catalogue import Catalogue
+from statepool.live.events import (
+    Added,
+    Changed,
+    Corrected,
+    Decided,
+    Event,
+    Expired,
+    Lesson,
+    Opened,
+    Refreshed,
+    Resolved,
+    Retired,
+    Reweighted,
+    Seen,
+    decode,
+)  # fmt: skip
+from statepool.live.exact import ExactSums
+from statepool.live.ledgers import Record, open_ledger
+from statepool.live.settings import check_settings
+from statepool.live.versions import Version, draw_from, within
+
+CHEAP = 100_000
+"""By default a version is made once in K |S| / CHEAP lessons: about a tenth of a millisecond each."""
+
+ARMS = ("learner", "holdout")
+
+
+class Tally:
+    """Losses of one arm: exact sums of them and of their squares."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._sums = ExactSums(2)
+
+    def add(self, loss: float, sign: int = 1) -> None:
+        self.count += sign
+        self._sums.add(0, 0, loss, sign)
+        self._sums.add(1, 0, loss * loss, sign)
+
+    @property
+    def mean(self) -> float:
+        return float(self._sums.read(0)[0] / self.count) if self.count else float("nan")
+
+    @property
+    def variance(self) -> float:
+        """Of the mean."""
+        if self.count < 2:
+            return float("nan")
+        total, squares = self._sums.read(0)
+        return float(max(squares - total * total / self.count, 0.0) / (self.count - 1) / self.count)
+
+    def dump(self) -> list[Any]:
+        return [self.count, self._sums.dump()]
+
+    def load(self, dumped: list[Any]) -> None:
+        self.count = dumped[0]
+        self._sums.load(dumped[1])
+
+
+class Records:
+    """The records of the latest versions; older ones are found in the journal when a ticket of theirs comes back."""
+
+    KEPT = 2048
+
+    def __init__(self, find_body: Callable[[int], bytes]) -> None:
+        self._find_body = find_body
+        self._kept: OrderedDict[int, Record] = OrderedDict()
+
+    def keep(self, version: int, record: Record) -> None:
+        self._kept[version] = record
+        if len(self._kept) > self.KEPT:
+            self._kept.popitem(last=False)
+
+    def find(self, version: int) -> Record:
+        if version not in self._kept:
+            event = decode(self._find_body(version))
+            assert isinstance(event, Refreshed)
+            self.keep(version, event.record)
+        self._kept.move_to_end(version)
+        return self._kept[version]
+
+
+class Fold:
+    """The state of a pool after its event `seq`."""
+
+    def __init__(self, opened: Opened, records: "Records") -> None:
+        self.catalogue = Catalogue(opened)
+        self.settings = check_settings(opened.settings)
+        self.seed = opened.seed
+        self.learner = find(opened.learner)(**opened.options)
+        self.ledger = open_ledger(self.learner, len(self.catalogue.states))
+        self.seq = self.plays = 0
+        self.version = 0
+        """The event that made the latest version; 0: none yet."""
+        self.lessons = self.changes = 0
+        """How much has been learnt, how often the catalogue or the settings were changed."""
+        self.counts = dict.fromkeys(("state", "outcome", "expiry", "correction", "impossible"), 0)
+        self.tallies = {arm: Tally() for arm in ARMS}
+        self._records = records
+        self._stale_actions = True
+
+    def apply(self, event: Event, seq: int) -> None:
+        """The next event of the journal."""
+        APPLY[type(event)](self, event, seq)
+        self.seq = seq
+
+    def _open(self, event: Opened, seq: int) -> None:
+        pass
+
+    def _change_actions(self, event: Added | Retired | Reweighted, seq: int) -> None:
+        self.catalogue.apply(event)
+        self.changes += 1
+        self._stale_actions = True
+
+    def _change_settings(self, event: Changed, seq: int) -> None:
+        self.settings = check_settings(event.settings)
+        self.changes += 1
+
+    def _refresh(self, event: Refreshed, seq: int) -> None:
+        self.ledger.resume(event.record, event.plays)
+        self._records.keep(seq, event.record)
+        self.version = seq
+
+    def _decide(self, event: Decided, seq: int) -> None:
+        self.plays = event.play + 1
+
+    def _see(self, event: Seen, seq: int) -> None:
+        assert event.state is not None
+        self.counts["state"] += 1
+        if not self.ledger.learns_map and self.catalogue.row(event.action)[event.state] == 0:
+            self.counts["impossible"] += 1
+        self.ledger.see(event.play, event.action, event.state)
+        self.lessons += self.ledger.heeds_states
+        self._teach(event, event.loss)
+
+    def _resolve(self, event: Resolved | Expired, seq: int) -> None:
+        self.counts[event.kind] += 1
+        self._tally(event, event.loss)
+        self._teach(event, event.loss)
+
+    def _correct(self, event: Corrected, seq: int) -> None:
+        self.counts["correction"] += 1
+        self._tally(event, event.replaced, -1)
+        self._tally(event, event.loss)
+        if event.state is not None:
+            self._learn(event, event.replaced, -1)
+            self._learn(event, event.loss, 1)
+            self.lessons += 1
+
+    def _tally(self, event: Lesson, loss: float | None, sign: int = 1) -> None:
+        if loss is not None:
+            self.tallies[ARMS[event.held]].add(loss, sign)
+
+    def _teach(self, event: Lesson, loss: float | None) -> None:
+        """A state and a loss are both there now."""
+        if event.state is not None and loss is not None:
+            self._learn(event, loss, 1)
+            self.ledger.arrive(event.plays - 1 - event.play)
+            self.lessons += 1
+
+    def _learn(self, event: Lesson, loss: float | None, sign: int) -> None:
+        record = self._records.find(event.version)
+        # A state that the map calls impossible has no probability to divide by: counted above, and no lesson.
+        if loss is not None and np.frombuffer(record["q"])[event.state] > 0:
+            assert event.state is not None
+            self.ledger.learn(record, event.play, event.state, loss, sign)
+
+    @property
+    def lessons_a_version(self) -> int:
+        """How much is learnt before the play is made anew."""
+        return self.settings.refresh or max(1, self.size // CHEAP)
+
+    @property
+    def size(self) -> int:
+        return self.catalogue.n_active * len(self.catalogue.states)
+
+    def make_version(self) -> tuple[Version, Record]:
+        """The play from all that is known now, and what a refresh journals of it."""
+        if self._stale_actions:
+            self.ledger.set_actions(*self.catalogue.active())
+            self._stale_actions = False
+        self.ledger.prepare(self.plays)
+        version = self._within_settings(self.ledger.play())
+        return version, self.ledger.record(version.reach(self.ledger.columns()))
+
+    def _within_settings(self, play: Floats) -> Version:
+        settings, pick = self.settings, self.ledger.pick
+        base = self._holdout_play() if settings.holdout else None
+        if settings.shares:
+            low, high = self._bounds(base)
+            play = within(play, low, high)
+            sums = np.cumsum(play)
+
+            def pick(uniform: float) -> int:
+                return draw_from(sums, uniform)
+
+        return Version(play, pick, settings.holdout, base)
+
+    def _holdout_play(self) -> Floats:
+        numbers, label = self.ledger.ids, self.settings.holdout_action
+        if label is None or not self.catalogue.is_active(label):
+            return np.full(len(numbers), 1 / len(numbers))
+        base = np.zeros(len(numbers))
+        base[numbers.index(self.catalogue.action(label))] = 1.0
+        return base
+
+    def _bounds(self, base: Floats | None) -> tuple[Floats, Floats]:
+        """What is left of the shares for the learner's part of the play."""
+        places = {number: place for place, number in enumerate(self.ledger.ids)}
+        low, high = np.zeros(len(places)), np.ones(len(places))
+        for label, smallest, largest in self.settings.shares:
+            place = places.get(self.catalogue.action(label))
+            if place is not None:
+                low[place], high[place] = smallest, largest
+        if base is not None:
+            part = self.settings.holdout
+            low, high = np.maximum(low - part * base, 0) / (1 - part), np.maximum(high - part * base, 0) / (1 - part)
+        return low, high
+
+    def dump(self) -> bytes:
+        """A snapshot: equal folds give equal bytes. The catalogue is not in it: its events are few."""
+        state = {
+            "seq": self.seq,
+            "plays": self.plays,
+            "version": self.version,
+            "lessons": self.lessons,
+            "changes": self.changes,
+            "counts": self.counts,
+            "tallies": {arm: tally.dump() for arm, tally in self.tallies.items()},
+            "ledger": self.ledger.dump(),
+        }
+        return msgspec.msgpack.encode(state)
+
+    def load(self, blob: bytes) -> None:
+        """Go on from a snapshot; the catalogue's events up to there were applied before."""
+        state = msgspec.msgpack.decode(blob)
+        for name in ("seq", "plays", "version", "lessons", "changes", "counts"):
+            setattr(self, name, state[name])
+        for arm, tally in self.tallies.items():
+            tally.load(state["tallies"][arm])
+        self.ledger.load(state["ledger"])
+
+
+APPLY: dict[type[Event], Callable[[Fold, Any, int], None]] = {
+    Opened: Fold._open,
+    Added: Fold._change_actions,
+    Retired: Fold._change_actions,
+    Reweighted: Fold._change_actions,
+    Changed: Fold._change_settings,
+    Refreshed: Fold._refresh,
+    Decided: Fold._decide,
+    Seen: Fold._see,
+    Resolved: Fold._resolve,
+    Expired: Fold._resolve,
+    Corrected: Fold._correct,
+}

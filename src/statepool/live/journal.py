@@ -1,0 +1,272 @@
+"""A pool's journal at work: the fold kept level with the store, and batches of requests written together.
+
+A batch takes the pool's lock, catches up with what others wrote, answers its requests, appends their events and
+commits; only then does anyone get an answer. Callers that wait for the same lock share one batch, and one fsync.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Any, Protocol
+
+from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, decode, encode
+from statepool.live.fold import Fold, Records
+from statepool.live.stores.store import Batch, Entry, Head, Store, View
+from statepool.live.versions import Version
+
+LARGEST_BATCH = 1_000
+SNAPSHOT_EVERY = 10_000
+LONGEST_TICKET = 200
+
+
+def chain(before: bytes, body: bytes) -> bytes:
+    """The hash of an event: of the one before it, and of its own bytes."""
+    return sha256(before + body).digest()
+
+
+class Request(Protocol):
+    """Something to answer inside a batch; `ticket` names the ticket it is about, if any."""
+
+    @property
+    def ticket(self) -> str | None: ...
+
+    def answer(self, writer: "Writer") -> Any: ...
+
+
+class Playing:
+    """The version this process plays from, and how much was known when it was made."""
+
+    def __init__(self, version: Version, seq: int, fold: Fold, at: int) -> None:
+        self.version, self.seq, self.at = version, seq, at
+        self.lessons, self.changes = fold.lessons, fold.changes
+
+    def is_stale(self, fold: Fold, now: int) -> bool:
+        if fold.changes != self.changes:
+            return True
+        learnt, seconds = fold.lessons - self.lessons, fold.settings.refresh_seconds
+        if not learnt:
+            return False
+        if seconds is not None:
+            return now - self.at >= seconds * 1e6
+        return learnt >= fold.lessons_a_version
+
+
+class Writer:
+    """One batch being written."""
+
+    def __init__(self, journal: "Journal", batch: Batch, head: Head, now: int) -> None:
+        assert journal.fold is not None
+        self.fold, self.batch, self.now = journal.fold, batch, now
+        self.entries: list[Entry] = []
+        self._journal = journal
+        self._seq, self._hash = head.seq, head.hash
+        self._events: dict[str, dict[Kind, AnyEvent]] = {}
+
+    def add(self, event: AnyEvent) -> int:
+        """Append an event; from here on it has happened, for this batch."""
+        body = encode(event)
+        self._seq += 1
+        self._hash = chain(self._hash, body)
+        ticket = play = None
+        if isinstance(event, Decided | Lesson):
+            ticket, play = event.ticket, event.play
+            self._events.setdefault(ticket, {})[event.kind] = event
+        self.entries.append(Entry(self._seq, event.kind, ticket, play, event.at, body, self._hash))
+        self.fold.apply(event, self._seq)
+        return self._seq
+
+    def events_of(self, ticket: str) -> dict[Kind, AnyEvent]:
+        """All that happened to a ticket."""
+        return self._events.get(ticket, {})
+
+    def look_up(self, tickets: list[str]) -> None:
+        """Read what the store knows of tickets that this batch has not asked about yet."""
+        unread = [ticket for ticket in tickets if ticket not in self._events]
+        for ticket, bodies in (self.batch.bodies(unread) if unread else {}).items():
+            self._events[ticket] = {kind: decode(body) for kind, body in bodies.items()}
+
+    def body(self, seq: int) -> bytes:
+        """The body of an event, of this batch or of an earlier one."""
+        if self.entries and seq >= self.entries[0].seq:
+            return self.entries[seq - self.entries[0].seq].body
+        return self.batch.body(seq)
+
+    def playing(self) -> Playing:
+        """The version to draw from, made anew when enough was learnt."""
+        journal = self._journal
+        if journal.playing is None or journal.playing.is_stale(self.fold, self.now):
+            version, record = self.fold.make_version()
+            seq = self.add(Refreshed(self.now, self.fold.plays, record))
+            journal.playing = Playing(version, seq, self.fold, self.now)
+        return journal.playing
+
+    def head(self) -> Head:
+        return Head(self._seq, self._hash, self.fold.plays)
+
+
+class _Waiting:
+    """The requests of one caller, and their answers once they are committed."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self.requests = requests
+        self.answers: list[Any] | None = None
+
+
+class Journal:
+    """One process's side of a pool's journal; safe to share between threads."""
+
+    def __init__(self, store: Store, name: str, clock: Callable[[], float]) -> None:
+        self.name = name
+        self.store = store
+        self.fold: Fold | None = None
+        self.playing: Playing | None = None
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._queue: deque[_Waiting] = deque()
+        self._find_body: Callable[[int], bytes]
+        self._snapshot_at = 0
+
+    def now(self) -> int:
+        """Microseconds."""
+        return round(self._clock() * 1e6)
+
+    def exists(self) -> bool:
+        """Whether there is a first event; who made room for one may have been killed before writing it."""
+        if self.name not in self.store.pools():
+            return False
+        with self.store.view(self.name) as view:
+            return view.head().seq > 0
+
+    def create(self, opened: Opened) -> bool:
+        """Write the first event, unless there is one."""
+        self.store.ensure(self.name)
+        with self._lock, self.store.batch(self.name) as batch:
+            if batch.head().seq:
+                return False
+            body = encode(opened)
+            digest = chain(b"", body)
+            batch.append([Entry(1, opened.kind, None, None, opened.at, body, digest)], Head(1, digest, 0))
+            return True
+
+    def run(self, requests: Sequence[Request]) -> list[Any]:
+        """Answer requests durably; an answer may be the exception that its request earned."""
+        mine = _Waiting(requests)
+        self._queue.append(mine)
+        with self._lock:
+            while mine.answers is None:
+                self._run_batch(self._next_group())
+        return mine.answers
+
+    def _next_group(self) -> list[_Waiting]:
+        group: list[_Waiting] = []
+        size = 0
+        while self._queue and (not group or size + len(self._queue[0].requests) <= LARGEST_BATCH):
+            group.append(self._queue.popleft())
+            size += len(group[-1].requests)
+        return group
+
+    def _run_batch(self, group: list[_Waiting]) -> None:
+        try:
+            answers = self._write([request for waiting in group for request in waiting.requests])
+        except BaseException as error:
+            self._start_again()
+            _give(group, [error] * sum(len(waiting.requests) for waiting in group))
+            if not isinstance(error, Exception):  # Ctrl-C: who waits for this batch must not wait for ever
+                raise
+        else:
+            _give(group, answers)
+
+    def _start_again(self) -> None:
+        """What was folded may not have been kept, or only by half: read it from the store, next time."""
+        self.fold = self.playing = None
+
+    def _write(self, requests: list[Request]) -> list[Any]:
+        tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
+        with self.store.batch(self.name) as batch:
+            head = self._catch_up(batch)
+            writer = Writer(self, batch, head, self.now())
+            self._find_body = writer.body
+            writer.look_up(tickets)
+            answers = [_answer(request, writer) for request in requests]
+            if writer.entries:
+                batch.append(writer.entries, writer.head())
+            self._save_snapshot(batch, SNAPSHOT_EVERY)
+        return answers
+
+    def _catch_up(self, view: View) -> Head:
+        """The fold, level with the head."""
+        self._find_body = view.body
+        head = view.head()
+        if self.fold is None:
+            self.fold = self._load(view)
+        if self.fold.seq < head.seq:
+            for entry in view.entries(self.fold.seq, without="decision"):
+                self.fold.apply(decode(entry.body), entry.seq)
+            self.fold.seq, self.fold.plays = head.seq, head.plays
+        return head
+
+    def _load(self, view: View) -> Fold:
+        """From the snapshot, and the catalogue's events up to it."""
+        saved = view.snapshot()
+        self._snapshot_at = saved[0] if saved else 0
+        changes = view.catalogue()
+        opened = decode(next(changes).body)
+        assert isinstance(opened, Opened)
+        fold = Fold(opened, Records(lambda seq: self._find_body(seq)))
+        fold.seq = 1
+        if saved:
+            for entry in changes:
+                if entry.seq <= saved[0]:
+                    fold.apply(decode(entry.body), entry.seq)
+            fold.load(saved[1])
+        return fold
+
+    def _save_snapshot(self, batch: Batch, every: int) -> None:
+        assert self.fold is not None
+        if self.fold.seq - self._snapshot_at >= every:
+            batch.save_snapshot(self.fold.seq, self.fold.dump())
+            self._snapshot_at = self.fold.seq
+
+    def read(self) -> Fold:
+        """The fold as of now; look at it, do not change it."""
+        with self._lock, self._or_start_again(), self.store.view(self.name) as view:
+            self._catch_up(view)
+            assert self.fold is not None
+            return self.fold
+
+    def save(self) -> None:
+        """Write a snapshot now."""
+        with self._lock, self._or_start_again(), self.store.batch(self.name) as batch:
+            self._catch_up(batch)
+            self._save_snapshot(batch, 1)
+
+    @contextmanager
+    def _or_start_again(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._start_again()
+            raise
+
+
+def is_ticket(ticket: Any) -> bool:
+    """Text that every store can hold."""
+    return isinstance(ticket, str) and 0 < len(ticket) <= LONGEST_TICKET and ticket.isprintable()
+
+
+def _give(group: list[_Waiting], answers: list[Any]) -> None:
+    rest = iter(answers)
+    for waiting in group:
+        waiting.answers = [next(rest) for _ in waiting.requests]
+
+
+def _answer(request: Request, writer: Writer) -> Any:
+    written = len(writer.entries)
+    try:
+        return request.answer(writer)
+    except ValueError as error:  # a refused request changes nothing and spoils nothing for the others
+        if len(writer.entries) > written:
+            raise RuntimeError("a request failed after it had been written: nothing of its batch is kept") from error
+        return error

@@ -1,0 +1,372 @@
+"""A live pool: decide now, observe the state, resolve when the outcome comes. No HTTP; a file is enough.
+
+    pool = Pool.open("sqlite:///pool.db", name="home", P=P, actions=[...], states=[...])
+    d = pool.decide()                       # d.ticket, d.action, d.probability
+    pool.observe(d.ticket, "click")
+    pool.resolve(d.ticket, loss=0.0)        # seconds or weeks later, in any order, twice, or never
+
+When a call returns, what it did is on disk. Repeating a call is harmless.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from types import TracebackType
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statepool.checks import check_count
+from statepool.learners import REGISTRY, SelfTuned
+from statepool.learners.learner import Learner
+from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
+from statepool.live.errors import Conflict, UnknownTicket
+from statepool.live.events import Corrected, Decided, Expired, Opened, Resolved, Seen, decode
+from statepool.live.fold import Fold
+from statepool.live.journal import Journal
+from statepool.live.ledgers import open_ledger
+from statepool.live.luck import seed_bytes
+from statepool.live.requests import (
+    AddAction,
+    Change,
+    Decide,
+    Decision,
+    Expire,
+    Observe,
+    Resolve,
+    RetireAction,
+    ReweightAction,
+    check_against,
+    check_ticket,
+)  # fmt: skip
+from statepool.live.settings import check_settings
+from statepool.live.stores import open_store
+from statepool.live.stores.store import Overdue, Store
+
+ROWS_AT_ONCE = 1_000
+Outcome = tuple[str, float]
+
+
+class Pool:
+    """Open one with `Pool.open`; safe to share between threads, and its store between processes."""
+
+    def __init__(
+        self, store: Store, name: str, clock: Callable[[], float] = time.time, owns_store: bool = False
+    ) -> None:
+        self.name = name
+        self._journal = Journal(store, name, clock)
+        self._owns_store = owns_store
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        name: str,
+        P: ArrayLike | None = None,
+        actions: Sequence[Any] | None = None,
+        states: Sequence[Any] | None = None,
+        learner: Learner | None = None,
+        seed: int | None = None,
+        *,
+        categories: Sequence[Any] | None = None,
+        update: bool = False,
+        clock: Callable[[], float] = time.time,
+        **settings: Any,
+    ) -> "Pool":
+        """Continue the pool of that name, or make it.
+
+        The catalogue, the learner and the settings may be left out for a pool that is there; given, they must be
+        the ones it has (the catalogue it began with will do), unless `update` asks for the difference to be journaled.
+        """
+        store = open_store(url)
+        try:
+            return cls.in_store(
+                store, name, P, actions, states, learner, seed,
+                categories=categories, update=update, clock=clock, owns_store=True, **settings,
+            )  # fmt: skip
+        except BaseException:
+            store.close()
+            raise
+
+    @classmethod
+    def in_store(
+        cls,
+        store: Store,
+        name: str,
+        P: ArrayLike | None = None,
+        actions: Sequence[Any] | None = None,
+        states: Sequence[Any] | None = None,
+        learner: Learner | None = None,
+        seed: int | None = None,
+        *,
+        categories: Sequence[Any] | None = None,
+        update: bool = False,
+        clock: Callable[[], float] = time.time,
+        owns_store: bool = False,
+        **settings: Any,
+    ) -> "Pool":
+        """As `open`, in a store that is open already."""
+        pool = cls(store, check_name(name), clock, owns_store)
+        if not pool._journal.exists():
+            if actions is None or states is None:
+                raise ValueError(f"pool: {name!r} is not there, expected actions, states and P to make it")
+            opened = opening(P, actions, states, learner, seed, categories, settings, pool._journal.now())
+            if pool._journal.create(opened):
+                return pool  # else another process was faster
+        pool._continue(P, actions, states, learner, seed, categories, settings, update)
+        return pool
+
+    def decide(self, ticket: str | None = None, *, uniform: float | None = None) -> Decision:
+        """An action to play. A ticket of your own makes the call repeatable; `uniform` is for simulations only."""
+        return self._one(Decide(ticket, uniform))
+
+    def decide_many(self, tickets: int | Iterable[str | None]) -> list[Decision]:
+        """Several decisions in one durable batch: a number of them, or one for each ticket."""
+        if isinstance(tickets, str) or not isinstance(tickets, Iterable):
+            tickets = [None] * check_count(tickets, "tickets", 0)
+        return self._all([Decide(ticket) for ticket in tickets])
+
+    def observe(self, ticket: str, state: Any) -> None:
+        """The state that was seen."""
+        self._one(Observe(ticket, state))
+
+    def observe_many(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        """(ticket, state) pairs in one durable batch; if some are refused, the others are kept and the first raises."""
+        self._all([Observe(ticket, state) for ticket, state in pairs])
+
+    def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:
+        """The outcome, as a loss or as a reward."""
+        self._one(Resolve(ticket, loss, reward))
+
+    def resolve_many(self, outcomes: Iterable[Outcome]) -> None:
+        """(ticket, loss) pairs in one durable batch; if some are refused, the others are kept and the first raises."""
+        self._all([Resolve(ticket, loss) for ticket, loss in outcomes])
+
+    def expire(self, now: float | None = None) -> int:
+        """Give the default loss to every decision older than `expire_after`; how many there were."""
+        at = self._journal.now() if now is None else round(now * 1e6)
+        total = count = self._one(Expire(at))
+        while count:
+            count = self._one(Expire(at))
+            total += count
+        return total
+
+    def add_action(self, action: Any, row: ArrayLike | None = None, category: Any = None) -> None:
+        """A new action, which starts with everything that was learnt about the states of its row."""
+        self._one(AddAction(action, row, category))
+
+    def retire_action(self, action: Any) -> None:
+        """Play an action no more; its outcomes in flight still teach."""
+        self._one(RetireAction(action))
+
+    def reweight_action(self, action: Any, row: ArrayLike) -> None:
+        """Another row of P for an action."""
+        self._one(ReweightAction(action, row))
+
+    def change(self, **settings: Any) -> None:
+        """Other settings from now on."""
+        self._one(Change(settings))
+
+    def run(self, requests: Sequence[Any]) -> list[Any]:
+        """Many requests (see `live.requests`) in one batch: an answer or an exception for each."""
+        return self._journal.run(requests)
+
+    def pending(self) -> list[Overdue]:
+        """Decisions without an outcome, oldest first."""
+        with self._journal.store.view(self.name) as view:
+            return view.pending()
+
+    @property
+    def n_pending(self) -> int:
+        with self._journal.store.view(self.name) as view:
+            return view.n_pending()
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One flat record a decision, in order: ticket, action, probability, state, loss, times."""
+        with self._journal.store.view(self.name) as view:
+            catalogue = Catalogue.of(decode(entry.body) for entry in view.catalogue())
+            made = (entry for entry in view.entries() if entry.kind == "decision")
+            while some := list(islice(made, ROWS_AT_ONCE)):
+                bodies = view.bodies([str(entry.ticket) for entry in some])
+                for entry in some:
+                    known = {kind: decode(body) for kind, body in bodies[str(entry.ticket)].items()}
+                    yield _row(catalogue, known)
+
+    def find(self, ticket: str) -> dict[str, Any]:
+        """What is known of one ticket, as a row of `rows`."""
+        with self._journal.store.view(self.name) as view:
+            bodies = view.bodies([check_ticket(ticket)])
+        if ticket not in bodies:
+            raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool")
+        known = {kind: decode(body) for kind, body in bodies[ticket].items()}
+        return _row(self._journal.read().catalogue, known)
+
+    def fold(self) -> Fold:
+        """What the journal adds up to, as of now; to look at."""
+        return self._journal.read()
+
+    def snapshot(self) -> None:
+        """Save the learner's state, so that opening need not read the journal; done by itself every 10 000 events."""
+        self._journal.save()
+
+    def close(self) -> None:
+        """Save a snapshot and give the store back; nothing is lost without it."""
+        try:
+            if self._journal.fold is not None:
+                self.snapshot()
+        finally:
+            self._journal.fold = None
+            if self._owns_store:
+                self._journal.store.close()
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _one(self, request: Any) -> Any:
+        return self._all([request])[0]
+
+    def _all(self, requests: list[Any]) -> list[Any]:
+        answers = self._journal.run(requests)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return answers
+
+    def _continue(
+        self,
+        P: Any,
+        actions: Any,
+        states: Any,
+        learner: Learner | None,
+        seed: Any,
+        categories: Any,
+        settings: dict[str, Any],
+        update: bool,
+    ) -> None:
+        fold = self._journal.read()
+        if learner is not None and specification(learner) != specification(fold.learner):
+            raise Conflict(f"learner: pool {self.name!r} has {fold.learner!r}, and was opened with {learner!r}")
+        if seed is not None and seed_bytes(seed) != fold.seed:
+            raise Conflict(f"seed: pool {self.name!r} has another one")
+        changes: list[Any] = []
+        if not (P is None and actions is None and states is None):
+            changes = self._differences(fold, P, actions, states, categories)
+        given = {**msgspec.structs.asdict(fold.settings), **settings}
+        if check_settings(given) != fold.settings:
+            changes.append(Change(settings))
+        if changes and not update:
+            raise Conflict(f"pool: {self.name!r} is there with another catalogue or settings, expected update=True")
+        self._all(changes)
+
+    def _differences(self, fold: Fold, P: Any, actions: Any, states: Any, categories: Any) -> list[Any]:
+        """What turns today's catalogue into the one given; nothing if it is the one the pool began with."""
+        today = fold.catalogue
+        actions = [label for label in today.actions if today.is_active(label)] if actions is None else actions
+        states = today.states if states is None else states
+        rows = P
+        if P is None and all(today.is_active(check_label(label, "actions")) for label in actions):
+            rows = [today.row(today.action(label)) for label in actions]
+        names, seen, table = catalogue_rows(rows, actions, states, fold.ledger.learns_map)
+        if seen != today.states:
+            raise Conflict(f"states: pool {self.name!r} has {today.states[:8]}, which cannot be changed")
+        if self._began_with(names, table):
+            return []
+        kinds = check_categories(categories, names)
+        given = [
+            (label, None if P is None else row, kind) for label, row, kind in zip(names, table, kinds, strict=True)
+        ]
+        added = [AddAction(*each) for each in given if not today.is_active(each[0])]
+        moved = [
+            ReweightAction(label, row) for label, row, _ in given
+            if row is not None and today.is_active(label) and not np.array_equal(today.row(today.action(label)), row)
+        ]  # fmt: skip
+        gone = [RetireAction(label) for label in today.actions if today.is_active(label) and label not in set(names)]
+        return added + moved + gone
+
+    def _began_with(self, actions: list[Any], P: Any) -> bool:
+        with self._journal.store.view(self.name) as view:
+            opened = decode(next(view.catalogue()).body)
+        assert isinstance(opened, Opened)
+        return actions == Catalogue(opened).actions and P.tobytes() == opened.rows
+
+
+def check_categories(categories: Any, actions: list[Any]) -> list[Any]:
+    """One an action, or none at all."""
+    if categories is None:
+        return [None] * len(actions)
+    kinds = [None if each is None else check_label(each, "categories") for each in categories]
+    if len(kinds) != len(actions):
+        raise ValueError(f"categories: has {len(kinds)} entries, expected {len(actions)}, one an action")
+    return kinds
+
+
+def check_name(name: Any) -> str:
+    """The name of a pool: it becomes a part of addresses and file names."""
+    if not isinstance(name, str) or not 0 < len(name) <= 64 or not all(c.isalnum() or c in "-_." for c in name):
+        raise ValueError(f"name: is {str(name)[:40]!r}, expected 1 to 64 letters, digits, '-', '_' or '.'")
+    return name
+
+
+def specification(learner: Learner) -> tuple[str, dict[str, Any]]:
+    """A learner as journaled: its name in the registry and its settings."""
+    names = [name for name, kind in REGISTRY.items() if kind is type(learner)]
+    if not names:
+        raise ValueError(f"learner: is {learner!r}, expected a learner such as SelfTuned()")
+    options = dataclasses.asdict(learner)  # type: ignore[call-overload]
+    return names[0], msgspec.to_builtins(options)
+
+
+def opening(
+    P: Any,
+    actions: Any,
+    states: Any,
+    learner: Learner | None,
+    seed: Any,
+    categories: Any,
+    settings: dict[str, Any],
+    at: int,
+) -> Opened:
+    """The first event of a new pool, everything checked."""
+    learner = SelfTuned() if learner is None else learner
+    name, options = specification(learner)
+    names, seen, table = catalogue_rows(P, actions, states, open_ledger(learner, 1).learns_map)
+    open_ledger(learner, len(seen)).check(table)
+    kinds = check_categories(categories, names)
+    checked = check_settings(settings)
+    opened = Opened(
+        at, names, seen, kinds, table.tobytes(), name, options, seed_bytes(seed), msgspec.to_builtins(checked)
+    )
+    check_against(checked, Catalogue(opened))
+    return opened
+
+
+def _time(event: Any) -> datetime | None:
+    return datetime.fromtimestamp(event.at / 1e6, UTC) if event is not None else None
+
+
+def _row(catalogue: Catalogue, known: dict[Any, Any]) -> dict[str, Any]:
+    made = known["decision"]
+    assert isinstance(made, Decided)
+    seen, last = known.get("state"), known.get("correction") or known.get("outcome") or known.get("expiry")
+    return {
+        "ticket": made.ticket,
+        "action": catalogue.actions[made.action],
+        "probability": made.probability,
+        "state": catalogue.states[seen.state] if isinstance(seen, Seen) and seen.state is not None else None,
+        "loss": last.loss if isinstance(last, Corrected | Resolved | Expired) else None,
+        "decided_at": _time(made),
+        "observed_at": _time(seen),
+        "resolved_at": _time(last),
+        "held": made.held,
+        "expired": isinstance(last, Expired),
+        "version": made.version,
+    }

@@ -1,0 +1,255 @@
+"""What a pool can be asked, one class a question; each answers inside a batch.
+
+The ticket is the key. A question that was asked before gets the answer it got before; the same ticket with something
+else in it is refused and changes nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statepool.checks import check_number
+from statepool.live.catalogue import Catalogue, check_label, check_row
+from statepool.live.errors import Conflict, UnknownTicket
+from statepool.live.events import Added, Changed, Corrected, Decided, Expired, Resolved, Retired, Reweighted, Seen
+from statepool.live.journal import LONGEST_TICKET as LONGEST_TICKET
+from statepool.live.journal import Writer, is_ticket
+from statepool.live.luck import mint, uniform_of, will_mint
+from statepool.live.settings import Settings, check_settings, loss_of
+
+EXPIRED_AT_ONCE = 1_000
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do; `held`: kept from the learner, to measure it."""
+
+    ticket: str
+    action: Any
+    probability: float
+    held: bool = False
+
+
+def check_ticket(ticket: Any) -> str:
+    """Text that a store can hold."""
+    if not is_ticket(ticket):
+        raise ValueError(f"ticket: is {str(ticket)[:40]!r}, expected 1 to {LONGEST_TICKET} printable characters")
+    return ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    ticket: str | None = None
+    uniform: float | None = None
+
+    def answer(self, writer: Writer) -> Decision:
+        fold = writer.fold
+        made = writer.events_of(check_ticket(self.ticket)).get("decision") if self.ticket is not None else None
+        given = self._uniform()
+        if isinstance(made, Decided):
+            if given is not None and given != made.uniform:
+                raise Conflict(f"uniform: ticket {made.ticket!r} was drawn from {made.uniform!r}, and now {given!r}")
+            return Decision(made.ticket, fold.catalogue.actions[made.action], made.probability, made.held)
+        if self.ticket is not None and will_mint(fold.seed, self.ticket, fold.plays):
+            raise Conflict(f"ticket: {self.ticket!r} is one that this pool mints itself, expected one of your own")
+        playing = writer.playing()
+        ticket = mint(fold.seed, fold.plays) if self.ticket is None else self.ticket
+        uniform = uniform_of(fold.seed, ticket) if given is None else given
+        place, probability, held = playing.version.draw(uniform)
+        number = fold.ledger.ids[place]
+        writer.add(Decided(writer.now, ticket, fold.plays, playing.seq, number, probability, held, given))
+        return Decision(ticket, fold.catalogue.actions[number], probability, held)
+
+    def _uniform(self) -> float | None:
+        if self.uniform is None:
+            return None
+        if check_number(self.uniform, "uniform", 0, 1) == 1:
+            raise ValueError(f"uniform: is {self.uniform!r}, expected a finite number in [0, 1)")
+        return float(self.uniform)
+
+
+def _decision(writer: Writer, ticket: Any) -> Decided:
+    made = writer.events_of(check_ticket(ticket)).get("decision")
+    if not isinstance(made, Decided):
+        raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool")
+    return made
+
+
+def _seen_state(writer: Writer, ticket: str) -> int | None:
+    seen = writer.events_of(ticket).get("state")
+    return seen.state if isinstance(seen, Seen) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Observe:
+    ticket: str
+    state: Any
+
+    def answer(self, writer: Writer) -> None:
+        made, state = _decision(writer, self.ticket), writer.fold.catalogue.state(self.state)
+        before = _seen_state(writer, made.ticket)
+        if before is not None:
+            if before != state:
+                known = writer.fold.catalogue.states[before]
+                raise Conflict(f"state: ticket {made.ticket!r} was in {known!r} before, and now in {self.state!r}")
+            return
+        loss = _known_loss(writer, made.ticket)
+        writer.add(Seen(writer.now, *_carried(made), writer.fold.plays, state, loss))
+
+
+def _carried(made: Decided) -> tuple[str, int, int, int, bool]:
+    return made.ticket, made.play, made.version, made.action, made.held
+
+
+def _known_loss(writer: Writer, ticket: str) -> float | None:
+    events = writer.events_of(ticket)
+    latest = events.get("correction") or events.get("outcome") or events.get("expiry")
+    return latest.loss if isinstance(latest, Corrected | Resolved | Expired) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    ticket: str
+    loss: float | None = None
+    reward: float | None = None
+
+    def answer(self, writer: Writer) -> None:
+        made = _decision(writer, self.ticket)
+        loss = loss_of(writer.fold.settings, self.loss, self.reward)
+        events = writer.events_of(made.ticket)
+        before = events.get("correction") or events.get("outcome")
+        if isinstance(before, Corrected | Resolved):
+            if before.loss != loss:
+                raise Conflict(f"outcome: ticket {made.ticket!r} had loss {before.loss!r} before, and now {loss!r}")
+            return
+        carried = writer.now, *_carried(made), writer.fold.plays, _seen_state(writer, made.ticket), loss
+        expiry = events.get("expiry")
+        if isinstance(expiry, Expired):
+            writer.add(Corrected(*carried, expiry.loss))
+        else:
+            writer.add(Resolved(*carried))
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Give the default loss to what is overdue at time `at`, in microseconds; answers how many, at most a thousand."""
+
+    at: int
+    ticket: None = None
+
+    def answer(self, writer: Writer) -> int:
+        settings = writer.fold.settings
+        if settings.expire_after is None or settings.default_loss is None:
+            raise ValueError("expire: this pool has no expire_after, expected it and a default_loss in its settings")
+        before = self.at - round(settings.expire_after * 1e6)
+        overdue = [each.ticket for each in writer.batch.pending(before, EXPIRED_AT_ONCE)]
+        writer.look_up(overdue)
+        loss = loss_of(settings, settings.default_loss, None)
+        # This batch may have brought some of them their outcome already.
+        open_still = [each for each in overdue if not writer.events_of(each).keys() & {"outcome", "expiry"}]
+        for ticket in open_still:
+            made = _decision(writer, ticket)
+            state = _seen_state(writer, ticket)
+            writer.add(Expired(writer.now, *_carried(made), writer.fold.plays, state, loss))
+        return len(open_still)
+
+
+@dataclass(frozen=True, slots=True)
+class AddAction:
+    action: Any
+    row: ArrayLike | None
+    category: Any = None
+    ticket: None = None
+
+    def answer(self, writer: Writer) -> None:
+        fold, label = writer.fold, check_label(self.action, "action")
+        if fold.catalogue.is_active(label) and self.row is None and fold.ledger.learns_map:
+            return  # what its category has shown since is no other row
+        row = self._row(writer)
+        if fold.catalogue.is_active(label):
+            if not np.array_equal(fold.catalogue.row(fold.catalogue.action(label)), row):
+                raise Conflict(f"action: {label!r} is there with another row, expected reweight_action to change it")
+            return
+        category = None if self.category is None else check_label(self.category, "category")
+        handicap = fold.ledger.handicap(row, fold.plays)
+        writer.add(Added(writer.now, label, category, row.tobytes(), handicap, fold.plays))
+
+    def _row(self, writer: Writer) -> Any:
+        fold = writer.fold
+        if self.row is not None:
+            return check_row(self.row, len(fold.catalogue.states), self.action)
+        if not fold.ledger.learns_map:
+            raise ValueError(f"row: of {self.action!r} is missing, expected a number a state (or a map that is learnt)")
+        row = fold.ledger.category_row(fold.catalogue.of_category(self.category))
+        return np.full(len(fold.catalogue.states), 1 / len(fold.catalogue.states)) if row is None else row
+
+
+@dataclass(frozen=True, slots=True)
+class RetireAction:
+    action: Any
+    ticket: None = None
+
+    def answer(self, writer: Writer) -> None:
+        fold = writer.fold
+        number = fold.catalogue.action(self.action)
+        if not fold.catalogue.is_active(fold.catalogue.actions[number]):
+            return
+        if fold.catalogue.n_active == 1:
+            raise ValueError(f"action: {self.action!r} is the last one, expected another to stay")
+        writer.add(Retired(writer.now, fold.catalogue.actions[number]))
+
+
+@dataclass(frozen=True, slots=True)
+class ReweightAction:
+    action: Any
+    row: ArrayLike
+    ticket: None = None
+
+    def answer(self, writer: Writer) -> None:
+        fold = writer.fold
+        row = check_row(self.row, len(fold.catalogue.states), self.action)
+        number = fold.catalogue.action(self.action)
+        if not fold.catalogue.is_active(fold.catalogue.actions[number]):
+            raise ValueError(f"action: {self.action!r} is retired, expected add_action to bring it back")
+        if not np.array_equal(fold.catalogue.row(number), row):
+            handicap = fold.ledger.handicap(row, fold.plays)
+            label = fold.catalogue.actions[number]
+            writer.add(Reweighted(writer.now, label, row.tobytes(), handicap, fold.plays))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Some settings; the others stay."""
+
+    settings: dict[str, Any]
+    ticket: None = None
+
+    def answer(self, writer: Writer) -> None:
+        old = writer.fold.settings
+        new = check_settings(msgspec.structs.asdict(old) | self.settings)
+        check_against(new, writer.fold.catalogue)
+        if new != old:
+            writer.add(Changed(writer.now, msgspec.to_builtins(new)))
+
+
+def check_against(settings: Settings, catalogue: Catalogue) -> None:
+    """Settings name actions of the catalogue, and leave room for a play."""
+    shares = {catalogue.action(label): (low, high) for label, low, high in settings.shares}
+    fixed = None if settings.holdout_action is None else catalogue.action(settings.holdout_action)
+    numbers = catalogue.active()[1]
+    least = most = 0.0
+    for number in numbers:
+        low, high = shares.get(number, (0.0, 1.0))
+        held = settings.holdout * (1 / len(numbers) if fixed is None else number == fixed)
+        if held > high:
+            label = catalogue.actions[number]
+            raise ValueError(f"shares: the holdout alone gives {label!r} {held:.6g}, expected at most {high:.6g}")
+        least, most = least + max(low, held), most + high
+    if least > 1 + SLACK:
+        raise ValueError(f"shares: the smallest shares and the holdout sum to {least:.6g}, expected at most 1")
+    if most < 1 - SLACK:
+        raise ValueError(f"shares: the largest shares sum to {most:.6g}, expected at least 1")

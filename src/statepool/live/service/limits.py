@@ -1,0 +1,95 @@
+"""How much of a request is read, how many are taken, and from whom."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from time import monotonic
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from statepool.live.service.refusals import Refused
+
+BODY_LIMIT = 1 << 20
+LARGEST_IGNORED = 64 << 20
+"""A body up to this size is let pass unread, so that its sender gets to read the answer; beyond, the line is cut."""
+MOST_CALLERS = 10_000
+LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+class Headers(NamedTuple):
+    """Those that matter here."""
+
+    authorization: bytes | None
+    length: int | None
+    host: bytes
+    origin: bytes | None
+
+
+def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    authorization = length = origin = None
+    host = b""
+    for name, value in headers:
+        if name == b"authorization":
+            authorization = value
+        elif name == b"content-length":
+            length = int(value) if value.isdigit() else None
+        elif name == b"host":
+            host = value
+        elif name == b"origin":
+            origin = value
+    return Headers(authorization, length, host, origin)
+
+
+def refuse_strangers(headers: Headers, local: bool) -> None:
+    """A page of another site, open in someone's browser, has no business here; nor, without keys, a name of ours."""
+    if headers.origin is not None and headers.origin.partition(b"://")[2] != headers.host:
+        raise Refused(403, "requests from pages of other sites are refused")
+    if local and not _is_local(headers.host):
+        raise Refused(403, "a service without keys answers to the name localhost only")
+
+
+@lru_cache(maxsize=64)
+def _is_local(host: bytes) -> bool:
+    try:
+        return urlsplit("//" + host.decode("latin-1")).hostname in LOCAL
+    except ValueError:  # an address that is none
+        return False
+
+
+async def read_body(receive: Any, length: int | None, limit: int) -> bytes:
+    """The whole body, if it is not too large; of one that is, no more than the limit is kept."""
+    if length is not None and length > limit:
+        raise _too_large(limit, length > LARGEST_IGNORED)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    while message.get("more_body") and len(body) <= limit:
+        message = await receive()
+        body += message.get("body", b"")
+    if message["type"] == "http.disconnect":
+        raise Refused(400, "the request ended before its body did")
+    if len(body) > limit:
+        raise _too_large(limit, True)
+    return body
+
+
+def _too_large(limit: int, cut: bool) -> Refused:
+    return Refused(413, f"the body is larger than {limit} bytes", {"connection": "close"} if cut else {})
+
+
+class Buckets:
+    """A bucket of tokens a caller: `rate` come in a second, and a second's worth fits in."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._size = rate, max(rate, 1.0)
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def take(self, caller: str) -> None:
+        now = monotonic()
+        left, since = self._left.pop(caller, (self._size, now))
+        left = min(self._size, left + (now - since) * self._rate)
+        if len(self._left) >= MOST_CALLERS:
+            del self._left[next(iter(self._left))]  # who has been quiet longest has a full bucket anyway
+        self._left[caller] = (left - 1 if left >= 1 else left, now)
+        if left < 1:
+            seconds = max(1, round((1 - left) / self._rate + 0.5))
+            sentence = f"more than {self._rate:g} requests a second, try again in {seconds} s"
+            raise Refused(429, sentence, {"retry-after": str(seconds)})

@@ -1,0 +1,40 @@
+"""What a refused request is answered: a status, and always {"error": "one clear sentence"}."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from statepool.live.errors import Conflict, StoreUnavailable, UnknownTicket
+from statepool.live.service.pools import NoSuchPool
+
+
+class Refused(Exception):  # noqa: N818
+    """A refusal that has nothing to do with a pool."""
+
+    def __init__(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence, self.headers = status, sentence, dict(headers or {})
+
+
+STATUSES: list[tuple[type[Exception], int]] = [
+    (UnknownTicket, 404),
+    (NoSuchPool, 404),
+    (Conflict, 409),
+    (ValueError, 422),
+]
+
+
+def refusal(error: Exception) -> Refused:
+    """The refusal of any exception; one that nobody foresaw says nothing about the inside."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, StoreUnavailable):
+        return Refused(503, str(error), {"retry-after": "1"})
+    for kind, status in STATUSES:
+        if isinstance(error, kind):
+            return Refused(status, " ".join(str(error).split()))
+    return Refused(500, "the service made a mistake, which its log tells more about")
+
+
+def body_of(refused: Refused) -> bytes:
+    return msgspec.json.encode({"error": refused.sentence})

@@ -1,0 +1,220 @@
+"""All other requests: pools, their catalogue and settings, what is known of a ticket, the state of the service."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from itertools import islice
+from typing import Any, Protocol
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from statepool.live.errors import Conflict
+from statepool.live.pool import Pool
+from statepool.live.requests import AddAction, Change, Expire, RetireAction, ReweightAction
+from statepool.live.service.bodies import ActionBody, PoolBody, decode
+from statepool.live.service.making import known_settings, make_pool
+from statepool.live.service.metrics import CONTENT_TYPE, Metrics
+from statepool.live.service.openapi import document
+from statepool.live.service.pools import Lane, Pools
+from statepool.live.service.refusals import Refused
+from statepool.live.service.summary import summarise
+from statepool.live.service.tickets import DECISIONS
+
+POOL = "/v1/pools/{name}"
+ROWS_AT_ONCE = 500
+STORE_SECONDS = 5.0
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Host(Protocol):
+    """What these routes need of the service around them."""
+
+    pools: Pools
+    metrics: Metrics
+
+    def admit(self, scope: Any, need: str) -> Any: ...
+
+    async def body(self, request: Request) -> bytes: ...
+
+
+def reply(content: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(content), status, media_type="application/json")
+
+
+def routes(host: Host) -> list[Route]:
+    """Everything under /v1 but the requests of `tickets`, and the small routes beside it."""
+    site = _Site(host)
+    table: list[tuple[str, str, Endpoint, str | None]] = [
+        ("GET", "/v1/pools", site.list_pools, "read"),
+        ("GET", POOL, site.show_pool, "read"),
+        ("PUT", POOL, site.put_pool, "admin"),
+        ("PATCH", POOL, site.change_pool, "admin"),
+        ("POST", f"{POOL}/expire", site.expire, "admin"),
+        ("GET", f"{POOL}/rows", site.rows, "admin"),
+        ("PUT", f"{POOL}/actions/{{action:path}}", site.put_action, "admin"),
+        ("DELETE", f"{POOL}/actions/{{action:path}}", site.retire_action, "admin"),
+        ("GET", DECISIONS, site.refuse_reading, "read"),
+        ("GET", f"{DECISIONS}/{{ticket:path}}", site.show_ticket, "read"),
+        ("GET", "/openapi.json", site.show_document, None),
+        ("GET", "/healthz", site.show_health, None),
+        ("GET", "/readyz", site.show_readiness, None),
+        ("GET", "/metrics", site.show_metrics, "admin"),
+    ]
+    return [Route(path, _guarded(host, endpoint, need), methods=[method]) for method, path, endpoint, need in table]
+
+
+def _guarded(host: Host, endpoint: Endpoint, need: str | None) -> Endpoint:
+    async def guarded(request: Request) -> Response:
+        if need is not None:
+            host.admit(request.scope, need)
+        return await endpoint(request)
+
+    return guarded
+
+
+class _Site:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._pools = host.pools
+
+    async def _lane(self, request: Request) -> Lane:
+        return await self._pools.lane(request.path_params["name"])
+
+    async def _ask(self, request: Request, question: Any) -> Any:
+        [answer] = await (await self._lane(request)).ask([question])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def list_pools(self, request: Request) -> Response:
+        return reply({"pools": await asyncio.to_thread(self._pools.names)})
+
+    async def show_pool(self, request: Request) -> Response:
+        lane = await self._lane(request)
+        return reply(await lane.call(lambda: summarise(lane.pool)))
+
+    async def put_pool(self, request: Request) -> Response:
+        name, asked = request.path_params["name"], decode(await self._host.body(request), PoolBody)
+        created = await asyncio.to_thread(self._open, name, asked)
+        lane = await self._lane(request)
+        await lane.warm_up()
+        return reply(await lane.call(lambda: summarise(lane.pool)), 201 if created else 200)
+
+    def _open(self, name: str, asked: PoolBody) -> bool:
+        created = not self._pools.has(name)
+        self._pools.adopt(make_pool(self._pools.store, name, asked))
+        return created
+
+    async def change_pool(self, request: Request) -> Response:
+        settings = decode(await self._host.body(request), dict[str, Any])
+        await self._ask(request, Change(known_settings(settings)))
+        return await self.show_pool(request)
+
+    async def expire(self, request: Request) -> Response:
+        lane = await self._lane(request)
+        return reply({"expired": await expire(lane)})
+
+    async def rows(self, request: Request) -> Response:
+        lane = await self._lane(request)
+        return StreamingResponse(_lines(lane.pool), media_type="application/jsonl")
+
+    async def put_action(self, request: Request) -> Response:
+        asked, lane = decode(await self._host.body(request), ActionBody), await self._lane(request)
+        text = request.path_params["action"]
+        label = await lane.call(lambda: _find_action(lane.pool, text))
+        if asked.label is not msgspec.UNSET:
+            label = _agree(text, label, asked.label)
+        elif label is None:
+            label = text
+        if asked.reweight:
+            if asked.row is None:
+                raise ValueError("row: is missing, expected a number a state")
+            await self._ask(request, ReweightAction(label, asked.row))
+        else:
+            await self._ask(request, AddAction(label, asked.row, asked.category))
+        return reply({"action": label})
+
+    async def retire_action(self, request: Request) -> Response:
+        lane, text = await self._lane(request), request.path_params["action"]
+        label = await lane.call(lambda: _find_action(lane.pool, text))
+        if label is None:
+            raise Refused(404, f"action: {text!r} is not in the catalogue")
+        await self._ask(request, RetireAction(label))
+        return reply({"action": label})
+
+    async def refuse_reading(self, request: Request) -> Response:
+        raise Refused(405, "decisions are made with POST, and read all together at …/rows", {"allow": "POST"})
+
+    async def show_ticket(self, request: Request) -> Response:
+        lane, ticket = await self._lane(request), request.path_params["ticket"]
+        return reply(await lane.call(lambda: lane.pool.find(ticket)))
+
+    async def show_document(self, request: Request) -> Response:
+        return reply(document())
+
+    async def show_health(self, request: Request) -> Response:
+        return reply({"status": "up"})
+
+    async def show_readiness(self, request: Request) -> Response:
+        try:
+            await asyncio.wait_for(asyncio.to_thread(self._pools.names), STORE_SECONDS)
+        except TimeoutError:
+            raise Refused(503, f"the store did not answer within {STORE_SECONDS:g} seconds") from None
+        return reply({"status": "ready"})
+
+    async def show_metrics(self, request: Request) -> Response:
+        readings = await asyncio.to_thread(self._read_all)
+        return Response(self._host.metrics.expose(readings), media_type=CONTENT_TYPE)
+
+    def _read_all(self) -> list[Any]:
+        return [(pool.name, pool.fold(), pool.n_pending) for pool in self._pools.all()]
+
+
+async def expire(lane: Lane) -> int:
+    """Everything overdue, a thousand in a batch, so that others have their turn."""
+    at, total = round(time.time() * 1e6), 0
+    while True:
+        [answer] = await lane.ask([Expire(at)])
+        if isinstance(answer, Exception):
+            raise answer
+        total += answer
+        if not answer:
+            return total
+
+
+def _find_action(pool: Pool, text: str) -> Any:
+    """The label that a path means: the text itself, or else the label that is written so; None: there is none."""
+    known = pool.fold().catalogue.number_of_action
+    if text in known:
+        return text
+    # Different labels that are no text are never written alike, so the first is the only one.
+    return next((label for label in known if not isinstance(label, str) and text in _spellings(label)), None)
+
+
+def _spellings(label: Any) -> tuple[str, str]:
+    return str(label), msgspec.json.encode(label).decode()
+
+
+def _agree(text: str, found: Any, label: Any) -> Any:
+    if text not in _spellings(label) and text != label:
+        raise ValueError(f"label: is {label!r}, expected what the path says, {text!r}")
+    if found is not None and found != label:
+        raise Conflict(f"action: {text!r} is {found!r} already")
+    return label
+
+
+async def _lines(pool: Pool) -> AsyncIterator[bytes]:
+    rows: Iterator[dict[str, Any]] = pool.rows()
+
+    def some() -> bytes:
+        return b"".join(msgspec.json.encode(row) + b"\n" for row in islice(rows, ROWS_AT_ONCE))
+
+    try:
+        while piece := await asyncio.to_thread(some):
+            yield piece
+    finally:
+        rows.close()  # type: ignore[attr-defined]  # gives the store's reading back, also when the reader went away

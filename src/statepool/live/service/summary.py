@@ -1,0 +1,49 @@
+"""What there is to say about a pool in one answer."""
+
+from math import isfinite, sqrt
+from typing import Any
+
+import msgspec
+
+from statepool.live.fold import Fold, Tally
+from statepool.live.pool import Pool, specification
+
+Z = 1.959963984540054
+"""Of a two-sided interval of 95 %."""
+
+
+def summarise(pool: Pool) -> dict[str, Any]:
+    """Counts, settings and losses; run by the pool's own thread, so that nothing moves meanwhile."""
+    fold = pool.fold()
+    learner, options = specification(fold.learner)
+    return {
+        "name": pool.name,
+        "actions": fold.catalogue.n_active,
+        "states": fold.catalogue.states,
+        "learner": {"name": learner, "options": options},
+        "settings": msgspec.to_builtins(fold.settings),
+        "plays": fold.plays,
+        "pending": pool.n_pending,
+        "counts": dict(fold.counts),
+        "version": fold.version,
+        "losses": {arm: _losses(tally) for arm, tally in fold.tallies.items()},
+        "lift": lift_of(fold),
+    }
+
+
+def lift_of(fold: Fold) -> dict[str, float] | None:
+    """How much less the learner loses than the holdout, with its interval of 95 %; None while either is too short."""
+    learner, holdout = fold.tallies["learner"], fold.tallies["holdout"]
+    lift, error = holdout.mean - learner.mean, sqrt(learner.variance + holdout.variance)
+    if not isfinite(lift) or not isfinite(error):
+        return None
+    return {"value": lift, "low": lift - Z * error, "high": lift + Z * error}
+
+
+def _losses(tally: Tally) -> dict[str, Any]:
+    error = sqrt(tally.variance)
+    return {
+        "count": tally.count,
+        "mean": tally.mean if isfinite(tally.mean) else None,
+        "error": error if isfinite(error) else None,
+    }

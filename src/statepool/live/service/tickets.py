@@ -1,0 +1,89 @@
+"""The three requests that many make at once: a decision, its state, its outcome. No framework is in their way."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from statepool.live.requests import Decide, Decision, Observe, Resolve, check_ticket
+from statepool.live.service.bodies import DecisionBody, OutcomeBody, StateBody, decode
+from statepool.live.service.pools import Pools
+
+POOLS = "/v1/pools/"
+DECISIONS = "/v1/pools/{name}/decisions"
+STATE = f"{DECISIONS}/{{ticket}}/state"
+OUTCOME = f"{DECISIONS}/{{ticket}}/outcome"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class TicketCall(NamedTuple):
+    """A request of this kind, as its address tells."""
+
+    route: str
+    need: str
+    pool: str
+    ticket: str
+    answer: "Callable[[Pools, TicketCall, bytes], Awaitable[bytes]]"
+
+
+def ticket_call(method: str, path: str) -> TicketCall | None:
+    """None: it is another kind of request. A ticket may hold slashes."""
+    if not path.startswith(POOLS):
+        return None
+    pool, _, rest = path[len(POOLS) :].partition("/")
+    if method == "POST" and rest == "decisions":
+        return TicketCall(DECISIONS, "decide", pool, "", decide)
+    if method == "PUT" and rest.startswith("decisions/"):
+        if rest.endswith("/state"):
+            return TicketCall(STATE, "report", pool, rest[10:-6], observe)
+        if rest.endswith("/outcome"):
+            return TicketCall(OUTCOME, "report", pool, rest[10:-8], resolve)
+    return None
+
+
+async def decide(pools: Pools, call: TicketCall, body: bytes) -> bytes:
+    asked = decode(body, DecisionBody) if body else DecisionBody()
+    if (asked.ticket is not UNSET) + (asked.count is not UNSET) + (asked.tickets is not UNSET) > 1:
+        raise ValueError("body: has more than one of ticket, count and tickets, expected one of them at most")
+    if asked.count is UNSET and asked.tickets is UNSET:
+        return _encode(_shown(await _one(pools, call, Decide(None if asked.ticket is UNSET else asked.ticket))))
+    tickets = [None] * asked.count if asked.count is not UNSET else _checked(asked.tickets)
+    answers = await _ask(pools, call, [Decide(ticket) for ticket in tickets])
+    return _encode({"decisions": [_shown(answer) for answer in answers]})
+
+
+def _checked(tickets: Any) -> list[str]:
+    return [check_ticket(ticket) for ticket in tickets]  # one that is wrong is refused before any is decided
+
+
+def _shown(decision: Decision) -> dict[str, Any]:
+    return {"ticket": decision.ticket, "action": decision.action, "probability": decision.probability}
+
+
+async def observe(pools: Pools, call: TicketCall, body: bytes) -> bytes:
+    state = decode(body, StateBody).state
+    await _one(pools, call, Observe(call.ticket, state))
+    return _encode({"ticket": call.ticket, "state": state})
+
+
+async def resolve(pools: Pools, call: TicketCall, body: bytes) -> bytes:
+    outcome = decode(body, OutcomeBody)
+    loss = None if outcome.loss is UNSET else outcome.loss
+    reward = None if outcome.reward is UNSET else outcome.reward
+    await _one(pools, call, Resolve(call.ticket, loss, reward))
+    return _encode({"ticket": call.ticket} | ({"reward": reward} if loss is None else {"loss": loss}))
+
+
+async def _one(pools: Pools, call: TicketCall, request: Any) -> Any:
+    return (await _ask(pools, call, [request]))[0]
+
+
+async def _ask(pools: Pools, call: TicketCall, requests: list[Any]) -> list[Any]:
+    lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
+    answers = await lane.ask(requests)
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return answers

@@ -1,0 +1,106 @@
+"""What a pool is told besides its catalogue and its learner; journaled, so that replay needs nothing else."""
+
+from typing import Any
+
+import msgspec
+
+from statepool.checks import check_count, check_number
+from statepool.live.catalogue import check_label
+
+LONGEST = 1e12
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    refresh: int | None = None
+    """A new version of the play after so many lessons; None: as often as costs little for the catalogue's size."""
+    refresh_seconds: float | None = None
+    """A new version at most this often, whatever came."""
+    expire_after: float | None = None
+    """Seconds after which a decision without outcome gets the default loss."""
+    default_loss: float | None = None
+    loss_bounds: tuple[float, float] = (0.0, 1.0)
+    reward_bounds: tuple[float, float] | None = None
+    holdout: float = 0.0
+    """The share of decisions kept from the learner, to measure what it is worth."""
+    holdout_action: Any = None
+    """What these play; None: every action alike."""
+    shares: tuple[tuple[Any, float, float], ...] = ()
+    """(action, smallest, largest) share of all decisions."""
+
+
+def check_settings(given: dict[str, Any]) -> Settings:
+    """The settings of keyword arguments, or as journaled (which knows no tuples, and labels may be some)."""
+    unknown = sorted(set(given) - set(Settings.__struct_fields__))
+    if unknown:
+        known = ", ".join(Settings.__struct_fields__)
+        raise ValueError(f"settings: {unknown[0]!r} is not known, expected one of {known}")
+    settings = Settings(
+        **{
+            name: CHECKS[name](value) if name in CHECKS else value
+            for name, value in given.items()
+            if value is not None  # None: the default
+        }
+    )
+    if (settings.expire_after is None) != (settings.default_loss is None):
+        raise ValueError("settings: expected expire_after and default_loss together, or neither")
+    if settings.default_loss is not None:
+        low, high = settings.loss_bounds
+        check_number(settings.default_loss, "default_loss", low, high)
+    return settings
+
+
+def _check_bounds(name: str) -> Any:
+    def check(value: Any) -> tuple[float, float]:
+        if not isinstance(value, list | tuple) or len(value) != 2:
+            raise ValueError(f"{name}: is {value!r}, expected two numbers, the lowest and the highest")
+        low, high = (check_number(each, name, -LONGEST, LONGEST) for each in value)
+        if low >= high:
+            raise ValueError(f"{name}: is {value!r}, expected the lowest before the highest")
+        return low, high
+
+    return check
+
+
+def _check_shares(value: Any) -> tuple[tuple[Any, float, float], ...]:
+    if isinstance(value, dict):
+        value = [(action, *bounds) if isinstance(bounds, list | tuple) else bounds for action, bounds in value.items()]
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"shares: is {value!r}, expected {{action: (smallest, largest)}}")
+    checked = []
+    for entry in value:
+        if not isinstance(entry, list | tuple) or len(entry) != 3:
+            raise ValueError(f"shares: has {entry!r}, expected an action, its smallest and its largest share")
+        action, low, high = entry
+        low, high = check_number(low, "shares", 0, 1), check_number(high, "shares", 0, 1)
+        if low > high:
+            raise ValueError(
+                f"shares: of {action!r} run from {low} to {high}, expected the smallest before the largest"
+            )
+        checked.append((check_label(action, "shares"), low, high))
+    return tuple(checked)
+
+
+CHECKS: dict[str, Any] = {
+    "refresh": lambda value: check_count(value, "refresh"),
+    "refresh_seconds": lambda value: check_number(value, "refresh_seconds", 0, LONGEST),
+    "expire_after": lambda value: check_number(value, "expire_after", 0, LONGEST, open_low=True),
+    "default_loss": lambda value: check_number(value, "default_loss", -LONGEST, LONGEST),
+    "loss_bounds": _check_bounds("loss_bounds"),
+    "reward_bounds": _check_bounds("reward_bounds"),
+    "holdout_action": lambda value: check_label(value, "holdout_action"),
+    "holdout": lambda value: check_number(value, "holdout", 0, 0.9),
+    "shares": _check_shares,
+}
+
+
+def loss_of(settings: Settings, loss: Any, reward: Any) -> float:
+    """The loss in [0, 1] of what was reported: exactly one of a loss and a reward, inside its declared bounds."""
+    if (loss is None) == (reward is None):
+        raise ValueError("outcome: expected a loss or a reward, and one of them only")
+    if loss is not None:
+        low, high = settings.loss_bounds
+        return (check_number(loss, "loss", low, high) - low) / (high - low)
+    if settings.reward_bounds is None:
+        raise ValueError("reward: this pool has no reward_bounds, expected a loss")
+    low, high = settings.reward_bounds
+    return (high - check_number(reward, "reward", low, high)) / (high - low)

@@ -1,0 +1,40 @@
+"""Where pools are kept: one SQLite file, or PostgreSQL."""
+
+from statepool.live.stores.store import Store
+
+__all__ = ["open_store"]
+
+EXPECTED = "expected sqlite:///relative.db, sqlite:////absolute.db or postgresql://user:password@host/database"
+
+
+def open_store(url: str) -> Store:
+    """The store of a URL; SQLite's path is what follows the third slash, as in SQLAlchemy."""
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme == "sqlite":
+        from statepool.live.stores.sqlite import SQLiteStore
+
+        return SQLiteStore(_path(rest))
+    if separator and scheme in ("postgres", "postgresql"):
+        from statepool.live.stores.postgres import PostgresStore
+
+        return PostgresStore(url)
+    raise ValueError(f"{_shown(url)} is no URL of a store: {EXPECTED}{_hint(url)}")
+
+
+def _path(rest: str) -> str:
+    path = rest.removeprefix("/")
+    if path == rest or path in ("", ":memory:") or "?" in path:
+        raise ValueError(f"'sqlite://{rest}' names no file: {EXPECTED}")
+    return path
+
+
+def _shown(url: str) -> str:
+    """What was given, without what may be a password."""
+    scheme, separator, _ = url.partition("://")
+    if separator:
+        return f"'{scheme}://…'"
+    return "what was given" if set("@=") & set(url) else repr(url)
+
+
+def _hint(url: str) -> str:
+    return f"; for a file: sqlite:///{url}" if url.endswith((".db", ".sqlite")) and "://" not in url else ""

@@ -1,0 +1,128 @@
+"""What a store is: a table of events that only grows, written in batches, one writer at a time.
+
+A batch is a transaction that starts by taking the pool's lock, so the order of `seq` is the order of commits and
+nobody reads past a gap. When `batch` returns, all that was appended is on disk; if it raises, none of it is.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from statepool.live.events import Kind
+
+
+class Head(NamedTuple):
+    """Where a pool's journal ends: the last event, its hash, and how many decisions there were."""
+
+    seq: int
+    hash: bytes
+    plays: int
+
+
+class Entry(NamedTuple):
+    """One event as stored; `ticket` and `play` are empty where the event is not of a ticket."""
+
+    seq: int
+    kind: Kind
+    ticket: str | None
+    play: int | None
+    at: int
+    body: bytes
+    hash: bytes
+
+
+class Overdue(NamedTuple):
+    """A decision without an outcome."""
+
+    play: int
+    ticket: str
+    at: int
+
+
+class View(ABC):
+    """Reading one pool, consistently."""
+
+    @abstractmethod
+    def head(self) -> Head:
+        """Where the journal ends; (0, b"", 0) for a pool without events."""
+
+    @abstractmethod
+    def entries(self, after: int = 0, without: Kind | None = None) -> Iterator[Entry]:
+        """Events with seq > after, in order, read in pieces (never all in memory)."""
+
+    @abstractmethod
+    def catalogue(self) -> Iterator[Entry]:
+        """The events of kind "catalogue", in order."""
+
+    @abstractmethod
+    def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
+        """What is known of each ticket: the bodies of its events by kind (tickets that are not known are absent)."""
+
+    @abstractmethod
+    def body(self, seq: int) -> bytes:
+        """The body of one event."""
+
+    @abstractmethod
+    def pending(self, before: int | None = None, limit: int | None = None) -> list[Overdue]:
+        """Decisions without outcome or expiry, oldest first, decided before a time (microseconds) if one is given."""
+
+    @abstractmethod
+    def n_pending(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def snapshot(self) -> tuple[int, bytes] | None:
+        """The latest snapshot: after which event, and its bytes."""
+
+
+class Batch(View):
+    """Writing one pool, alone."""
+
+    @abstractmethod
+    def append(self, entries: Sequence[Entry], head: Head) -> None:
+        """Add events, whose seq go on from the present head without a gap, and move the head.
+
+        A decision becomes pending; an outcome or an expiry of its `play` ends that. The same (ticket, kind) twice is
+        refused by the table itself.
+        """
+
+    @abstractmethod
+    def save_snapshot(self, seq: int, blob: bytes) -> None:
+        """Replace the snapshot."""
+
+
+class Store(ABC):
+    """A place that holds pools, and API keys as (name, hash, role)."""
+
+    @abstractmethod
+    def pools(self) -> list[str]:
+        """The names, sorted."""
+
+    @abstractmethod
+    def ensure(self, name: str) -> None:
+        """Make an empty pool of that name unless it is there; racing callers all succeed."""
+
+    @abstractmethod
+    def batch(self, name: str) -> AbstractContextManager[Batch]:
+        """Take the pool's lock; commit at the end, roll back on any exception. Raises StoreUnavailable."""
+
+    @abstractmethod
+    def view(self, name: str) -> AbstractContextManager[View]:
+        """One consistent reading, beside writers."""
+
+    @abstractmethod
+    def keys(self) -> list[tuple[str, str, str]]:
+        """The API keys: (name, hash, role)."""
+
+    @abstractmethod
+    def add_key(self, name: str, digest: str, role: str) -> None:
+        """Keep a key; a name that is taken is refused with a ValueError."""
+
+    @abstractmethod
+    def drop_key(self, name: str) -> bool:
+        """Forget a key; False if there was none."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give everything back; closing twice is harmless."""

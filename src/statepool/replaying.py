@@ -1,0 +1,46 @@
+"""What `statepool replay` does: check a pool's journal, export its rows, and say what was found."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from statepool.live import Pool
+from statepool.live.replay import export, replay
+from statepool.live.stores import open_store
+
+SHOWN = 20
+
+
+def replay_pool(url: str, name: str, redraw: bool, file: Path | None) -> dict[str, Any]:
+    """Replay, then export if asked; the rows are those of the journal."""
+    store = open_store(url)
+    try:
+        bar = Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty())
+        with bar as progress:
+            task = progress.add_task("replaying", total=None)
+            found, _ = replay(store, name, redraw, lambda seq: progress.update(task, completed=seq))
+        result = found.as_json()
+        if file is not None:
+            result["exported"] = export(Pool(store, name).rows(), file)
+    finally:
+        store.close()
+    return result
+
+
+def print_replay(found: dict[str, Any]) -> None:
+    """In words."""
+    print(f"{found['pool']}: {found['events']} events, {found['decisions']} decisions")
+    if found["snapshot_at"]:
+        print(f"stored state after event {found['snapshot_at']} compared")
+    if found["redrawn"]:
+        print(f"{found['redrawn']} decisions drawn again")
+    if "exported" in found:
+        print(f"{found['exported']} rows exported")
+    for fault in found["faults"][:SHOWN]:
+        print(f"FAULT: {fault}")
+    if len(found["faults"]) > SHOWN:
+        print(f"… and {len(found['faults']) - SHOWN} more")
+    print("everything agrees" if found["agrees"] else "the journal and what is stored do NOT agree")

@@ -1,0 +1,223 @@
+"""What `statepool serve` and `statepool keys` do: open the store, say where, run until told to stop."""
+
+import os
+import signal
+import socket
+import sys
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from statepool.live.service.app import Service
+    from statepool.live.stores.store import Store
+
+OPTIONS = "STATEPOOL_SERVE"
+"""The environment variable that tells worker processes what `statepool serve` was told."""
+DEFAULT_STORE = "sqlite:///statepool.db"
+GRACE = 30
+"""Seconds that requests in flight have to finish."""
+
+UVICORN: dict[str, Any] = {
+    "http": "httptools", "ws": "none", "lifespan": "on", "access_log": False, "log_level": "warning",
+    "server_header": False, "date_header": False, "proxy_headers": False,
+    "timeout_keep_alive": 75, "timeout_graceful_shutdown": GRACE,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    store: str = DEFAULT_STORE
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    rate_limit: float | None = None
+    body_limit: int = 1 << 20
+    open: bool = False
+    quiet: bool = False
+
+
+def serve(options: Options, map_file: Path | None = None, name: str = "home", demo: bool = False) -> None:
+    """Serve until SIGTERM or SIGINT; what was accepted is finished, pools are saved."""
+    _check(options)
+    if demo and options.workers > 1:
+        raise ValueError(f"demo: plays in one process, and workers is {options.workers}")
+    with _needing_live():
+        store = _open_store(options.store)
+        try:
+            _refuse_exposure(options, bool(store.keys()))
+            if map_file is not None:
+                _open_map(store, map_file, name)
+            pools = store.pools()
+        finally:
+            store.close()
+    with _bind(options) as listening:
+        host, port = listening.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        print(f"statepool: http://{shown}:{port}/, {len(pools)} pools, stop with Ctrl-C", file=sys.stderr, flush=True)
+        _run(options, listening, demo)
+
+
+def make_service(options: Options) -> "Service":
+    """The application of these options."""
+    from statepool.live.service import create_app
+    from statepool.live.service.logs import RequestLog
+
+    return create_app(
+        _open_store(options.store),
+        local=not options.open and _is_local(options.host),
+        rate_limit=options.rate_limit,
+        body_limit=options.body_limit,
+        log=RequestLog(None if options.quiet else sys.stderr),
+    )
+
+
+def make_worker() -> "Service":
+    """The application of a worker process, which finds its options in the environment."""
+    import msgspec
+
+    return make_service(msgspec.json.decode(os.environ[OPTIONS], type=Options))
+
+
+def add_key(url: str, name: str, role: str) -> str:
+    with _needing_live():
+        from statepool.live.service import keys
+
+        store = _open_store(url)
+        try:
+            return keys.add_key(store, name, role)
+        finally:
+            store.close()
+
+
+def list_keys(url: str) -> list[tuple[str, str]]:
+    """(name, role) of each."""
+    with _needing_live():
+        store = _open_store(url)
+        try:
+            kept = store.keys()
+            return [(name, role) for name, _, role in kept]
+        finally:
+            store.close()
+
+
+def drop_key(url: str, name: str) -> None:
+    with _needing_live():
+        store = _open_store(url)
+        try:
+            if not store.drop_key(name):
+                raise ValueError(f"key: there is none named {name!r}")
+        finally:
+            store.close()
+
+
+class _needing_live:  # noqa: N801 (used as a statement)
+    """A part that is not installed is said in one sentence."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ImportError):
+            raise ValueError(f'{error.name} is not installed, expected pip install "statepool[live]"') from None
+
+
+def _open_store(url: str) -> "Store":
+    from statepool.live.errors import StoreUnavailable
+    from statepool.live.stores import open_store
+
+    try:
+        return open_store(url)
+    except StoreUnavailable as error:
+        raise ValueError(f"store: {error}") from None
+
+
+def _check(options: Options) -> None:
+    if not 0 <= options.port < 1 << 16:
+        raise ValueError(f"port: is {options.port}, expected a number from 0 to 65535")
+    if options.workers < 1:
+        raise ValueError(f"workers: is {options.workers}, expected at least 1")
+    if options.rate_limit is not None and not 0 < options.rate_limit < float("inf"):
+        raise ValueError(f"rate-limit: is {options.rate_limit}, expected a positive number of requests a second")
+    if options.body_limit < 1:
+        raise ValueError(f"max-body: is {options.body_limit}, expected at least 1 byte")
+
+
+def _is_local(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_exposure(options: Options, has_keys: bool) -> None:
+    if not (_is_local(options.host) or has_keys or options.open):
+        raise ValueError(
+            f"host: {options.host} can be reached by others and the store has no keys, "
+            "expected `statepool keys add` first, or --open"
+        )
+
+
+def _open_map(store: "Store", file: Path, name: str) -> None:
+    import msgspec
+
+    from statepool.live.service.bodies import PoolBody
+    from statepool.live.service.making import make_pool
+
+    try:
+        given = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        known = {key: value for key, value in given.items() if key in PoolBody.__struct_fields__}
+        asked = msgspec.convert(known, PoolBody)
+    except OSError as error:
+        raise ValueError(f"{file}: cannot be read ({error.strerror or error})") from None
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{file}: is not a map as JSON ({error})") from None
+    make_pool(store, name, asked).close()
+
+
+def _bind(options: Options) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        return socket.create_server((options.host, options.port), family=family, backlog=2048)
+    except OSError as error:
+        raise ValueError(f"cannot listen at {options.host}, port {options.port} ({error})") from None
+
+
+def serve_demo(options: Options, has_store: bool) -> None:
+    """The demo, in a store that is gone afterwards unless one is named."""
+    with ExitStack() as stack:
+        if not has_store:
+            with _needing_live():
+                from statepool.live.demo import temporary_store
+            options = replace(options, store=stack.enter_context(temporary_store()))
+        serve(options, demo=True)
+
+
+def _add_demo(service: "Service") -> None:
+    from statepool.live.demo import Demo, create
+
+    service.players.append(Demo(service.pools.adopt(create(service.pools.store))))
+
+
+def _run(options: Options, listening: socket.socket, demo: bool) -> None:
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    # uvicorn sends itself the signal again after a graceful stop; that stop is a success, not a death.
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: None)
+    if options.workers == 1:
+        service = make_service(options)
+        if demo:
+            _add_demo(service)
+        uvicorn.Server(uvicorn.Config(service, **UVICORN)).run([listening])
+        return
+    import msgspec
+
+    os.environ[OPTIONS] = msgspec.json.encode(asdict(options)).decode()
+    config = uvicorn.Config(f"{__name__}:make_worker", factory=True, workers=options.workers, **UVICORN)
+    Multiprocess(config, sockets=[listening]).run()

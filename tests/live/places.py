@@ -1,0 +1,112 @@
+"""Places to keep pools in, and their tables read without the package: what is on disk, whoever wrote it."""
+
+from contextlib import closing
+from hashlib import sha256
+from itertools import count
+
+import apsw
+import numpy as np
+import psycopg
+
+import statepool as sp
+from statepool.live.events import decode
+from statepool.live.fold import Fold, Records
+from statepool.live.stores import open_store
+from statepool.live.stores.sqlite import SQLiteStore
+
+P = np.array([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
+ACTIONS, STATES = ["a", "b", "c"], ["bounce", "browse", "buy"]
+NAMES = count()
+
+COLUMNS = "seq, kind, ticket, play, at, body, hash"
+
+
+class Place:
+    """A store, opened as often as a test likes."""
+
+    def __init__(self, url):
+        self.url = url
+        self.name = f"pool-{next(NAMES)}"
+        self._opened = []
+
+    def store(self):
+        self._opened.append(self._open())
+        return self._opened[-1]
+
+    def _open(self):
+        return open_store(self.url)
+
+    def open(self, name=None, **given):
+        """The pool of this test, made or continued, in a store of its own."""
+        return sp.Pool.in_store(self.store(), name or self.name, owns_store=True, **given)
+
+    def make(self, learner=None, **given):
+        """The usual small one."""
+        catalogue = {"P": P, "actions": ACTIONS, "states": STATES, "seed": 5}
+        return self.open(learner=learner or sp.StateEXP3(rate=0.3), **catalogue | given)
+
+    def events(self, name=None):
+        """The table's rows of a pool, as they are."""
+        return raw_events(self.url, name or self.name)
+
+    def delete_snapshot(self):
+        change(self.url, "DELETE FROM snapshots")
+
+    def close(self):
+        for store in self._opened:
+            store.close()
+
+
+class SQLitePlace(Place):
+    """Without syncing: what a power cut loses is tested elsewhere, and the disk is slow."""
+
+    def __init__(self, path):
+        super().__init__(f"sqlite:///{path}")
+        self.path = path
+
+    def _open(self):
+        return SQLiteStore(self.path, synchronous="OFF")
+
+
+class PostgresPlace(Place):
+    pass
+
+
+def raw_events(url, name):
+    sql = f"SELECT {COLUMNS} FROM %sevents WHERE pool = (SELECT id FROM %spools WHERE name = '{name}') ORDER BY seq"
+    if url.startswith("sqlite"):
+        with closing(raw_sqlite(url)) as database:
+            return list(database.execute(sql.replace("%s", "")))
+    with psycopg.connect(url) as database:
+        return database.execute(sql.replace("%s", "statepool.")).fetchall()
+
+
+def raw_sqlite(url):
+    """A connection of the same SQLite library: one of another would, when closed, drop the locks of this process."""
+    return apsw.Connection(url.removeprefix("sqlite:///"))
+
+
+def change(url, sql):
+    if url.startswith("sqlite"):
+        with closing(raw_sqlite(url)) as database:
+            database.execute(sql)
+        return
+    with psycopg.connect(url, options="-c search_path=statepool") as database:
+        database.execute(sql)
+
+
+def check_chain(events):
+    """Numbers without a gap, each hash that of the one before and of its own bytes: nothing of the package."""
+    before = b""
+    for place, (seq, *_, body, digest) in enumerate(events, start=1):
+        before = sha256(before + body).digest()
+        assert (seq, digest) == (place, before)
+
+
+def fold_of(events):
+    """The journal from nothing, every event, no snapshot."""
+    bodies = {seq: body for seq, *_, body, _ in events}
+    fold = Fold(decode(bodies[1]), Records(bodies.__getitem__))
+    for seq, body in bodies.items():
+        fold.apply(decode(body), seq)
+    return fold

@@ -1,0 +1,37 @@
+"""The examples run."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from live.service.servers import serving
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def run(*command, **options):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, **options)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def test_embedded(tmp_path):
+    assert run(sys.executable, EXAMPLES / "embedded.py", cwd=tmp_path).startswith("200 decisions")
+    assert run(sys.executable, EXAMPLES / "embedded.py", cwd=tmp_path).startswith("400 decisions")
+
+
+def test_the_service_with_curl_and_the_client(url):
+    with serving("--store", url) as served:
+        for _ in range(2):
+            lines = [json.loads(line) for line in run(EXAMPLES / "service.sh", served.url).split("\n") if line]
+            assert lines[1]["ticket"] == "visit-1"
+            assert lines[-1]["loss"] == 0.0
+        assert "with probability" in run(sys.executable, EXAMPLES / "client.py", served.url, "curl")
+
+
+def test_the_client_says_what_was_refused(url):
+    with serving("--store", url) as served:
+        command = [sys.executable, str(EXAMPLES / "client.py"), served.url, "away"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "RuntimeError: pool: 'away' is not in this store" in done.stderr

@@ -1,0 +1,50 @@
+"""Events for the tests of stores: made up, but numbered and pointing back as real ones do."""
+
+import sys
+from collections.abc import Sequence
+
+from statepool.live.events import Kind
+from statepool.live.stores import open_store
+from statepool.live.stores.store import Batch, Entry, Head, Store
+
+
+def made(head: Head, kinds: Sequence[tuple[Kind, str | None, int | None]], at: int = 0) -> tuple[list[Entry], Head]:
+    """Entries of (kind, ticket, play) that go on from a head, and the head after them; a decision is numbered here."""
+    entries: list[Entry] = []
+    seq, digest, plays = head
+    for kind, ticket, given in kinds:
+        seq += 1
+        play = plays if kind == "decision" else given
+        plays += kind == "decision"
+        digest = f"hash {seq} of {ticket}".encode()
+        entries.append(Entry(seq, kind, ticket, play, at or seq, f"{kind} of {ticket}".encode(), digest))
+    return entries, Head(seq, digest, plays)
+
+
+def append(batch: Batch, kinds: Sequence[tuple[Kind, str | None, int | None]], at: int = 0) -> list[Entry]:
+    entries, head = made(batch.head(), kinds, at)
+    batch.append(entries, head)
+    return entries
+
+
+def write(store: Store, *kinds: tuple[Kind, str | None, int | None], at: int = 0) -> list[Entry]:
+    """One batch of the pool "home"."""
+    with store.batch("home") as batch:
+        return append(batch, kinds, at)
+
+
+def decide(store: Store, *tickets: str, at: int = 0) -> list[Entry]:
+    return write(store, *(("decision", ticket, None) for ticket in tickets), at=at)
+
+
+def run(url: str, who: str, batches: int) -> None:
+    """A process that opens the store with others, and decides: two events a batch."""
+    store = open_store(url)
+    store.ensure("home")
+    for number in range(batches):
+        decide(store, f"{who} {number} a", f"{who} {number} b")
+    store.close()
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,199 @@
+"""What only PostgreSQL does: its lock, its settings, and a server that goes away."""
+
+import threading
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from journals import append, decide
+
+from live.postgres import Server
+from statepool.live.errors import StoreUnavailable
+from statepool.live.stores import postgres
+from statepool.live.stores.postgres import Connection, PostgresStore
+
+
+def tickets(store: PostgresStore) -> list[str]:
+    with store.view("home") as view:
+        entries = list(view.entries())
+        assert [entry.seq for entry in entries] == list(range(1, view.head().seq + 1))
+        assert view.n_pending() == len(view.pending()) == len(entries)
+    return [str(entry.ticket) for entry in entries]
+
+
+@pytest.fixture
+def store(server: Server) -> Iterator[PostgresStore]:
+    store = PostgresStore(server.emptied())
+    store.ensure("home")
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def fragile() -> Iterator[Server]:
+    """A server that tests may kill, as long as they start it again."""
+    server = Server()
+    yield server
+    server.stop()
+
+
+class Lockless(PostgresStore):
+    def _take(self, connection: Connection, name: str) -> None:
+        pass
+
+
+def write_at_once(kind: type[PostgresStore], url: str) -> list[Exception]:
+    """One store starts a batch while the other is in the middle of one."""
+    first, second, errors = kind(url), kind(url), []
+    first.ensure("home")
+
+    def follow() -> None:
+        try:
+            decide(second, "second")
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=follow)
+    with first.batch("home") as batch:
+        append(batch, [("decision", "first", None)])
+        assert batch.n_pending() == 1
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+    thread.join()
+    if not errors:
+        assert tickets(first) == ["first", "second"]
+    first.close()
+    second.close()
+    return errors
+
+
+def test_batches_follow_each_other(server: Server) -> None:
+    assert write_at_once(PostgresStore, server.emptied()) == []
+
+
+def test_dropping_the_lock_is_caught(server: Server) -> None:
+    """Mutant "dropping the lock": the test above is able to fail."""
+    (error,) = write_at_once(Lockless, server.emptied())
+    assert isinstance(error, StoreUnavailable)
+
+
+def test_pools_do_not_wait_for_each_other(store: PostgresStore, server: Server) -> None:
+    store.ensure("other")
+    second = PostgresStore(server.url())
+    with store.batch("other"):
+        decide(second, "a")
+    second.close()
+
+
+def test_a_server_that_loses_data_is_refused(fragile: Server) -> None:
+    for setting in ("fsync=off", "full_page_writes=off"):
+        fragile.restart(setting)
+        with pytest.raises(ValueError, match=setting):
+            PostgresStore(fragile.url())
+    fragile.restart()
+
+
+def test_commits_are_synced_whatever_the_database_says(server: Server) -> None:
+    url = server.emptied() + "&options=-csynchronous_commit%3Doff"
+    with psycopg.connect(url) as plain:
+        assert plain.execute("SHOW synchronous_commit").fetchone() == ("off",)
+    store = PostgresStore(url)
+    store.ensure("home")
+    assert store._writer is not None
+    assert store._writer.execute("SHOW synchronous_commit").fetchone() == ("on",)
+    store.close()
+
+
+def test_a_killed_server_loses_nothing_acknowledged(fragile: Server) -> None:
+    store = PostgresStore(fragile.emptied())
+    store.ensure("home")
+    acknowledged: list[str] = []
+
+    def work(fated: int) -> None:
+        while True:
+            ticket = f"ticket {fated} {len(acknowledged)}"
+            decide(store, ticket)
+            acknowledged.append(ticket)
+
+    for fated in range(2):
+        timer = threading.Timer(0.2, fragile.kill)
+        timer.start()
+        with pytest.raises(StoreUnavailable):
+            work(fated)
+        timer.join()
+        with pytest.raises(StoreUnavailable):
+            store.pools()
+        fragile.start()
+        there = tickets(store)
+        assert set(there) >= set(acknowledged)
+        assert len(there) == len(set(there))
+        assert len(there) - len(acknowledged) <= fated + 1
+    store.close()
+
+
+def test_a_server_killed_in_a_batch_keeps_nothing_of_it(fragile: Server) -> None:
+    store = PostgresStore(fragile.emptied())
+    store.ensure("home")
+    decide(store, "a")
+
+    def write() -> None:
+        with store.batch("home") as batch:
+            append(batch, [("decision", "b", None)])
+            assert batch.n_pending() == 2
+            fragile.kill()
+
+    with pytest.raises(StoreUnavailable, match="did not answer"):
+        write()
+    fragile.start()
+    assert decide(store, "b")[0].seq == 2
+    assert tickets(store) == ["a", "b"]
+    store.close()
+
+
+def test_a_lost_connection_is_replaced(store: PostgresStore, server: Server) -> None:
+    decide(store, "a")
+    with psycopg.connect(server.url(), autocommit=True) as other:
+        others = "pid <> pg_backend_pid() AND datname = 'postgres'"
+        other.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {others}")
+    with pytest.raises(StoreUnavailable):
+        tickets(store)
+    with pytest.raises(StoreUnavailable):
+        decide(store, "b")
+    decide(store, "b")
+    assert tickets(store) == ["a", "b"]
+
+
+def test_a_server_that_is_not_there_is_unavailable_and_passwords_stay_secret() -> None:
+    with pytest.raises(StoreUnavailable, match="did not answer") as caught:
+        PostgresStore("postgresql://me:secret@127.0.0.1:1/db")
+    assert "secret" not in str(caught.value)
+
+
+def test_what_text_cannot_hold_is_refused(store: PostgresStore) -> None:
+    with pytest.raises(ValueError, match="refused an event"):
+        decide(store, "zero \x00")
+    assert tickets(store) == []
+
+
+def test_tables_of_a_later_version_are_refused(store: PostgresStore, server: Server) -> None:
+    with psycopg.connect(server.url(), autocommit=True) as other:
+        other.execute("INSERT INTO statepool.migrations VALUES (999)")
+    with pytest.raises(ValueError, match="version 999, made by a later statepool"):
+        PostgresStore(server.url())
+
+
+def test_migrations_go_on_from_where_the_database_is(
+    store: PostgresStore, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide(store, "a")
+    known = postgres.steps("postgres")
+    broken, mended = (999, "CREATE TABLE statepool.later (); nonsense"), (999, "CREATE TABLE statepool.later ()")
+    monkeypatch.setattr(postgres, "steps", lambda kind: [*known, broken])
+    with pytest.raises(StoreUnavailable, match="syntax error"):
+        PostgresStore(server.url())
+    monkeypatch.setattr(postgres, "steps", lambda kind: [*known, mended])
+    for _ in range(2):
+        later = PostgresStore(server.url())
+        assert tickets(later) == ["a"]
+        later.close()

@@ -1,0 +1,189 @@
+"""A state machine: whatever is called, twice, in any order, with crashes between, a pool is a dictionary."""
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+import statepool as sp
+from live.places import ACTIONS, STATES, P, PostgresPlace, SQLitePlace, check_chain, fold_of
+from statepool.live.errors import Conflict, StoreUnavailable, UnknownTicket
+from statepool.live.requests import Decide, Observe, Resolve
+
+LIFE, DEFAULT = 100.0, 0.5
+LEARNERS = [sp.StateEXP3(rate=0.3), sp.SelfTuned(), sp.SelfTuned(learn_map=True), sp.PooledGreedy(exploration=0.2)]
+tickets = st.sampled_from(["t1", "t2", "t3", "t4", "t5"])
+states, losses, handles = st.sampled_from(STATES), st.sampled_from([0.0, 0.3, 1.0]), st.integers(0, 1)
+actions = st.sampled_from([*ACTIONS, "d", ("e", 1)])
+rows = st.sampled_from([(1.0, 0.0, 0.0), (0.0, 0.5, 0.5), (0.2, 0.3, 0.5)])
+calls = st.one_of(
+    st.builds(Decide, tickets), st.builds(Observe, tickets, states), st.builds(Resolve, tickets, losses)
+)  # fmt: skip
+
+
+class Model:
+    """What a pool is: tickets, each with what was said about it first."""
+
+    def __init__(self):
+        self.rows, self.rows_of = {}, {label: tuple(row) for label, row in zip(ACTIONS, P.tolist(), strict=True)}
+        self.active = set(ACTIONS)
+
+    def answer(self, request):
+        """None, or what must be raised; of a decision only what it was before."""
+        row = self.rows.get(request.ticket)
+        if isinstance(request, Decide):
+            return row and (row["action"], row["probability"])
+        if row is None:
+            return UnknownTicket
+        name, value = ("state", request.state) if isinstance(request, Observe) else ("loss", request.loss)
+        if row[name] is not None and row[name] != value and not (name == "loss" and row["expired"]):
+            return Conflict
+        row[name], row["expired"] = value, row["expired"] and name == "state"
+        return None
+
+    def decided(self, made, at):
+        assert made.action in self.active
+        fresh = {"action": made.action, "probability": made.probability, "state": None, "loss": None}
+        self.rows.setdefault(made.ticket, fresh | {"expired": False, "at": at})
+
+    def expire(self, now):
+        overdue = [row for row in self.rows.values() if row["loss"] is None and row["at"] < now - LIFE]
+        for row in overdue:
+            row["loss"], row["expired"] = DEFAULT, True
+        return len(overdue)
+
+
+class Pools(RuleBasedStateMachine):
+    """Two handles on one pool, as of two processes."""
+
+    make_place = None
+
+    @initialize(learner=st.sampled_from(LEARNERS), refresh=st.sampled_from([1, 3, None]))
+    def start(self, learner, refresh):
+        self.now, self.model, self.place = 1e6, Model(), self.make_place()
+        given = {"refresh": refresh, "expire_after": LIFE, "default_loss": DEFAULT}
+        self.pools = [self.place.make(learner, clock=lambda: self.now, **given) for _ in range(2)]
+
+    def ask(self, handle, requests):
+        answers = self.pools[handle].run(requests)
+        for request, answer in zip(requests, answers, strict=True):
+            wanted = self.model.answer(request)
+            if not isinstance(request, Decide):
+                assert answer is None if wanted is None else type(answer) is wanted
+            elif wanted is None:
+                self.model.decided(answer, self.now)
+            else:
+                assert (answer.action, answer.probability) == wanted
+
+    @rule(handle=handles, requests=st.lists(calls, min_size=1, max_size=6))
+    def call(self, handle, requests):
+        self.ask(handle, requests)
+
+    @rule(handle=handles)
+    def decide_without_a_ticket(self, handle):
+        self.model.decided(self.pools[handle].decide(), self.now)
+
+    @rule(handle=handles, requests=st.lists(calls, min_size=1, max_size=4), data=st.data())
+    def say_it_all_twice_in_another_order(self, handle, requests, data):
+        self.ask(handle, requests)
+        self.ask(1 - handle, data.draw(st.permutations(requests)))
+
+    @rule(handle=handles)
+    def crash(self, handle):
+        """Nothing is closed, nothing is said; another process goes on."""
+        self.pools[handle] = self.place.open(clock=lambda: self.now)
+
+    @rule(handle=handles, requests=st.lists(calls, min_size=1, max_size=4))
+    def fail_before_the_commit(self, handle, requests):
+        store = self.pools[handle]._journal.store
+        store.batch = failing(store.batch)
+        answers = self.pools[handle].run(requests)
+        del store.batch
+        assert all(isinstance(answer, StoreUnavailable) for answer in answers)
+
+    @rule(handle=handles)
+    def snapshot(self, handle):
+        self.pools[handle].snapshot()
+
+    @rule(handle=handles, seconds=st.sampled_from([10.0, 60.0, 150.0]))
+    def expire(self, handle, seconds):
+        self.now += seconds
+        assert self.pools[handle].expire() == self.model.expire(self.now)
+
+    @rule(handle=handles, action=actions, row=rows)
+    def add(self, handle, action, row):
+        if action not in self.model.active:
+            self.pools[handle].add_action(action, row)
+            self.model.active.add(action)
+            self.model.rows_of[action] = row
+        elif not np.array_equal(row, self.model.rows_of[action]):
+            with pytest.raises(Conflict):
+                self.pools[handle].add_action(action, row)
+
+    @rule(handle=handles, action=actions)
+    def retire(self, handle, action):
+        if action in self.model.active and len(self.model.active) > 1:
+            self.model.active.remove(action)
+            self.pools[handle].retire_action(action)
+        elif action in self.model.active or action not in self.model.rows_of:
+            with pytest.raises(ValueError, match=r"last one|not in the catalogue"):
+                self.pools[handle].retire_action(action)
+
+    @rule(handle=handles, action=actions, row=rows)
+    def reweight(self, handle, action, row):
+        if action in self.model.active:
+            self.pools[handle].reweight_action(action, row)
+            self.model.rows_of[action] = row
+
+    @invariant()
+    def rows_are_those_of_the_model(self):
+        kept = ("action", "probability", "state", "loss", "expired")
+        found = {row["ticket"]: {name: row[name] for name in kept} for row in self.pools[0].rows()}
+        assert found == {ticket: {name: row[name] for name in kept} for ticket, row in self.model.rows.items()}
+
+    @rule()
+    def audit(self):
+        """The table as it is: chained, and folded from nothing it is what both handles hold."""
+        events = self.place.events()
+        check_chain(events)
+        dump = fold_of(events).dump()
+        assert [pool.fold().dump() for pool in self.pools] == [dump, dump]
+        waiting = sorted(ticket for ticket, row in self.model.rows.items() if row["loss"] is None)
+        assert sorted(each.ticket for each in self.pools[1].pending()) == waiting
+        assert self.pools[0].n_pending == len(waiting)
+
+    def teardown(self):
+        if hasattr(self, "place"):
+            self.audit()
+            self.place.close()
+
+
+def failing(batch):
+    @contextmanager
+    def fail(name):
+        with batch(name) as opened:
+            yield opened
+            raise StoreUnavailable("as if the disk were full")
+
+    return fail
+
+
+def test_a_pool_is_a_dictionary_sqlite(tmp_path):
+    class OnSQLite(Pools):
+        def make_place(self):
+            return SQLitePlace(Path(tempfile.mkdtemp(dir=tmp_path)) / "pool.db")
+
+    run_state_machine_as_test(OnSQLite, settings=settings(max_examples=40, stateful_step_count=30))
+
+
+def test_a_pool_is_a_dictionary_postgres(database):
+    class OnPostgres(Pools):
+        def make_place(self):
+            return PostgresPlace(database)
+
+    run_state_machine_as_test(OnPostgres, settings=settings(max_examples=8, stateful_step_count=25))

@@ -1,0 +1,205 @@
+"""Seeded mutants: each rule that keeps what was said is dropped in turn, and a check named for it must notice.
+
+`synchronous=OFF` is caught by the power-loss test, stores/test_sqlite.py::test_power_loss_with_synchronous_off_is_caught;
+the advisory lock by stores/test_postgres.py::test_dropping_the_lock_is_caught.
+"""
+
+import threading
+from collections import Counter
+from contextlib import contextmanager, suppress
+
+import apsw
+import pytest
+
+import statepool as sp
+from live import arrivals
+from live.places import SQLitePlace, change
+from live.test_machine import failing
+from statepool.live import exact
+from statepool.live.errors import StoreUnavailable
+from statepool.live.journal import Journal, Writer, _answer
+from statepool.live.requests import Decide, Observe, Resolve
+from statepool.live.stores.postgres import PostgresStore
+
+
+class CaughtError(AssertionError):
+    """A check has noticed."""
+
+
+def check(holds, what):
+    if not holds:
+        raise CaughtError(what)
+
+
+def check_applied_once(place, clients=8):
+    """Many handles say the same outcome at once, and again."""
+    place.make().decide("x")
+    pools = [place.open() for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda pool=pool: pool.run([Resolve("x", 0.5)]))
+        for pool in pools
+        for _ in range(clients)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counts = Counter(kind for _, kind, *_ in place.events())
+    check(counts["outcome"] == 1, "an outcome was applied twice")
+
+
+def check_repeats_are_harmless(place):
+    pool = place.make()
+    for _ in range(2):
+        pool.decide("x")
+        answers = pool.run([Observe("x", "buy"), Resolve("x", 0.5)])
+        check(answers == [None, None], "a repeated call was refused")
+
+
+@contextmanager
+def forgetting_what_the_store_knows(monkeypatch):
+    """A writer that finds decisions and nothing else: only the table can refuse the second outcome."""
+    look_up = Writer.look_up
+
+    def forget(self, tickets):
+        look_up(self, tickets)
+        self._events = {
+            ticket: {kind: event for kind, event in events.items() if kind == "decision"}
+            for ticket, events in self._events.items()
+        }
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "look_up", forget)
+        yield
+
+
+def test_dropping_the_uniqueness_rule_is_caught(place, monkeypatch):
+    check_repeats_are_harmless(place)
+    place.name += "-again"
+    check_applied_once(place)
+    with forgetting_what_the_store_knows(monkeypatch):
+        place.name += "-mutant"
+        check_applied_once(place)  # the table's rule holds alone
+        with pytest.raises(CaughtError, match="refused"):
+            check_repeats_are_harmless(place)
+
+
+def test_dropping_the_uniqueness_rule_of_the_table_is_caught(sqlite, monkeypatch):
+    sqlite.make().close()
+    change(sqlite.url, "DROP INDEX events_ticket; CREATE INDEX events_ticket ON events (pool, ticket, kind)")
+    check_applied_once(sqlite)  # the writer's rule holds alone
+    sqlite.name += "-mutant"
+    with forgetting_what_the_store_knows(monkeypatch), pytest.raises(CaughtError, match="applied twice"):
+        check_applied_once(sqlite)
+
+
+def check_acknowledged_is_kept(place):
+    """The client's record against the table, where every third commit fails."""
+    pool = place.make()
+    acknowledged = []
+    store = pool._journal.store
+    for n in range(9):
+        if n % 3 == 2:
+            store.batch = failing(store.batch)
+        for request in (Decide(f"{n}"), Observe(f"{n}", "buy"), Resolve(f"{n}", 1.0)):
+            (answer,) = pool.run([request])
+            if not isinstance(answer, Exception):
+                acknowledged.append((f"{n}", {Decide: "decision", Observe: "state", Resolve: "outcome"}[type(request)]))
+        vars(store).pop("batch", None)
+    counts = Counter((ticket, kind) for _, kind, ticket, *_ in place.events())
+    check(len(acknowledged) >= 18, "nothing was acknowledged")
+    check(all(counts[each] == 1 for each in acknowledged), "what was acknowledged is not there")
+
+
+def hasty_write(self, requests):
+    """As Journal._write, with the answers given before the commit."""
+    answers = []
+    with suppress(StoreUnavailable), self.store.batch(self.name) as batch:
+        head = self._catch_up(batch)
+        writer = Writer(self, batch, head, self.now())
+        writer.look_up([request.ticket for request in requests])
+        answers += [_answer(request, writer) for request in requests]
+        if writer.entries:
+            batch.append(writer.entries, writer.head())
+    return answers
+
+
+def test_acknowledging_before_the_commit_is_caught(place, monkeypatch):
+    check_acknowledged_is_kept(place)
+    place.name += "-mutant"
+    monkeypatch.setattr(Journal, "_write", hasty_write)
+    with pytest.raises(CaughtError, match="not there"):
+        check_acknowledged_is_kept(place)
+
+
+@pytest.mark.parametrize("learner", ["exp3", "tuned"])
+def test_a_float_accumulator_is_caught(tmp_path, monkeypatch, learner):
+    def check_orders(folder):
+        folder.mkdir()
+        place = SQLitePlace(folder / "pool.db")
+        coming = arrivals.make(place, arrivals.LEARNERS[learner])
+        forwards, backwards = list(range(len(coming))), list(range(len(coming)))[::-1]
+        arrivals.check_any_order(place, folder, coming, [(forwards, []), (backwards, [5])])
+
+    check_orders(tmp_path / "exact")
+    monkeypatch.setattr(exact, "fixed", lambda value: value)
+    monkeypatch.setattr(exact, "ldexp", lambda value, bits: value)
+    monkeypatch.setattr(exact, "_to_bytes", lambda value: float(value).hex().encode())
+    monkeypatch.setattr(exact.ExactSums, "load", load_floats)
+    with pytest.raises(AssertionError, match="other bits"):
+        check_orders(tmp_path / "floats")
+
+
+def load_floats(self, dumped):
+    self._oldest, blocks = dumped
+    self._blocks = {number: [float.fromhex(value.decode()) for value in row] for number, row in blocks}
+
+
+class Unlocked(apsw.Connection):
+    def execute(self, sql, *values):
+        return super().execute("BEGIN" if sql == "BEGIN IMMEDIATE" else sql, *values)
+
+
+def check_turns(place):
+    """While one handle is in a batch, another has to wait; then it finds what the first one wrote."""
+    place.make().decide("x")
+    first, second = place.store(), place.store()
+    entered, seen = threading.Event(), []
+
+    def follow():
+        with suppress(StoreUnavailable), second.batch(place.name) as batch:
+            entered.set()
+            seen.append(batch.head().plays)
+
+    with first.batch(place.name) as batch:
+        thread = threading.Thread(target=follow)
+        thread.start()
+        in_between = entered.wait(0.3)
+        first_saw = batch.head().plays
+    thread.join()
+    check(not in_between, "two writers at once")
+    check(seen == [first_saw], "the second writer did not get its turn")
+
+
+def test_dropping_the_lock_is_caught(place, monkeypatch):
+    check_turns(place)
+    place.name += "-mutant"
+    monkeypatch.setattr(apsw, "Connection", Unlocked)
+    monkeypatch.setattr(PostgresStore, "_take", lambda self, connection, name: None)
+    with pytest.raises(CaughtError, match="two writers"):
+        check_turns(place)
+
+
+def test_drawing_again_is_caught(sqlite, monkeypatch):
+    """The dictionary model of the state machine is able to fail."""
+    from live.test_machine import test_a_pool_is_a_dictionary_sqlite as machine
+
+    answer = Decide.answer
+
+    def draw_again(self, writer):
+        made = answer(self, writer)
+        return sp.live.Decision(made.ticket, made.action, made.probability / 2 if writer.fold.plays % 2 else 1.0)
+
+    monkeypatch.setattr(Decide, "answer", draw_again)
+    with pytest.raises(AssertionError):
+        machine(sqlite.path.parent)

@@ -1,0 +1,68 @@
+"""Live equals simulation: a pool driven by an instance, outcomes a fixed number of rounds late, plays as `simulate`."""
+
+import numpy as np
+import pytest
+
+import statepool as sp
+from statepool.kernels import draw_outcome, draw_row
+from statepool.live.ledgers import LEDGERS
+from statepool.live.requests import Decide, Resolve
+from statepool.stream import Stream
+
+ROUNDS = 250
+LEARNERS = [
+    sp.StateEXP3(rate=0.05),
+    sp.StateEXP3(rate=0.05, groups=[0, 0, 1, 1], mixing=0.1),
+    sp.SelfTuned(),
+    sp.SelfTuned(learn_map=True),
+    sp.PooledGreedy(exploration=0.1),
+    sp.BestState(),
+    sp.NaiveSharing(rate=0.05),
+    sp.Uniform(),
+]
+FAMILIES = {
+    "funnel": lambda: sp.families.funnel(seed=0, n_actions=20, n_states=4, horizon=ROUNDS),
+    "switching": lambda: sp.families.switching(seed=1, n_actions=12, horizon=ROUNDS),
+    "hostile": lambda: sp.families.REGISTRY["resonance"](2, horizon=ROUNDS),
+}
+
+
+def drive(place, instance, learner, delay, seed):
+    """The actions and plays of a pool that refreshes after every outcome, by the stream that a simulation draws on."""
+    K, S = instance.P.shape
+    P = None if getattr(learner, "learn_map", False) else instance.P
+    pool = place.open(P=P, actions=range(K), states=range(S), learner=learner, refresh=1)
+    uniforms = iter(Stream.from_seed(seed).uniforms(3 * instance.horizon))
+    outcomes, actions, plays = [], [], []
+    for t in range(instance.horizon):
+        late = [Resolve(f"{t - delay - 1}", outcomes[t - delay - 1])] if t > delay else []
+        made = pool.run([*late, Decide(f"{t}", next(uniforms))])[-1]
+        plays.append(pool._journal.playing.version.play.copy())
+        state = draw_row(instance.P[made.action], next(uniforms))
+        pool.observe(f"{t}", state)
+        mean = instance.theta[t, state]
+        outcomes.append(draw_outcome(mean, next(uniforms)) if mean > 0 else 0.0)
+        actions.append(made.action)
+    return np.array(actions), np.array(plays)
+
+
+def fits(learner, instance):
+    groups = getattr(learner, "groups", None)
+    return groups is None or len(groups) == instance.P.shape[1]
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@pytest.mark.parametrize(("family", "delay"), [("funnel", 20), ("funnel", 0), ("switching", 7), ("hostile", 40)])
+def test_a_pool_plays_as_the_simulation(sqlite, learner, family, delay):
+    instance = FAMILIES[family]()
+    if not fits(learner, instance):
+        learner = sp.StateEXP3(rate=0.2, groups=np.arange(instance.P.shape[1]) // 2, mixing=0.1)
+    actions, plays = drive(sqlite, instance, learner, delay, seed=7)
+    run = sp.simulate(instance, learner, delay=delay, seed=7)
+    np.testing.assert_array_equal(actions, run.actions)
+    np.testing.assert_allclose(plays, run.plays(), rtol=0, atol=1e-12)
+    assert isinstance(learner, sp.Uniform) or len(np.unique(plays, axis=0)) > 1, "the play never changed"
+
+
+def test_every_learner_that_can_run_live_is_here():
+    assert {type(learner) for learner in LEARNERS} == set(LEDGERS)
