@@ -68,7 +68,7 @@ def over_time(
 ) -> dict[str, float]:
     """Paired regrets after each checkpoint, named by `at`."""
     instance = make_instance(family, settings, seed)
-    numbers = {}
+    numbers: dict[str, float] = {}
     for label, arm in arms.items():
         path = simulate(instance, make_learner(*arm), delay, stream).regret_path
         numbers |= {at(label, t): float(path[t - 1]) for t in checkpoints(instance.horizon)}

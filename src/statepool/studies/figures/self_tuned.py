@@ -55,7 +55,7 @@ def _draw_path(sheet: Sheet, ax: Axes, results: Results, cell: str, arm: str, na
     ax.fill_between(rounds, low, high, color=look.colour, alpha=0.16, linewidth=0)
     values = [mean_of(regret) for regret in regrets]
     ax.plot(rounds, [value.number for value in values], color=look.colour, marker=look.marker, markevery=[-1],
-            markeredgecolor=SURFACE, markeredgewidth=0.4, clip_on=False)  # fmt: skip
+            markersize=5, markeredgecolor=SURFACE, markeredgewidth=0.4, clip_on=False)  # fmt: skip
     for t, value in list(zip(rounds, values, strict=True))[TOLD - 1 :: TOLD]:
         sheet.target(ax, float(t), value.number, f"{name}, {cell}, after {t} rounds: {told(value)}", 9)
 
