@@ -3,24 +3,20 @@
 python benchmarks/map_price.py                 twenty seeds, some minutes
 python benchmarks/map_price.py --seeds 4
 
-Three figures stand beside SelfTuned's with the map known and unknown, all with the actions' names shuffled.
+Two figures stand beside SelfTuned's with the map known and unknown; both are for names of actions that were shuffled.
 
-floor      No learner without the map has less expected regret. Let it know every theta_t, let one play of an action reveal
-           its whole row, and let it know the order in which names hide rows, but for having to play an action to
-           use it. Names tried first to last are a random order a_1, a_2, …; whoever tries m of them pays, with
-           M_t = min over those m of c_t,
+floor      No learner without the map has less expected regret. Let it know every theta_t, let one play of an action
+           reveal its whole row, and let it stop trying new actions at the best moment in hindsight. New actions come
+           in a random order a_1, a_2, …; whoever tries m of them pays, with M_t = min over those m of c_t,
 
                sum_t M_t - L*  +  sum over the m of min_t (c_t(a_i) - M_t),       L*: the best fixed action's loss
 
-           since every round costs at least M_t and the first play of each of them the rest. The floor is the mean over
-           random orders of the least of these over m.
+           since every round costs at least M_t and the first play of each of them the rest. The floor is the mean
+           over random orders of the least of these over m.
 informed   A learner that is told theta_t in every round, the rows there are and the horizon, but not which action has
            which row. It keeps a posterior over rows for each action (independently) and plays
-           argmin_a mean(a) - (rounds left / N) · E[what row a is better than the best mean]⁺, N the best of 1, 3, 10, 30
-           in hindsight. It shows what a learner with far more than SelfTuned's knowledge pays.
-rows too   Told theta (its mean over the rounds) but not even which rows there are, any learner that is good on all maps pays
-           sum_a gap(a) log T / KL_inf(a) in the end (Lai and Robbins; Burnetas and Katehakis), KL_inf(a) how unlike
-           row a is the nearest row that would be better than the best. Asymptotic: at these horizons a scale, no bound.
+           argmin_a mean(a) - (rounds left / N) · E[(best mean - loss of a's row)⁺], N the best of 1, 3, 10, 30 in
+           hindsight. It shows what a learner that knows far more than SelfTuned pays.
 """
 
 import argparse
@@ -55,20 +51,6 @@ def _least_price(losses: Floats, total: float) -> float:
         if (best[:, m - 1] == best[:, -1]).all():
             break
     return min(prices)
-
-
-def rows_too(instance: sp.Instance) -> float:
-    """The asymptotic price of rows about which nothing is known."""
-    theta = instance.theta.mean(axis=0)
-    c = instance.P @ theta
-    best = c.min()
-    if best <= theta.min():
-        return 0.0
-    # The dual of the nearest better row: one number, on a grid.
-    grid = np.linspace(0, 1 / (best - theta.min()), 2_001)[:-1]
-    unlike = (instance.P @ np.log1p(np.outer(theta - best, grid))).max(axis=1)
-    worse = c > best
-    return float(((c - best)[worse] / np.maximum(unlike[worse], 1e-12)).sum() * np.log(instance.horizon))
 
 
 def informed(instance: sp.Instance, patience: int, rng: np.random.Generator) -> float:
@@ -112,9 +94,7 @@ def row(runs: list[tuple[sp.Instance, int, int]]) -> list[float]:
         losses = instance.theta[::EVERY] @ instance.P.T
         floors.append(floor(losses, float(EVERY * losses.sum(axis=0).min()), np.random.default_rng(stream)))
     best = min(np.mean([informed(i, n, np.random.default_rng(stream)) for i, _, stream in runs]) for n in PATIENCE)
-    return [
-        float(value) for value in (known, unknown, np.mean(floors), best, np.mean([rows_too(i) for i, _, _ in runs]))
-    ]
+    return [float(value) for value in (known, unknown, np.mean(floors), best)]
 
 
 def main() -> None:
@@ -123,7 +103,7 @@ def main() -> None:
     seeds = parser.parse_args().seeds
     if seeds < 1:
         parser.error(f"seeds: is {seeds}, expected at least 1")
-    print("| | map known | unknown | floor | informed | rows too |\n|---|---|---|---|---|---|")
+    print("| | map known | unknown | floor | informed |\n|---|---|---|---|---|")
     for label, runs in settings(seeds):
         print(f"| {label} | {' | '.join(f'{value:.1f}' for value in row(runs))} |", flush=True)
 
