@@ -19,6 +19,7 @@ from statepool.studies.study import Arms, Results, Study, Table, Value
 CLOSED = ("settings", "hostile", "delays", "locked", "shifting")
 """The sweeps where State-EXP3 leaves much on the table."""
 LARGE_GAP = 100
+HELD_NOTE = "ratio: of SelfTuned to State-EXP3; in se: their paired difference, in standard errors"
 
 
 def tables(results: Results) -> list[Table]:
@@ -40,8 +41,8 @@ def tables(results: Results) -> list[Table]:
         Table("SelfTuned against the best rule of each setting", closed, note, ours=True),
         Table("The funnel of study 14", funnel, "hindsight: the best published multiplier of study 16", ours=True),
         Table("With the map unknown", unknown, ours=True),
-        Table("Where nothing can be gained", held, "ratio, difference: of SelfTuned to State-EXP3", ours=True),
-        Table("Resonance, d=50", swings, "ratio, difference: of SelfTuned to State-EXP3", ours=True),
+        Table("Where nothing can be gained", held, HELD_NOTE, ours=True),
+        Table("Resonance, d=50", swings, HELD_NOTE, ours=True),
         Table("Growth with the horizon, d=10", growth, ours=True),
     ]  # fmt: skip
 
@@ -62,9 +63,9 @@ def _summary(results: Results, closed: dict[str, dict[str, Value]]) -> dict[str,
 def _arms(results: Results, sweep: str, cell: str) -> dict[str, Value]:
     return {
         "state": mean_of(results.of(sweep, cell, "state")),
+        "self-tuned": mean_of(results.of(sweep, cell, "self-tuned")),
         "greedy": Value(best_of(results, sweep, cell, GREEDY)),
         "Thompson": Value(best_of(results, sweep, cell, THOMPSON)),
-        "self-tuned": mean_of(results.of(sweep, cell, "self-tuned")),
     }
 
 
@@ -82,14 +83,13 @@ def _held(results: Results, sweep: str, cell: str) -> dict[str, Value]:
     error = standard_error(own - state) or np.nan
     return _arms(results, sweep, cell) | {
         "ratio": Value(float(own.mean() / state.mean()), None, 2),
-        "difference, in se": Value(float((own - state).mean() / error)),
+        "in se": Value(float((own - state).mean() / error)),
     }
 
 
 def _funnel_row(results: Results, cell: str) -> dict[str, Value]:
-    return {"state, hindsight": mean_of(results.of("funnel", cell, "state, hindsight"))} | _arms(
-        results, "funnel", cell
-    )
+    hindsight = mean_of(results.of("funnel", cell, "state, hindsight"))
+    return {"state, hindsight": hindsight} | _arms(results, "funnel", cell)
 
 
 def _unknown_row(results: Results, sweep: str, cell: str) -> dict[str, Value]:
