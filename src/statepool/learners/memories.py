@@ -58,20 +58,29 @@ def start_memories(n_states: int, forgetting: tuple[float, ...] = FORGETTING) ->
 
 
 @compiled
-def recall(memories: Any, t: int, delay: float) -> None:
-    """Round t begins: everything fades, and `mean` and `visits` are today's, mixed over the memories."""
+def fade(memories: Any, t: int) -> None:
+    """Round t begins."""
     n_memories, n_states = memories.sums.shape
-    _share(memories, faded_evidence(t - 1, t))
-    memories.mean[:] = 0.0
-    memories.visits[:] = 0.0
+    kept_evidence = faded_evidence(t - 1, t)
     for i in range(n_memories):
+        memories.evidence[i] *= kept_evidence
         kept = exp(memories.logs[i])
-        share = memories.shares[i]
-        prior = exp(max(memories.logs[i] * delay, LOWEST_PRIOR))
         for s in range(n_states):
             memories.sums[i, s] *= kept
             memories.counts[i, s] *= kept
             memories.played[i, s] *= kept
+
+
+@compiled
+def mix(memories: Any, delay: float) -> None:
+    """`mean` and `visits`, over the memories by their shares."""
+    n_memories, n_states = memories.sums.shape
+    memories.mean[:] = 0.0
+    memories.visits[:] = 0.0
+    for i in range(n_memories):
+        share = memories.shares[i]
+        prior = exp(max(memories.logs[i] * delay, LOWEST_PRIOR))
+        for s in range(n_states):
             guess = (memories.sums[i, s] + prior) / (memories.counts[i, s] + 2.0 * prior)
             memories.guesses[i, s] = guess
             memories.mean[s] += share * guess
@@ -79,7 +88,8 @@ def recall(memories: Any, t: int, delay: float) -> None:
 
 
 @compiled
-def _share(memories: Any, kept: float) -> None:
+def share_out(memories: Any) -> None:
+    """The shares of the memories, by the evidence up to the last round."""
     n_memories = memories.evidence.size
     top = memories.evidence[0]
     for i in range(n_memories):
@@ -90,7 +100,6 @@ def _share(memories: Any, kept: float) -> None:
         total += memories.shares[i]
     for i in range(n_memories):
         memories.shares[i] /= total
-        memories.evidence[i] *= kept
 
 
 @compiled
@@ -109,7 +118,13 @@ def remember(memories: Any, t: int, now: int, state: int, loss: float, ticket: A
         kept = faded(memories.logs[i], now - t)
         memories.sums[i, state] += kept * loss
         memories.counts[i, state] += kept
-        memories.evidence[i] += weight * (loss * log(ticket[i]) + (1.0 - loss) * log(1.0 - ticket[i]))
+        memories.evidence[i] += weight * evidence_of(ticket[i], loss)
+
+
+@compiled
+def evidence_of(guess: float, loss: float) -> float:
+    """How well a guess foretold a loss."""
+    return loss * log(guess) + (1.0 - loss) * log(1.0 - guess)
 
 
 @compiled

@@ -29,7 +29,7 @@ from statepool.compiling import compiled
 from statepool.kernels import TIE, combine, exp, log, lowest, lowest_index
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.map_counts import MapCounts, count_pair, start_counts
-from statepool.learners.memories import Memories, faded, recall, remember, start_memories, write_guesses
+from statepool.learners.memories import Memories, fade, faded, mix, remember, share_out, start_memories, write_guesses
 from statepool.learners.rules import add_rule
 from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 
@@ -87,7 +87,8 @@ class SelfTunedMemory(NamedTuple):
 
 
 @compiled
-def _find_leader(memory: Any) -> None:
+def find_leader(memory: Any) -> None:
+    """The action that looks best by optimistic state means."""
     mean, played, hopes = memory.memories.mean, memory.memories.visits, memory.hopes
     n_states = mean.size
     total = 0.0
@@ -128,11 +129,11 @@ def _restart_safe(memory: Any, t: int) -> None:
     tallies[RATE] = min(np.sqrt(2.0 * log(float(n_actions * length)) / cost), SHARE / (e * (delay + 1.0)))
     tallies[EXCESS] = 0.0
     memory.charges[:] = 0.0
-    _read_safe(memory)
+    read_safe(memory)
 
 
 @compiled
-def _read_safe(memory: Any) -> None:
+def read_safe(memory: Any) -> None:
     """Safe's totals, from the charges of its states through today's map and from where it started."""
     totals, n_actions = memory.safe.totals[0], memory.values.size
     odds = float(n_actions * max(memory.clock[START], 1))
@@ -148,24 +149,38 @@ def _read_safe(memory: Any) -> None:
 @compiled
 def _part_of_safe(memory: Any) -> float:
     tallies = memory.tallies
-    tallies[FORETOLD] *= exp(LOG_WINDOW)
-    tallies[LUCK] *= exp(LOG_WINDOW)
     in_doubt = tallies[FORETOLD] < -DOUBT * np.sqrt(tallies[LUCK])
     guilty = tallies[EXCESS] > GUARD * np.sqrt(memory.clock[START] / SHARE)
     return 1.0 if in_doubt or guilty else SHARE
 
 
 def act(memory: Any, t: int, u: float) -> int:
+    share_out(memory.memories)
+    fade(memory.memories, t)
+    memory.tallies[FORETOLD] *= exp(LOG_WINDOW)
+    memory.tallies[LUCK] *= exp(LOG_WINDOW)
+    prepare(memory, t)
+    return pick(memory, u)
+
+
+@compiled
+def prepare(memory: Any, t: int) -> None:
+    """The play of round t, from what has been shared out and faded."""
     memory.clock[ROUND] = t
-    recall(memory.memories, t, memory.tallies[DELAYS] / max(memory.tallies[ARRIVALS], 1.0))
+    mix(memory.memories, memory.tallies[DELAYS] / max(memory.tallies[ARRIVALS], 1.0))
     if t >= 2 * memory.clock[START]:
         _restart_safe(memory, t)
     elif memory.counts.visits.size > 0:
-        _read_safe(memory)
-    _find_leader(memory)
+        read_safe(memory)
+    find_leader(memory)
     refresh(memory.safe, 0)
-    part = _part_of_safe(memory)
-    memory.tallies[PART] = part
+    memory.tallies[PART] = _part_of_safe(memory)
+
+
+@compiled
+def pick(memory: Any, u: float) -> int:
+    """The action of one uniform number."""
+    part = memory.tallies[PART]
     if u < 1.0 - part:
         return memory.clock[LEADER]
     return draw(memory.safe, 0, (u - (1.0 - part)) / part)
@@ -173,7 +188,7 @@ def act(memory: Any, t: int, u: float) -> int:
 
 def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     memories, column, part = memory.memories, memory.columns[state], memory.tallies[PART]
-    usual = _usual(memories)
+    usual = usual_loss(memories)
     safe = reach(memory.safe, 0, column)
     q = (1.0 - part) * column[memory.clock[LEADER]] + part * safe
     own = ticket[memories.evidence.size :]
@@ -184,7 +199,8 @@ def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
 
 
 @compiled
-def _usual(memories: Any) -> float:
+def usual_loss(memories: Any) -> float:
+    """The mean of h over the states played."""
     total = weighted = 0.0
     for s in range(memories.mean.size):
         total += memories.visits[s]
@@ -205,15 +221,33 @@ def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: An
     remember(memories, t, memory.clock[ROUND], state, loss, ticket)
     own = ticket[memories.evidence.size :]
     kept = faded(LOG_WINDOW, age)
-    tallies[FORETOLD] += kept * own[LEAN] * (loss - own[USUAL])
-    tallies[LUCK] += kept * own[LEAN] * own[LEAN] * own[USUAL] * (1.0 - own[USUAL])
+    tallies[FORETOLD] += kept * foretold(own[LEAN], own[USUAL], loss)
+    tallies[LUCK] += kept * luck(own[LEAN], own[USUAL])
     tallies[DELAYS] += age
     tallies[ARRIVALS] += 1.0
     if t >= memory.clock[START]:
         amount = tallies[RATE] * loss / own[REACH]
         memory.charges[state] += amount
         charge(memory.safe, 0, memory.columns[state], amount)
-        tallies[EXCESS] += loss * (1.0 - own[RATIO])
+        tallies[EXCESS] += excess(own[RATIO], loss)
+
+
+@compiled
+def foretold(lean: float, usual: float, loss: float) -> float:
+    """What leaning towards a state was worth, seen by its outcome."""
+    return lean * (loss - usual)
+
+
+@compiled
+def luck(lean: float, usual: float) -> float:
+    """The variance of that if the lean were worth nothing."""
+    return lean * lean * usual * (1.0 - usual)
+
+
+@compiled
+def excess(ratio: float, loss: float) -> float:
+    """How much more was lost than safe would have."""
+    return loss * (1.0 - ratio)
 
 
 def play(memory: Any, t: int, out: Any) -> None:
