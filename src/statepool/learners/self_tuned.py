@@ -87,7 +87,8 @@ class SelfTunedMemory(NamedTuple):
 
 
 @compiled
-def _find_leader(memory: Any) -> None:
+def hope_for_states(memory: Any) -> float:
+    """P (h - b) into `values`; how many plays h rests on is returned."""
     mean, played, hopes = memory.memories.mean, memory.memories.visits, memory.hopes
     n_states = mean.size
     total = 0.0
@@ -99,6 +100,12 @@ def _find_leader(memory: Any) -> None:
         if scarcity > 1.0:
             hopes[s] -= np.sqrt(OPTIMISM * 0.25 / (played[s] + 2.0) * log(scarcity))
     combine(memory.columns, hopes, memory.values)
+    return total
+
+
+@compiled
+def _find_leader(memory: Any) -> None:
+    total = hope_for_states(memory)
     if memory.counts.visits.size > 0:
         _hope_for_rows(memory, total)
     memory.clock[LEADER] = lowest_index(memory.values, TIE)
@@ -118,26 +125,31 @@ def _hope_for_rows(memory: Any, total: float) -> None:
 
 
 @compiled
-def _restart_safe(memory: Any, t: int) -> None:
-    tallies, (n_states, n_actions) = memory.tallies, memory.columns.shape
+def begin_epoch(memory: Any, t: int, width: int) -> None:
+    """Safe starts anew on today's leader, at the rate for as many rounds as there were; `width`: states or actions."""
+    tallies, n_actions = memory.tallies, memory.values.size
     memory.clock[START], memory.clock[ANCHOR] = t, memory.clock[LEADER]
     # A delay that is the same for all is known exactly by the first outcome that safe learns from.
     delay = tallies[DELAYS] / max(tallies[ARRIVALS], 1.0)
     length = max(t, 1)
-    cost = (3.3 * (n_states - 1) / SHARE + 2.0 * delay + 1.0) * length
+    cost = (3.3 * (width - 1) / SHARE + 2.0 * delay + 1.0) * length
     tallies[RATE] = min(np.sqrt(2.0 * log(float(n_actions * length)) / cost), SHARE / (e * (delay + 1.0)))
     tallies[EXCESS] = 0.0
-    memory.charges[:] = 0.0
-    _read_safe(memory)
 
 
 @compiled
 def _read_safe(memory: Any) -> None:
     """Safe's totals, from the charges of its states through today's map and from where it started."""
+    combine(memory.columns, memory.charges, memory.safe.totals[0])
+    lean_on_anchor(memory)
+
+
+@compiled
+def lean_on_anchor(memory: Any) -> None:
+    """The start of an epoch, into safe's totals: 1/s spread evenly, the rest on the leader of that moment."""
     totals, n_actions = memory.safe.totals[0], memory.values.size
     odds = float(n_actions * max(memory.clock[START], 1))
     price = log(odds)
-    combine(memory.columns, memory.charges, totals)
     for a in range(n_actions):
         totals[a] += price
     totals[memory.clock[ANCHOR]] -= price + log(1.0 - (n_actions - 1) / odds)
@@ -146,7 +158,8 @@ def _read_safe(memory: Any) -> None:
 
 
 @compiled
-def _part_of_safe(memory: Any) -> float:
+def part_of_safe(memory: Any) -> float:
+    """SHARE, or 1 while an alarm is on."""
     tallies = memory.tallies
     tallies[FORETOLD] *= exp(LOG_WINDOW)
     tallies[LUCK] *= exp(LOG_WINDOW)
@@ -159,12 +172,14 @@ def act(memory: Any, t: int, u: float) -> int:
     memory.clock[ROUND] = t
     recall(memory.memories, t, memory.tallies[DELAYS] / max(memory.tallies[ARRIVALS], 1.0))
     if t >= 2 * memory.clock[START]:
-        _restart_safe(memory, t)
+        begin_epoch(memory, t, memory.charges.size)
+        memory.charges[:] = 0.0
+        _read_safe(memory)
     elif memory.counts.visits.size > 0:
         _read_safe(memory)
     _find_leader(memory)
     refresh(memory.safe, 0)
-    part = _part_of_safe(memory)
+    part = part_of_safe(memory)
     memory.tallies[PART] = part
     if u < 1.0 - part:
         return memory.clock[LEADER]
@@ -173,7 +188,7 @@ def act(memory: Any, t: int, u: float) -> int:
 
 def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     memories, column, part = memory.memories, memory.columns[state], memory.tallies[PART]
-    usual = _usual(memories)
+    usual = usual_loss(memories)
     safe = reach(memory.safe, 0, column)
     q = (1.0 - part) * column[memory.clock[LEADER]] + part * safe
     own = ticket[memories.evidence.size :]
@@ -184,7 +199,8 @@ def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
 
 
 @compiled
-def _usual(memories: Any) -> float:
+def usual_loss(memories: Any) -> float:
+    """The mean of h over the states played."""
     total = weighted = 0.0
     for s in range(memories.mean.size):
         total += memories.visits[s]
