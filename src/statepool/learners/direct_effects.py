@@ -125,15 +125,13 @@ def _guess(effects: Any, state: int, share: float, square: float, column: Any) -
 @compiled
 def foretell(effects: Any, memories: Any, action: int, state: int, ticket: Any) -> None:
     """What the outcome will be held against."""
-    known, all_arrived = 0.0, 0.0
+    known = 0.0
     for i in range(memories.evidence.size):
         known += memories.shares[i] * memories.counts[i, state]
-    # The first memory forgets nothing.
-    all_arrived = memories.counts[0, state]
     h = memories.mean[state]
     ticket[FORETOLD], ticket[EFFECT] = h, effects.guesses[state, action]
     ticket[BLUR] = np.sqrt(max(h * (1.0 - h), LEAST_VARIANCE) / (known + 1.0))
-    ticket[OWN] = effects.arrived[state, action] / (all_arrived + 1.0)
+    ticket[OWN] = effects.arrived[state, action] / (memories.counts[0, state] + 1.0)  # memory 0 forgets nothing
     effects.played[state, action] += 1.0
 
 
