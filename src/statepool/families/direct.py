@@ -17,7 +17,7 @@ from statepool.stream import Seed
 
 def direct(seed: Seed, family: str = "spread", size: float = 0.05, horizon: int = 10_000, **settings: Any) -> Instance:
     """`settings` are those of the base family."""
-    from statepool.families import REGISTRY
+    from statepool.families import REGISTRY  # which holds this function too
 
     bases = {name: make for name, make in REGISTRY.items() if name != "direct"}
     if family not in bases:

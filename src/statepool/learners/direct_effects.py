@@ -59,12 +59,13 @@ class Effects(NamedTuple):
 
 def start_effects(n_actions: int, n_states: int, memories: Memories) -> Effects:
     """Nothing seen."""
-    tables = (np.zeros((n_states, n_actions)) for _ in range(7))
+    table = np.zeros((n_states, n_actions))
     n_sizes = len(SIZES)
-    evidence = np.log(np.array([0.5] + n_sizes * [0.5 / n_sizes]))
     return Effects(
-        *tables, np.zeros(n_actions), np.zeros_like(memories.sums), evidence, np.zeros(n_sizes + 1),
-        np.array((0.0, *SIZES)) ** 2,
+        left=table, load=table.copy(), variance=table.copy(), blur=table.copy(), arrived=table.copy(),
+        played=table.copy(), guesses=table.copy(), doubts=np.zeros(n_actions), removed=np.zeros_like(memories.sums),
+        evidence=np.log(np.array([0.5] + n_sizes * [0.5 / n_sizes])), shares=np.zeros(n_sizes + 1),
+        squares=np.array((0.0, *SIZES)) ** 2,
     )  # fmt: skip
 
 
@@ -152,7 +153,7 @@ def learn_effect(effects: Any, memories: Any, age: int, action: int, state: int,
 
 @compiled
 def _weigh(effects: Any, action: int, state: int, sign: float) -> None:
-    """A cell's part of the evidence for each size against none: log N(left; 0, noise + size² load²) / N(left; 0, noise)."""
+    """A cell's evidence for each size: log N(left; 0, noise + size² load²) - log N(left; 0, noise)."""
     left, load, blur = effects.left[state, action], effects.load[state, action], effects.blur[state, action]
     noise = effects.variance[state, action] + blur * blur + FIRST_NOISE
     for i in range(1, effects.squares.size):

@@ -10,6 +10,7 @@ from statepool.studies.figures import (
     baselines,
     catalogue,
     certificates,
+    direct,
     drift,
     grouping,
     matched,
@@ -126,6 +127,12 @@ FIGURES = (
         "phase-diagram", "Where pooling pays",
         "Regret saved over action-level play. Deeper blue is more, orange is a loss.",
         ("phase-diagram",), "phase-diagram", phase.draw_phase_diagram,
+    ),
+    Figure(
+        "direct-effects", "Direct effects of actions on outcomes",
+        "Regret as actions move the outcome past what the state tells; K=40 or, for the funnel, 200, d=50, T=10000. "
+        "Lines are means over 20 seeds, bands the middle eight tenths of them.",
+        ("direct-effects",), "direct-effects", direct.draw_direct_effects,
     ),
 )  # fmt: skip
 
