@@ -131,7 +131,7 @@ FIGURES = (
     Figure(
         "direct-effects", "Direct effects of actions on outcomes",
         "Regret as actions move the outcome past what the state tells; K=40 or, for the funnel, 200, d=50, T=10000. "
-        "Lines are means over 20 seeds, bands the middle eight tenths of them.",
+        "Lines are means over 20 seeds, bands the middle half of them.",
         ("direct-effects",), "direct-effects", direct.draw_direct_effects,
     ),
 )  # fmt: skip

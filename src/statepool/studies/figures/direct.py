@@ -17,6 +17,8 @@ LOOKS = {
     "self-tuned": ("SelfTuned", SELF_TUNED),
     "corrected": ("CorrectedPool", CORRECTED),
 }
+LABELS = {"action": (1, (0, 12)), "state": (1, (0, -10)), "self-tuned": (5, (-6, 10)), "corrected": (5, (0, -11))}
+"""Which value a name stands at, and how far from it."""
 
 
 def draw_direct_effects(sheet: Sheet, results: Mapping[str, Results]) -> None:
@@ -34,9 +36,10 @@ def _draw_base(sheet: Sheet, ax: Axes, results: Results, base: str) -> None:
     places = [study.place(base, size) for size in study.SIZES]
     for name, (title, look) in LOOKS.items():
         seeds = np.array([results.of("sizes", place, name) for place in places])
-        low, high = np.quantile(seeds, (0.1, 0.9), axis=1)
+        low, high = np.quantile(seeds, (0.25, 0.75), axis=1)
         ax.fill_between(study.SIZES, low, high, color=look.colour, alpha=0.15, linewidth=0)
         values = [mean_of(regrets) for regrets in seeds]
         sheet.series(ax, study.SIZES, values, look, title, places, markersize=3.5)
         if base == study.BASES[0]:
-            label(ax, study.SIZES[3], values[3].number, title, look.colour, (0, 9), ha="center")
+            at, shift = LABELS[name]
+            label(ax, study.SIZES[at], values[at].number, title, look.colour, shift, ha="center")
