@@ -37,7 +37,7 @@ def test_a_generator_goes_on_from_where_it_stands():
 
 @pytest.mark.parametrize("name", ["direct", "spraed", 3])
 def test_unknown_bases_are_refused(name):
-    with pytest.raises(ValueError, match="family: .* is not known"):
+    with pytest.raises(ValueError, match=r"family: .* is not known"):
         direct(0, name)
 
 
@@ -45,3 +45,8 @@ def test_unknown_bases_are_refused(name):
 def test_bad_sizes_are_refused(size):
     with pytest.raises(ValueError, match="size: is"):
         direct(0, size=size)
+
+
+def test_settings_that_the_base_does_not_have_are_refused():
+    with pytest.raises(ValueError, match="setting of spread: 'n_states' is not known"):
+        direct(0, "spread", n_states=3)

@@ -6,6 +6,7 @@ The state no longer tells all: the paper's assumption, broken by a known amount.
 and the same directions at every size.
 """
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,10 @@ def direct(seed: Seed, family: str = "spread", size: float = 0.05, horizon: int 
     if family not in bases:
         raise ValueError(unknown_name("family", family, bases))
     check_number(size, "size", 0, 1)
+    known = list(inspect.signature(bases[family]).parameters)[1:]
+    for name in settings:
+        if name not in known:
+            raise ValueError(unknown_name(f"setting of {family}", name, known))
     base = bases[family](seed, horizon=horizon, **settings)
     # A stream of its own: the base stays the family's instance of that seed.
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng((seed, 1))
