@@ -19,7 +19,7 @@ WITHOUT: Mapping[str, tuple[Edit, ...]] = {
     "memories: one, .999": ((MEMORIES, _FORGETTING, "FORGETTING = (0.999,)"),),
     "memories: one, .99": ((MEMORIES, _FORGETTING, "FORGETTING = (0.99,)"),),
     "evidence: memories weighted evenly": (
-        (MEMORIES, "memories.evidence[i] += weight * (", "memories.evidence[i] += 0.0 * ("),
+        (MEMORIES, "memories.evidence[i] += weight * evidence_of(", "memories.evidence[i] += 0.0 * evidence_of("),
     ),
     "evidence that fades": ((MEMORIES, "return exp(TENTH * (log(FIRST + t) - log(FIRST + now)))", "return 1.0"),),
     "prior scaled to the delay": (

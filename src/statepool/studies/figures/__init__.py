@@ -10,6 +10,7 @@ from statepool.studies.figures import (
     baselines,
     catalogue,
     certificates,
+    direct,
     drift,
     grouping,
     matched,
@@ -140,6 +141,12 @@ FIGURES = (
         "Mean regret above that of the best arm of the row, in units of loss: 0 leads, deeper orange is worse. A ratio "
         "would say nothing where regret is below zero. Resonance is named by its half-period, at T=8000.",
         ("self-tuned",), "self-tuned", self_tuned.draw_excess,
+    ),
+    Figure(
+        "direct-effects", "Direct effects of actions on outcomes",
+        "Regret as actions move the outcome past what the state tells; K=40 or, for the funnel, 200, d=50, T=10000. "
+        "Lines are means over 20 seeds, bands the middle half of them.",
+        ("direct-effects",), "direct-effects", direct.draw_direct_effects,
     ),
 )  # fmt: skip
 
