@@ -17,7 +17,7 @@ LOOKS = {
     "self-tuned": ("SelfTuned", SELF_TUNED),
     "corrected": ("CorrectedPool", CORRECTED),
 }
-LABELS = {"action": (1, (0, 12)), "state": (1, (0, -10)), "self-tuned": (5, (-6, 10)), "corrected": (5, (0, -11))}
+LABELS = {"action": (1, (12, 12)), "state": (1, (14, -10)), "self-tuned": (5, (-6, 10)), "corrected": (5, (0, -11))}
 """Which value a name stands at, and how far from it."""
 
 
