@@ -299,6 +299,7 @@ def test_smallest_members_of_a_family(name):
     smallest = {
         "hard": {"n_actions": 2, "n_drifting": 1, "block": 1},
         "clustered": {"n_actions": 1},
+        "direct": {"n_actions": 1},
         "locked": {},
         "shifting": {"n_actions": 1, "n_states": 2},
         "spread": {"n_actions": 1},

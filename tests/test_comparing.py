@@ -40,6 +40,11 @@ def test_it_says_what_simulate_says():
     assert action["gain"] == 0
 
 
+def test_the_learner_to_run_is_set_beside_the_papers_when_none_is_named():
+    done = simulate("spread", "--seeds", 1, "--set", "horizon=500", "--json")
+    assert [record["learner"] for record in json.loads(done.stdout)] == ["state-exp3", "self-tuned"]
+
+
 def test_the_table_fits():
     done = simulate("funnel", "action-exp3", "state-exp3", "--seeds", 1, "--set", "horizon=200")
     assert done.returncode == 0

@@ -36,6 +36,7 @@ LEARNERS = [
     (sp.PooledGreedy, {"forgetting": 0.95, "exploration": 0.2}),
     (sp.PooledThompson, {}),
     (sp.PooledThompson, {"forgetting": 0.97}),
+    (sp.CorrectedPool, {}),
     (sp.Uniform, {}),
     (sp.GreedyStale, {}),
     (sp.OptimisticStale, {}),
@@ -66,7 +67,7 @@ def test_same_actions_as_the_textbook(cls, settings):
             np.testing.assert_allclose(run.plays(), slow[3], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("cls", [sp.StateEXP3, sp.OptimisticStale, sp.GreedyStale])
+@pytest.mark.parametrize("cls", [sp.StateEXP3, sp.CorrectedPool, sp.OptimisticStale, sp.GreedyStale])
 def test_direct_effects_reach_outcomes_and_oracles(cls):
     P, theta = textbook.random_instance(5)
     theta = 0.2 + 0.6 * theta

@@ -274,6 +274,113 @@ class PooledThompson(PooledGreedy):
         return int(np.argmax(x))
 
 
+class CorrectedPool(Arm):
+    """Everything is summed afresh from the history in every round."""
+
+    share, forgetting, sizes = 1 / 32, np.array([1, 0.9999, 0.999, 0.99]), np.array([0, 0.02, 0.05, 0.12, 0.3])
+
+    def setup(self):
+        self.history, self.played, self.ages = [], [], []
+        self.begun, self.anchor, self.leader, self.now = 0, 0, 0, 0
+
+    def recall(self, t):
+        f, delay = self.forgetting[:, None], np.mean(self.ages) if self.ages else 0.0
+        prior = np.exp(np.maximum(np.log(f) * delay, -14))
+        self.sums, self.counts, self.removed, plays = (np.zeros((4, self.S)) for _ in range(4))
+        evidence = np.zeros(4)
+        for r, _, s, X, note in self.history:
+            kept = self.forgetting ** (t - r)
+            self.sums[:, s] += kept * X
+            self.counts[:, s] += kept
+            self.removed[:, s] += kept * note["effect"]
+            fresh = ((1e4 + r) / (1e4 + t - 1)) ** 10
+            evidence += fresh * (X * np.log(note["guesses"]) + (1 - X) * np.log(1 - note["guesses"]))
+        for r, _, s in self.played:
+            plays[:, s] += self.forgetting ** (t - r)
+        self.trust = softmin(-evidence, 1.0)
+        self.guesses = (self.sums + prior) / (self.counts + 2 * prior)
+        self.h = np.clip(self.trust @ (self.guesses - self.removed / (self.counts + 1)), 0, 1)
+        self.visits = self.trust @ plays
+
+    def estimate_effects(self):
+        shape = (self.K, self.S)
+        left, load, variance, blur, arrived, played = (np.zeros(shape) for _ in range(6))
+        for _, a, s, X, note in self.history:
+            left[a, s] += X - note["h"] - note["own"] * note["effect"]
+            load[a, s] += 1 - note["own"]
+            variance[a, s] += max(note["h"] * (1 - note["h"]), 0.01)
+            blur[a, s] += note["blur"]
+            arrived[a, s] += 1
+        for _, a, s in self.played:
+            played[a, s] += 1
+        noise = variance + blur**2 + 0.2
+        squares = self.sizes[:, None, None] ** 2
+        wide = noise + squares * load**2
+        likely = (0.5 * (left**2 * (1 / noise - 1 / wide) - np.log(wide / noise))).sum(axis=(1, 2))
+        belief = softmin(-(likely + np.log([0.5, 0.125, 0.125, 0.125, 0.125])), 1.0)
+        self.arrived, self.effects = arrived, np.tensordot(belief, squares * load * left / wide, 1)
+        doubts = np.tensordot(belief, squares * noise / (noise + squares * played * (arrived + 1)), 1)
+        self.doubts, self.plays = (self.P**2 * doubts).sum(axis=1), played.sum(axis=1)
+
+    def find_leader(self):
+        scarcity = (self.visits.sum() + self.S) / (self.S * (self.visits + 1))
+        hopes = self.h - np.sqrt(0.1 / (self.visits + 2) * np.log(np.maximum(scarcity, 1)))
+        scarcity = (self.plays.sum() + self.K) / (self.K * (self.plays + 1))
+        bonus = np.sqrt(self.doubts * np.log(np.maximum(scarcity, 1)))
+        return argmin(self.P @ hopes + (self.P * self.effects).sum(axis=1) - bonus)
+
+    def find_safe(self):
+        odds = self.K * max(self.begun, 1)
+        start = np.full(self.K, 1 / odds)
+        start[self.anchor] = 1 - (self.K - 1) / odds
+        losses = np.zeros(self.K)
+        for r, a, _, X, note in self.history:
+            if r >= self.begun:
+                losses[a] += X / note["p"]
+        return softmin(self.rate_now * losses - np.log(start), 1.0)
+
+    def alarmed(self, t):
+        foretold = luck = excess = 0.0
+        for r, _, _, X, note in self.history:
+            kept, lean, usual = np.exp(-1e-3 * (t - r)), note["lean"], note["usual"]
+            foretold += kept * lean * (X - usual)
+            luck += kept * lean**2 * usual * (1 - usual)
+            excess += X * (1 - note["ratio"]) if r >= self.begun else 0
+        return foretold < -2 * np.sqrt(luck) or excess > 3 * np.sqrt(self.begun / self.share)
+
+    def play(self, t):
+        self.now = t
+        self.recall(t)
+        if t >= 2 * self.begun:
+            self.begun, self.anchor = t, self.leader
+            delay, length = np.mean(self.ages) if self.ages else 0.0, max(t, 1)
+            cost = (3.3 * (self.K - 1) / self.share + 2 * delay + 1) * length
+            slow = self.share / (np.e * (delay + 1))
+            self.rate_now = min(np.sqrt(2 * np.log(self.K * length) / cost), slow)
+        self.estimate_effects()
+        self.leader, self.safe = self.find_leader(), self.find_safe()
+        self.part = 1.0 if self.alarmed(t) else self.share
+        return self.part * self.safe + (1 - self.part) * np.eye(self.K)[self.leader]
+
+    def choose(self, t, x, u):
+        follow = 1 - self.part
+        return self.leader if u < follow else draw(self.safe, (u - follow) / self.part)
+
+    def note(self, t, a, s, x):
+        usual = self.visits @ self.h / self.visits.sum() if self.visits.sum() > 0 else 0.5
+        h, known = self.h[s], self.trust @ self.counts[:, s]
+        self.played.append((t, a, s))
+        return {
+            "guesses": self.guesses[:, s], "lean": h - usual, "usual": usual, "p": x[a], "ratio": self.safe[a] / x[a],
+            "h": h, "effect": self.effects[a, s], "blur": np.sqrt(max(h * (1 - h), 0.01) / (known + 1)),
+            "own": self.arrived[a, s] / (self.arrived[:, s].sum() + 1),
+        }  # fmt: skip
+
+    def learn(self, r, a, s, X, note):
+        self.ages.append(self.now - r)
+        self.history.append((r, a, s, X, note))
+
+
 class Uniform(Arm):
     def play(self, t):
         return np.full(self.K, 1 / self.K)

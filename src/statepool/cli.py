@@ -71,7 +71,9 @@ def reproduce(
 @app.command()
 def simulate(
     family: Annotated[str, typer.Argument(help="A family of instances, such as funnel.")],
-    learners: Annotated[list[str], typer.Argument(help="Learners to compare, such as state-exp3 action-exp3.")],
+    learners: Annotated[
+        list[str] | None, typer.Argument(help="Learners to compare; state-exp3 and self-tuned when none is named.")
+    ] = None,
     delay: Annotated[int, typer.Option(help="Rounds before an outcome is delivered.")] = 50,
     seeds: Annotated[int, typer.Option(help="How many instances; seeds 0, 1, …")] = 10,
     stream: Annotated[int, typer.Option(help="A run's seed is the instance's seed plus this.")] = 0,
@@ -81,7 +83,7 @@ def simulate(
     """Compare learners on a family, paired on the same luck: regret, and what each saves over the first."""
     from statepool.comparing import compare_named, comparison_table
 
-    rows = compare_named(family, learners, delay, seeds, stream, setting or [])
+    rows = compare_named(family, learners or ["state-exp3", "self-tuned"], delay, seeds, stream, setting or [])
     if as_json:
         print(json.dumps(rows, indent=1))
         return

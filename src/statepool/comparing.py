@@ -40,10 +40,12 @@ def compare_named(
 def parse_setting(family: Any, text: str) -> tuple[str, Any]:
     """name=value, the name a setting of the family, the value a number or a word."""
     name, sign, value = text.partition("=")
-    known = [name for name in inspect.signature(family).parameters if name != "seed"]
+    parameters = inspect.signature(family).parameters.values()
+    known = [each.name for each in parameters if each.name != "seed" and each.kind is not each.VAR_KEYWORD]
+    passes_on = any(each.kind is each.VAR_KEYWORD for each in parameters)  # and refuses what it does not know itself
     if not sign:
         raise ValueError(f"set: is {text!r}, expected name=value with a name of {', '.join(known)}")
-    if name not in known:
+    if name not in known and not passes_on:
         raise ValueError(unknown_name("set", name, known))
     try:
         return name, json.loads(value)

@@ -100,7 +100,8 @@ def by_hand(instance, learner, delay, seed):
         plays.append(player.play())
         state = textbook.draw(instance.P[decision.action], next(stream))
         player.observe(decision, state)
-        mean, outcome = instance.theta[t, state], 0.0
+        direct = 0.0 if instance.effects is None else instance.effects[decision.action, state]
+        mean, outcome = instance.theta[t, state] + direct, 0.0
         if mean > 0:
             u = next(stream)
             outcome = float(u > 1 - mean) if mean <= 0.5 else float(u <= mean)

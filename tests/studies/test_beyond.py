@@ -4,6 +4,7 @@ import pytest
 
 from statepool.studies import STUDIES
 from statepool.studies.cells import CellStore
+from statepool.studies.direct_effects import crossing
 from statepool.studies.runner import LocalExecutor, run_studies
 
 
@@ -41,3 +42,18 @@ def test_self_tuned_is_far_below_state_exp3_and_below_its_hindsight_tuning(table
 @pytest.mark.parametrize("tables", ["phase-diagram"], indirect=True)
 def test_pooling_with_a_known_map_gains_where_rows_differ(tables):
     assert all(value.number > 0 for value in tables["Gain of known over action-level play"]["overlap 0"].values())
+
+
+@pytest.mark.parametrize("tables", ["direct-effects"], indirect=True)
+def test_correction_keeps_the_pooled_gain_and_does_not_stay_biased(tables):
+    for row in tables["What is kept without direct effects"].values():
+        assert row["gain kept %"].number > 95
+    growth = tables["Growth with the horizon, effects of 0.1, d=10"]
+    for base in ("spread", "dirichlet"):
+        assert growth[f"{base}, corrected"]["T=160000"].number < growth[f"{base}, state"]["T=160000"].number / 2
+
+
+def test_crossings_are_interpolated():
+    assert crossing((0.0, 1.0, 2.0), (3.0, 2.0, 1.0), (2.0, 2.5, 3.0)) == pytest.approx(2 / 3)
+    assert crossing((0.0, 1.0), (1.0, 1.0), (2.0, 2.0)) == 0.0
+    assert crossing((0.0, 1.0), (1.0, 3.0), (2.0, 2.0)) is None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from statepool.checks import unknown_name
 from statepool.families.band import band
 from statepool.families.clustered import clustered
+from statepool.families.direct import direct
 from statepool.families.funnel import funnel
 from statepool.families.hard import hard
 from statepool.families.hostile import hostile
@@ -24,6 +25,7 @@ from statepool.model import Instance
 REGISTRY: dict[str, Callable[..., Instance]] = {
     "band": band,
     "clustered": clustered,
+    "direct": direct,
     "funnel": funnel,
     "hard": hard,
     "hostile": hostile,
@@ -49,6 +51,7 @@ __all__ = [
     "REGISTRY",
     "band",
     "clustered",
+    "direct",
     "find",
     "funnel",
     "hard",

@@ -3,6 +3,7 @@
 from statepool.checks import unknown_name
 from statepool.learners.action_exp3 import ActionEXP3
 from statepool.learners.best_state import BestState
+from statepool.learners.corrected_pool import CorrectedPool
 from statepool.learners.counted_denominator import CountedDenominator
 from statepool.learners.exp3_ix import EXP3IX
 from statepool.learners.learner import Decision, Learner, Player, Problem
@@ -20,6 +21,7 @@ from statepool.learners.zimmert_seldin import ZimmertSeldin
 REGISTRY: dict[str, type[Learner]] = {
     "action-exp3": ActionEXP3,
     "best-state": BestState,
+    "corrected-pool": CorrectedPool,
     "counted-denominator": CountedDenominator,
     "exp3-ix": EXP3IX,
     "greedy-stale": GreedyStale,
@@ -48,6 +50,7 @@ __all__ = [
     "REGISTRY",
     "ActionEXP3",
     "BestState",
+    "CorrectedPool",
     "CountedDenominator",
     "Decision",
     "GreedyStale",

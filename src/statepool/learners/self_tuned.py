@@ -87,8 +87,8 @@ class SelfTunedMemory(NamedTuple):
 
 
 @compiled
-def find_leader(memory: Any) -> None:
-    """The action that looks best by optimistic state means."""
+def hope_for_states(memory: Any) -> float:
+    """P (h - b) into `values`; how many plays h rests on is returned."""
     mean, played, hopes = memory.memories.mean, memory.memories.visits, memory.hopes
     n_states = mean.size
     total = 0.0
@@ -100,6 +100,13 @@ def find_leader(memory: Any) -> None:
         if scarcity > 1.0:
             hopes[s] -= np.sqrt(OPTIMISM * 0.25 / (played[s] + 2.0) * log(scarcity))
     combine(memory.columns, hopes, memory.values)
+    return total
+
+
+@compiled
+def find_leader(memory: Any) -> None:
+    """The action that looks best by optimistic state means."""
+    total = hope_for_states(memory)
     if memory.counts.visits.size > 0:
         _hope_for_rows(memory, total)
     memory.clock[LEADER] = lowest_index(memory.values, TIE)
@@ -119,26 +126,31 @@ def _hope_for_rows(memory: Any, total: float) -> None:
 
 
 @compiled
-def _restart_safe(memory: Any, t: int) -> None:
-    tallies, (n_states, n_actions) = memory.tallies, memory.columns.shape
+def begin_epoch(memory: Any, t: int, width: int) -> None:
+    """Safe starts anew on today's leader, at the rate for as many rounds as there were; `width`: states or actions."""
+    tallies, n_actions = memory.tallies, memory.values.size
     memory.clock[START], memory.clock[ANCHOR] = t, memory.clock[LEADER]
     # A delay that is the same for all is known exactly by the first outcome that safe learns from.
     delay = tallies[DELAYS] / max(tallies[ARRIVALS], 1.0)
     length = max(t, 1)
-    cost = (3.3 * (n_states - 1) / SHARE + 2.0 * delay + 1.0) * length
+    cost = (3.3 * (width - 1) / SHARE + 2.0 * delay + 1.0) * length
     tallies[RATE] = min(np.sqrt(2.0 * log(float(n_actions * length)) / cost), SHARE / (e * (delay + 1.0)))
     tallies[EXCESS] = 0.0
-    memory.charges[:] = 0.0
-    read_safe(memory)
 
 
 @compiled
 def read_safe(memory: Any) -> None:
     """Safe's totals, from the charges of its states through today's map and from where it started."""
+    combine(memory.columns, memory.charges, memory.safe.totals[0])
+    lean_on_anchor(memory)
+
+
+@compiled
+def lean_on_anchor(memory: Any) -> None:
+    """The start of an epoch, into safe's totals: 1/s spread evenly, the rest on the leader of that moment."""
     totals, n_actions = memory.safe.totals[0], memory.values.size
     odds = float(n_actions * max(memory.clock[START], 1))
     price = log(odds)
-    combine(memory.columns, memory.charges, totals)
     for a in range(n_actions):
         totals[a] += price
     totals[memory.clock[ANCHOR]] -= price + log(1.0 - (n_actions - 1) / odds)
@@ -147,7 +159,8 @@ def read_safe(memory: Any) -> None:
 
 
 @compiled
-def _part_of_safe(memory: Any) -> float:
+def part_of_safe(memory: Any) -> float:
+    """SHARE, or 1 while an alarm is on."""
     tallies = memory.tallies
     in_doubt = tallies[FORETOLD] < -DOUBT * np.sqrt(tallies[LUCK])
     guilty = tallies[EXCESS] > GUARD * np.sqrt(memory.clock[START] / SHARE)
@@ -169,12 +182,14 @@ def prepare(memory: Any, t: int) -> None:
     memory.clock[ROUND] = t
     mix(memory.memories, memory.tallies[DELAYS] / max(memory.tallies[ARRIVALS], 1.0))
     if t >= 2 * memory.clock[START]:
-        _restart_safe(memory, t)
+        begin_epoch(memory, t, memory.charges.size)
+        memory.charges[:] = 0.0
+        read_safe(memory)
     elif memory.counts.visits.size > 0:
         read_safe(memory)
     find_leader(memory)
     refresh(memory.safe, 0)
-    memory.tallies[PART] = _part_of_safe(memory)
+    memory.tallies[PART] = part_of_safe(memory)
 
 
 @compiled

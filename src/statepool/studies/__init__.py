@@ -8,6 +8,7 @@ from statepool.studies import (
     certified_dimension,
     counted_denominator,
     dependence,
+    direct_effects,
     drift_scaling,
     effective_dimension,
     funnel,
@@ -29,7 +30,7 @@ STUDIES: dict[str, Study] = {
     for module in (
         bound_and_gain, unknown_map, hostile_maps, safe_pool, counted_denominator, effective_dimension, representation,
         drift_scaling, dependence, matched_difficulty, smoothing, certificate_gap, grouping, funnel, baselines,
-        tuned_baseline, phase_diagram, certified_dimension, self_tuned,
+        tuned_baseline, phase_diagram, certified_dimension, self_tuned, direct_effects,
     )
 }  # fmt: skip
 

@@ -10,12 +10,14 @@ from statepool.studies.figures import (
     baselines,
     catalogue,
     certificates,
+    direct,
     drift,
     grouping,
     matched,
     mechanism,
     phase,
     scaling,
+    self_tuned,
 )
 from statepool.studies.figures.sheet import Sheet, styled
 from statepool.studies.study import Results
@@ -126,6 +128,25 @@ FIGURES = (
         "phase-diagram", "Where pooling pays",
         "Regret saved over action-level play. Deeper blue is more, orange is a loss.",
         ("phase-diagram",), "phase-diagram", phase.draw_phase_diagram,
+    ),
+    Figure(
+        "self-tuned-paths", "Regret over time on six settings, d=50",
+        "Lines are means over twenty seeds, bands hold eight seeds of ten. Greedy and Thompson are the best of six "
+        "and of two, chosen in hindsight for each setting. Regret is against the best fixed action of the whole "
+        "horizon: it falls while following the drift beats that action.",
+        ("self-tuned",), "self-tuned", self_tuned.draw_paths,
+    ),
+    Figure(
+        "self-tuned-excess", "Twelve arms on every setting",
+        "Mean regret above that of the best arm of the row, in units of loss: 0 leads, deeper orange is worse. A ratio "
+        "would say nothing where regret is below zero. Resonance is named by its half-period, at T=8000.",
+        ("self-tuned",), "self-tuned", self_tuned.draw_excess,
+    ),
+    Figure(
+        "direct-effects", "Direct effects of actions on outcomes",
+        "Regret as actions move the outcome past what the state tells; K=40 or, for the funnel, 200, d=50, T=10000. "
+        "Lines are means over 20 seeds, bands the middle half of them.",
+        ("direct-effects",), "direct-effects", direct.draw_direct_effects,
     ),
 )  # fmt: skip
 

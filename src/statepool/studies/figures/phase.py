@@ -44,15 +44,16 @@ def _gains(results: Results, arm: str) -> dict[tuple[int, int], Value]:
 
 
 def draw_cell(
-    sheet: Sheet, ax: Axes, column: int, row: int, strength: float, text: str, tip: str, negative: bool = False
-) -> None:
+    sheet: Sheet, ax: Axes, column: int, row: int, strength: float, text: str, tip: str, negative: bool = False,
+    size: float = 7,
+) -> None:  # fmt: skip
     """A cell of a heat map. Strength is opacity, so that the map sits on a light page and on a dark one."""
     colour = CHILL if negative else HEAT
     box = Rectangle(
         (column - 0.5, row - 0.5), 1, 1, facecolor=colour, alpha=0.04 + 0.86 * strength, linewidth=0, antialiased=False
     )
     ax.add_patch(box)
-    ax.text(column, row, text.replace("-", "−"), ha="center", va="center_baseline", fontsize=7, color=INK)
+    ax.text(column, row, text.replace("-", "−"), ha="center", va="center_baseline", fontsize=size, color=INK)
     sheet.target_box(ax, column - 0.5, row - 0.5, 1, 1, tip)
 
 

@@ -54,9 +54,11 @@ class Sheet:
         self.tips: list[str] = []
         self.figure = Figure(layout="constrained")
 
-    def panels(self, count: int, height: float, widths: Sequence[float] | None = None, **sharing: Any) -> list[Axes]:
-        """Panels in a row, or one above the other, each `height` inches tall."""
-        rows, columns = (count, 1) if self.narrow else (1, count)
+    def panels(
+        self, count: int, height: float, widths: Sequence[float] | None = None, rows: int = 1, **sharing: Any
+    ) -> list[Axes]:
+        """Panels in so many rows, or one above the other, each `height` inches tall."""
+        rows, columns = (count, 1) if self.narrow else (rows, -(-count // rows))
         self.figure.set_size_inches(PHONE_WIDTH if self.narrow else TEXT_WIDTH, height * rows)
         ratios = None if self.narrow else widths
         return list(self.figure.subplots(rows, columns, squeeze=False, width_ratios=ratios, **sharing).flat)

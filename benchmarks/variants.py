@@ -1,0 +1,68 @@
+"""SelfTuned with one ingredient taken out: its two modules, rebuilt with a line replaced, the package left alone."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+from statepool.learners import Learner, memories, self_tuned
+
+MEMORIES, LEARNER = "memories", "self_tuned"
+_FORGETTING = "FORGETTING = (1.0, 0.9999, 0.999, 0.99)"
+
+Edit = tuple[str, str, str]
+"""Which module, the text there, and what stands in its place."""
+
+WITHOUT: Mapping[str, tuple[Edit, ...]] = {
+    "nothing removed": (),
+    "memories: one, of everything": ((MEMORIES, _FORGETTING, "FORGETTING = (1.0,)"),),
+    "memories: one, .999": ((MEMORIES, _FORGETTING, "FORGETTING = (0.999,)"),),
+    "memories: one, .99": ((MEMORIES, _FORGETTING, "FORGETTING = (0.99,)"),),
+    "evidence: memories weighted evenly": (
+        (MEMORIES, "memories.evidence[i] += weight * evidence_of(", "memories.evidence[i] += 0.0 * evidence_of("),
+    ),
+    "evidence that fades": ((MEMORIES, "return exp(TENTH * (log(FIRST + t) - log(FIRST + now)))", "return 1.0"),),
+    "prior scaled to the delay": (
+        (MEMORIES, "prior = exp(max(memories.logs[i] * delay, LOWEST_PRIOR))", "prior = 1.0"),
+    ),
+    "optimism": ((LEARNER, "OPTIMISM = 0.4", "OPTIMISM = 0.0"),),
+    "optimism that counts plays in flight": (
+        (MEMORIES, "+= share * memories.played[i, s]", "+= share * memories.counts[i, s]"),
+    ),
+    "doubt": ((LEARNER, "DOUBT = 2.0", "DOUBT = 1e9"),),
+    "guard": ((LEARNER, "GUARD = 3.0", "GUARD = 1e9"),),
+    "safe's start on the leader": (
+        (LEARNER, "totals[memory.clock[ANCHOR]] -= price + log(1.0 - (n_actions - 1) / odds)", "pass"),
+    ),
+    "safe, and with it the floor": (
+        (LEARNER, "SHARE = 1 / 32", "SHARE = 1e-9"),
+        (LEARNER, "DOUBT = 2.0", "DOUBT = 1e9"),
+        (LEARNER, "GUARD = 3.0", "GUARD = 1e9"),
+    ),
+}
+
+
+def build(edits: tuple[Edit, ...], folder: Path) -> Learner:
+    """The learner with these edits, its sources written to `folder`, which must be new and must stay."""
+    sources = {MEMORIES: Path(str(memories.__file__)).read_text(), LEARNER: Path(str(self_tuned.__file__)).read_text()}
+    for module, old, new in edits:
+        if sources[module].count(old) != 1:
+            raise ValueError(f"{module}: has {old!r} {sources[module].count(old)} times, expected it once")
+        sources[module] = sources[module].replace(old, new)
+    # Compiled functions are cached by file: files of their own keep the package's cache clean. Numba tells memories
+    # apart by their names: without another name a variant would run the package's code.
+    names = {module: f"{folder.name}_{module}" for module in sources}
+    sources[LEARNER] = (
+        sources[LEARNER]
+        .replace("statepool.learners.memories", names[MEMORIES])
+        .replace("SelfTunedMemory", f"SelfTunedMemory_{folder.name}")
+    )
+    built = [_load(names[module], folder / f"{module}.py", text) for module, text in sources.items()]
+    return built[-1].SelfTuned()
+
+
+def _load(name: str, path: Path, text: str) -> ModuleType:
+    path.write_text(text)
+    module = sys.modules[name] = ModuleType(name)
+    exec(compile(text, str(path), "exec"), module.__dict__)
+    return module
