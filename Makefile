@@ -1,7 +1,7 @@
 # Every target sets up what it needs: `make reproduce` and `make test` work in a fresh clone.
 BIN := .venv/bin
 
-.PHONY: setup reproduce test check bench soak
+.PHONY: setup reproduce serve test check bench soak
 
 setup: .venv/.ready
 
@@ -13,6 +13,10 @@ setup: .venv/.ready
 
 reproduce: setup
 	$(BIN)/statepool reproduce
+
+# The funnel playing against itself, to look at; `statepool serve` for your own pools.
+serve: setup
+	$(BIN)/statepool serve --demo
 
 test: setup
 	$(BIN)/pytest --numprocesses 2 --dist worksteal

@@ -23,7 +23,7 @@ GRACE = 30
 UVICORN: dict[str, Any] = {
     "http": "httptools", "ws": "none", "lifespan": "on", "access_log": False, "log_level": "warning",
     "server_header": False, "date_header": False, "proxy_headers": False,
-    "timeout_keep_alive": 75, "timeout_graceful_shutdown": GRACE,
+    "timeout_keep_alive": 75, "timeout_graceful_shutdown": GRACE, "timeout_worker_healthcheck": 60,
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """A state machine: whatever is called, twice, in any order, with crashes between, a pool is a dictionary."""
 
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pytest
@@ -173,17 +173,14 @@ def failing(batch):
     return fail
 
 
-def test_a_pool_is_a_dictionary_sqlite(tmp_path):
-    class OnSQLite(Pools):
-        def make_place(self):
-            return SQLitePlace(Path(tempfile.mkdtemp(dir=tmp_path)) / "pool.db")
+def run_on(make_place, **how):
+    machine = type("Machine", (Pools,), {"make_place": staticmethod(make_place)})
+    run_state_machine_as_test(machine, settings=settings(**how))
 
-    run_state_machine_as_test(OnSQLite, settings=settings(max_examples=40, stateful_step_count=30))
+
+def test_a_pool_is_a_dictionary_sqlite(tmp_path):
+    run_on(lambda: SQLitePlace(Path(mkdtemp(dir=tmp_path)) / "pool.db"), max_examples=40, stateful_step_count=30)
 
 
 def test_a_pool_is_a_dictionary_postgres(database):
-    class OnPostgres(Pools):
-        def make_place(self):
-            return PostgresPlace(database)
-
-    run_state_machine_as_test(OnPostgres, settings=settings(max_examples=8, stateful_step_count=25))
+    run_on(lambda: PostgresPlace(database), max_examples=8, stateful_step_count=25)

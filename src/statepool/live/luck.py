@@ -1,7 +1,9 @@
 """Where a live pool's chance comes from: its seed and the ticket. Asking again gives the same number."""
 
+from functools import lru_cache
 from hashlib import blake2b
 from secrets import token_bytes
+from typing import Any
 
 from statepool.checks import check_count
 
@@ -16,16 +18,26 @@ def seed_bytes(seed: int | None) -> bytes:
     return blake2b(str(check_count(seed, "seed", lowest=0)).encode(), digest_size=SEED_BYTES).digest()
 
 
+@lru_cache(maxsize=64)
+def _keyed(seed: bytes, size: int, person: bytes) -> Any:
+    return blake2b(digest_size=size, key=seed, person=person)
+
+
+def _digest(seed: bytes, size: int, person: bytes, message: bytes) -> bytes:
+    hashing = _keyed(seed, size, person).copy()  # half the time of taking the key in anew
+    hashing.update(message)
+    return bytes(hashing.digest())
+
+
 def uniform_of(seed: bytes, ticket: str) -> float:
     """The uniform number in [0, 1) that the ticket's action is drawn from."""
-    digest = blake2b(ticket.encode(), digest_size=8, key=seed).digest()
-    return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
+    return (int.from_bytes(_digest(seed, 8, b"", ticket.encode()), "big") >> 11) * 2.0**-53
 
 
 def mint(seed: bytes, play: int) -> str:
     """The ticket of a decision whose caller brought none: numbered, which indexes like, and not to be guessed."""
     number = play.to_bytes(PLAY_BYTES, "big")
-    return number.hex() + blake2b(number, digest_size=10, key=seed, person=b"ticket").hexdigest()
+    return number.hex() + _digest(seed, 10, b"ticket", number).hex()
 
 
 def will_mint(seed: bytes, ticket: str, plays: int) -> bool:

@@ -24,8 +24,7 @@ EXPIRED_AT_ONCE = 1_000
 SLACK = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What to do; `held`: kept from the learner, to measure it."""
 
     ticket: str
@@ -41,8 +40,7 @@ def check_ticket(ticket: Any) -> str:
     return ticket
 
 
-@dataclass(frozen=True, slots=True)
-class Decide:
+class Decide(msgspec.Struct, frozen=True):
     ticket: str | None = None
     uniform: float | None = None
 

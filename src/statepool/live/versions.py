@@ -37,7 +37,7 @@ class Version:
             place = draw_from(self._base_sums, uniform / self.holdout)
         else:
             place = self._pick((uniform - self.holdout) / (1 - self.holdout) if self.holdout else uniform)
-        return Drawn(place, float(self.play[place]), held)
+        return Drawn(place, self.play.item(place), held)
 
     def reach(self, columns: Floats) -> Floats:
         """q, the probability of each state."""

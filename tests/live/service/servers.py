@@ -55,4 +55,4 @@ def serving(*arguments):
         yield served
     finally:
         if served.process.poll() is None:
-            served.end(9)
+            served.end(15)  # workers that are left alone would hold the pipe open

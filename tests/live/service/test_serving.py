@@ -26,14 +26,14 @@ def map_file(tmp_path):
 
 def test_serve_stop_and_go_on(url, map_file):
     with serving("--store", url, "--map", map_file) as served:
-        before = served.post(f"{DECISIONS}", json={"ticket": "t"}).json()
-        assert served.get(f"/").status_code == 200
+        before = served.post(DECISIONS, json={"ticket": "t"}).json()
+        assert served.get("/").status_code == 200
         assert served.end(signal.SIGTERM) == 0
         lines = [json.loads(line) for line in served.said[1:]]
         assert [line["path"] for line in lines] == ["/v1/pools/{name}/decisions", "/dashboard"]
     with serving("--store", url, "--quiet") as served:
-        assert served.post(f"{DECISIONS}", json={"ticket": "t"}).json() == before
-        assert served.get(f"/v1/pools/home").json()["plays"] == 1
+        assert served.post(DECISIONS, json={"ticket": "t"}).json() == before
+        assert served.get("/v1/pools/home").json()["plays"] == 1
         assert served.end(signal.SIGINT) == 0
         assert len(served.said) == 1
 
@@ -63,7 +63,7 @@ def test_a_stop_finishes_what_is_in_flight(url, map_file):
         for thread in threads:
             thread.join()
     with serving("--store", url) as served:
-        rows = [json.loads(line) for line in served.get(f"/v1/pools/home/rows").iter_lines()]
+        rows = [json.loads(line) for line in served.get("/v1/pools/home/rows").iter_lines()]
     known = {row["ticket"]: row["action"] for row in rows}
     assert len(known) == len(rows)
     assert all(known[decision["ticket"]] == decision["action"] for decision in told)
@@ -92,10 +92,10 @@ def test_two_workers_share_a_store(url, map_file):
     with serving("--store", url, "--map", map_file, "--workers", "2") as served:
         made = {}
         for number in range(12):  # a connection each, so that both get some
-            made[number] = served.post(f"{DECISIONS}", json={"ticket": str(number)}).json()
+            made[number] = served.post(DECISIONS, json={"ticket": str(number)}).json()
         for number, decision in made.items():
-            assert served.post(f"{DECISIONS}", json={"ticket": str(number)}).json() == decision
-        assert served.get(f"/v1/pools/home").json()["plays"] == 12
+            assert served.post(DECISIONS, json={"ticket": str(number)}).json() == decision
+        assert served.get("/v1/pools/home").json()["plays"] == 12
         assert served.end(signal.SIGTERM) == 0
 
 
@@ -103,10 +103,10 @@ def test_the_demo_moves_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with serving("--demo") as served:
         deadline = time.monotonic() + 60
-        while served.get(f"/v1/pools/demo").json()["counts"]["state"] < 20:
+        while served.get("/v1/pools/demo").json()["counts"]["state"] < 20:
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        assert served.get(f"/").status_code == 200
+        assert served.get("/").status_code == 200
         assert served.end(signal.SIGTERM) == 0
         assert "Traceback" not in "".join(served.said)
     assert not list(tmp_path.glob("statepool-*/*.db"))
@@ -114,7 +114,7 @@ def test_the_demo_moves_and_leaves_nothing(tmp_path, monkeypatch):
 
 def test_64_clients_race_on_one_outcome_across_four_processes(server, map_file):
     with serving("--store", server.emptied(), "--map", map_file, "--workers", "4") as served:
-        served.post(f"{DECISIONS}", json={"ticket": "t"}).raise_for_status()
+        served.post(DECISIONS, json={"ticket": "t"}).raise_for_status()
 
         def send(number):
             loss = {"loss": 0.25 if number % 2 else 0.75}
@@ -123,7 +123,7 @@ def test_64_clients_race_on_one_outcome_across_four_processes(server, map_file):
         with ThreadPoolExecutor(64) as threads:
             statuses = list(threads.map(send, range(64)))
         assert (statuses.count(200), statuses.count(409)) == (32, 32)
-        pool = served.get(f"/v1/pools/home").json()
+        pool = served.get("/v1/pools/home").json()
         assert pool["counts"]["outcome"] == pool["losses"]["learner"]["count"] == 1
 
 
@@ -174,8 +174,8 @@ def test_other_commands_import_none_of_it():
 
 def test_kill_and_go_on(url, map_file):
     served = Served("--store", url, "--map", map_file)
-    told = [served.post(f"{DECISIONS}", json={"ticket": str(i)}).json() for i in range(5)]
+    told = [served.post(DECISIONS, json={"ticket": str(i)}).json() for i in range(5)]
     served.end(signal.SIGKILL)
     with serving("--store", url) as again:
         for i, decision in enumerate(told):
-            assert again.post(f"{DECISIONS}", json={"ticket": str(i)}).json() == decision
+            assert again.post(DECISIONS, json={"ticket": str(i)}).json() == decision
