@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,13 @@ class Server:
         return self.url()
 
     def kill(self) -> None:
-        """As if by `kill -9`: no word to anyone."""
+        """As if by `kill -9`, the server and all that it started: no word to anyone, and nobody finishes."""
+        assert self._process is not None
+        children = _children(self._process.pid)
+        self._process.send_signal(signal.SIGSTOP)  # it starts no others meanwhile
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
         self._end(signal.SIGKILL)
 
     def restart(self, *settings: str) -> None:
@@ -100,3 +107,16 @@ class Server:
         assert self._process is not None
         self._process.send_signal(by)
         self._process.wait()
+
+
+def _children(parent: int) -> list[int]:
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [pid for pid in pids if _parent_of(pid) == parent]
+
+
+def _parent_of(pid: int) -> int | None:
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(after_name.split()[1])

@@ -127,6 +127,7 @@ class Journal:
         self._queue: deque[_Waiting] = deque()
         self._find_body: Callable[[int], bytes]
         self._snapshot_at = 0
+        self._connections = store.connections
 
     def now(self) -> int:
         """Microseconds."""
@@ -198,6 +199,9 @@ class Journal:
     def _catch_up(self, view: View) -> Head:
         """The fold, level with the head."""
         self._find_body = view.body
+        if self._connections != self.store.connections:
+            self._start_again()
+            self._connections = self.store.connections
         head = view.head()
         if self.fold is None:
             self.fold = self._load(view)

@@ -1,7 +1,9 @@
 """A store in PostgreSQL, shared by processes and machines: a batch is a transaction under the pool's advisory lock.
 
-A batch takes two round trips: (begin, lock, head), then (all that was appended, commit). The tables are in the schema
-`statepool`, beside whatever else the database holds.
+A batch takes two round trips: (begin, lock, head), then (all that was appended, commit, flush). The commit does not
+wait for the disk, so the lock is free at once; the flush that follows waits until the log is on disk up to there, and
+only then does the batch return. Many processes share one flush. What one of them has read of another's batch is flushed
+before or with its own, since the log is flushed in order. The tables are in the schema `statepool`.
 """
 
 import hashlib
@@ -33,6 +35,18 @@ SESSION = """
     SET lock_timeout = '60s';
 """
 WRITER = f"{SESSION} SET idle_in_transaction_session_timeout = '30s'"
+
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+QUICK = "SET LOCAL synchronous_commit = off"
+# A transaction of its own that writes to the log and, unlike the batch's, waits for the disk.
+FLUSH = "SELECT pg_logical_emit_message(true, 'statepool', '')"
+
+# One look at the tickets' index each: `ticket = ANY(…)` reads the whole pool until the table has been analysed.
+LOOK_UP = """
+    SELECT found.* FROM unnest(%s::text[]) AS wanted (ticket) CROSS JOIN LATERAL (
+        SELECT ticket, kind, body FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
+    ) AS found
+"""
 
 # One statement whatever the number of events: they come as one JSON array, which costs the client least.
 # What ends in the batch it began in never becomes pending: no part of the statement sees what another one wrote.
@@ -119,8 +133,7 @@ class PostgresView(View):
 
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
-        sql = "SELECT ticket, kind, body FROM statepool.events WHERE pool = %s AND ticket = ANY(%s)"
-        for ticket, kind, body in self._ask(sql, self._pool, list(tickets)) if tickets else []:
+        for ticket, kind, body in self._ask(LOOK_UP, list(tickets), self._pool) if tickets else []:
             known.setdefault(ticket, {})[kind] = body
         return known
 
@@ -173,16 +186,15 @@ class PostgresBatch(PostgresView, Batch):
     def _send(self, *last: Statement) -> None:
         todo, self._todo = [*self._todo, *last], []
         with _errors(), self._connection.pipeline():
-            for sql, values in todo:
-                cursor = self._connection.execute(sql, values)
+            cursors = [self._connection.execute(sql, values) for sql, values in todo]
         # COMMIT after a statement that failed is answered with ROLLBACK, and is no error to PostgreSQL.
-        if last and cursor.statusmessage != "COMMIT":
+        if last and cursors[-len(last)].statusmessage != "COMMIT":
             raise StoreUnavailable("PostgreSQL rolled the batch back")
 
     def commit(self) -> None:
         if self.failure is not None:
             raise self.failure
-        self._send(("COMMIT", {}))
+        self._send(("COMMIT", {}), (FLUSH, {}))
 
     def append(self, entries: Sequence[Entry], head: Head) -> None:
         if [entry.seq for entry in entries] != list(range(self._head.seq + 1, head.seq + 1)):
@@ -257,8 +269,10 @@ class PostgresStore(Store):
         with self._lock:
             self._check_open()
             try:
-                with _errors():
-                    self._writer = self._writer or self._connect(WRITER)
+                if self._writer is None:
+                    with _errors():
+                        self._writer = self._connect(WRITER)
+                    self.connections += 1
                 yield self._writer
             finally:
                 self._writer = _rest(self._writer)
@@ -303,7 +317,8 @@ class PostgresStore(Store):
     def batch(self, name: str) -> Iterator[Batch]:
         with self._writing() as connection:
             with _errors(), connection.pipeline():
-                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+                connection.execute(BEGIN)
+                connection.execute(QUICK)
                 self._take(connection, name)
                 # A statement of its own: it sees what was committed before the lock was granted.
                 cursor = _select_pool(connection, name)

@@ -95,6 +95,9 @@ class Batch(View):
 class Store(ABC):
     """A place that holds pools, and API keys as (name, hash, role)."""
 
+    connections = 0
+    """Grows whenever the store was lost and found again: what was read or written but not acknowledged may be gone."""
+
     @abstractmethod
     def pools(self) -> list[str]:
         """The names, sorted."""
