@@ -1,5 +1,7 @@
 """Learn from late outcomes by pooling each one through the state that was seen at once."""
 
+from typing import Any
+
 from statepool import delays, dimension, families, guarantees, learners
 from statepool.engine import Comparison, Run, compare, simulate
 from statepool.learners import (
@@ -26,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "EXP3IX",
     "ActionEXP3",
+    "Audit",
     "BestState",
     "Comparison",
     "CountedDenominator",
@@ -42,6 +45,7 @@ __all__ = [
     "StateEXP3",
     "Uniform",
     "ZimmertSeldin",
+    "audit_log",
     "compare",
     "delays",
     "dimension",
@@ -50,3 +54,12 @@ __all__ = [
     "learners",
     "simulate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The audit needs an extra and is imported when it is asked for."""
+    if name in ("Audit", "audit_log"):
+        from statepool import audit
+
+        return getattr(audit, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
