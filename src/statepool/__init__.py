@@ -1,5 +1,6 @@
 """Learn from late outcomes by pooling each one through the state that was seen at once."""
 
+from importlib import import_module
 from typing import Any
 
 from statepool import delays, dimension, families, guarantees, learners
@@ -59,7 +60,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """The audit needs an extra and is imported when it is asked for."""
     if name in ("Audit", "audit_log"):
-        from statepool import audit
-
-        return getattr(audit, name)
+        return getattr(import_module("statepool.audit"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

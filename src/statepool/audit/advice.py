@@ -10,7 +10,9 @@ instance fitted to the log, direct effects included; the advised one is the best
 of another kind does better on the log's own horizon, the advice says so.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from os import cpu_count
 from typing import Any
 
 import numpy as np
@@ -41,9 +43,9 @@ CANDIDATES = (
     Candidate("action-exp3", ALONE),
     Candidate("zimmert-seldin", ALONE),
 )
-"""What is tried. A learner that corrects the pooled estimate by the action's own outcomes is a line here, of kind CORRECT."""
+"""What is tried. A learner that corrects the pooled estimate by the action's own outcomes is a line here, a CORRECT."""
 
-BLIND = Candidate("uniform", "blind")
+BLIND = "blind"
 SMALL, LARGE = 0.05, 0.5
 LEVEL = 0.05
 SEEDS = 3
@@ -97,22 +99,30 @@ def _alike(effects: Effects) -> bool:
 
 
 def try_candidates(fitted: Fitted, seed: int) -> tuple[Expected, ...]:
-    """Every candidate on the fitted instance, paired on the same delays and the same luck."""
-    horizon = fitted.horizon
-    found = []
-    for candidate in (*CANDIDATES, BLIND):
+    """Every candidate on the fitted instance, paired on the same delays and the same luck; and choosing blindly."""
+    worlds = [(fitted.instance(seed + i), fitted.delays(seed + i), seed + i) for i in range(SEEDS)]
+
+    def regrets(candidate: Candidate) -> list[float]:
         learner = learners.find(candidate.learner)(**dict(candidate.settings))
-        regrets = [
-            simulate(fitted.instance(seed + i), learner, fitted.delays(seed + i), seed + i).regret for i in range(SEEDS)
+        return [simulate(instance, learner, delays, number).regret for instance, delays, number in worlds]
+
+    with ThreadPoolExecutor(cpu_count() or 1) as pool:
+        found = [
+            _expected(candidate.learner, candidate.kind, values, fitted.horizon)
+            for candidate, values in zip(CANDIDATES, pool.map(regrets, CANDIDATES), strict=True)
         ]
-        mean, error = float(np.mean(regrets)), float(np.std(regrets, ddof=1) / SEEDS**0.5)
-        found.append(Expected(candidate.learner, candidate.kind, mean, error, mean / horizon))
-    return tuple(found)
+    blind = [float(instance.total_losses.mean() - instance.total_losses.min()) for instance, _, _ in worlds]
+    return (*found, _expected("any action", BLIND, blind, fitted.horizon))
+
+
+def _expected(name: str, kind: str, regrets: list[float], horizon: int) -> Expected:
+    mean, error = float(np.mean(regrets)), float(np.std(regrets, ddof=1) / len(regrets) ** 0.5)
+    return Expected(name, kind, mean, error, mean / horizon)
 
 
 def choose(verdict: str, expected: tuple[Expected, ...]) -> Expected:
     """The best of the kind advised; the best of all but blind where none is registered."""
-    kin = [e for e in expected if e.kind == verdict] or [e for e in expected if e.kind != BLIND.kind]
+    kin = [e for e in expected if e.kind == verdict] or [e for e in expected if e.kind != BLIND]
     return min(kin, key=lambda e: e.regret)
 
 
@@ -154,17 +164,18 @@ def _about_price(counts: Counts, verdict: str, effects: Effects) -> str:
 def _about_regret(
     verdict: str, chosen: Expected, expected: tuple[Expected, ...], lateness: Lateness, fitted: Fitted
 ) -> str:
-    best = min((e for e in expected if e.kind != BLIND.kind), key=lambda e: e.regret)
+    best = min((e for e in expected if e.kind != BLIND), key=lambda e: e.regret)
     text = (
         f"On an instance fitted to the log, {fitted.horizon} decisions with its own delays and direct effects, "
         f"{chosen.learner} has a regret of {chosen.regret:.0f}"
     )
-    others = [e for e in expected if e.kind not in (chosen.kind, BLIND.kind)]
+    others = [e for e in expected if e.kind not in (chosen.kind, BLIND)]
     if others:
         rival = min(others, key=lambda e: e.regret)
         text += f" against {rival.regret:.0f} of {rival.learner}"
     if best.learner != chosen.learner and best.regret + 2 * best.error < chosen.regret:
         text += f" (on so short a horizon {best.learner} still does better, but it would stay biased)"
     if lateness.misleads:
-        text += f"; note that outcomes that come early are {'better' if lateness.early < lateness.late else 'worse'} than late ones"
+        how = "better" if lateness.early < lateness.late else "worse"
+        text += f"; beware that outcomes that come early are {how} than late ones"
     return text + "."

@@ -60,33 +60,74 @@ class Counts:
 
 
 def count_log(log: Log, rescale: bool = False) -> Counts:
-    """Count the log, and leave in duckdb the tables `action_codes`, `state_codes` and the view `rows` of what is kept."""
-    duplicated = _drop_duplicates(log)
-    low, scale = _range_of_losses(log, rescale)
-    timed = "decided IS NOT NULL AND isfinite(decided)" if log.columns.decided else "true"
-    log.connection.execute(
-        f"CREATE TEMP VIEW rows AS SELECT * REPLACE ((loss - {low!r}) * {scale!r} AS loss) FROM deduplicated"
-        f" WHERE {timed} AND NOT unreadable"
-    )
-    cells = log.connection.execute(_CELLS.format(timed=timed, low=repr(low), scale=repr(scale))).fetchnumpy()
-    return _tabulate(log, cells, duplicated)
+    """Count the log; leaves in duckdb `rows`, what is kept of it, and tables of the codes of actions and states."""
+    facts = Facts.of(log)
+    low, scale = _scale_of_losses(log, facts, rescale)
+    loss = "loss" if (low, scale) == (0.0, 1.0) else f"(loss - {low!r}) * {scale!r} AS loss"
+    # Conditions cost time on every row: they are left out where the facts say that they hold.
+    kept = "" if facts.clean else f"WHERE {_timed(log)} AND NOT unreadable"
+    if not facts.clean:
+        loss = f"CASE WHEN isfinite(loss) THEN {loss.removesuffix(' AS loss')} END AS loss"
+    log.connection.execute(f"CREATE TEMP VIEW rows AS SELECT * EXCLUDE (loss), {loss} FROM deduplicated {kept}")
+    cells = log.connection.execute(_cells(log)).fetchnumpy()
+    return _tabulate(log, cells, facts)
 
 
-_VALID = "isfinite(propensity) AND propensity > 0 AND propensity <= 1"
-_CELLS = f"""
-    SELECT action, state, count(*) AS every,
-        count(*) FILTER (NOT ({{timed}})) AS untimed,
-        count(*) FILTER (({{timed}}) AND unreadable) AS unreadable,
-        count(*) FILTER (ok) AS n, count(x) FILTER (ok) AS k,
-        sum(x) FILTER (ok) AS loss, sum(x * x) FILTER (ok) AS square, min(grouping) AS grouping,
-        count(*) FILTER (ok AND resolved < decided) AS backwards,
-        count(*) FILTER (ok AND propensity IS NOT NULL AND NOT ({_VALID})) AS unlikely,
-        sum(1 / propensity) FILTER (ok AND x IS NOT NULL AND {_VALID}) AS w,
-        sum(1 / (propensity * propensity)) FILTER (ok AND x IS NOT NULL AND {_VALID}) AS ww,
-        sum(x / propensity) FILTER (ok AND {_VALID}) AS wx
-    FROM (SELECT *, ({{timed}}) AND NOT unreadable AS ok,
-        CASE WHEN isnan(loss) THEN NULL ELSE (loss - {{low}}) * {{scale}} END AS x FROM deduplicated)
-    GROUP BY action, state
+def _cells(log: Log) -> str:
+    wanted = "action, state, count(*) AS n, count(loss) AS k, sum(loss) AS loss, sum(loss * loss) AS square"
+    if log.columns.group:
+        wanted += ", min(grouping) AS grouping"
+    if log.columns.propensity:
+        valid = "isfinite(propensity) AND propensity > 0 AND propensity <= 1"
+        counted = f"loss IS NOT NULL AND {valid}"
+        wanted += f""", sum(1 / propensity) FILTER ({counted}) AS w, sum(1 / propensity**2) FILTER ({counted}) AS ww,
+            sum(loss / propensity) FILTER ({counted}) AS wx,
+            count(*) FILTER (propensity IS NOT NULL AND NOT ({valid})) AS unlikely"""
+    return f"SELECT {wanted} FROM rows GROUP BY action, state"
+
+
+def _timed(log: Log) -> str:
+    return "coalesce(isfinite(decided), false)" if log.columns.decided else "true"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the whole log says at a glance, and whether any row has to be left out."""
+
+    total: int
+    duplicated: int
+    untimed: int
+    unreadable: int
+    known: int
+    low: float
+    high: float
+    outside: int
+    """Losses: how many, their range, and how many of them lie outside [0, 1]."""
+    clean: bool
+
+    @classmethod
+    def of(cls, log: Log) -> "Facts":
+        duplicated = _drop_duplicates(log)
+        quick = _QUICK if not log.textual else None
+        if quick:
+            # Parquet files answer this without reading a row.
+            total, timed, first, last, known, low, high = log.connection.execute(quick).fetchone()
+            numbers = [number for number in (first, last, low, high) if number is not None]
+            times_fit = timed == total or not log.columns.decided
+            if known and times_fit and np.isfinite(numbers).all() and low >= 0 and high <= 1:
+                return cls(total, duplicated, 0, 0, known, low, high, 0, True)
+        found = log.connection.execute(_CAREFUL.format(timed=_timed(log))).fetchone()
+        total, untimed, unreadable, known, low, high, outside = found
+        return cls(total, duplicated, untimed, unreadable, known, low or 0.0, high or 0.0, outside, False)
+
+
+_QUICK = (
+    "SELECT count(*), count(decided), min(decided), max(decided), count(loss), min(loss), max(loss) FROM deduplicated"
+)
+_CAREFUL = """
+    SELECT count(*), count(*) FILTER (NOT {timed}), count(*) FILTER ({timed} AND unreadable), count(x), min(x), max(x),
+        count(*) FILTER (x < 0 OR x > 1)
+    FROM (SELECT *, CASE WHEN isfinite(loss) THEN loss END AS x FROM deduplicated)
 """
 
 
@@ -106,51 +147,49 @@ def _drop_duplicates(log: Log) -> int:
     return 0
 
 
-def _range_of_losses(log: Log, rescale: bool) -> tuple[float, float]:
+def _scale_of_losses(log: Log, facts: Facts, rescale: bool) -> tuple[float, float]:
     """What to take off and to multiply by, so that losses lie in [0, 1]; nothing unless asked for."""
-    query = (
-        "SELECT min(loss), max(loss), count(*) FILTER (loss < 0 OR loss > 1), count(loss) FROM deduplicated"
-        " WHERE isfinite(loss)"
-    )
-    low, high, outside, known = log.connection.execute(query).fetchone()
-    if not known:
+    if not facts.total:
+        raise ValueError(f"{log.name}: has no rows, expected one for each decision")
+    if not facts.known:
         raise ValueError(f"outcome: column {log.columns.outcome!r} holds no number, expected losses in [0, 1]")
-    if not rescale and outside:
+    if not rescale and facts.outside:
         raise ValueError(
-            f"outcome: {outside} of {known} losses lie outside [0, 1] (they run from {low:g} to {high:g}), expected "
-            "losses in [0, 1]; --rescale maps their range to it"
+            f"outcome: {facts.outside} of {facts.known} losses lie outside [0, 1] (they run from {facts.low:g} to "
+            f"{facts.high:g}), expected losses in [0, 1]; --rescale maps their range to it"
         )
-    return (float(low), 1 / (high - low)) if rescale and high > low else (0.0, 1.0)
+    spread = facts.high - facts.low
+    return (float(facts.low), 1 / spread) if rescale and spread > 0 else (0.0, 1.0)
 
 
-def _tabulate(log: Log, cells: dict[str, Any], duplicated: int) -> Counts:
+def _tabulate(log: Log, cells: dict[str, Any], facts: Facts) -> Counts:
     filled = {name: np.ma.filled(values, 0) for name, values in cells.items() if values.dtype.kind != "O"}
     actions, states = (_labels(cells[part]) for part in ("action", "state"))
-    named = np.array([a != "" and s != "" for a, s in zip(actions, states, strict=True)], dtype=bool)
+    nameless = np.array([a == "" for a in actions], dtype=bool)
+    stateless = np.array([s == "" for s in states], dtype=bool) & ~nameless
     dropped = {
         "line cannot be read": log.unread,
-        "ticket seen before": duplicated,
-        "no action": int(filled["every"][[a == "" for a in actions]].sum()),
-        "no state": int(filled["every"][[a != "" and s == "" for a, s in zip(actions, states, strict=True)]].sum()),
-        "no decision time": int(filled["untimed"][named].sum()),
-        "outcome is not a number": int(filled["unreadable"][named].sum()),
+        "ticket seen before": facts.duplicated,
+        "no decision time": facts.untimed,
+        "outcome is not a number": facts.unreadable,
+        "no action": int(filled["n"][nameless].sum()),
+        "no state": int(filled["n"][stateless].sum()),
     }
-    kept = named & (filled["n"] > 0)
-    if not kept.any():
+    kept = ~nameless & ~stateless
+    if not kept.any() or not filled["k"][kept].sum():
         raise ValueError(
-            f"{log.name}: no row is left, expected rows with an action, a state and a time ({_said(dropped)})"
+            f"{log.name}: no row with an outcome is left, expected rows with an action, a state, an outcome and a time "
+            f"({_said(dropped)})"
         )
-    notes = {
-        "outcome before its decision": int(filled["backwards"][kept].sum()),
-        "propensity outside (0, 1]": int(filled["unlikely"][kept].sum()),
-    }
+    unlikely = int(filled["unlikely"][kept].sum()) if "unlikely" in filled else 0
     tables = _Tables(actions, states, filled, kept)
     _leave_codes(log, tables)
     return Counts(
         tables.actions, tables.states, tables.groups(cells["grouping"]) if log.columns.group else None,
         tables.of("n"), tables.of("k"), tables.of("loss"), tables.of("square"),
-        int(filled["every"].sum()) + duplicated + log.unread, {why: n for why, n in dropped.items() if n},
-        {why: n for why, n in notes.items() if n}, tables.weights() if log.columns.propensity else np.empty((0, 3)),
+        facts.total + facts.duplicated + log.unread, {why: n for why, n in dropped.items() if n},
+        {"propensity outside (0, 1]": unlikely} if unlikely else {},
+        tables.weights() if log.columns.propensity else np.empty((0, 3)),
     )  # fmt: skip
 
 

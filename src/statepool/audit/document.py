@@ -31,7 +31,7 @@ def document_of(audit: "Audit") -> dict[str, Any]:
         "merging": _merging(audit),
         "propensities": None if audit.propensities is None else dict(vars(audit.propensities)),
     }
-    return plain(document)  # type: ignore[no-any-return]
+    return plain(document)
 
 
 def plain(value: Any) -> Any:
@@ -66,7 +66,7 @@ def _log(audit: "Audit") -> dict[str, Any]:
         "used": counts.rows,
         "with_outcome": int(counts.k.sum()),
         "dropped": counts.dropped,
-        "notes": counts.notes,
+        "notes": counts.notes | ({"outcome before its decision": audit.rows.backwards} if audit.rows.backwards else {}),
         "sampled": int(audit.rows.action.size),
         "times_in_seconds": audit.seconds,
         "timed": audit.rows.timed,

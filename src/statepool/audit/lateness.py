@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from statepool.audit.sample import Rows
 from statepool.checks import Floats, Ints
+
+Bools = NDArray[np.bool_]
 
 QUANTILES = (0.1, 0.5, 0.9, 0.99)
 OLD = 0.99
@@ -88,12 +91,12 @@ def decisions_meanwhile(rows: Rows, delays: Floats) -> Floats:
     return np.where(np.isfinite(delays), np.maximum(then - here, 0), np.nan)
 
 
-def _survival(times: Floats, come: Floats) -> tuple[Floats, Floats]:
+def _survival(times: Floats, come: Bools) -> tuple[Floats, Floats]:
     """Kaplan and Meier: times, and the share that has come by then."""
     order = np.argsort(times, kind="stable")
     at_risk = np.arange(times.size, 0, -1)
     left = np.cumprod(1 - come[order] / at_risk)
-    return times[order], 1 - left
+    return times[order], np.asarray(1 - left, dtype=np.float64)
 
 
 def _quantile(curve: tuple[Floats, Floats], share: float) -> float:
@@ -110,7 +113,7 @@ def _typical(meanwhile: Floats, never: float, n: int = 1_000) -> Floats:
     return np.append(np.round(np.quantile(meanwhile, grid)) if grid.size else np.empty(0), np.full(lost, np.inf))
 
 
-def _outcome_and_delay(rows: Rows, delays: Floats, come: Ints) -> tuple[float, float, float]:
+def _outcome_and_delay(rows: Rows, delays: Floats, come: Bools) -> tuple[float, float, float]:
     """Residual mean loss of the earlier and later half, and the p-value of the ranks' covariance."""
     loss, late = rows.loss[come], delays[come]
     period = (np.arange(come.size) * PERIODS // max(come.size, 1))[come]

@@ -20,6 +20,7 @@ from statepool.audit.columns import Columns, find_columns
 MEMORY = "1GB"
 MOST_THREADS = 8
 TIMES = ("decided", "observed", "resolved")
+INTEGERS = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT", "HUGEINT")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Log:
     """Whether times are seconds, since they were given as dates; otherwise they are numbers of the caller's."""
     unread: int
     """Lines of the file that could not be read at all."""
+    textual: bool
+    """Whether outcomes or times are text, of which some may be no number."""
 
 
 def open_log(source: Any, given: Mapping[str, str | None], reward: bool = False) -> Log:
@@ -46,7 +49,7 @@ def open_log(source: Any, given: Mapping[str, str | None], reward: bool = False)
         seconds = _counts_seconds(connection, columns, types)
         connection.execute(f"CREATE TEMP VIEW log AS SELECT {_flat(columns, types, seconds)} FROM source")
         connection.execute("SELECT * FROM log LIMIT 1").fetchall()
-        return Log(connection, columns, name, seconds, _unread(connection))
+        return Log(connection, columns, name, seconds, _unread(connection), _is_textual(columns, types))
     except duckdb.Error as error:
         raise ValueError(f"{_told(source)}: cannot be read as a log ({_first_line(error)})") from None
 
@@ -138,6 +141,14 @@ def _counts_seconds(connection: Any, columns: Columns, types: Mapping[str, str])
     return bool(dates > numbers)
 
 
+def _is_textual(columns: Columns, types: Mapping[str, str]) -> bool:
+    used = [columns.outcome, *(column for part in TIMES if (column := getattr(columns, part)))]
+    return any(not types[column].startswith(_NUMERIC) for column in used)
+
+
+_NUMERIC = ("DOUBLE", "FLOAT", "BOOLEAN", "DECIMAL", "TIMESTAMP", "DATE", *INTEGERS)
+
+
 def _flat(columns: Columns, types: Mapping[str, str], seconds: bool) -> str:
     loss = _number(columns.outcome, types)
     parts = {
@@ -190,7 +201,8 @@ def _unread(connection: Any) -> int:
         return 0
     # Rejects are known only when the file has been read to its end.
     connection.execute("SELECT count(*) FROM source").fetchall()
-    query = "SELECT count(DISTINCT (scan_id, line)) FROM reject_errors WHERE scan_id = (SELECT max(scan_id) FROM reject_errors)"
+    latest = "SELECT max(scan_id) FROM reject_errors"
+    query = f"SELECT count(DISTINCT line) FROM reject_errors WHERE scan_id = ({latest})"
     return int(connection.execute(query).fetchone()[0])
 
 

@@ -14,6 +14,8 @@ from statepool.audit.reading import Log
 from statepool.checks import Floats
 
 MOST_ROWS = 400_000
+SAMPLED = 200_000
+"""Logs up to the first are taken whole; of longer ones about as many rows as the second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +37,20 @@ class Rows:
     """The median time from decision to state, NaN where unknown."""
 
     @property
+    def backwards(self) -> int:
+        """About how many outcomes of the log come before their decision: their delay is not used."""
+        odd = int((self.resolved < self.decided).sum())
+        return round(odd * self.population / max(self.decided.size, 1))
+
+    @property
     def has_delays(self) -> bool:
         return bool(self.timed and np.isfinite(self.resolved).any())
 
 
 def draw_rows(log: Log, counts: Counts, seed: int = 0) -> Rows:
     """Fetch the sample, sorted by time; rows of the same moment in random order."""
-    every = ceil(counts.rows / MOST_ROWS)
-    taken = "" if every == 1 else f"WHERE hash(decided, resolved, action, state, loss, ticket) % {every} = 0"
+    every = 1 if counts.rows <= MOST_ROWS else ceil(counts.rows / SAMPLED)
+    taken = "" if every == 1 else f"WHERE hash(decided, resolved, action, state, ticket) % {every} = 0"
     query = f"""
         SELECT a.code AS action, s.code AS state, loss, decided, resolved, observed - decided AS waited
         FROM (SELECT * FROM rows {taken}) JOIN action_codes a ON trim(action) = a.label
@@ -57,12 +65,18 @@ def draw_rows(log: Log, counts: Counts, seed: int = 0) -> Rows:
     first = np.lexsort(parts)
     ties = rng.permutation(first.size)
     order = first[np.lexsort((ties, found["decided"][first] if timed else ties))]
-    latest = log.connection.execute("SELECT greatest(max(decided), max(observed), max(resolved)) FROM rows").fetchone()[
-        0
-    ]
     waits = found["waited"][np.isfinite(found["waited"])]
     return Rows(
         found["action"][order], found["state"][order], found["loss"][order].astype(np.float64),
         found["decided"][order].astype(np.float64), found["resolved"][order].astype(np.float64), counts.rows, timed,
-        float("nan") if latest is None else float(latest), float(np.median(waits)) if waits.size else float("nan"),
+        _latest(log), float(np.median(waits)) if waits.size else float("nan"),
     )  # fmt: skip
+
+
+def _latest(log: Log) -> float:
+    """The last moment that any time of the log names."""
+    times = log.connection.execute("SELECT max(decided), max(observed), max(resolved) FROM rows").fetchone()
+    if not all(time is None or np.isfinite(time) for time in times):
+        wanted = ", ".join(f"max({part}) FILTER (isfinite({part}))" for part in ("decided", "observed", "resolved"))
+        times = log.connection.execute(f"SELECT {wanted} FROM rows").fetchone()
+    return max((float(time) for time in times if time is not None), default=float("nan"))

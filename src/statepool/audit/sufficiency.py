@@ -120,11 +120,9 @@ def _sums(
     where, who = pairs // n_actions, pairs % n_actions
     spread = n * (1 - n / sizes[where])
     squares = np.bincount(stretch, residuals**2, sizes.size)[where] / np.maximum(sizes[where] - 1, 1)
-    return (
-        np.bincount(action, residuals, n_actions),
-        np.bincount(who, spread, n_actions),
-        np.bincount(who, spread * squares, n_actions),
-    )
+    parts = ((action, residuals), (who, spread), (who, spread * squares))
+    U, C, V = (np.asarray(np.bincount(at, values, n_actions), dtype=np.float64) for at, values in parts)
+    return U, C, V
 
 
 def _shuffle(residuals: Floats, action: Ints, starts: Ints, weights: Floats, statistic: float, seed: int) -> Floats:
@@ -158,7 +156,7 @@ def p_value(statistic: float, drawn: Floats) -> float:
 
 
 def _size(U: Floats, C: Floats, V: Floats, weights: Floats, n: Ints, drawn: Floats) -> tuple[float, float]:
-    """tau and its standard error, by moments: an effect of action b moves U(a) by -n(a) n(b)/N, about, and its own by C."""
+    """tau and its standard error, by moments: an effect of b moves U(b) by C(b), and U(a) by -n(a) n(b)/N, about."""
     shares = n / n.sum()
     others = n**2 * ((shares**2).sum() - shares**2)
     lever = float((weights * (C**2 + others)).sum())

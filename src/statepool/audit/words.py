@@ -10,17 +10,15 @@ _UNITS = ((86_400 * 2, 86_400, "days"), (7_200, 3_600, "hours"), (120, 60, "minu
 
 
 def about_rows(audit: "Audit") -> list[str]:
-    counts = audit.counts
+    counts, sampled = audit.counts, audit.rows.action.size
     found = [
         f"{counts.rows} of {counts.total} rows used, {int(counts.k.sum())} of them with an outcome"
-        + (
-            "."
-            if counts.rows == audit.rows.action.size
-            else f"; what concerns time is read off {audit.rows.action.size}."
-        )
+        + ("." if counts.rows == sampled else f"; what concerns time is read off {sampled} of them.")
     ]
     found += [f"Dropped: {n} ({why})." for why, n in counts.dropped.items()]
     found += [f"Kept, but odd: {n} ({why})." for why, n in counts.notes.items()]
+    if audit.rows.backwards:
+        found.append(f"Kept, without their delay: {audit.rows.backwards} (outcome before its decision).")
     if not audit.rows.timed:
         found.append("The log has no decision times: drift cannot be told from direct effects, and delays are unknown.")
     return found
@@ -56,15 +54,15 @@ def about_delays(audit: "Audit") -> list[str]:
         given = f"{late.decisions[1]:.0f} decisions were assumed" if late.decisions[1] else "none was assumed"
         return [f"The log has no outcome times, so delays are unknown: {given} (--delay)."]
     found = [
-        f"Half of the outcomes come within {duration(audit, late.time[1])} and {late.decisions[1]:.0f} further decisions, nine "
-        f"in ten within {duration(audit, late.time[2])} and {late.decisions[2]:.0f}; {late.waiting:.1%} may still come, "
-        f"{late.never:.1%} never do."
+        f"Half of the outcomes come within {duration(audit, late.time[1])} and {late.decisions[1]:.0f} further "
+        f"decisions, nine in ten within {duration(audit, late.time[2])} and {late.decisions[2]:.0f}; "
+        f"{late.waiting:.1%} may still come, {late.never:.1%} never do."
     ]
     if late.misleads:
         better = "lower" if late.early < late.late else "higher"
         found.append(
-            f"Early outcomes mislead: in the same state, the earlier half has a mean loss {abs(late.early - late.late):.3f} "
-            f"{better} than the later half."
+            f"Early outcomes mislead: in the same state, the earlier half has a mean loss "
+            f"{abs(late.early - late.late):.3f} {better} than the later half."
         )
     return found
 
@@ -77,8 +75,8 @@ def about_drift(audit: "Audit") -> list[str]:
     if not drifting:
         return ["No state's mean drifts beyond noise."]
     return [
-        f"{drifting} of {audit.counts.n_states} state means drift, by up to {float(drift.spread.max()):.3f} (standard deviation "
-        f"over time); E2 is {drift.e2:.3g} and the floor under every learner {drift.floor:.3g} over the log, "
+        f"{drifting} of {audit.counts.n_states} state means drift, by up to {float(drift.spread.max()):.3f} (standard "
+        f"deviation over time); E2 is {drift.e2:.3g} and the floor under every learner {drift.floor:.3g} over the log, "
         f"{drift.floor / max(audit.counts.rows, 1):.2g} a decision."
     ]
 
@@ -103,8 +101,8 @@ def about_propensities(audit: "Audit") -> list[str]:
     if p is None:
         return []
     return [
-        f"By propensities the pooled choice has a mean loss of {p.weighted:.3f} ({p.plain:.3f} unweighted); the log is worth "
-        f"{p.share_effective:.0%} of its rows, and the largest gap between both means of an action is "
+        f"By propensities the pooled choice has a mean loss of {p.weighted:.3f} ({p.plain:.3f} unweighted); the log is "
+        f"worth {p.share_effective:.0%} of its rows, and the largest gap between both means of an action is "
         f"{p.largest_gap:.1f} standard errors."
     ]
 
