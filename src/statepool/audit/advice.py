@@ -23,6 +23,7 @@ from statepool.audit.effects import Effects
 from statepool.audit.fitting import Fitted
 from statepool.audit.lateness import Lateness
 from statepool.audit.sufficiency import Sufficiency
+from statepool.audit.words import counted
 from statepool.engine import simulate
 
 POOL, CORRECT, ALONE = "pool", "pool with corrections", "do not pool"
@@ -166,13 +167,13 @@ def _about_regret(
 ) -> str:
     best = min((e for e in expected if e.kind != BLIND), key=lambda e: e.regret)
     text = (
-        f"On an instance fitted to the log, {fitted.horizon} decisions with its own delays and direct effects, "
-        f"{chosen.learner} has a regret of {chosen.regret:.0f}"
+        f"On an instance fitted to the log, {counted(fitted.horizon)} decisions with its own delays and direct "
+        f"effects, {chosen.learner} has a regret of {counted(chosen.regret)}"
     )
     others = [e for e in expected if e.kind not in (chosen.kind, BLIND)]
     if others:
         rival = min(others, key=lambda e: e.regret)
-        text += f" against {rival.regret:.0f} of {rival.learner}"
+        text += f" against {counted(rival.regret)} of {rival.learner}"
     if best.learner != chosen.learner and best.regret + 2 * best.error < chosen.regret:
         text += f" (on so short a horizon {best.learner} still does better, but it would stay biased)"
     if lateness.misleads:

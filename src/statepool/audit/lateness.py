@@ -1,8 +1,9 @@
 """How late outcomes come: in time, in decisions made meanwhile, how many never do, and whether bad news comes later.
 
-An outcome that has not come by the end of the log may still come: delays are read off Kaplan and Meier's curve, which
-counts a waiting decision for as long as it has waited. `never` is the share of decisions older than nearly every delay
-seen (`OLD` of them) that still have no outcome.
+An outcome that has not come by the end of the log may still come. Kaplan and Meier's curve counts a waiting decision
+for as long as it has waited; its steps weigh the delays seen, so that long ones, which the log's end hides more often,
+count for those hidden. `never` is the share of decisions older than nearly every delay seen (`OLD` of them) that still
+have no outcome; quantiles are of outcomes that come.
 
 Whether delay and outcome go together is asked within states and within stretches of time, by ranks (van Elteren): a
 learner pools outcomes of a state, so only what happens inside a state can mislead it.
@@ -55,24 +56,22 @@ class Lateness:
 def measure_lateness(rows: Rows, missing: int, delay: int | None = None) -> Lateness:
     """From the sample; `delay`, in decisions, where the log has no outcome times."""
     share = missing / max(rows.population, 1)
-    if not rows.has_delays:
+    delays = rows.resolved - rows.decided
+    come = np.isfinite(rows.loss) & (delays >= 0) & np.isfinite(delays)
+    if not rows.timed or not come.any():
         assumed = float(delay or 0)
         return Lateness(False, missing, 0.0, share, [], [assumed] * 4, 0.0, 0.0, 1.0, np.array([assumed]))
-    delays = rows.resolved - rows.decided
-    come = np.isfinite(rows.loss) & (delays >= 0)
     waited = np.maximum(rows.latest - rows.decided, 0.0)
     lost = ~np.isfinite(rows.loss)
-    old = lost & (waited > np.quantile(delays[come], OLD)) if come.any() else lost
-    # Those given up on are left out of the curve: it tells when outcomes come that come at all.
-    curve = _survival(np.where(come, delays, waited)[(come | lost) & ~old], come[(come | lost) & ~old])
-    meanwhile = decisions_meanwhile(rows, np.where(come, delays, np.nan))
-    never = float(old.sum() / max((waited > np.quantile(delays[come], OLD)).sum(), 1)) if come.any() else 1.0
+    old = waited > np.quantile(delays[come], OLD)
+    never = float((lost & old).sum() / max(old.sum(), 1))
+    weights = _weights(np.where(come, delays, waited)[come | lost], come[come | lost]) / max(1 - never, 1e-9)
+    meanwhile = decisions_meanwhile(rows, np.where(come, delays, np.nan))[come]
     early, late, p = _outcome_and_delay(rows, delays, come)
-    draws = _typical(meanwhile[come], never)
+    shares = np.array(QUANTILES)
     return Lateness(
-        True, missing, float((lost & ~old).mean()), never, [_quantile(curve, q) for q in QUANTILES],
-        [float(np.quantile(meanwhile[come], q)) if come.any() else float("nan") for q in QUANTILES],
-        early, late, p, draws,
+        True, missing, float((lost & ~old).mean()), never, _quantiles(delays[come], weights, shares).tolist(),
+        _quantiles(meanwhile, weights, shares).tolist(), early, late, p, _typical(meanwhile, weights, never),
     )  # fmt: skip
 
 
@@ -91,26 +90,30 @@ def decisions_meanwhile(rows: Rows, delays: Floats) -> Floats:
     return np.where(np.isfinite(delays), np.maximum(then - here, 0), np.nan)
 
 
-def _survival(times: Floats, come: Bools) -> tuple[Floats, Floats]:
-    """Kaplan and Meier: times, and the share that has come by then."""
+def _weights(times: Floats, come: Bools) -> Floats:
+    """Kaplan and Meier's step at each outcome that came, in the order given."""
     order = np.argsort(times, kind="stable")
     at_risk = np.arange(times.size, 0, -1)
     left = np.cumprod(1 - come[order] / at_risk)
-    return times[order], np.asarray(1 - left, dtype=np.float64)
+    steps = np.empty(times.size)
+    steps[order] = -np.diff(left, prepend=1.0)
+    return np.asarray(steps[come])
 
 
-def _quantile(curve: tuple[Floats, Floats], share: float) -> float:
-    times, come = curve
-    reached = np.flatnonzero(come >= share - 1e-12)
-    return float(times[reached[0]]) if reached.size else float("nan")
+def _quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
+    """Weighted quantiles; NaN for shares that the weights do not reach."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    place = np.searchsorted(reached, shares - 1e-9)
+    return np.where(place < values.size, values[order][np.minimum(place, values.size - 1)], np.nan)
 
 
-def _typical(meanwhile: Floats, never: float, n: int = 1_000) -> Floats:
-    if not meanwhile.size:
-        return np.array([np.inf])
+def _typical(meanwhile: Floats, weights: Floats, never: float, n: int = 1_000) -> Floats:
+    """Equally likely delays; those past what the log shows are taken as the longest seen."""
     lost = round(never * n)
     grid = (np.arange(n - lost) + 0.5) / max(n - lost, 1)
-    return np.append(np.round(np.quantile(meanwhile, grid)) if grid.size else np.empty(0), np.full(lost, np.inf))
+    drawn = _quantiles(meanwhile, weights, grid)
+    return np.append(np.where(np.isnan(drawn), meanwhile.max(), np.round(drawn)), np.full(lost, np.inf))
 
 
 def _outcome_and_delay(rows: Rows, delays: Floats, come: Bools) -> tuple[float, float, float]:

@@ -42,10 +42,6 @@ class Rows:
         odd = int((self.resolved < self.decided).sum())
         return round(odd * self.population / max(self.decided.size, 1))
 
-    @property
-    def has_delays(self) -> bool:
-        return bool(self.timed and np.isfinite(self.resolved).any())
-
 
 def draw_rows(log: Log, counts: Counts, seed: int = 0) -> Rows:
     """Fetch the sample, sorted by time; rows of the same moment in random order."""

@@ -76,14 +76,14 @@ def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0) -
 
     def test(s: int) -> StateTest:
         part = order[ends[s] : ends[s + 1]]
-        return test_state(action[part], loss[part], n_actions, seed=seed * 1_000_003 + s)
+        return examine_state(action[part], loss[part], n_actions, seed=seed * 1_000_003 + s)
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         tests = list(pool.map(test, range(n_states)))
     return Sufficiency(tests, holm([test.p for test in tests]))
 
 
-def test_state(action: NDArray[np.int64], loss: Floats, n_actions: int, seed: int) -> StateTest:
+def examine_state(action: NDArray[np.int64], loss: Floats, n_actions: int, seed: int) -> StateTest:
     """The test for one state, from its rows in order of decision."""
     starts = stretches(loss.size)
     sizes = np.diff(starts)

@@ -12,13 +12,13 @@ _UNITS = ((86_400 * 2, 86_400, "days"), (7_200, 3_600, "hours"), (120, 60, "minu
 def about_rows(audit: "Audit") -> list[str]:
     counts, sampled = audit.counts, audit.rows.action.size
     found = [
-        f"{counts.rows} of {counts.total} rows used, {int(counts.k.sum())} of them with an outcome"
-        + ("." if counts.rows == sampled else f"; what concerns time is read off {sampled} of them.")
+        f"{counted(counts.rows)} of {counted(counts.total)} rows used, {counted(counts.k.sum())} with an outcome"
+        + ("." if counts.rows == sampled else f"; what concerns time is read off {counted(sampled)} of them.")
     ]
-    found += [f"Dropped: {n} ({why})." for why, n in counts.dropped.items()]
-    found += [f"Kept, but odd: {n} ({why})." for why, n in counts.notes.items()]
+    found += [f"Dropped: {counted(n)} ({why})." for why, n in counts.dropped.items()]
+    found += [f"Kept, but odd: {counted(n)} ({why})." for why, n in counts.notes.items()]
     if audit.rows.backwards:
-        found.append(f"Kept, without their delay: {audit.rows.backwards} (outcome before its decision).")
+        found.append(f"Kept, without their delay: {counted(audit.rows.backwards)} (outcome before its decision).")
     if not audit.rows.timed:
         found.append("The log has no decision times: drift cannot be told from direct effects, and delays are unknown.")
     return found
@@ -44,7 +44,7 @@ def about_pooling(audit: "Audit") -> list[str]:
         f"{e.spread_direct:.3f} directly; predicted and true means correlate {e.correlation:.2f}.",
         f"Choosing by the pooled estimate costs {e.price:.3f} a decision (95 % of draws: {e.price_interval[0]:.3f} to "
         f"{e.price_interval[1]:.3f}), {e.lost:.0%} of what blind choice costs. Judged on outcomes not used to choose, "
-        f"correcting saves {e.saving:.3f} ± {e.saving_error:.3f}.",
+        f"correcting saves {e.saving:.3f} ± {e.saving_error:.3f}.".replace("-", "−"),
     ]
 
 
@@ -105,6 +105,11 @@ def about_propensities(audit: "Audit") -> list[str]:
         f"worth {p.share_effective:.0%} of its rows, and the largest gap between both means of an action is "
         f"{p.largest_gap:.1f} standard errors."
     ]
+
+
+def counted(number: float) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{round(number):,}".replace(",", "\N{NO-BREAK SPACE}")
 
 
 def duration(audit: "Audit", value: float) -> str:

@@ -126,19 +126,20 @@ def _draw_map(sheet: Sheet, audit: "Audit") -> None:
 def _draw_delays(sheet: Sheet, audit: "Audit") -> None:
     left, right = sheet.panels(2, 2.1)
     come = np.isfinite(audit.rows.loss) & (audit.rows.resolved >= audit.rows.decided)
-    times = np.sort((audit.rows.resolved - audit.rows.decided)[come])
-    draws = np.sort(audit.lateness.draws)
-    shares = np.linspace(0, 1, 101)[1:]
-    for ax, values, words in ((left, times, "time"), (right, draws[np.isfinite(draws)], "decisions")):
-        quantiles = np.maximum(np.quantile(values, shares), 0)
-        ax.plot(quantiles, 100 * shares, color=BLUE)
+    times = (audit.rows.resolved - audit.rows.decided)[come]
+    draws = audit.lateness.draws[np.isfinite(audit.lateness.draws)]
+    # The last half per cent would squeeze all others into a corner.
+    shares = np.linspace(0, 0.995, 101)[1:]
+    size, unit = _unit(audit, float(np.quantile(times, shares[-1])))
+    for ax, values, scale in ((left, times, size), (right, draws, 1.0)):
+        quantiles = np.quantile(values, shares)
+        ax.plot(quantiles / scale, 100 * shares, color=BLUE)
         for x, share in zip(quantiles[4::10], shares[4::10], strict=True):
-            what = duration(audit, float(x)) if words == "time" else f"{x:.0f} decisions"
-            sheet.target(ax, x, 100 * share, f"{share:.0%} of the outcomes that come have come within {what}")
+            what = duration(audit, float(x)) if ax is left else f"{x:.0f} decisions"
+            text = f"{share:.0%} of the outcomes that come have come within {what}"
+            sheet.target(ax, x / scale, 100 * share, text)
         ax.set_ylim(0, 100)
         ax.set_xlim(left=0)
-    size, unit = _unit(audit, float(times[-1]) if times.size else 1.0)
-    left.xaxis.set_major_formatter(lambda value, _: f"{value / size:g}")
     left.set(xlabel=f"delay, {unit}", ylabel="outcomes come, %")
     right.set_xlabel("decisions made meanwhile")
 
@@ -196,7 +197,8 @@ PLANS = (
     Plan(
         "regrets", "Regret to expect",
         "Learners on an instance fitted to the log: its map, its drifting means, its delays, its direct effects. Blue "
-        "pools, green pools and corrects, orange learns action by action, grey chooses blindly. Bars are one standard error.",
+        "pools, green pools and corrects, orange learns action by action, grey chooses blindly. Whiskers are one "
+        "standard error.",
         "advice", _draw_regrets,
     ),
     Plan(
@@ -207,13 +209,14 @@ PLANS = (
     ),
     Plan(
         "prediction", "What pooling predicts, and what is true",
-        "Each dot an action, larger with more rows. On the line, the state is all that matters; what lies off it is the "
-        "direct effect, shrunk by what is noise.",
+        "Each dot an action, larger with more rows. On the line, the state is all that matters; what lies off it is "
+        "the direct effect, shrunk by what is noise.",
         "sufficiency", _draw_prediction, lambda audit: audit.counts.n_actions > 1,
     ),
     Plan(
         "map", "The map",
-        "How often, in per cent, each of the most frequent actions leads to each state; point at a cell for its interval.",
+        "How often, in per cent, each of the most frequent actions leads to each state; point at a cell for its "
+        "interval.",
         "map", _draw_map, lambda audit: audit.counts.n_states <= 20,
     ),
     Plan(

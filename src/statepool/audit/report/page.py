@@ -6,6 +6,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from statepool.audit import words
+from statepool.audit.words import counted
 from statepool.studies.figures import Drawing
 from statepool.studies.report import page as studies_page
 from statepool.studies.report.inline import figure_of
@@ -60,9 +61,10 @@ def _headline(audit: "Audit") -> str:
     )
     boxes = "".join(f'<div class="tile {kind}"><b>{number}</b><span>{text}</span></div>' for number, text in tiles)
     reasons = "".join(f"<li>{escape(reason)}</li>" for reason in audit.advice.reasons)
+    learner = f"<code>{audit.advice.learner}</code>"
     return (
-        f'<p class="lead">The advice: <b class="{kind}">{audit.advice.verdict}</b>, with <code>{audit.advice.learner}</code>.'
-        f'</p><div class="tiles">{boxes}</div><ol class="why">{reasons}</ol>'
+        f'<p class="lead">The advice: <b class="{kind}">{audit.advice.verdict}</b>, with {learner}.</p>'
+        f'<div class="tiles">{boxes}</div><ol class="why">{reasons}</ol>'
     )
 
 
@@ -89,16 +91,17 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], n
     )
     noted = f'<p class="note">{escape(note)}</p>' if note else ""
     return (
-        f'<div class="table"><h3>{title}</h3><div class="scroll" tabindex="0" role="region" aria-label="{title}"><table>'
-        f"<thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table></div>{noted}</div>"
+        f'<div class="table"><h3>{title}</h3><div class="scroll" tabindex="0" role="region" aria-label="{title}">'
+        f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table></div>{noted}</div>"
     )
 
 
 def _learners(audit: "Audit") -> str:
     rows = [
-        (e.learner, e.kind, f"{e.regret:.0f} ± {e.error:.0f}", f"{e.per_decision:.4f}") for e in audit.advice.expected
+        (e.learner, e.kind, f"{counted(e.regret)} ± {e.error:.0f}", f"{e.per_decision:.4f}")
+        for e in audit.advice.expected
     ]
-    title = f"{audit.advice.horizon} decisions like the log's latest"
+    title = f"{counted(audit.advice.horizon)} decisions like the log's latest"
     start = (
         f"To start with this map: statepool serve --map AUDIT.json (it holds actions, states, P, learner "
         f"{audit.advice.learner} and its settings)."
@@ -109,13 +112,13 @@ def _learners(audit: "Audit") -> str:
 def _tests(audit: "Audit") -> str:
     found, means = audit.sufficiency, audit.counts.state_means
     rows = [
-        (name, f"{test.rows}", f"{means[s]:.3f}", f"{test.size:.3f} ± {test.size_error:.3f}", f"{test.p:.2g}",
+        (name, counted(test.rows), f"{means[s]:.3f}", f"{test.size:.3f} ± {test.size_error:.3f}", f"{test.p:.2g}",
          f"{found.corrected[s]:.2g}")
         for s, (name, test) in enumerate(zip(audit.counts.states, found.states, strict=True))
     ]  # fmt: skip
     note = (
-        "Outcomes of a state are compared between actions within short stretches of time and shuffled within them; p is "
-        "the share of shuffles that differ as much. Corrected: Holm, for the number of states."
+        "Outcomes of a state are compared between actions within short stretches of time and shuffled within them; "
+        "p is the share of shuffles that differ as much. Corrected: Holm, for the number of states."
     )
     headings = ("", "rows", "mean loss", "direct effects", "p", "p, corrected")
     return _table("State by state", headings, rows, note)
