@@ -1,11 +1,13 @@
 """The advice: pool, pool with corrections, or do not pool; with which learner, and what regret to expect of each.
 
     nothing to choose    the actions do not differ beyond noise                               → do not pool
-    pool                 no direct effect found, or what pooling loses is next to nothing     (lost < SMALL)
-    with corrections     pooling loses something, and still gains most of what can be gained  (lost < LARGE)
-    do not pool          choosing by the pooled estimate loses half and more of what can be gained
+    pool                 no direct effect found, or what pooling loses is next to nothing     (both < SMALL)
+    do not pool          choosing by the pooled estimate loses half and more of what can be gained  (both ≥ LARGE)
+    with corrections     anything between
 
-`lost` is the price of choosing by pooling over that of choosing blindly (`effects`). The learners are then run on the
+Both: the price of choosing by pooling over that of choosing blindly, for the actions of the log, and for others whose
+direct effects spread as much (`effects`): that the best action by chance is the one pooling favours, or is not, must
+not decide alone. The learners are then run on the
 instance fitted to the log, direct effects included; the advised one is the best of its kind there, and where a learner
 of another kind does better on the log's own horizon, the advice says so.
 """
@@ -90,9 +92,10 @@ def advise(
 def judge(counts: Counts, found: Sufficiency, effects: Effects) -> str:
     if counts.n_actions < 2 or _alike(effects):
         return ALONE
-    if found.p >= LEVEL or effects.lost < SMALL:
+    shares = (effects.lost, effects.typical_loss)
+    if found.p >= LEVEL or max(shares) < SMALL:
         return POOL
-    return CORRECT if effects.lost < LARGE else ALONE
+    return ALONE if min(shares) >= LARGE else CORRECT
 
 
 def _alike(effects: Effects) -> bool:

@@ -117,7 +117,8 @@ class Facts:
             if known and times_fit and np.isfinite(numbers).all() and low >= 0 and high <= 1:
                 return cls(total, duplicated, 0, 0, known, low, high, 0, True)
         found = log.connection.execute(_CAREFUL.format(timed=_timed(log))).fetchone()
-        total, untimed, unreadable, known, low, high, outside = found
+        # Actions and states are counted so that they are read: a line that is no text is then no row here either.
+        total, untimed, unreadable, known, low, high, outside = found[:7]
         return cls(total, duplicated, untimed, unreadable, known, low or 0.0, high or 0.0, outside, False)
 
 
@@ -126,7 +127,7 @@ _QUICK = (
 )
 _CAREFUL = """
     SELECT count(*), count(*) FILTER (NOT {timed}), count(*) FILTER ({timed} AND unreadable), count(x), min(x), max(x),
-        count(*) FILTER (x < 0 OR x > 1)
+        count(*) FILTER (x < 0 OR x > 1), count(action), count(state)
     FROM (SELECT *, CASE WHEN isfinite(loss) THEN loss END AS x FROM deduplicated)
 """
 
@@ -244,7 +245,7 @@ def _leave_codes(log: Log, tables: _Tables) -> None:
 
 
 def _labels(values: Any) -> list[str]:
-    return ["" if label is None else str(label).strip() for label in np.ma.filled(values, None).tolist()]
+    return ["" if label is None else str(label).strip() for label in values.tolist()]
 
 
 def _coded(labels: list[str]) -> tuple[tuple[str, ...], Ints]:

@@ -110,6 +110,7 @@ def _pooling(audit: "Audit") -> dict[str, Any]:
         "regret_interval": effects.price_interval,
         "regret_of_choosing_blindly": effects.blind,
         "share_lost": effects.lost,
+        "share_lost_by_new_actions": effects.typical_loss,
         "saved_by_correcting": effects.saving,
         "saved_by_correcting_error": effects.saving_error,
         "rank_correlation": effects.rank_correlation,

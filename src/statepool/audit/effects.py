@@ -40,6 +40,8 @@ class Effects:
     price_interval: tuple[float, float]
     blind: float
     """Regret of a decision made without looking: the mean of all actions less the best."""
+    typical_loss: float
+    """The share of `lost` for actions with other effects of the same spread: what new actions are to expect."""
     rank_correlation: float
     """Spearman's, of c and m, net of noise."""
     correlation: float
@@ -68,15 +70,21 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     rng = np.random.default_rng((seed, 12))
     c = pooled + np.sqrt(np.maximum(noise, 0)) * rng.standard_normal((DRAWS, pooled.size))
     m = c + D + np.sqrt(left) * rng.standard_normal((DRAWS, pooled.size))
-    chosen, best = m[np.arange(DRAWS), c.argmin(axis=1)], m.min(axis=1)
-    prices = chosen - best
+    prices, blind = _prices(c, m)
+    anew = _prices(c, c + spread * rng.standard_normal(c.shape))
     saving, error = _cross_fitted(pooled, found, spread)
     return Effects(
         direct, doubt, pooled, pooled + D, _net(pooled, noise), spread, float(prices.mean()),
         (float(np.quantile(prices, 0.025)), float(np.quantile(prices, 0.975))),
-        float((m.mean(axis=1) - best).mean()), _mean_correlation(_ranks(c), _ranks(m)), _mean_correlation(c, m),
+        blind, float(anew[0].mean() / anew[1]) if anew[1] > 0 else 0.0, _mean_correlation(_ranks(c), _ranks(m)), _mean_correlation(c, m),
         saving, error,
     )  # fmt: skip
+
+
+def _prices(c: Floats, m: Floats) -> tuple[Floats, float]:
+    """What choosing by c costs in each draw, and what choosing blindly costs on average."""
+    best = m.min(axis=1)
+    return m[np.arange(len(m)), c.argmin(axis=1)] - best, float((m.mean(axis=1) - best).mean())
 
 
 def shrunken(test: StateTest) -> Floats:

@@ -49,7 +49,8 @@ def open_log(source: Any, given: Mapping[str, str | None], reward: bool = False)
         seconds = _counts_seconds(connection, columns, types)
         connection.execute(f"CREATE TEMP VIEW log AS SELECT {_flat(columns, types, seconds)} FROM source")
         connection.execute("SELECT * FROM log LIMIT 1").fetchall()
-        return Log(connection, columns, name, seconds, _unread(connection), _is_textual(columns, types))
+        textual = _is_textual(columns, types)
+        return Log(connection, columns, name, seconds, _unread(connection, textual), textual)
     except duckdb.Error as error:
         raise ValueError(f"{_told(source)}: cannot be read as a log ({_first_line(error)})") from None
 
@@ -104,12 +105,25 @@ def _read_csv(connection: Any, path: Path) -> None:
 
 
 def _read_json_lines(connection: Any, path: Path) -> None:
-    options = "format='newline_delimited', ignore_errors=true, maximum_object_size=16777216"
-    sniffed = f"SELECT * FROM read_json({_text(path)}, {options}, sample_size=20480, maximum_depth=1)"
-    names = [row[0] for row in connection.execute(f"DESCRIBE {sniffed}").fetchall()]
-    columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in names)
-    source = f"read_json({_text(path)}, {options}, columns={{{columns}}})"
-    connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {source}")
+    # Line by line, as text: one that is no object becomes a row without anything, and is counted as such.
+    options = "delim='\x1f', quote='', escape='', header=false, auto_detect=false, max_line_size=16777216"
+    lines = f"(SELECT line FROM read_csv({_text(path)}, columns={{'line': 'VARCHAR'}}, {options}))"
+    # In two steps, since both sides of an AND may be evaluated.
+    valid = "CASE WHEN json_valid(line) THEN json_type(line) = 'OBJECT' ELSE false END"
+    keys = f"CASE WHEN {valid} THEN json_keys(line) END"
+    sniffed = f"SELECT unnest({keys}) AS name FROM (SELECT * FROM {lines} LIMIT 20000)"
+    names = [row[0] for row in connection.execute(f"SELECT DISTINCT name FROM ({sniffed}) ORDER BY name").fetchall()]
+    if not names:
+        raise ValueError(f"{path}: holds no JSON object, expected one on each line")
+    columns = ", ".join(
+        f"CASE WHEN {valid} THEN json_extract_string(line, {_text(_json_path(name))}) END AS {_name(name)}"
+        for name in names
+    )
+    connection.execute(f"CREATE TEMP VIEW source AS SELECT {columns} FROM {lines}")
+
+
+def _json_path(name: str) -> str:
+    return '$."' + name.replace('"', '\\"') + '"'
 
 
 def _read_journal(connection: Any, path: Path) -> None:
@@ -195,15 +209,13 @@ def _time(column: str, types: Mapping[str, str], seconds: bool) -> str:
     return f"epoch(TRY_CAST({name} AS TIMESTAMP))" if seconds else f"TRY_CAST({name} AS DOUBLE)"
 
 
-def _unread(connection: Any) -> int:
-    found = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'reject_errors'").fetchone()[0]
-    if not found:
+def _unread(connection: Any, textual: bool) -> int:
+    """Lines of a text file that are lost when its values are read: those that are no text at all."""
+    if not textual:
         return 0
-    # Rejects are known only when the file has been read to its end.
-    connection.execute("SELECT count(*) FROM source").fetchall()
-    latest = "SELECT max(scan_id) FROM reject_errors"
-    query = f"SELECT count(DISTINCT line) FROM reject_errors WHERE scan_id = ({latest})"
-    return int(connection.execute(query).fetchone()[0])
+    every = connection.execute("SELECT count(*) FROM source").fetchone()[0]
+    read = connection.execute("SELECT count(*), count(action), count(state), count(loss) FROM log").fetchone()[0]
+    return int(every - read)
 
 
 def _name(column: str) -> str:
