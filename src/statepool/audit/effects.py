@@ -76,8 +76,8 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     return Effects(
         direct, doubt, pooled, pooled + D, _net(pooled, noise), spread, float(prices.mean()),
         (float(np.quantile(prices, 0.025)), float(np.quantile(prices, 0.975))),
-        blind, float(anew[0].mean() / anew[1]) if anew[1] > 0 else 0.0, _mean_correlation(_ranks(c), _ranks(m)), _mean_correlation(c, m),
-        saving, error,
+        blind, float(anew[0].mean() / anew[1]) if anew[1] > 0 else 0.0, _mean_correlation(_ranks(c), _ranks(m)),
+        _mean_correlation(c, m), saving, error,
     )  # fmt: skip
 
 
