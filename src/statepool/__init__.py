@@ -1,5 +1,6 @@
 """Learn from late outcomes by pooling each one through the state that was seen at once."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from statepool import delays, dimension, families, guarantees, learners
@@ -25,6 +26,7 @@ from statepool.learners import (
 from statepool.model import Instance
 
 if TYPE_CHECKING:
+    from statepool.audit import Audit, audit_log
     from statepool.live import Pool
 
 __version__ = "0.1.0"
@@ -32,6 +34,7 @@ __version__ = "0.1.0"
 __all__ = [
     "EXP3IX",
     "ActionEXP3",
+    "Audit",
     "BestState",
     "Comparison",
     "CorrectedPool",
@@ -50,6 +53,7 @@ __all__ = [
     "StateEXP3",
     "Uniform",
     "ZimmertSeldin",
+    "audit_log",
     "compare",
     "delays",
     "dimension",
@@ -59,13 +63,19 @@ __all__ = [
     "simulate",
 ]
 
+EXTRAS = {
+    "Audit": ("statepool.audit", "audit"),
+    "Pool": ("statepool.live", "live"),
+    "audit_log": ("statepool.audit", "audit"),
+}
+
 
 def __getattr__(name: str) -> Any:
-    """`Pool` is found when asked for: simulations need nothing of what it imports."""
-    if name != "Pool":
-        raise AttributeError(f"module 'statepool' has no attribute {name!r}")
+    """What needs an extra is imported when it is asked for."""
+    if name not in EXTRAS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, extra = EXTRAS[name]
     try:
-        from statepool.live import Pool
+        return getattr(import_module(module), name)
     except ImportError as error:
-        raise ImportError(f"Pool: {error.name} is not installed, expected `pip install statepool[live]`") from None
-    return Pool
+        raise ImportError(f"{name}: {error.name} is not installed, expected `pip install statepool[{extra}]`") from None

@@ -128,6 +128,47 @@ def dimension(
 
 
 @app.command()
+def audit(
+    log: Annotated[Path, typer.Argument(help="A log: CSV, Parquet or JSON lines, one row a decision.")],
+    action: Annotated[str | None, typer.Option(help="Column of the action; found by name when not given.")] = None,
+    state: Annotated[str | None, typer.Option(help="Column of the state.")] = None,
+    outcome: Annotated[str | None, typer.Option(help="Column of the outcome, a loss in [0, 1].")] = None,
+    decided: Annotated[str | None, typer.Option(help="Column of the decision time.")] = None,
+    observed: Annotated[str | None, typer.Option(help="Column of the time the state was seen.")] = None,
+    resolved: Annotated[str | None, typer.Option(help="Column of the time the outcome came.")] = None,
+    propensity: Annotated[str | None, typer.Option(help="Column of the action's probability when chosen.")] = None,
+    group: Annotated[str | None, typer.Option(help="Column of a group that actions of the log fall into.")] = None,
+    ticket: Annotated[str | None, typer.Option(help="Column that names a decision; repeated ones are dropped.")] = None,
+    reward: Annotated[bool, typer.Option("--reward", help="Larger outcomes are better.")] = False,
+    rescale: Annotated[bool, typer.Option("--rescale", help="Map the range of outcomes to [0, 1].")] = False,
+    delay: Annotated[int | None, typer.Option(help="Delay in decisions, if the log has no outcome times.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Decisions to simulate; by default as time allows.")] = None,
+    level: Annotated[float, typer.Option(help="Level of the map's intervals.")] = 0.95,
+    seconds: Annotated[float, typer.Option(help="Time allowed for the dimension's bracket.")] = 5.0,
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder or .html file for the report and AUDIT.json.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON and nothing else.")] = False,
+) -> None:
+    """Should you pool? Answer from a log: map, sufficiency, delays, drift, and the learner to run."""
+    from statepool.audit import audit_log
+
+    found = audit_log(
+        log, action=action, state=state, outcome=outcome, decided=decided, observed=observed, resolved=resolved,
+        propensity=propensity, group=group, ticket=ticket, reward=reward, rescale=rescale, delay=delay,
+        horizon=horizon, level=level, seconds=seconds, seed=seed,
+    )  # fmt: skip
+    report = found.write(out) if out else None
+    if as_json:
+        print(json.dumps(found.document, indent=1))
+        return
+    from statepool.audit.terminal import print_audit
+
+    print_audit(found)
+    if report:
+        print(f"Report: {report}")
+
+
+@app.command()
 def replay(
     store: Annotated[str, typer.Argument(help="Where the pool is: sqlite:///pool.db or postgresql://…")],
     name: Annotated[str, typer.Argument(help="The pool.")],

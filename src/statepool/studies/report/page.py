@@ -31,9 +31,9 @@ def page_of(
     sections = "".join(_study(study, tables[study.name], records[study.name], drawings, quick) for study in studies)
     front = "".join(figure_of(drawing) for drawing in drawings if not drawing.figure.home)
     parts = {
-        "COLOURS": _colours(),
-        "STYLE": _file("report.css"),
-        "SCRIPT": _file("report.js"),
+        "COLOURS": colours(),
+        "STYLE": asset("report.css"),
+        "SCRIPT": asset("report.js"),
         "QUICK": f'<p class="warning" role="note">{QUICK}</p>' if quick else "",
         "HEADLINE": _headline(every, quick),
         "CONTENTS": _contents(studies, records),
@@ -41,17 +41,18 @@ def page_of(
         "STUDIES": sections,
         "LEGEND": LEGEND,
     }
-    page = _file("report.html")
+    page = asset("report.html")
     for name, text in parts.items():
         page = page.replace(f"@{name}@", text)
     return page
 
 
-def _file(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of the report: its page, its style or its script."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _colours() -> str:
+def colours() -> str:
     """Both themes: the light one, and the dark one where the system asks for it or the reader does."""
     light, dark = ("".join(f"--{name}:{pair[i]};" for name, pair in COLOURS.items()) for i in (0, 1))
     return (

@@ -1,0 +1,162 @@
+"""The audit as plain data: what `--json` prints and `AUDIT.json` holds.
+
+The first five keys are what a pool needs to start: `actions`, `states`, `P`, `learner`, `settings`.
+"""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from statepool.audit.lateness import QUANTILES
+
+if TYPE_CHECKING:
+    from statepool.audit.auditing import Audit
+
+
+def document_of(audit: "Audit") -> dict[str, Any]:
+    document = {
+        "actions": list(audit.counts.actions),
+        "states": list(audit.counts.states),
+        "P": audit.map.P.tolist(),
+        "learner": audit.advice.learner,
+        "settings": audit.advice.settings,
+        "advice": _advice(audit),
+        "log": _log(audit),
+        "map": _map(audit),
+        "sufficiency": _sufficiency(audit),
+        "pooling": _pooling(audit),
+        "delays": _delays(audit),
+        "drift": _drift(audit),
+        "merging": _merging(audit),
+        "propensities": None if audit.propensities is None else dict(vars(audit.propensities)),
+    }
+    return plain(document)
+
+
+def plain(value: Any) -> Any:
+    """Nothing but what JSON knows: numbers that are none become null."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _advice(audit: "Audit") -> dict[str, Any]:
+    advice = audit.advice
+    return {
+        "verdict": advice.verdict,
+        "reasons": advice.reasons,
+        "horizon": advice.horizon,
+        "expected": [dict(vars(expected)) for expected in advice.expected],
+    }
+
+
+def _log(audit: "Audit") -> dict[str, Any]:
+    counts = audit.counts
+    return {
+        "name": audit.name,
+        "columns": dict(vars(audit.columns)),
+        "rows": counts.total,
+        "used": counts.rows,
+        "with_outcome": int(counts.k.sum()),
+        "dropped": counts.dropped,
+        "notes": counts.notes | ({"outcome before its decision": audit.rows.backwards} if audit.rows.backwards else {}),
+        "sampled": int(audit.rows.action.size),
+        "times_in_seconds": audit.seconds,
+        "timed": audit.rows.timed,
+        "median_time_to_state": audit.rows.observed,
+    }
+
+
+def _map(audit: "Audit") -> dict[str, Any]:
+    map_, width = audit.map, audit.width
+    return {
+        "visits": audit.counts.n.sum(axis=1).astype(np.int64),
+        "lower": map_.lower,
+        "upper": map_.upper,
+        "level": map_.level,
+        "prior_rows": map_.strength,
+        "dimension": {"lower": width.lower, "upper": width.upper, "closed": width.reached, "error": width.error},
+        "n_actions": width.n_actions,
+        "n_states": width.n_states,
+        "times_fewer_behaviours": width.smaller,
+    }
+
+
+def _sufficiency(audit: "Audit") -> dict[str, Any]:
+    found = audit.sufficiency
+    per_state = [
+        {
+            "state": name, "rows": test.rows, "mean_loss": mean, "p": test.p, "p_corrected": corrected,
+            "direct_effect": test.size, "direct_effect_error": test.size_error,
+        }
+        for name, mean, test, corrected in zip(
+            audit.counts.states, audit.counts.state_means, found.states, found.corrected, strict=True
+        )
+    ]  # fmt: skip
+    return {"p": found.p, "states": per_state, "adjusted_for_time": audit.rows.timed}
+
+
+def _pooling(audit: "Audit") -> dict[str, Any]:
+    effects = audit.effects
+    return {
+        "regret_of_choosing_by_pooling": effects.price,
+        "regret_interval": effects.price_interval,
+        "regret_of_choosing_blindly": effects.blind,
+        "share_lost": effects.lost,
+        "share_lost_by_new_actions": effects.typical_loss,
+        "saved_by_correcting": effects.saving,
+        "saved_by_correcting_error": effects.saving_error,
+        "rank_correlation": effects.rank_correlation,
+        "correlation": effects.correlation,
+        "spread_through_states": effects.spread_pooled,
+        "spread_of_direct_effects": effects.spread_direct,
+        "predicted": effects.pooled,
+        "estimated": effects.own,
+    }
+
+
+def _delays(audit: "Audit") -> dict[str, Any]:
+    late = audit.lateness
+    names = [f"q{round(100 * q)}" for q in QUANTILES]
+    return {
+        "known": late.known,
+        "time": dict(zip(names, late.time, strict=False)),
+        "decisions": dict(zip(names, late.decisions, strict=False)),
+        "missing": late.missing,
+        "share_waiting": late.waiting,
+        "share_never": late.never,
+        "early_minus_late_loss": late.early - late.late,
+        "p": late.p,
+        "early_outcomes_mislead": late.misleads,
+    }
+
+
+def _drift(audit: "Audit") -> dict[str, Any]:
+    drift = audit.drift
+    return {
+        "known": drift.known,
+        "drifts": drift.drifts,
+        "spread": drift.spread,
+        "E2": drift.e2,
+        "floor": drift.floor,
+        "floor_per_decision": drift.floor / max(audit.counts.rows, 1),
+        "times": drift.times,
+        "means": drift.means,
+    }
+
+
+def _merging(audit: "Audit") -> dict[str, Any]:
+    names, states = audit.counts.states, audit.states
+    return {
+        "groups": states.groups,
+        "telling": dict(zip(names, states.telling, strict=True)),
+        "silent": [names[s] for s in states.silent],
+        "never_seen_with_an_outcome": [names[s] for s in states.unseen],
+    }

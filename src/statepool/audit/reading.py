@@ -1,0 +1,234 @@
+"""A log of any kind as one relation `log` of flat rows, inside duckdb: files are streamed, never held.
+
+    action, state, grouping, ticket     VARCHAR   any column, as text
+    loss                                DOUBLE    numbers, or true and false; a reward is turned into 1 - reward
+    decided, observed, resolved         DOUBLE    numbers as they are, dates and times as seconds since 1970
+    propensity                          DOUBLE
+
+CSV and JSON are read as text throughout and converted value by value, so that one odd entry spoils its own row only.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from statepool.audit.columns import Columns, find_columns
+
+MEMORY = "1GB"
+MOST_THREADS = 8
+TIMES = ("decided", "observed", "resolved")
+INTEGERS = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT", "HUGEINT")
+
+
+@dataclass(frozen=True)
+class Log:
+    """An open log: a connection whose view `log` holds the flat rows."""
+
+    connection: Any
+    columns: Columns
+    name: str
+    seconds: bool
+    """Whether times are seconds, since they were given as dates; otherwise they are numbers of the caller's."""
+    unread: int
+    """Lines of the file that could not be read at all."""
+    textual: bool
+    """Whether outcomes or times are text, of which some may be no number."""
+
+
+def open_log(source: Any, given: Mapping[str, str | None], reward: bool = False) -> Log:
+    """Open a file, a pandas or polars frame, an Arrow table, or a journal."""
+    duckdb = _duckdb()
+    connection = _connect()
+    try:
+        name = _open_source(connection, source)
+        types = {row[0]: row[1] for row in connection.execute("DESCRIBE source").fetchall()}
+        columns = find_columns(list(types), given, reward)
+        seconds = _counts_seconds(connection, columns, types)
+        connection.execute(f"CREATE TEMP VIEW log AS SELECT {_flat(columns, types, seconds)} FROM source")
+        connection.execute("SELECT * FROM log LIMIT 1").fetchall()
+        textual = _is_textual(columns, types)
+        return Log(connection, columns, name, seconds, _unread(connection, textual), textual)
+    except duckdb.Error as error:
+        raise ValueError(f"{_told(source)}: cannot be read as a log ({_first_line(error)})") from None
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise ValueError('audit: needs the extra, pip install "statepool[audit]"') from None
+    return duckdb
+
+
+def _connect() -> Any:
+    connection = _duckdb().connect(":memory:")
+    # What does not fit is spilled to the system's place for such files, not to the folder of the caller.
+    folder = str(Path(tempfile.gettempdir()) / "statepool-audit")
+    connection.execute(f"SET memory_limit='{MEMORY}'; SET temp_directory={_text(folder)}")
+    connection.execute(f"SET threads={min(os.cpu_count() or 1, MOST_THREADS)}; SET preserve_insertion_order=false")
+    return connection
+
+
+def _open_source(connection: Any, source: Any) -> str:
+    """Make the view `source`; the name to call it by."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.is_file():
+            raise ValueError(f"{path}: is not a file, expected a log to read")
+        if path.stat().st_size == 0:
+            raise ValueError(f"{path}: is empty, expected a log with a row for each decision")
+        kind = path.suffixes[-2] if path.suffix.lower() == ".gz" and len(path.suffixes) > 1 else path.suffix
+        if kind.lower() not in READERS:
+            raise ValueError(f"{path}: ends in {kind!r}, expected one of {', '.join(READERS)}")
+        READERS[kind.lower()](connection, path)
+        return path.name
+    connection.register("frame", source if hasattr(source, "shape") else _refuse(source))
+    connection.execute("CREATE TEMP VIEW source AS SELECT * FROM frame")
+    return f"{type(source).__module__.partition('.')[0]} frame"
+
+
+def _refuse(source: Any) -> Any:
+    raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
+
+
+def _read_parquet(connection: Any, path: Path) -> None:
+    connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM read_parquet({_text(path)})")
+
+
+def _read_csv(connection: Any, path: Path) -> None:
+    # Lines that are too short or too long are kept, with what they have; those not readable at all are counted.
+    options = "all_varchar=true, header=true, null_padding=true, store_rejects=true"
+    connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM read_csv({_text(path)}, {options})")
+
+
+def _read_json_lines(connection: Any, path: Path) -> None:
+    # Line by line, as text: one that is no object becomes a row without anything, and is counted as such.
+    options = "delim='\x1f', quote='', escape='', header=false, auto_detect=false, max_line_size=16777216"
+    lines = f"(SELECT line FROM read_csv({_text(path)}, columns={{'line': 'VARCHAR'}}, {options}))"
+    # In two steps, since both sides of an AND may be evaluated.
+    valid = "CASE WHEN json_valid(line) THEN json_type(line) = 'OBJECT' ELSE false END"
+    keys = f"CASE WHEN {valid} THEN json_keys(line) END"
+    sniffed = f"SELECT unnest({keys}) AS name FROM (SELECT * FROM {lines} LIMIT 20000)"
+    names = [row[0] for row in connection.execute(f"SELECT DISTINCT name FROM ({sniffed}) ORDER BY name").fetchall()]
+    if not names:
+        raise ValueError(f"{path}: holds no JSON object, expected one on each line")
+    columns = ", ".join(
+        f"CASE WHEN {valid} THEN json_extract_string(line, {_text(_json_path(name))}) END AS {_name(name)}"
+        for name in names
+    )
+    connection.execute(f"CREATE TEMP VIEW source AS SELECT {columns} FROM {lines}")
+
+
+def _json_path(name: str) -> str:
+    return '$."' + name.replace('"', '\\"') + '"'
+
+
+def _read_journal(connection: Any, path: Path) -> None:
+    """The seam for journals of `Pool`: rows with ticket, action, probability, state, loss and the three times."""
+    raise ValueError(f"{path}: journals cannot be read yet; export rows as CSV, JSON lines or Parquet")
+
+
+READERS: dict[str, Callable[[Any, Path], None]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".parquet": _read_parquet,
+    ".jsonl": _read_json_lines,
+    ".ndjson": _read_json_lines,
+    ".json": _read_json_lines,
+    ".db": _read_journal,
+    ".sqlite": _read_journal,
+}
+
+
+def _counts_seconds(connection: Any, columns: Columns, types: Mapping[str, str]) -> bool:
+    """Whether the times of the log are dates: by type, or for text by what most of it can be read as."""
+    named = next((getattr(columns, part) for part in TIMES if getattr(columns, part)), None)
+    if named is None:
+        return False
+    if types[named] != "VARCHAR":
+        return types[named].startswith(("TIMESTAMP", "DATE"))
+    query = f"SELECT count(TRY_CAST({_name(named)} AS DOUBLE)), count(TRY_CAST({_name(named)} AS TIMESTAMP))"
+    numbers, dates = connection.execute(f"{query} FROM (SELECT * FROM source LIMIT 10000)").fetchone()
+    return bool(dates > numbers)
+
+
+def _is_textual(columns: Columns, types: Mapping[str, str]) -> bool:
+    used = [columns.outcome, *(column for part in TIMES if (column := getattr(columns, part)))]
+    return any(not types[column].startswith(_NUMERIC) for column in used)
+
+
+_NUMERIC = ("DOUBLE", "FLOAT", "BOOLEAN", "DECIMAL", "TIMESTAMP", "DATE", *INTEGERS)
+
+
+def _flat(columns: Columns, types: Mapping[str, str], seconds: bool) -> str:
+    loss = _number(columns.outcome, types)
+    parts = {
+        "action": _label(columns.action, types),
+        "state": _label(columns.state, types),
+        "loss": f"1 - {loss}" if columns.is_reward else loss,
+        # An outcome that is there but cannot be read is not the same as one that has not come.
+        "unreadable": f"{_present(columns.outcome, types)} AND NOT coalesce(isfinite({loss}), false)",
+        "propensity": _number(columns.propensity, types) if columns.propensity else "NULL::DOUBLE",
+        "grouping": _label(columns.group, types) if columns.group else "NULL::VARCHAR",
+        "ticket": _label(columns.ticket, types) if columns.ticket else "NULL::VARCHAR",
+    }
+    for part in TIMES:
+        column = getattr(columns, part)
+        parts[part] = _time(column, types, seconds) if column else "NULL::DOUBLE"
+    return ", ".join(f"{expression} AS {part}" for part, expression in parts.items())
+
+
+def _label(column: str, types: Mapping[str, str]) -> str:
+    # Blank labels are told from others once for each distinct label, later, not for every row here.
+    return _name(column) if types[column] == "VARCHAR" else f"CAST({_name(column)} AS VARCHAR)"
+
+
+def _present(column: str, types: Mapping[str, str]) -> str:
+    name = _name(column)
+    if types[column] == "VARCHAR":
+        return f"nullif(trim({name}), '') IS NOT NULL"
+    return (
+        f"{name} IS NOT NULL AND NOT isnan({name})" if types[column] in ("DOUBLE", "FLOAT") else f"{name} IS NOT NULL"
+    )
+
+
+def _number(column: str, types: Mapping[str, str]) -> str:
+    name = _name(column)
+    if types[column] == "VARCHAR":
+        return f"coalesce(TRY_CAST({name} AS DOUBLE), CAST(TRY_CAST({name} AS BOOLEAN) AS DOUBLE))"
+    return name if types[column] == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
+
+
+def _time(column: str, types: Mapping[str, str], seconds: bool) -> str:
+    name = _name(column)
+    if types[column].startswith(("TIMESTAMP", "DATE")):
+        return f"epoch({name})"
+    return f"epoch(TRY_CAST({name} AS TIMESTAMP))" if seconds else f"TRY_CAST({name} AS DOUBLE)"
+
+
+def _unread(connection: Any, textual: bool) -> int:
+    """Lines of a text file that are lost when its values are read: those that are no text at all."""
+    if not textual:
+        return 0
+    every = connection.execute("SELECT count(*) FROM source").fetchone()[0]
+    read = connection.execute("SELECT count(*), count(action), count(state), count(loss) FROM log").fetchone()[0]
+    return int(every - read)
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _text(value: object) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _told(source: Any) -> str:
+    return str(source) if isinstance(source, str | os.PathLike) else "log"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:200]

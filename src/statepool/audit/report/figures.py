@@ -1,0 +1,232 @@
+"""The audit's figures, each drawn wide and narrow by the same function."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statepool.audit.advice import ALONE, CORRECT, POOL
+from statepool.audit.words import duration
+from statepool.studies.figures import Drawing, Figure
+from statepool.studies.figures.palette import AMBER, BLUE, GREEN, MUTED, PURPLE, SURFACE, VERMILLION
+from statepool.studies.figures.phase import draw_cell, frame_cells
+from statepool.studies.figures.sheet import Sheet, label, styled
+
+if TYPE_CHECKING:
+    from statepool.audit.auditing import Audit
+
+LINES = (BLUE, VERMILLION, GREEN, PURPLE, AMBER, MUTED)
+KINDS = {POOL: BLUE, CORRECT: GREEN, ALONE: VERMILLION, "blind": MUTED}
+MOST_DOTS, MOST_ROWS, MOST_LINES, SHORT = 300, 12, 6, 18
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A figure of the audit, the section it stands in, and whether the log has what it shows."""
+
+    name: str
+    title: str
+    caption: str
+    home: str
+    draw: Callable[[Sheet, "Audit"], None]
+    possible: Callable[["Audit"], bool] = lambda audit: True
+
+
+def draw_figures(audit: "Audit") -> list[Drawing]:
+    drawings = []
+    for plan in PLANS:
+        if plan.possible(audit):
+            with styled():
+                wide, narrow = Sheet(), Sheet(narrow=True)
+                plan.draw(wide, audit)
+                plan.draw(narrow, audit)
+                figure = Figure(plan.name, plan.title, plan.caption, (), plan.home, lambda sheet, results: None)
+                drawings.append(
+                    Drawing(figure, wide.saved("svg").decode(), narrow.saved("svg").decode(), tuple(wide.tips))
+                )
+    return drawings
+
+
+def _draw_regrets(sheet: Sheet, audit: "Audit") -> None:
+    (ax,) = sheet.panels(1, 0.5 + 0.26 * len(audit.advice.expected))
+    for row, one in enumerate(audit.advice.expected):
+        colour = KINDS[one.kind]
+        ax.barh(row, one.per_decision, height=0.62, color=colour)
+        error = one.error / audit.advice.horizon
+        ax.errorbar(one.per_decision, row, xerr=error, color=MUTED, elinewidth=0.9)
+        text = (
+            f"{one.learner} ({one.kind}): regret {one.regret:.0f} ± {one.error:.0f}, {one.per_decision:.4f} a decision"
+        )
+        sheet.target_box(ax, 0, row - 0.4, max(one.per_decision, ax.get_xlim()[1] * 0.05), 0.8, text)
+        label(ax, one.per_decision + error, row, f"{one.per_decision:.4f}", colour, (5, 0))
+    ax.set_yticks(range(len(audit.advice.expected)), [one.learner for one in audit.advice.expected])
+    ax.set_ylim(len(audit.advice.expected) - 0.5, -0.5)
+    ax.set_xlim(0, 1.18 * max(max(one.per_decision for one in audit.advice.expected), 1e-6))
+    ax.tick_params(axis="y", length=0)
+    ax.grid(False)
+    ax.grid(axis="x")
+    ax.set_xlabel("regret a decision")
+
+
+def _draw_prediction(sheet: Sheet, audit: "Audit") -> None:
+    (ax,) = sheet.panels(1, 3.0)
+    predicted, own = audit.effects.pooled, audit.effects.own
+    visits = audit.counts.n.sum(axis=1)
+    shown = np.argsort(-visits, kind="stable")[:MOST_DOTS]
+    low, high = min(predicted[shown].min(), own[shown].min()), max(predicted[shown].max(), own[shown].max())
+    pad = 0.04 * max(high - low, 1e-3)
+    ax.plot([low - pad, high + pad], [low - pad, high + pad], color=MUTED, linestyle="--", linewidth=0.9)
+    ax.scatter(predicted[shown], own[shown], s=5 + 40 * np.sqrt(visits[shown] / visits.max()), color=BLUE, alpha=0.55,
+               edgecolors=SURFACE, linewidths=0.4)  # fmt: skip
+    for a in shown:
+        text = f"{audit.counts.actions[a]}: {predicted[a]:.3f} through the states, {own[a]:.3f} by its own outcomes"
+        sheet.target(ax, predicted[a], own[a], f"{text} ({visits[a]:.0f} rows)", 7)
+    ax.set(xlabel="mean loss predicted through the states", ylabel="mean loss, direct effects included")
+    ax.grid(axis="x")
+
+
+def _draw_effects(sheet: Sheet, audit: "Audit") -> None:
+    (ax,) = sheet.panels(1, 0.55 + 0.24 * audit.counts.n_states)
+    for s, (name, test) in enumerate(zip(audit.counts.states, audit.sufficiency.states, strict=True)):
+        sure = audit.sufficiency.corrected[s] < 0.05
+        colour = VERMILLION if sure else MUTED
+        ax.errorbar(test.size, s, xerr=min(test.size_error, 1.0), color=colour, marker="o", elinewidth=1.1)
+        found = "beyond chance" if sure else "not beyond chance"
+        sheet.target(ax, test.size, s, f"{name}: {test.size:.3f} ± {test.size_error:.3f}, p = "
+                     f"{audit.sufficiency.corrected[s]:.2g}, {found}")  # fmt: skip
+    ax.set_yticks(range(audit.counts.n_states), [_short(name) for name in audit.counts.states])
+    ax.set_ylim(audit.counts.n_states - 0.5, -0.5)
+    ax.set_xlim(left=0)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x")
+    ax.set_xlabel("direct effects in the state, standard deviation over actions")
+
+
+def _draw_map(sheet: Sheet, audit: "Audit") -> None:
+    counts = audit.counts
+    top = np.argsort(-counts.n.sum(axis=1), kind="stable")[:MOST_ROWS]
+    top = top[np.argsort(audit.effects.pooled[top], kind="stable")]
+    (ax,) = sheet.panels(1, 0.75 + 0.2 * top.size)
+    for row, a in enumerate(top):
+        for s in range(counts.n_states):
+            share = audit.map.P[a, s]
+            text = f"{counts.actions[a]} → {counts.states[s]}: {share:.3f} ({audit.map.lower[a, s]:.3f} to "
+            draw_cell(
+                sheet, ax, s, row, float(share) ** 0.5, f"{100 * share:.0f}", f"{text}{audit.map.upper[a, s]:.3f})"
+            )
+    frame_cells(ax, [_short(name) for name in counts.states], [_short(counts.actions[a]) for a in top])
+    ax.xaxis.tick_top()
+    ax.tick_params(axis="x", rotation=40 if not sheet.narrow else 60)
+    for tick in ax.get_xticklabels():
+        tick.set_horizontalalignment("left")
+
+
+def _draw_delays(sheet: Sheet, audit: "Audit") -> None:
+    left, right = sheet.panels(2, 2.1)
+    come = np.isfinite(audit.rows.loss) & (audit.rows.resolved >= audit.rows.decided)
+    times = (audit.rows.resolved - audit.rows.decided)[come]
+    draws = audit.lateness.draws[np.isfinite(audit.lateness.draws)]
+    # The last half per cent would squeeze all others into a corner.
+    shares = np.linspace(0, 0.995, 101)[1:]
+    size, unit = _unit(audit, float(np.quantile(times, shares[-1])))
+    for ax, values, scale in ((left, times, size), (right, draws, 1.0)):
+        quantiles = np.quantile(values, shares)
+        ax.plot(quantiles / scale, 100 * shares, color=BLUE)
+        for x, share in zip(quantiles[4::10], shares[4::10], strict=True):
+            what = duration(audit, float(x)) if ax is left else f"{x:.0f} decisions"
+            text = f"{share:.0%} of the outcomes that come have come within {what}"
+            sheet.target(ax, x / scale, 100 * share, text)
+        ax.set_ylim(0, 100)
+        ax.set_xlim(left=0)
+    left.set(xlabel=f"delay, {unit}", ylabel="outcomes come, %")
+    right.set_xlabel("decisions made meanwhile")
+
+
+def _draw_drift(sheet: Sheet, audit: "Audit") -> None:
+    (ax,) = sheet.panels(1, 2.4)
+    drift = audit.drift
+    chosen = np.argsort(-drift.spread, kind="stable")[:MOST_LINES]
+    x = 100 * drift.times
+    ends = []
+    for colour, s in zip(LINES, sorted(chosen), strict=False):
+        ax.plot(x, drift.observed[:, s], ".", color=colour, markersize=2.2, alpha=0.5)
+        ax.plot(x, drift.means[:, s], color=colour)
+        name = audit.counts.states[s]
+        for b in range(0, x.size, max(x.size // 20, 1)):
+            text = f"{name}, {x[b]:.0f} % into the log: {drift.means[b, s]:.3f} (seen {drift.observed[b, s]:.3f})"
+            sheet.target(ax, x[b], drift.means[b, s], text, 8)
+        ends.append((float(drift.means[-1, s]), name, colour))
+    ax.set_ylim(-0.02, 1.02)
+    for y, (_, name, colour) in zip(_apart([end[0] for end in ends], 0.075), ends, strict=True):
+        label(ax, 100, y, _short(name), colour, (4, 0))
+    ax.set_xlim(0, 132 if not sheet.narrow else 150)
+    ax.spines["bottom"].set_bounds(0, 100)
+    ax.set_xticks([0, 25, 50, 75, 100])
+    ax.set(xlabel="share of the log's decisions, %", ylabel="mean loss of the state")
+
+
+def _apart(values: list[float], least: float) -> list[float]:
+    """The same heights, moved apart so that labels do not lie on each other, and kept inside the axes."""
+    order = np.argsort(values, kind="stable")
+    placed = np.array(values)
+    for lower, upper in pairwise(order):
+        placed[upper] = max(placed[upper], placed[lower] + least)
+    over = max(placed.max(initial=0) - 1.0, 0.0)
+    for upper, lower in pairwise(order[::-1]):
+        placed[upper] = min(placed[upper], 1.0) if over else placed[upper]
+        placed[lower] = min(placed[lower], placed[upper] - least)
+    return [float(value) for value in placed]
+
+
+def _short(name: str) -> str:
+    # A dollar sign would start a formula.
+    name = name.replace("$", r"\$")
+    return name if len(name) <= SHORT else name[: SHORT - 1] + "…"
+
+
+def _unit(audit: "Audit", largest: float) -> tuple[float, str]:
+    if not audit.seconds:
+        return 1.0, "as given"
+    units = ((2 * 86_400.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (120.0, 60.0, "minutes"))
+    return next(((size, unit) for least, size, unit in units if largest >= least), (1.0, "seconds"))
+
+
+PLANS = (
+    Plan(
+        "regrets", "Regret to expect",
+        "Learners on an instance fitted to the log: its map, its drifting means, its delays, its direct effects. Blue "
+        "pools, green pools and corrects, orange learns action by action, grey chooses blindly. Whiskers are one "
+        "standard error.",
+        "advice", _draw_regrets,
+    ),
+    Plan(
+        "effects", "Direct effects in each state",
+        "How much outcomes differ between actions in the same state at the same time, noise taken off. Orange: beyond "
+        "chance, after correction for the number of states.",
+        "sufficiency", _draw_effects,
+    ),
+    Plan(
+        "prediction", "What pooling predicts, and what is true",
+        "Each dot an action, larger with more rows. On the line, the state is all that matters; what lies off it is "
+        "the direct effect, shrunk by what is noise.",
+        "sufficiency", _draw_prediction, lambda audit: audit.counts.n_actions > 1,
+    ),
+    Plan(
+        "map", "The map",
+        "How often, in per cent, each of the most frequent actions leads to each state; point at a cell for its "
+        "interval.",
+        "map", _draw_map, lambda audit: audit.counts.n_states <= 20,
+    ),
+    Plan(
+        "delays", "How late outcomes come",
+        "Left in time, right in decisions made while waiting. Only outcomes that come are counted.",
+        "delays", _draw_delays, lambda audit: audit.lateness.known,
+    ),
+    Plan(
+        "drift", "How the state means move",
+        "Dots are means of a stretch of the log, lines are smoothed. Of many states, those that move most.",
+        "drift", _draw_drift, lambda audit: audit.drift.known,
+    ),
+)  # fmt: skip

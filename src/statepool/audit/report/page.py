@@ -1,0 +1,141 @@
+"""The page: the advice up front, then section by section what it rests on."""
+
+from collections.abc import Callable, Sequence
+from html import escape
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from statepool.audit import words
+from statepool.audit.words import counted
+from statepool.studies.figures import Drawing
+from statepool.studies.report import page as studies_page
+from statepool.studies.report.inline import figure_of
+
+if TYPE_CHECKING:
+    from statepool.audit.auditing import Audit
+
+CLASSES = {"pool": "digit", "pool with corrections": "near", "do not pool": "off"}
+Say = Callable[["Audit"], list[str]]
+SECTIONS: tuple[tuple[str, str, tuple[Say, ...]], ...] = (
+    ("advice", "The advice", ()),
+    ("sufficiency", "Is the state all that matters?", (words.about_pooling,)),
+    ("map", "The map", (words.about_map, words.about_propensities)),
+    ("delays", "Delays", (words.about_delays,)),
+    ("drift", "Drift", (words.about_drift,)),
+    ("states", "The states", (words.about_states,)),
+    ("log", "The log", (words.about_rows,)),
+)
+
+
+def page_of(audit: "Audit", drawings: Sequence[Drawing]) -> str:
+    parts = {
+        "COLOURS": studies_page.colours(),
+        "STYLE": studies_page.asset("report.css"),
+        "SCRIPT": studies_page.asset("report.js"),
+        "NAME": escape(audit.name),
+        "HEADLINE": _headline(audit),
+        "CONTENTS": _contents(),
+        "SECTIONS": "".join(_section(audit, *section, drawings) for section in SECTIONS),
+    }
+    page = resources.files(__package__).joinpath("audit.html").read_text(encoding="utf-8")
+    for name, text in parts.items():
+        page = page.replace(f"@{name}@", text)
+    return page
+
+
+def _contents() -> str:
+    lines = (
+        f'<li><a href="#{name}"><span class="number">{i}</span><span>{title}</span></a></li>'
+        for i, (name, title, _) in enumerate(SECTIONS, 1)
+    )
+    return f"<ol>{''.join(lines)}</ol>"
+
+
+def _headline(audit: "Audit") -> str:
+    counts, effects, width = audit.counts, audit.effects, audit.width
+    kind = CLASSES[audit.advice.verdict]
+    tiles = (
+        (f"{width.lower:.2f}", f"behaviours among {counts.n_actions} actions, over {counts.n_states} states"),
+        (f"{effects.lost:.0%}", "of what can be gained is lost by choosing through the states alone"),
+        (f"{effects.rank_correlation:.2f}", "correlation of predicted and true ranks of actions"),
+    )
+    boxes = "".join(f'<div class="tile {kind}"><b>{number}</b><span>{text}</span></div>' for number, text in tiles)
+    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in audit.advice.reasons)
+    learner = f"<code>{audit.advice.learner}</code>"
+    return (
+        f'<p class="lead">The advice: <b class="{kind}">{audit.advice.verdict}</b>, with {learner}.</p>'
+        f'<div class="tiles">{boxes}</div><ol class="why">{reasons}</ol>'
+    )
+
+
+def _section(audit: "Audit", name: str, title: str, say: tuple[Say, ...], drawings: Sequence[Drawing]) -> str:
+    figures = "".join(_inline(drawing) for drawing in drawings if drawing.figure.home == name)
+    said = "".join(f'<p class="seen">{escape(sentence)}</p>' for speak in say for sentence in speak(audit))
+    tables = {"advice": _learners, "sufficiency": _tests, "states": _states, "log": _columns}
+    table = tables[name](audit) if name in tables else ""
+    return f'<section id="{name}" class="study"><h2>{title}</h2>{said}{figures}{table}</section>'
+
+
+def _inline(drawing: Drawing) -> str:
+    # The report is one file: no links to files of figures.
+    text = figure_of(drawing)
+    start, end = text.index(' <span class="files">'), text.index("</figcaption>")
+    return text[:start] + text[end:]
+
+
+def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings[1:])
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
+        for row in rows
+    )
+    noted = f'<p class="note">{escape(note)}</p>' if note else ""
+    return (
+        f'<div class="table"><h3>{title}</h3><div class="scroll" tabindex="0" role="region" aria-label="{title}">'
+        f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table></div>{noted}</div>"
+    )
+
+
+def _learners(audit: "Audit") -> str:
+    rows = [
+        (e.learner, e.kind, f"{counted(e.regret)} ± {e.error:.0f}", f"{e.per_decision:.4f}")
+        for e in audit.advice.expected
+    ]
+    title = f"{counted(audit.advice.horizon)} decisions like the log's latest"
+    start = (
+        f"To start with this map: statepool serve --map AUDIT.json (it holds actions, states, P, learner "
+        f"{audit.advice.learner} and its settings)."
+    )
+    return _table(title, ("", "kind", "regret", "a decision"), rows, start)
+
+
+def _tests(audit: "Audit") -> str:
+    found, means = audit.sufficiency, audit.counts.state_means
+    rows = [
+        (name, counted(test.rows), f"{means[s]:.3f}", f"{test.size:.3f} ± {test.size_error:.3f}", f"{test.p:.2g}",
+         f"{found.corrected[s]:.2g}")
+        for s, (name, test) in enumerate(zip(audit.counts.states, found.states, strict=True))
+    ]  # fmt: skip
+    note = (
+        "Outcomes of a state are compared between actions within short stretches of time and shuffled within them; "
+        "p is the share of shuffles that differ as much. Corrected: Holm, for the number of states."
+    )
+    headings = ("", "rows", "mean loss", "direct effects", "p", "p, corrected")
+    return _table("State by state", headings, rows, note)
+
+
+def _states(audit: "Audit") -> str:
+    groups = audit.states.groups
+    rows = [
+        (name, f"{audit.counts.n[:, s].sum() / audit.counts.rows:.1%}", f"{audit.states.telling[s]:.0%}",
+         f"{audit.drift.spread[s]:.3f}", "" if groups is None else f"{groups[s]}")
+        for s, name in enumerate(audit.counts.states)
+    ]  # fmt: skip
+    note = "Tells: the state's part in what the states predict of the differences between actions."
+    return _table("What each state is worth", ("", "share of rows", "tells", "drift", "group"), rows, note)
+
+
+def _columns(audit: "Audit") -> str:
+    rows = [(part, str(column)) for part, column in vars(audit.columns).items() if column and part != "is_reward"]
+    rows.append(("larger outcomes are", "better" if audit.columns.is_reward else "worse"))
+    return _table("Columns", ("", "in the log"), rows)
