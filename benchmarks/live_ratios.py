@@ -1,4 +1,4 @@
-"""Live pools: ratios that are measured in one run, on one disk. `python benchmarks/live.py [http] [embedded] …`
+"""Live pools: ratios that are measured in one run, on one disk. `python benchmarks/live_ratios.py [http] [embedded] …`
 
 http       durable decisions at 32 connections against a Starlette route that echoes the same JSON, and against fsync
 embedded   decide_many(100) against bare SQLite inserts in durable batches of 100

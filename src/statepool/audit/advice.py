@@ -43,10 +43,11 @@ class Candidate:
 CANDIDATES = (
     Candidate("self-tuned", POOL),
     Candidate("state-exp3", POOL),
+    Candidate("corrected-pool", CORRECT),
     Candidate("action-exp3", ALONE),
     Candidate("zimmert-seldin", ALONE),
 )
-"""What is tried. A learner that corrects the pooled estimate by the action's own outcomes is a line here, a CORRECT."""
+"""What is tried."""
 
 BLIND = "blind"
 SMALL, LARGE = 0.05, 0.5

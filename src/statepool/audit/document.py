@@ -13,13 +13,17 @@ from statepool.audit.lateness import QUANTILES
 if TYPE_CHECKING:
     from statepool.audit.auditing import Audit
 
+RUNS_LIVE = {"corrected-pool": "self-tuned", "state-exp3": "self-tuned"}
+"""What a pool runs instead of a learner that keeps more than sums over states, or needs a horizon. One that does not
+pool stays: a pool refuses it, as it should."""
+
 
 def document_of(audit: "Audit") -> dict[str, Any]:
     document = {
         "actions": list(audit.counts.actions),
         "states": list(audit.counts.states),
         "P": audit.map.P.tolist(),
-        "learner": audit.advice.learner,
+        "learner": RUNS_LIVE.get(audit.advice.learner, audit.advice.learner),
         "settings": audit.advice.settings,
         "advice": _advice(audit),
         "log": _log(audit),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from statepool.audit.columns import Columns, find_columns
+from statepool.audit.journals import read_journal
 
 MEMORY = "1GB"
 MOST_THREADS = 8
@@ -126,11 +127,6 @@ def _json_path(name: str) -> str:
     return '$."' + name.replace('"', '\\"') + '"'
 
 
-def _read_journal(connection: Any, path: Path) -> None:
-    """The seam for journals of `Pool`: rows with ticket, action, probability, state, loss and the three times."""
-    raise ValueError(f"{path}: journals cannot be read yet; export rows as CSV, JSON lines or Parquet")
-
-
 READERS: dict[str, Callable[[Any, Path], None]] = {
     ".csv": _read_csv,
     ".tsv": _read_csv,
@@ -138,8 +134,8 @@ READERS: dict[str, Callable[[Any, Path], None]] = {
     ".jsonl": _read_json_lines,
     ".ndjson": _read_json_lines,
     ".json": _read_json_lines,
-    ".db": _read_journal,
-    ".sqlite": _read_journal,
+    ".db": read_journal,
+    ".sqlite": read_journal,
 }
 
 
