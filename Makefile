@@ -40,3 +40,4 @@ bench: setup
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/dimension.py
 	$(BIN)/python benchmarks/audit.py
+	$(BIN)/python benchmarks/live_ratios.py

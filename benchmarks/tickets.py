@@ -1,4 +1,4 @@
-"""A live pool when it grows: tickets in flight, actions in the catalogue, and decisions beside bare inserts.
+"""A live pool when it grows: tickets in flight, and actions in the catalogue.
 
 Filling takes minutes: `--folder` keeps the files, and the next run goes on where this one stopped.
 """
@@ -8,11 +8,9 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter, thread_time
+from time import perf_counter
 
-import apsw
 import numpy as np
 from rich.console import Console
 
@@ -22,7 +20,6 @@ from run import tabulate
 
 FEW, MANY = 50_000, 5_000_000
 AT_ONCE = 1_000
-BATCH = 100
 N_STATES = 5
 
 
@@ -78,17 +75,6 @@ def _memory(lines: list[tuple[int, ...]]) -> Row:
     return Row(f"memory: {many:,} tickets in flight ÷ {few:,}", last / first, at_most=1.2, note=note)
 
 
-def seconds_a_row(works: list[Callable[[], object]], clock: Callable[[], float], turns: int = 200) -> list[float]:
-    """Of each, the median of turns taken one after the other: the disk is as quick for both."""
-    spent: list[list[float]] = [[] for _ in works]
-    for _ in range(turns):
-        for work, seconds in zip(works, spent, strict=True):
-            start = clock()
-            work()
-            seconds.append(clock() - start)
-    return [float(np.median(seconds)) / BATCH for seconds in spent]
-
-
 def many_actions(folder: Path) -> Row:
     """Single decisions between outcomes, at the pool's own pace of refreshing: all costs are in."""
     seconds = {}
@@ -111,28 +97,6 @@ def _cost_of_round(pool: sp.Pool, rounds: int) -> float:
     return spent / rounds
 
 
-def against_inserts(folder: Path) -> list[Row]:
-    """decide_many(100) beside inserts of the same size in durable batches of 100, by the wall and by the processor."""
-    bare = apsw.Connection(str(folder / "bare.db"))
-    bare.pragma("journal_mode", "wal")
-    bare.pragma("synchronous", "FULL")
-    bare.execute("CREATE TABLE IF NOT EXISTS events (seq INTEGER PRIMARY KEY, ticket TEXT, body BLOB)")
-    rows = [("t" * 32, b"x" * 80)] * BATCH
-
-    def insert() -> None:
-        with bare:
-            bare.executemany("INSERT INTO events (ticket, body) VALUES (?, ?)", rows)
-
-    with open_pool(folder / "beside.db") as pool:
-        works: list[Callable[[], object]] = [lambda: pool.decide_many(BATCH), insert]
-        works[0]()
-        wall, cpu = (seconds_a_row(works, clock) for clock in (perf_counter, thread_time))
-    note = (
-        f"{1 / wall[0]:,.0f} and {1 / wall[1]:,.0f} rows/s; {cpu[0] * 1e6:.1f} and {cpu[1] * 1e6:.1f} µs of processor"
-    )
-    return [Row("decide_many(100) ÷ bare durable inserts of 100, rows/s", wall[1] / wall[0], at_least=0.2, note=note)]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tickets", type=int, default=MANY)
@@ -142,7 +106,7 @@ def main() -> None:
         folder = given.folder or Path(temporary)
         folder.mkdir(exist_ok=True)
         fresh = Path(temporary)
-        rows = [*against_inserts(fresh), many_actions(fresh), *in_flight(folder, given.tickets)]
+        rows = [many_actions(fresh), *in_flight(folder, given.tickets)]
     Console(width=120).print(tabulate(rows))
 
 

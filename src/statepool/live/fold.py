@@ -191,7 +191,10 @@ class Fold:
         return self.catalogue.n_active * len(self.catalogue.states)
 
     def make_version(self) -> tuple[Version, Record]:
-        """The play from all that is known now, and what a refresh journals of it."""
+        """The play from all that is known now, and what a refresh journals of it.
+
+        It is drawn from the ledger's memory: whoever makes one may not draw from an older one again.
+        """
         if self._stale_actions:
             self.ledger.set_actions(*self.catalogue.active())
             self._stale_actions = False

@@ -9,12 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, decode, encode
 from statepool.live.fold import Fold, Records
 from statepool.live.stores.store import Batch, Entry, Head, Store, View
 from statepool.live.versions import Version
+
+T = TypeVar("T")
 
 LARGEST_BATCH = 1_000
 SNAPSHOT_EVERY = 10_000
@@ -235,10 +237,14 @@ class Journal:
 
     def read(self) -> Fold:
         """The fold as of now; look at it, do not change it."""
+        return self.look(lambda fold: fold)
+
+    def look(self, work: Callable[[Fold], T]) -> T:
+        """What `work` makes of the fold, which does not move meanwhile."""
         with self._lock, self._or_start_again(), self.store.view(self.name) as view:
             self._catch_up(view)
             assert self.fold is not None
-            return self.fold
+            return work(self.fold)
 
     def save(self) -> None:
         """Write a snapshot now."""

@@ -48,11 +48,14 @@ class Glance(NamedTuple):
 
 def glance(pool: Pool, before: Glance | None) -> Glance:
     """Look, making a version only where the process has none to show."""
-    fold, journal = pool.fold(), pool._journal
-    with journal._lock:
+    journal = pool._journal
+
+    def take(fold: Fold) -> Glance:
         key, play, ids = _playing(journal, fold, before)
         arms = {name: _arm(tally) for name, tally in fold.tallies.items()}
         return Glance(fold, key, play, ids, arms, dict(fold.counts), fold.plays, fold.lessons, fold.version)
+
+    return journal.look(take)
 
 
 def _arm(tally: Tally) -> Arm:
