@@ -42,7 +42,7 @@ def check_table(values: ArrayLike, name: str, meaning: str) -> Floats:
         if given.dtype.kind not in "biufO":
             raise TypeError(f"it holds {given.dtype}")
         table = np.array(given, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name}: is not a table of numbers ({error}), expected {meaning}") from None
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(f"{name}: has shape {table.shape}, expected a non-empty table, {meaning}")

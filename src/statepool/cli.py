@@ -210,6 +210,8 @@ def serve(
     url = store or serving.DEFAULT_STORE
     options = serving.Options(url, host, port, workers, rate_limit, max_body, open_, quiet)
     if demo:
+        if map_file is not None:
+            raise ValueError("map: the demo has a map of its own, expected --demo or --map")
         serving.serve_demo(options, store is not None)
     else:
         serving.serve(options, map_file, name)
@@ -254,5 +256,5 @@ def main() -> None:
         print(f"statepool: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("statepool: interrupted; finished cells are kept", file=sys.stderr)
+        print("statepool: interrupted; what was finished is kept", file=sys.stderr)
         sys.exit(130)

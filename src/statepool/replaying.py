@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from statepool.live import Pool
-from statepool.live.replay import export, replay
+from statepool.live.errors import StoreUnavailable
+from statepool.live.replay import check_export, export, replay
 from statepool.live.stores import open_store
 
 SHOWN = 20
@@ -16,7 +17,18 @@ SHOWN = 20
 
 def replay_pool(url: str, name: str, redraw: bool, file: Path | None) -> dict[str, Any]:
     """Replay, then export if asked; the rows are those of the journal."""
-    store = open_store(url)
+    if file is not None:
+        check_export(file)  # before the long part
+    try:
+        return _replay_pool(url, name, redraw, file)
+    except ImportError as error:
+        raise ValueError(f'{error.name} is not installed, expected pip install "statepool[live]"') from None
+    except StoreUnavailable as error:
+        raise ValueError(f"store: {error}") from None
+
+
+def _replay_pool(url: str, name: str, redraw: bool, file: Path | None) -> dict[str, Any]:
+    store = open_store(url, create=False)
     try:
         bar = Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty())
         with bar as progress:

@@ -56,7 +56,8 @@ def serve(options: Options, map_file: Path | None = None, name: str = "home", de
     with _bind(options) as listening:
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        print(f"statepool: http://{shown}:{port}/, {len(pools)} pools, stop with Ctrl-C", file=sys.stderr, flush=True)
+        told = "the demo" if demo else f"{len(pools)} pools"
+        print(f"statepool: http://{shown}:{port}/, {told}, stop with Ctrl-C", file=sys.stderr, flush=True)
         _run(options, listening, demo)
 
 
@@ -95,7 +96,7 @@ def add_key(url: str, name: str, role: str) -> str:
 def list_keys(url: str) -> list[tuple[str, str]]:
     """(name, role) of each."""
     with _needing_live():
-        store = _open_store(url)
+        store = _open_store(url, create=False)
         try:
             kept = store.keys()
             return [(name, role) for name, _, role in kept]
@@ -105,7 +106,7 @@ def list_keys(url: str) -> list[tuple[str, str]]:
 
 def drop_key(url: str, name: str) -> None:
     with _needing_live():
-        store = _open_store(url)
+        store = _open_store(url, create=False)
         try:
             if not store.drop_key(name):
                 raise ValueError(f"key: there is none named {name!r}")
@@ -114,22 +115,26 @@ def drop_key(url: str, name: str) -> None:
 
 
 class _needing_live:  # noqa: N801 (used as a statement)
-    """A part that is not installed is said in one sentence."""
+    """A part that is not installed, or a store that does not answer, is said in one sentence."""
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        from statepool.live.errors import StoreUnavailable
+
         if isinstance(error, ImportError):
             raise ValueError(f'{error.name} is not installed, expected pip install "statepool[live]"') from None
+        if isinstance(error, StoreUnavailable):
+            raise ValueError(f"store: {error}") from None
 
 
-def _open_store(url: str) -> "Store":
+def _open_store(url: str, create: bool = True) -> "Store":
     from statepool.live.errors import StoreUnavailable
     from statepool.live.stores import open_store
 
     try:
-        return open_store(url)
+        return open_store(url, create)
     except StoreUnavailable as error:
         raise ValueError(f"store: {error}") from None
 

@@ -239,3 +239,38 @@ def test_a_large_log_is_sampled_and_says_so(tmp_path, monkeypatch):
     assert found.counts.rows == 20_000
     assert 2_000 < found.rows.action.size < 3_000
     assert found.lateness.decisions[1] == pytest.approx(100 * np.log(2), rel=0.25)
+
+
+@pytest.mark.parametrize("row", [b"\xff,x,1\n", b"a,\xff,1\n"])
+def test_undecodable_lines_are_counted_in_whichever_column(row, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"action,state,loss\n" + 20 * row + 15 * b"a,x,1\nb,y,0\n")
+    found = audit_log(path, **QUICK)
+    assert (found.counts.total, found.counts.dropped) == (50, {"line cannot be read": 20})
+
+
+def test_an_undecodable_line_of_json_is_counted(tmp_path):
+    path = tmp_path / "log.jsonl"
+    row = b'{"action": "%s", "state": "x", "loss": 1}\n'
+    path.write_bytes(9 * (row % b"a" + row % b"b") + row % b"\xff")
+    found = audit_log(path, **QUICK)
+    assert (found.counts.total, found.counts.dropped) == (19, {"line cannot be read": 1})
+
+
+def test_line_breaks_inside_quotes(tmp_path):
+    found = audit_log(lines(tmp_path / "log.csv", "action,state,loss", *20 * ['"a, 1","x\ny",1', "b,y,0"]), **QUICK)
+    assert found.counts.states == ("y", "x\ny")
+    assert found.counts.rows == 40
+
+
+@pytest.mark.parametrize("losses", [[7.0], [-1e308, 1e308]])
+def test_a_range_that_cannot_be_rescaled(losses, usual, tmp_path):
+    usual["loss"] = np.resize(losses, 600)
+    with pytest.raises(ValueError, match=r"outcome: losses run from .* expected a finite range"):
+        audit_log(write_columns(usual, tmp_path / "log.parquet"), rescale=True, **QUICK)
+
+
+def test_outcomes_without_a_time_are_told(usual, tmp_path):
+    usual["resolved_at"][:40] = np.nan
+    found = audit_log(write_columns(usual, tmp_path / "log.parquet"), **QUICK)
+    assert found.document["log"]["notes"] == {"outcome without its time": 40}

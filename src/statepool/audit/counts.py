@@ -117,7 +117,7 @@ class Facts:
             if known and times_fit and np.isfinite(numbers).all() and low >= 0 and high <= 1:
                 return cls(total, duplicated, 0, 0, known, low, high, 0, True)
         found = log.connection.execute(_CAREFUL.format(timed=_timed(log))).fetchone()
-        # Actions and states are counted so that they are read: a line that is no text is then no row here either.
+        # Labels are counted so that they are read: a line that is no text is then no row here either.
         total, untimed, unreadable, known, low, high, outside = found[:7]
         return cls(total, duplicated, untimed, unreadable, known, low or 0.0, high or 0.0, outside, False)
 
@@ -127,7 +127,8 @@ _QUICK = (
 )
 _CAREFUL = """
     SELECT count(*), count(*) FILTER (NOT {timed}), count(*) FILTER ({timed} AND unreadable), count(x), min(x), max(x),
-        count(*) FILTER (x < 0 OR x > 1), count(action), count(state)
+        count(*) FILTER (x < 0 OR x > 1), count(action), count(state), count(grouping),
+        count(propensity)
     FROM (SELECT *, CASE WHEN isfinite(loss) THEN loss END AS x FROM deduplicated)
 """
 
@@ -160,6 +161,10 @@ def _scale_of_losses(log: Log, facts: Facts, rescale: bool) -> tuple[float, floa
             f"{facts.high:g}), expected losses in [0, 1]; --rescale maps their range to it"
         )
     spread = facts.high - facts.low
+    if rescale and ((spread == 0 and facts.outside) or not np.isfinite(spread)):
+        raise ValueError(
+            f"outcome: losses run from {facts.low:g} to {facts.high:g}, expected a finite range that can be rescaled"
+        )
     return (float(facts.low), 1 / spread) if rescale and spread > 0 else (0.0, 1.0)
 
 

@@ -70,12 +70,18 @@ def _log(audit: "Audit") -> dict[str, Any]:
         "used": counts.rows,
         "with_outcome": int(counts.k.sum()),
         "dropped": counts.dropped,
-        "notes": counts.notes | ({"outcome before its decision": audit.rows.backwards} if audit.rows.backwards else {}),
+        "notes": counts.notes | {why: n for why, n in _untimed(audit).items() if n},
         "sampled": int(audit.rows.action.size),
         "times_in_seconds": audit.seconds,
         "timed": audit.rows.timed,
         "median_time_to_state": audit.rows.observed,
     }
+
+
+def _untimed(audit: "Audit") -> dict[str, int]:
+    rows = audit.rows
+    untold = rows.untold if audit.columns.resolved else 0
+    return {"outcome before its decision": rows.backwards, "outcome without its time": untold}
 
 
 def _map(audit: "Audit") -> dict[str, Any]:

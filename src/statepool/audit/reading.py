@@ -102,12 +102,21 @@ def _read_parquet(connection: Any, path: Path) -> None:
 def _read_csv(connection: Any, path: Path) -> None:
     # Lines that are too short or too long are kept, with what they have; those not readable at all are counted.
     options = "all_varchar=true, header=true, null_padding=true, store_rejects=true"
-    connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM read_csv({_text(path)}, {options})")
+    query = "CREATE OR REPLACE TEMP VIEW source AS SELECT * FROM read_csv({}, {})"
+    connection.execute(query.format(_text(path), options))
+    try:
+        connection.execute("SELECT count(*) FROM source").fetchall()
+    except _duckdb().Error as error:
+        # Line breaks inside quotes and lines that are too short: duckdb reads both only one part after the other.
+        if "parallel=false" not in str(error):
+            raise
+        connection.execute(query.format(_text(path), f"{options}, parallel=false"))
 
 
 def _read_json_lines(connection: Any, path: Path) -> None:
     # Line by line, as text: one that is no object becomes a row without anything, and is counted as such.
-    options = "delim='\x1f', quote='', escape='', header=false, auto_detect=false, max_line_size=16777216"
+    options = "delim='\x1f', quote='', escape='', header=false, auto_detect=false, max_line_size=16777216, "
+    options += "store_rejects=true"
     lines = f"(SELECT line FROM read_csv({_text(path)}, columns={{'line': 'VARCHAR'}}, {options}))"
     # In two steps, since both sides of an AND may be evaluated.
     valid = "CASE WHEN json_valid(line) THEN json_type(line) = 'OBJECT' ELSE false END"
@@ -209,9 +218,12 @@ def _unread(connection: Any, textual: bool) -> int:
     """Lines of a text file that are lost when its values are read: those that are no text at all."""
     if not textual:
         return 0
-    every = connection.execute("SELECT count(*) FROM source").fetchone()[0]
-    read = connection.execute("SELECT count(*), count(action), count(state), count(loss) FROM log").fetchone()[0]
-    return int(every - read)
+    used = ", ".join(f"count({part})" for part in ("action", "state", "loss", "decided", "grouping", "propensity"))
+    connection.execute(f"SELECT {used} FROM log").fetchall()
+    kept = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'reject_errors'").fetchone()[0]
+    # Every reading of the file notes them anew, once for each value that is wrong.
+    query = "SELECT count(DISTINCT line) FROM reject_errors"
+    return int(connection.execute(query).fetchone()[0]) if kept else 0
 
 
 def _name(column: str) -> str:

@@ -42,6 +42,12 @@ class Rows:
         odd = int((self.resolved < self.decided).sum())
         return round(odd * self.population / max(self.decided.size, 1))
 
+    @property
+    def untold(self) -> int:
+        """About how many outcomes of the log come without a time."""
+        odd = int((np.isfinite(self.loss) & ~np.isfinite(self.resolved)).sum())
+        return round(odd * self.population / max(self.decided.size, 1))
+
 
 def draw_rows(log: Log, counts: Counts, seed: int = 0) -> Rows:
     """Fetch the sample, sorted by time; rows of the same moment in random order."""

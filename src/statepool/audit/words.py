@@ -19,8 +19,13 @@ def about_rows(audit: "Audit") -> list[str]:
     found += [f"Kept, but odd: {counted(n)} ({why})." for why, n in counts.notes.items()]
     if audit.rows.backwards:
         found.append(f"Kept, without their delay: {counted(audit.rows.backwards)} (outcome before its decision).")
+    if audit.columns.resolved and audit.rows.untold:
+        found.append(f"Kept, without their delay: {counted(audit.rows.untold)} (outcome without its time).")
     if not audit.rows.timed:
-        found.append("The log has no decision times: drift cannot be told from direct effects, and delays are unknown.")
+        found.append(
+            "The log has no decision times (--decided): drift cannot be told from direct effects, and delays are "
+            "unknown."
+        )
     return found
 
 
@@ -52,7 +57,8 @@ def about_delays(audit: "Audit") -> list[str]:
     late = audit.lateness
     if not late.known:
         given = f"{late.decisions[1]:.0f} decisions were assumed" if late.decisions[1] else "none was assumed"
-        return [f"The log has no outcome times, so delays are unknown: {given} (--delay)."]
+        times = "outcome times after decision times" if audit.columns.resolved else "outcome times (--resolved)"
+        return [f"The log has no {times}, so delays are unknown: {given} (--delay)."]
     found = [
         f"Half of the outcomes come within {duration(audit, late.time[1])} and {late.decisions[1]:.0f} further "
         f"decisions, nine in ten within {duration(audit, late.time[2])} and {late.decisions[2]:.0f}; "

@@ -57,6 +57,10 @@ LEAN, USUAL, REACH, RATIO = range(4)
 class SelfTuned(Learner):
     learn_map: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.learn_map, bool):
+            raise ValueError(f"learn_map: is {self.learn_map!r}, expected True or False")
+
     def start(self, problem: Problem) -> "SelfTunedMemory":
         K, S = problem.n_actions, problem.n_states
         counts = start_counts(K, S, 1 / S) if self.learn_map else start_counts(0, 0, 0.0)

@@ -51,7 +51,7 @@ class Playing:
         if not learnt:
             return False
         if seconds is not None:
-            return now - self.at >= seconds * 1e6
+            return not 0 <= now - self.at < seconds * 1e6  # a clock set back must not stop the learning
         return learnt >= fold.lessons_a_version
 
 
@@ -276,7 +276,7 @@ def _answer(request: Request, writer: Writer) -> Any:
     written = len(writer.entries)
     try:
         return request.answer(writer)
-    except ValueError as error:  # a refused request changes nothing and spoils nothing for the others
+    except Exception as error:  # a request that fails changes nothing and spoils nothing for the others
         if len(writer.entries) > written:
             raise RuntimeError("a request failed after it had been written: nothing of its batch is kept") from error
         return error

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import check_count
+from statepool.checks import check_count, check_number
 from statepool.learners import REGISTRY, SelfTuned
 from statepool.learners.learner import Learner
 from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
@@ -43,7 +43,7 @@ from statepool.live.requests import (
     check_against,
     check_ticket,
 )  # fmt: skip
-from statepool.live.settings import check_settings
+from statepool.live.settings import LONGEST, check_settings
 from statepool.live.stores import open_store
 from statepool.live.stores.store import Overdue, Store
 
@@ -136,7 +136,7 @@ class Pool:
 
     def observe_many(self, pairs: Iterable[tuple[str, Any]]) -> None:
         """(ticket, state) pairs in one durable batch; if some are refused, the others are kept and the first raises."""
-        self._all([Observe(ticket, state) for ticket, state in pairs])
+        self._all([Observe(ticket, state) for ticket, state in check_pairs(pairs, "state")])
 
     def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:
         """The outcome, as a loss or as a reward."""
@@ -144,11 +144,11 @@ class Pool:
 
     def resolve_many(self, outcomes: Iterable[Outcome]) -> None:
         """(ticket, loss) pairs in one durable batch; if some are refused, the others are kept and the first raises."""
-        self._all([Resolve(ticket, loss) for ticket, loss in outcomes])
+        self._all([Resolve(ticket, loss) for ticket, loss in check_pairs(outcomes, "loss")])
 
     def expire(self, now: float | None = None) -> int:
         """Give the default loss to every decision older than `expire_after`; how many there were."""
-        at = self._journal.now() if now is None else round(now * 1e6)
+        at = self._journal.now() if now is None else round(check_number(now, "now", -LONGEST, LONGEST) * 1e6)
         total = count = self._one(Expire(at))
         while count:
             count = self._one(Expire(at))
@@ -299,10 +299,23 @@ class Pool:
         return actions == Catalogue(opened).actions and P.tobytes() == opened.rows
 
 
+def check_pairs(pairs: Any, what: str) -> list[tuple[Any, Any]]:
+    """A ticket and something of it, each."""
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise ValueError(f"pairs: is {pairs!r}, expected a list of (ticket, {what})")
+    listed = list(pairs)
+    for pair in listed:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise ValueError(f"pairs: has {pair!r}, expected (ticket, {what})")
+    return listed
+
+
 def check_categories(categories: Any, actions: list[Any]) -> list[Any]:
     """One an action, or none at all."""
     if categories is None:
         return [None] * len(actions)
+    if isinstance(categories, str) or not isinstance(categories, Iterable):
+        raise ValueError(f"categories: is {categories!r}, expected a list, one an action")
     kinds = [None if each is None else check_label(each, "categories") for each in categories]
     if len(kinds) != len(actions):
         raise ValueError(f"categories: has {len(kinds)} entries, expected {len(actions)}, one an action")
@@ -311,7 +324,8 @@ def check_categories(categories: Any, actions: list[Any]) -> list[Any]:
 
 def check_name(name: Any) -> str:
     """The name of a pool: it becomes a part of addresses and file names."""
-    if not isinstance(name, str) or not 0 < len(name) <= 64 or not all(c.isalnum() or c in "-_." for c in name):
+    legal = isinstance(name, str) and 0 < len(name) <= 64 and all(c.isalnum() or c in "-_." for c in name)
+    if not legal or not name.strip("."):
         raise ValueError(f"name: is {str(name)[:40]!r}, expected 1 to 64 letters, digits, '-', '_' or '.'")
     return name
 

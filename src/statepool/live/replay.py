@@ -153,10 +153,23 @@ class _Redrawing:
 
 def export(rows: Iterable[dict[str, Any]], path: Path) -> int:
     """Flat rows to a CSV or Parquet file; how many."""
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".parquet"):
+    check_export(path)
+    try:
+        return _export(rows, path)
+    except OSError as error:
+        raise ValueError(f"export: {str(path)!r} cannot be written ({error.strerror or error})") from None
+
+
+def check_export(path: Path) -> None:
+    """Refuse a file that nothing can be written to."""
+    if path.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"export: is {str(path)!r}, expected a file that ends in .csv or .parquet")
-    if suffix == ".csv":
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"export: is {str(path)!r}, expected a file in a folder that is there")
+
+
+def _export(rows: Iterable[dict[str, Any]], path: Path) -> int:
+    if path.suffix.lower() == ".csv":
         return _write_csv(rows, path)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         flat = Path(folder) / "rows.csv"
@@ -167,7 +180,7 @@ def export(rows: Iterable[dict[str, Any]], path: Path) -> int:
 
 def _write_csv(rows: Iterable[dict[str, Any]], path: Path) -> int:
     count = 0
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(TYPES)
         for count, row in enumerate(rows, start=1):  # noqa: B007

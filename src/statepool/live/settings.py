@@ -49,6 +49,12 @@ def check_settings(given: dict[str, Any]) -> Settings:
     return settings
 
 
+def _check_refresh(value: Any) -> int:
+    count = check_count(value, "refresh")
+    check_number(count, "refresh", 1, LONGEST)  # more than a journal can hold is a slip
+    return count
+
+
 def _check_bounds(name: str) -> Any:
     def check(value: Any) -> tuple[float, float]:
         if not isinstance(value, list | tuple) or len(value) != 2:
@@ -66,7 +72,7 @@ def _check_shares(value: Any) -> tuple[tuple[Any, float, float], ...]:
         value = [(action, *bounds) if isinstance(bounds, list | tuple) else bounds for action, bounds in value.items()]
     if not isinstance(value, list | tuple):
         raise ValueError(f"shares: is {value!r}, expected {{action: (smallest, largest)}}")
-    checked = []
+    checked: list[tuple[Any, float, float]] = []
     for entry in value:
         if not isinstance(entry, list | tuple) or len(entry) != 3:
             raise ValueError(f"shares: has {entry!r}, expected an action, its smallest and its largest share")
@@ -76,12 +82,15 @@ def _check_shares(value: Any) -> tuple[tuple[Any, float, float], ...]:
             raise ValueError(
                 f"shares: of {action!r} run from {low} to {high}, expected the smallest before the largest"
             )
-        checked.append((check_label(action, "shares"), low, high))
+        label = check_label(action, "shares")
+        if label in [each for each, _, _ in checked]:
+            raise ValueError(f"shares: {label!r} is there twice, expected different actions")
+        checked.append((label, low, high))
     return tuple(checked)
 
 
 CHECKS: dict[str, Any] = {
-    "refresh": lambda value: check_count(value, "refresh"),
+    "refresh": _check_refresh,
     "refresh_seconds": lambda value: check_number(value, "refresh_seconds", 0, LONGEST),
     "expire_after": lambda value: check_number(value, "expire_after", 0, LONGEST, open_low=True),
     "default_loss": lambda value: check_number(value, "default_loss", -LONGEST, LONGEST),

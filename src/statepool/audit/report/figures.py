@@ -1,5 +1,6 @@
 """The audit's figures, each drawn wide and narrow by the same function."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,7 +11,7 @@ import numpy as np
 from statepool.audit.advice import ALONE, CORRECT, POOL
 from statepool.audit.words import duration
 from statepool.studies.figures import Drawing, Figure
-from statepool.studies.figures.palette import AMBER, BLUE, GREEN, MUTED, PURPLE, SURFACE, VERMILLION
+from statepool.studies.figures.palette import AMBER, BLUE, FAINT, GREEN, MUTED, PURPLE, SURFACE, VERMILLION
 from statepool.studies.figures.phase import draw_cell, frame_cells
 from statepool.studies.figures.sheet import Sheet, label, styled
 
@@ -38,7 +39,9 @@ def draw_figures(audit: "Audit") -> list[Drawing]:
     drawings = []
     for plan in PLANS:
         if plan.possible(audit):
-            with styled():
+            # Letters that the font lacks are drawn as boxes; the tables and the values at the pointer have them.
+            with styled(), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Glyph")
                 wide, narrow = Sheet(), Sheet(narrow=True)
                 plan.draw(wide, audit)
                 plan.draw(narrow, audit)
@@ -125,8 +128,8 @@ def _draw_map(sheet: Sheet, audit: "Audit") -> None:
 
 def _draw_delays(sheet: Sheet, audit: "Audit") -> None:
     left, right = sheet.panels(2, 2.1)
-    come = np.isfinite(audit.rows.loss) & (audit.rows.resolved >= audit.rows.decided)
-    times = (audit.rows.resolved - audit.rows.decided)[come]
+    waits = audit.rows.resolved - audit.rows.decided
+    times = waits[np.isfinite(audit.rows.loss) & np.isfinite(waits) & (waits >= 0)]
     draws = audit.lateness.draws[np.isfinite(audit.lateness.draws)]
     # The last half per cent would squeeze all others into a corner.
     shares = np.linspace(0, 0.995, 101)[1:]
@@ -138,7 +141,7 @@ def _draw_delays(sheet: Sheet, audit: "Audit") -> None:
             what = duration(audit, float(x)) if ax is left else f"{x:.0f} decisions"
             text = f"{share:.0%} of the outcomes that come have come within {what}"
             sheet.target(ax, x / scale, 100 * share, text)
-        ax.set_ylim(0, 100)
+        ax.set_ylim(0, 103)
         ax.set_xlim(left=0)
     left.set(xlabel=f"delay, {unit}", ylabel="outcomes come, %")
     right.set_xlabel("decisions made meanwhile")
@@ -162,6 +165,9 @@ def _draw_drift(sheet: Sheet, audit: "Audit") -> None:
     for y, (_, name, colour) in zip(_apart([end[0] for end in ends], 0.075), ends, strict=True):
         label(ax, 100, y, _short(name), colour, (4, 0))
     ax.set_xlim(0, 132 if not sheet.narrow else 150)
+    # Lines of the grid end where the data do: the names of the states stand to the right.
+    ax.grid(False)
+    ax.hlines(np.linspace(0, 1, 6), 0, 100, color=FAINT, linewidth=0.5, zorder=0)
     ax.spines["bottom"].set_bounds(0, 100)
     ax.set_xticks([0, 25, 50, 75, 100])
     ax.set(xlabel="share of the log's decisions, %", ylabel="mean loss of the state")

@@ -6,6 +6,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from statepool.audit import words
+from statepool.audit.advice import ALONE
 from statepool.audit.words import counted
 from statepool.studies.figures import Drawing
 from statepool.studies.report import page as studies_page
@@ -102,11 +103,15 @@ def _learners(audit: "Audit") -> str:
         for e in audit.advice.expected
     ]
     title = f"{counted(audit.advice.horizon)} decisions like the log's latest"
-    start = (
-        f"To start with this map: statepool serve --map AUDIT.json (it holds actions, states, P, learner "
-        f"{audit.advice.learner} and its settings)."
-    )
-    return _table(title, ("", "kind", "regret", "a decision"), rows, start)
+    return _table(title, ("", "kind", "regret", "a decision"), rows, _how_to_start(audit))
+
+
+def _how_to_start(audit: "Audit") -> str:
+    if audit.advice.verdict == ALONE:
+        return "AUDIT.json holds the map for the record; a pool does not run a learner that does not pool."
+    advised, runs = audit.advice.learner, audit.document["learner"]
+    told = f"{runs}, the nearest to {advised} that runs live" if runs != advised else runs
+    return f"To start with this map: statepool serve --map AUDIT.json (actions, states, P, and the learner {told})."
 
 
 def _tests(audit: "Audit") -> str:

@@ -1,5 +1,7 @@
 """Where pools are kept: one SQLite file, or PostgreSQL."""
 
+import os
+
 from statepool.live.stores.store import Store
 
 __all__ = ["open_store"]
@@ -7,13 +9,18 @@ __all__ = ["open_store"]
 EXPECTED = "expected sqlite:///relative.db, sqlite:////absolute.db or postgresql://user:password@host/database"
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str, create: bool = True) -> Store:
     """The store of a URL; SQLite's path is what follows the third slash, as in SQLAlchemy."""
+    if not isinstance(url, str):
+        raise ValueError(f"url: is {url!r}, {EXPECTED}")
     scheme, separator, rest = url.partition("://")
     if separator and scheme == "sqlite":
         from statepool.live.stores.sqlite import SQLiteStore
 
-        return SQLiteStore(_path(rest))
+        path = _path(rest)
+        if not create and not os.path.exists(path):
+            raise ValueError(f"there is no file {path}, expected one that holds pools")
+        return SQLiteStore(path)
     if separator and scheme in ("postgres", "postgresql"):
         from statepool.live.stores.postgres import PostgresStore
 

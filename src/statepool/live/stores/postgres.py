@@ -7,6 +7,7 @@ before or with its own, since the log is flushed in order. The tables are in the
 """
 
 import hashlib
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +22,9 @@ from statepool.live.errors import Conflict, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View
+
+# psycopg warns on standard error when a server dies; who calls us is told by an exception.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 PIECE = 1000  # events read at once
 IDLE_READERS = 4

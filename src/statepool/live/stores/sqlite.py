@@ -1,6 +1,7 @@
 """A store in one SQLite file: WAL, every commit synced, one writer at a time; other processes may share the file."""
 
 import os
+import random
 import re
 import threading
 import time
@@ -190,7 +191,7 @@ class SQLiteStore(Store):
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(self._path, vfs=self._vfs)
-        connection.set_busy_timeout(int(PATIENCE * 1000))
+        connection.set_busy_handler(_patience())
         _to_wal(connection)
         connection.pragma("synchronous", self._synchronous)
         connection.pragma("fullfsync", True)  # on macOS, a plain fsync leaves data in the drive's cache
@@ -325,6 +326,20 @@ class SQLiteStore(Store):
             if self._writer is not None:
                 self._writer.close(force=True)
             self._writer = None
+
+
+def _patience() -> Callable[[int], bool]:
+    """Ask again often: SQLite's own timeout sleeps longer each time, and a busy process would starve the others."""
+    deadline = 0.0
+
+    def wait(tries: int) -> bool:
+        nonlocal deadline
+        if not tries:
+            deadline = time.monotonic() + PATIENCE
+        time.sleep(random.uniform(0.0002, 0.002))
+        return time.monotonic() < deadline
+
+    return wait
 
 
 def _to_wal(connection: apsw.Connection) -> None:
