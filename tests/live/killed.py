@@ -49,6 +49,9 @@ class Embedded:
         self.pool.resolve(ticket, loss=loss_of(ticket))
         return loss_of(ticket)
 
+    def close(self):
+        self.pool.close()
+
 
 class OverHTTP:
     """A client of the service."""
@@ -77,6 +80,9 @@ class OverHTTP:
     def resolve(self, ticket):
         self._ask("PUT", f"/{ticket}/outcome", {"loss": loss_of(ticket)})
         return loss_of(ticket)
+
+    def close(self):
+        self._http.close()
 
 
 STEPS = {"decision": "decide", "state": "observe", "outcome": "resolve"}
@@ -181,6 +187,13 @@ def wait_for(word, said, patience=60):
         time.sleep(0.005)
 
 
+def leave(client):
+    """Give back what a client holds; what it talked to may be away."""
+    with suppress(*GONE):
+        if client is not None:
+            client.close()
+
+
 class Clients:
     """Threads at work through an outage of what they talk to; they come back, and say again what was in doubt."""
 
@@ -203,11 +216,12 @@ class Clients:
                     say_all(client, f"{who}-{number}", self._told)
                     number += 1
             except GONE:
-                client = None
+                client = leave(client)
                 time.sleep(0.02)
             except BaseException as error:
                 self.errors.append(error)
-                return
+                break
+        leave(client)
 
     def __enter__(self):
         for thread in self._threads:
