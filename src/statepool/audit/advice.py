@@ -14,6 +14,7 @@ of another kind does better on the log's own horizon, the advice says so.
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from os import cpu_count
 from typing import Any
 
@@ -107,15 +108,16 @@ def try_candidates(fitted: Fitted, seed: int) -> tuple[Expected, ...]:
     """Every candidate on the fitted instance, paired on the same delays and the same luck; and choosing blindly."""
     worlds = [(fitted.instance(seed + i), fitted.delays(seed + i), seed + i) for i in range(SEEDS)]
 
-    def regrets(candidate: Candidate) -> list[float]:
-        learner = learners.find(candidate.learner)(**dict(candidate.settings))
-        return [simulate(instance, learner, delays, number).regret for instance, delays, number in worlds]
+    def regret(run: tuple[Candidate, tuple[Any, Any, int]]) -> float:
+        candidate, (instance, delays, number) = run
+        return simulate(instance, learners.find(candidate.learner)(**dict(candidate.settings)), delays, number).regret
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
-        found = [
-            _expected(candidate.learner, candidate.kind, values, fitted.horizon)
-            for candidate, values in zip(CANDIDATES, pool.map(regrets, CANDIDATES), strict=True)
-        ]
+        regrets = list(pool.map(regret, product(CANDIDATES, worlds)))
+    found = [
+        _expected(candidate.learner, candidate.kind, regrets[SEEDS * i : SEEDS * i + SEEDS], fitted.horizon)
+        for i, candidate in enumerate(CANDIDATES)
+    ]
     blind = [float(instance.total_losses.mean() - instance.total_losses.min()) for instance, _, _ in worlds]
     return (*found, _expected("any action", BLIND, blind, fitted.horizon))
 

@@ -16,7 +16,7 @@ from statepool.audit.mapping import Map
 from statepool.checks import Floats, Ints
 from statepool.model import Instance
 
-WORK = 3 * 10**7
+WORK = 2 * 10**7
 """Rounds × actions × states that one run may take, at the most, unless a horizon is given."""
 
 SHORTEST, LONGEST = 1_000, 50_000
