@@ -55,7 +55,7 @@ def test_an_audit_starts_a_pool(file, tmp_path):
     store = open_store(f"sqlite:///{tmp_path}/live.db")
     try:
         _open_map(store, written, "home")
-        with sp.Pool.in_store(store, "home") as pool:
+        with sp.Pool.open(store, "home") as pool:
             assert pool.decide().action in ("a", "b", "c")
     finally:
         store.close()

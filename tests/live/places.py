@@ -38,7 +38,14 @@ class Place:
 
     def open(self, name=None, **given):
         """The pool of this test, made or continued, in a store of its own."""
-        return sp.Pool.in_store(self.store(), name or self.name, owns_store=True, **given)
+        store = self.store()
+        try:
+            pool = sp.Pool.open(store, name or self.name, **given)
+        except BaseException:
+            store.close()
+            raise
+        pool._owns_store = True
+        return pool
 
     def make(self, learner=None, **given):
         """The usual small one."""

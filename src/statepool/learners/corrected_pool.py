@@ -59,9 +59,11 @@ from statepool.learners.self_tuned import (
     lean_on_anchor,
     luck,
     part_of_safe,
+    pick,
+    play,
     usual_loss,
 )
-from statepool.learners.weights import Weights, distribution, draw, probability, refresh, start_weights
+from statepool.learners.weights import Weights, probability, refresh, start_weights
 
 
 @dataclass(frozen=True)
@@ -122,11 +124,8 @@ def act(memory: Any, t: int, u: float) -> int:
         lean_on_anchor(memory)
     _find_leader(memory)
     refresh(memory.safe, 0)
-    part = part_of_safe(memory)
-    memory.tallies[PART] = part
-    if u < 1.0 - part:
-        return memory.clock[LEADER]
-    return draw(memory.safe, 0, (u - (1.0 - part)) / part)
+    memory.tallies[PART] = part_of_safe(memory)
+    return pick(memory, u)
 
 
 def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
@@ -155,14 +154,6 @@ def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: An
         memory.safe.totals[0, action] += min(tallies[RATE] * loss / own[REACH], LARGEST_CHARGE)
         memory.safe.changed[0] = True
         tallies[EXCESS] += excess(own[RATIO], loss)
-
-
-def play(memory: Any, t: int, out: Any) -> None:
-    part = memory.tallies[PART]
-    distribution(memory.safe, 0, out)
-    for a in range(out.size):
-        out[a] *= part
-    out[memory.clock[LEADER]] += 1.0 - part
 
 
 add_rule(CorrectedMemory, act, observe, update, play)

@@ -55,9 +55,7 @@ def create(store: Store, name: str = NAME, seed: int = 7) -> Pool:
     """The pool of the demo, in a store that is open; the one that is there, if it is."""
     shop = funnel(seed, n_actions=N_ITEMS, n_states=len(STATES), horizon=SEASON)
     items = [f"item {number}" for number in range(1, N_ITEMS + 1)]
-    pool = Pool.in_store(
-        store, name, shop.P, items, STATES, seed=seed, holdout=0.1, expire_after=EXPIRY, default_loss=1.0
-    )
+    pool = Pool.open(store, name, shop.P, items, STATES, seed=seed, holdout=0.1, expire_after=EXPIRY, default_loss=1.0)
     _compile(pool)
     return pool
 

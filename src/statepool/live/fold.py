@@ -6,7 +6,8 @@ nothing but the number of plays, so one who only follows may leave them out.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from math import isfinite, sqrt
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -39,6 +40,8 @@ CHEAP = 100_000
 """By default a version is made once in K |S| / CHEAP lessons: about a tenth of a millisecond each."""
 
 ARMS = ("learner", "holdout")
+Z = 1.959963984540054
+"""Of a two-sided interval of 95 %."""
 
 
 class Tally:
@@ -71,6 +74,30 @@ class Tally:
     def load(self, dumped: list[Any]) -> None:
         self.count = dumped[0]
         self._sums.load(dumped[1])
+
+
+class Measured(Protocol):
+    """An arm's mean loss, and the variance of that mean."""
+
+    @property
+    def mean(self) -> float: ...
+
+    @property
+    def variance(self) -> float: ...
+
+
+class Lift(NamedTuple):
+    """How much less the learner loses than the holdout, with its interval of 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+
+def lift(learner: Measured, holdout: Measured) -> Lift | None:
+    """None while either arm has too few outcomes."""
+    value, error = holdout.mean - learner.mean, Z * sqrt(learner.variance + holdout.variance)
+    return Lift(value, value - error, value + error) if isfinite(value) and isfinite(error) else None
 
 
 class Records:

@@ -57,14 +57,14 @@ class Pool:
     def __init__(
         self, store: Store, name: str, clock: Callable[[], float] = time.time, owns_store: bool = False
     ) -> None:
-        self.name = name
+        self.name = check_name(name)
         self._journal = Journal(store, name, clock)
         self._owns_store = owns_store
 
     @classmethod
     def open(
         cls,
-        url: str,
+        url: str | Store,
         name: str,
         P: ArrayLike | None = None,
         actions: Sequence[Any] | None = None,
@@ -77,48 +77,32 @@ class Pool:
         clock: Callable[[], float] = time.time,
         **settings: Any,
     ) -> "Pool":
-        """Continue the pool of that name, or make it.
+        """Continue the pool of that name, or make it, at a URL or in a store that is open (and stays so).
 
         The catalogue, the learner and the settings may be left out for a pool that is there; given, they must be
         the ones it has (the catalogue it began with will do), unless `update` asks for the difference to be journaled.
         """
-        store = open_store(url)
+        store = url if isinstance(url, Store) else open_store(url)
+        pool = cls(store, name, clock, owns_store=store is not url)
         try:
-            return cls.in_store(
-                store, name, P, actions, states, learner, seed,
-                categories=categories, update=update, clock=clock, owns_store=True, **settings,
-            )  # fmt: skip
+            pool._make_or_continue(P, actions, states, learner, seed, categories, settings, update)
         except BaseException:
-            store.close()
+            if pool._owns_store:
+                store.close()
             raise
-
-    @classmethod
-    def in_store(
-        cls,
-        store: Store,
-        name: str,
-        P: ArrayLike | None = None,
-        actions: Sequence[Any] | None = None,
-        states: Sequence[Any] | None = None,
-        learner: Learner | None = None,
-        seed: int | None = None,
-        *,
-        categories: Sequence[Any] | None = None,
-        update: bool = False,
-        clock: Callable[[], float] = time.time,
-        owns_store: bool = False,
-        **settings: Any,
-    ) -> "Pool":
-        """As `open`, in a store that is open already."""
-        pool = cls(store, check_name(name), clock, owns_store)
-        if not pool._journal.exists():
-            if actions is None or states is None:
-                raise ValueError(f"pool: {name!r} is not there, expected actions, states and P to make it")
-            opened = opening(P, actions, states, learner, seed, categories, settings, pool._journal.now())
-            if pool._journal.create(opened):
-                return pool  # else another process was faster
-        pool._continue(P, actions, states, learner, seed, categories, settings, update)
         return pool
+
+    def _make_or_continue(
+        self, P: Any, actions: Any, states: Any, learner: Learner | None, seed: Any, categories: Any,
+        settings: dict[str, Any], update: bool,
+    ) -> None:  # fmt: skip
+        if not self._journal.exists():
+            if actions is None or states is None:
+                raise ValueError(f"pool: {self.name!r} is not there, expected actions, states and P to make it")
+            opened = opening(P, actions, states, learner, seed, categories, settings, self._journal.now())
+            if self._journal.create(opened):
+                return  # else another process was faster
+        self._continue(P, actions, states, learner, seed, categories, settings, update)
 
     def decide(self, ticket: str | None = None, *, uniform: float | None = None) -> Decision:
         """An action to play. A ticket of your own makes the call repeatable; `uniform` is for simulations only."""

@@ -15,8 +15,7 @@ from statepool.checks import check_number
 from statepool.live.catalogue import Catalogue, check_label, check_row
 from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import Added, Changed, Corrected, Decided, Expired, Resolved, Retired, Reweighted, Seen
-from statepool.live.journal import LONGEST_TICKET as LONGEST_TICKET
-from statepool.live.journal import Writer, is_ticket
+from statepool.live.journal import LONGEST_TICKET, Writer, is_ticket
 from statepool.live.luck import mint, uniform_of, will_mint
 from statepool.live.settings import Settings, check_settings, loss_of
 

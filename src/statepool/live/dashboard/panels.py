@@ -1,7 +1,6 @@
 """The tables of the page: what is played and why, the states, the lift, the settings."""
 
 import dataclasses
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from statepool.live.dashboard.buckets import EXPECTED, REACHED, SEEN, Bucket
 from statepool.live.dashboard.glance import Glance, top
 from statepool.live.dashboard.lessons import Means
 from statepool.live.dashboard.measures import Measures
+from statepool.live.fold import lift
 
 N_ACTIONS, N_STATES, N_BARS = 20, 12, 24
 SHADES = 7
@@ -131,10 +131,7 @@ def lift_of(seen: Glance) -> Lift | None:
     learner, held = seen.arms["learner"], seen.arms["holdout"]
     if not seen.fold.settings.holdout and not held.outcomes:
         return None
-    value = low = high = None
-    if learner.outcomes > 1 and held.outcomes > 1:
-        value, error = held.mean - learner.mean, 1.96 * sqrt(learner.variance + held.variance)
-        low, high = value - error, value + error
+    value, low, high = lift(learner, held) or (None, None, None)
     return Lift(value, low, high, learner.mean, held.mean, learner.outcomes, held.outcomes)
 
 

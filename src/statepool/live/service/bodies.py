@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from statepool.live.requests import LONGEST_TICKET
+from statepool.live.journal import LONGEST_TICKET
 from statepool.live.service.refusals import Refused
 
 MOST_AT_ONCE = 1_000

@@ -141,7 +141,7 @@ class Pools:
             return found
         if not self.has(name):
             raise NoSuchPool(f"pool: {name[:64]!r} is not in this store")
-        return self.adopt(Pool.in_store(self.store, name))
+        return self.adopt(Pool.open(self.store, name))
 
     def has(self, name: str) -> bool:
         """Whether there is such a pool; a name without events, left by a process that was killed, is none."""

@@ -5,11 +5,8 @@ from typing import Any
 
 import msgspec
 
-from statepool.live.fold import Fold, Tally
+from statepool.live.fold import Tally, lift
 from statepool.live.pool import Pool, specification
-
-Z = 1.959963984540054
-"""Of a two-sided interval of 95 %."""
 
 
 def summarise(pool: Pool) -> dict[str, Any]:
@@ -27,17 +24,8 @@ def summarise(pool: Pool) -> dict[str, Any]:
         "counts": dict(fold.counts),
         "version": fold.version,
         "losses": {arm: _losses(tally) for arm, tally in fold.tallies.items()},
-        "lift": lift_of(fold),
+        "lift": found._asdict() if (found := lift(**fold.tallies)) else None,
     }
-
-
-def lift_of(fold: Fold) -> dict[str, float] | None:
-    """How much less the learner loses than the holdout, with its interval of 95 %; None while either is too short."""
-    learner, holdout = fold.tallies["learner"], fold.tallies["holdout"]
-    lift, error = holdout.mean - learner.mean, sqrt(learner.variance + holdout.variance)
-    if not isfinite(lift) or not isfinite(error):
-        return None
-    return {"value": lift, "low": lift - Z * error, "high": lift + Z * error}
 
 
 def _losses(tally: Tally) -> dict[str, Any]:

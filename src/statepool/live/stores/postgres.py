@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 from statepool.live.errors import Conflict, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.stores.migrations import steps
-from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View
+from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View, check_gapless
 
 # psycopg warns on standard error when a server dies; who calls us is told by an exception.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -201,11 +201,7 @@ class PostgresBatch(PostgresView, Batch):
         self._send(("COMMIT", {}), (FLUSH, {}))
 
     def append(self, entries: Sequence[Entry], head: Head) -> None:
-        if [entry.seq for entry in entries] != list(range(self._head.seq + 1, head.seq + 1)):
-            raise ValueError(f"events must go on from {self._head.seq} to {head.seq} without a gap")
-        plays = [entry.play for entry in entries if entry.kind == "decision"]
-        if plays != list(range(self._head.plays, head.plays)):
-            raise ValueError(f"decisions must go on from {self._head.plays} to {head.plays} without a gap")
+        check_gapless(self._head, entries, head)
         text = msgspec.json.encode(entries).decode()
         self._write(APPEND, entries=text, seq=head.seq, hash=head.hash, plays=head.plays)
         self._head = head
@@ -360,10 +356,10 @@ class PostgresStore(Store):
             rows = connection.execute("SELECT name, hash, role FROM statepool.keys").fetchall()
             return sorted((name, hash_, role) for name, hash_, role in rows)
 
-    def add_key(self, name: str, hash: str, role: str) -> None:  # noqa: A002 (the interface's name)
+    def add_key(self, name: str, digest: str, role: str) -> None:
         sql = "INSERT INTO statepool.keys (name, hash, role) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
         with self._writing() as connection, _errors():
-            if not connection.execute(sql, (name, hash, role)).rowcount:
+            if not connection.execute(sql, (name, digest, role)).rowcount:
                 raise ValueError(f"there is a key named {name!r} already")
 
     def drop_key(self, name: str) -> bool:

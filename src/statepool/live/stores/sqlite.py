@@ -15,7 +15,7 @@ import apsw
 from statepool.live.errors import Conflict, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.stores.migrations import steps
-from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View
+from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View, check_gapless
 
 OLDEST = (3, 51, 3)  # before it, a checkpoint beside a writer could corrupt a WAL database
 NETWORKS = (  # file systems whose locks and shared memory do not hold between machines
@@ -134,12 +134,8 @@ class SQLiteBatch(SQLiteView, Batch):
             raise
 
     def append(self, entries: Sequence[Entry], head: Head) -> None:
-        if [entry.seq for entry in entries] != list(range(self._head.seq + 1, head.seq + 1)):
-            raise ValueError(f"events must go on from {self._head.seq} to {head.seq} without a gap")
-        plays = [entry.play for entry in entries if entry.kind == "decision"]
-        if plays != list(range(self._head.plays, head.plays)):
-            raise ValueError(f"decisions must go on from {self._head.plays} to {head.plays} without a gap")
-        self._write(lambda: self._append(entries, head, len(plays)))
+        check_gapless(self._head, entries, head)
+        self._write(lambda: self._append(entries, head, head.plays - self._head.plays))
         self._head = head
 
     def _append(self, entries: Sequence[Entry], head: Head, opened: int) -> None:
@@ -307,9 +303,9 @@ class SQLiteStore(Store):
         with self._reading() as connection, _errors():
             return list(connection.execute("SELECT name, hash, role FROM keys ORDER BY name"))
 
-    def add_key(self, name: str, hash: str, role: str) -> None:  # noqa: A002 (the interface's name)
+    def add_key(self, name: str, digest: str, role: str) -> None:
         with self._writing() as connection, _errors():
-            connection.execute("INSERT INTO keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (name, hash, role))
+            connection.execute("INSERT INTO keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (name, digest, role))
             if not connection.changes():
                 raise ValueError(f"there is a key named {name!r} already")
 

@@ -92,6 +92,15 @@ class Batch(View):
         """Replace the snapshot."""
 
 
+def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
+    """Events and decisions go on from one head to the next."""
+    if [entry.seq for entry in entries] != list(range(before.seq + 1, after.seq + 1)):
+        raise ValueError(f"events must go on from {before.seq} to {after.seq} without a gap")
+    plays = [entry.play for entry in entries if entry.kind == "decision"]
+    if plays != list(range(before.plays, after.plays)):
+        raise ValueError(f"decisions must go on from {before.plays} to {after.plays} without a gap")
+
+
 class Store(ABC):
     """A place that holds pools, and API keys as (name, hash, role)."""
 
