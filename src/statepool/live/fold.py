@@ -6,8 +6,7 @@ nothing but the number of plays, so one who only follows may leave them out.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from math import isfinite, sqrt
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.learners import find
 from statepool.live.catalogue import Catalogue
+from statepool.live.comparison import Comparison
 from statepool.live.events import (
     Added,
     Changed,
@@ -31,73 +31,13 @@ from statepool.live.events import (
     Seen,
     decode,
 )  # fmt: skip
-from statepool.live.exact import ExactSums
 from statepool.live.ledgers import Record, open_ledger
+from statepool.live.lift import Tally
 from statepool.live.settings import check_settings
 from statepool.live.versions import Version, draw_from, within
 
 CHEAP = 100_000
 """By default a version is made once in K |S| / CHEAP lessons: about a tenth of a millisecond each."""
-
-ARMS = ("learner", "holdout")
-Z = 1.959963984540054
-"""Of a two-sided interval of 95 %."""
-
-
-class Tally:
-    """Losses of one arm: exact sums of them and of their squares."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._sums = ExactSums(2)
-
-    def add(self, loss: float, sign: int = 1) -> None:
-        self.count += sign
-        self._sums.add(0, 0, loss, sign)
-        self._sums.add(1, 0, loss * loss, sign)
-
-    @property
-    def mean(self) -> float:
-        return float(self._sums.read(0)[0] / self.count) if self.count else float("nan")
-
-    @property
-    def variance(self) -> float:
-        """Of the mean."""
-        if self.count < 2:
-            return float("nan")
-        total, squares = self._sums.read(0)
-        return float(max(squares - total * total / self.count, 0.0) / (self.count - 1) / self.count)
-
-    def dump(self) -> list[Any]:
-        return [self.count, self._sums.dump()]
-
-    def load(self, dumped: list[Any]) -> None:
-        self.count = dumped[0]
-        self._sums.load(dumped[1])
-
-
-class Measured(Protocol):
-    """An arm's mean loss, and the variance of that mean."""
-
-    @property
-    def mean(self) -> float: ...
-
-    @property
-    def variance(self) -> float: ...
-
-
-class Lift(NamedTuple):
-    """How much less the learner loses than the holdout, with its interval of 95 %."""
-
-    value: float
-    low: float
-    high: float
-
-
-def lift(learner: Measured, holdout: Measured) -> Lift | None:
-    """None while either arm has too few outcomes."""
-    value, error = holdout.mean - learner.mean, Z * sqrt(learner.variance + holdout.variance)
-    return Lift(value, value - error, value + error) if isfinite(value) and isfinite(error) else None
 
 
 class Records:
@@ -138,9 +78,14 @@ class Fold:
         self.lessons = self.changes = 0
         """How much has been learnt, how often the catalogue or the settings were changed."""
         self.counts = dict.fromkeys(("state", "outcome", "expiry", "correction", "impossible"), 0)
-        self.tallies = {arm: Tally() for arm in ARMS}
+        self.comparison = Comparison(self.settings, self.catalogue)
         self._records = records
         self._stale_actions = True
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """Losses of learner and holdout, since the holdout last changed."""
+        return self.comparison.tallies
 
     def apply(self, event: Event, seq: int) -> None:
         """The next event of the journal."""
@@ -152,11 +97,13 @@ class Fold:
 
     def _change_actions(self, event: Added | Retired | Reweighted, seq: int) -> None:
         self.catalogue.apply(event)
+        self.comparison.heed(self.settings, self.catalogue, seq)
         self.changes += 1
         self._stale_actions = True
 
     def _change_settings(self, event: Changed, seq: int) -> None:
         self.settings = check_settings(event.settings)
+        self.comparison.heed(self.settings, self.catalogue, seq)
         self.changes += 1
 
     def _refresh(self, event: Refreshed, seq: int) -> None:
@@ -178,21 +125,17 @@ class Fold:
 
     def _resolve(self, event: Resolved | Expired, seq: int) -> None:
         self.counts[event.kind] += 1
-        self._tally(event, event.loss)
+        self.comparison.add(event, event.loss)
         self._teach(event, event.loss)
 
     def _correct(self, event: Corrected, seq: int) -> None:
         self.counts["correction"] += 1
-        self._tally(event, event.replaced, -1)
-        self._tally(event, event.loss)
+        self.comparison.add(event, event.replaced, -1)
+        self.comparison.add(event, event.loss)
         if event.state is not None:
             self._learn(event, event.replaced, -1)
             self._learn(event, event.loss, 1)
             self.lessons += 1
-
-    def _tally(self, event: Lesson, loss: float | None, sign: int = 1) -> None:
-        if loss is not None:
-            self.tallies[ARMS[event.held]].add(loss, sign)
 
     def _teach(self, event: Lesson, loss: float | None) -> None:
         """A state and a loss are both there now."""
@@ -272,7 +215,7 @@ class Fold:
             "lessons": self.lessons,
             "changes": self.changes,
             "counts": self.counts,
-            "tallies": {arm: tally.dump() for arm, tally in self.tallies.items()},
+            "tallies": self.comparison.dump(),
             "ledger": self.ledger.dump(),
         }
         return msgspec.msgpack.encode(state)
@@ -282,8 +225,7 @@ class Fold:
         state = msgspec.msgpack.decode(blob)
         for name in ("seq", "plays", "version", "lessons", "changes", "counts"):
             setattr(self, name, state[name])
-        for arm, tally in self.tallies.items():
-            tally.load(state["tallies"][arm])
+        self.comparison.load(state["tallies"])
         self.ledger.load(state["ledger"])
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.kernels import effective_dimension
 from statepool.live.events import Refreshed, decode
-from statepool.live.fold import Fold, Tally
+from statepool.live.fold import Fold
 from statepool.live.journal import Journal
+from statepool.live.lift import Tally
 from statepool.live.pool import Pool
 from statepool.live.stores.store import View
 
@@ -26,9 +27,8 @@ RARELY = 30.0
 
 
 class Arm(NamedTuple):
-    outcomes: int
+    count: int
     mean: float
-    variance: float
 
 
 class Glance(NamedTuple):
@@ -59,7 +59,7 @@ def glance(pool: Pool, before: Glance | None) -> Glance:
 
 
 def _arm(tally: Tally) -> Arm:
-    return Arm(tally.count, tally.mean, tally.variance)
+    return Arm(tally.count, tally.mean)
 
 
 def _playing(journal: Journal, fold: Fold, before: Glance | None) -> tuple[tuple[int, ...], Floats, list[int]]:

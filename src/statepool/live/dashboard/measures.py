@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from statepool.checks import Floats
+from statepool.live.comparison import ARMS
 from statepool.live.dashboard.buckets import EXPECTED, N_DELAYS, REACHED, SEEN, SQUARES, Buckets
 from statepool.live.dashboard.lessons import Lessons
 from statepool.live.events import Corrected, Decided, Expired, Resolved, Seen, decode
-from statepool.live.fold import ARMS
 from statepool.live.stores.store import View
 
 WINDOW = 50_000

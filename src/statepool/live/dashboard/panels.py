@@ -11,7 +11,7 @@ from statepool.live.dashboard.buckets import EXPECTED, REACHED, SEEN, Bucket
 from statepool.live.dashboard.glance import Glance, top
 from statepool.live.dashboard.lessons import Means
 from statepool.live.dashboard.measures import Measures
-from statepool.live.fold import lift
+from statepool.live.lift import lift
 
 N_ACTIONS, N_STATES, N_BARS = 20, 12, 24
 SHADES = 7
@@ -127,12 +127,12 @@ def states_of(seen: Glance, whole: Bucket, outcomes: Means, beliefs: Floats) -> 
 
 
 def lift_of(seen: Glance) -> Lift | None:
-    """Since the pool began; None without a holdout."""
-    learner, held = seen.arms["learner"], seen.arms["holdout"]
-    if not seen.fold.settings.holdout and not held.outcomes:
+    """Since the holdout last changed; None without one."""
+    learner, held, share = seen.arms["learner"], seen.arms["holdout"], seen.fold.settings.holdout
+    if not share:
         return None
-    value, low, high = lift(learner, held) or (None, None, None)
-    return Lift(value, low, high, learner.mean, held.mean, learner.outcomes, held.outcomes)
+    value, low, high = lift(learner, held, share) or (None, None, None)
+    return Lift(value, low, high, learner.mean, held.mean, learner.count, held.count)
 
 
 def settings_of(seen: Glance, record: dict[str, Any]) -> list[tuple[str, str]]:

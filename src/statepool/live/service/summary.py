@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from statepool.live.fold import Tally, lift
+from statepool.live.lift import Tally, lift
 from statepool.live.pool import Pool, specification
 
 
@@ -24,7 +24,7 @@ def summarise(pool: Pool) -> dict[str, Any]:
         "counts": dict(fold.counts),
         "version": fold.version,
         "losses": {arm: _losses(tally) for arm, tally in fold.tallies.items()},
-        "lift": found._asdict() if (found := lift(**fold.tallies)) else None,
+        "lift": found._asdict() if (found := lift(**fold.tallies, share=fold.settings.holdout)) else None,
     }
 
 

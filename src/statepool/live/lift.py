@@ -1,0 +1,173 @@
+"""Lift: how much less the learner loses than the holdout, with an interval that may be watched all the time.
+
+The interval holds what is not refuted by a bet of finitely many tilts (t, u), with weights w that sum to at most 1,
+
+    E(m, k) = Σ w · exp(t A - a log(1 + m (eᵗ - 1)) + u B - b log(1 + k (eᵘ - 1)))
+
+where a outcomes of the learner lost A in all, and b of the holdout lost B. Whatever the losses in [0, 1], in whatever
+order they come, E at the true means grows above 20 at any time with probability 1/20 at most, since every term is a
+supermartingale (eᵗˣ ≤ 1 + x (eᵗ - 1)). The means may drift: m and k are then the averages, over the outcomes so far, of
+what each was expected to lose given those before it, because log(1 + m (eᵗ - 1)) is concave in m. The pairs with
+E < 20 are a convex set, and the interval is what that set says about k - m.
+
+Most tilts go apart, learner against holdout in proportion to their shares, which is what the difference asks for; the
+others go together and bound the level, and with it the variance. E needs counts and sums alone: a loss that is
+taken back leaves no trace, and arms without variance need no exception.
+
+Source: sub-Bernoulli mixtures, Howard, Ramdas, McAuliffe and Sekhon (Annals of Statistics 2021).
+Differs from the source: two arms in one bet, and a finite mixture.
+"""
+
+from collections.abc import Callable
+from math import isfinite, log
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from statepool.checks import Floats
+from statepool.live.exact import ExactSums
+
+LEVEL = log(20.0)
+"""Of 95 %."""
+
+LARGEST_TILT, N_TILTS = 0.5, 24
+"""A half suits thirty wins, each halving four times as many; the last suits 1e15."""
+TOGETHER = 1 / 8
+"""The weight of the tilts that bound the level."""
+PRECISION = 1e-12
+
+
+class Tally:
+    """Losses of one arm: exact sums of them and of their squares."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._sums = ExactSums(2)
+
+    def add(self, loss: float, sign: int = 1) -> None:
+        self.count += sign
+        self._sums.add(0, 0, loss, sign)
+        self._sums.add(1, 0, loss * loss, sign)
+
+    @property
+    def mean(self) -> float:
+        return float(self._sums.read(0)[0] / self.count) if self.count else float("nan")
+
+    @property
+    def variance(self) -> float:
+        """Of the mean."""
+        if self.count < 2:
+            return float("nan")
+        total, squares = self._sums.read(0)
+        return float(max(squares - total * total / self.count, 0.0) / (self.count - 1) / self.count)
+
+    def dump(self) -> list[Any]:
+        return [self.count, self._sums.dump()]
+
+    def load(self, dumped: list[Any]) -> None:
+        self.count = dumped[0]
+        self._sums.load(dumped[1])
+
+
+class Measured(Protocol):
+    """An arm's outcomes and their mean loss."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def mean(self) -> float: ...
+
+
+class Lift(NamedTuple):
+    """How much less the learner loses than the holdout, with its interval of 95 % at all times together."""
+
+    value: float
+    low: float
+    high: float
+
+
+def lift(learner: Measured, holdout: Measured, share: float) -> Lift | None:
+    """None while either arm has no outcome; `share`: the holdout's part of the decisions, as it was set."""
+    value = holdout.mean - learner.mean
+    if not isfinite(value):
+        return None
+    bet = Bet(learner, holdout, share)
+    return Lift(value, value - _reach(bet, value, -1), value + _reach(bet, value, 1))
+
+
+class Against(NamedTuple):
+    """log E against two means, its slope as each of them grows, and its curvature as both grow alike."""
+
+    value: float
+    slopes: Floats
+    curvature: float
+
+
+class Bet:
+    """log E, for the counts and sums of two arms: convex in the two means."""
+
+    def __init__(self, learner: Measured, holdout: Measured, share: float) -> None:
+        tilts, weights = make_tilts(share)
+        self._counts = np.array([[learner.count], [holdout.count]])
+        self._gains = np.log(weights) + np.array([learner.count * learner.mean, holdout.count * holdout.mean]) @ tilts
+        self._growth = np.expm1(tilts)
+        self._mean = learner.mean
+
+    def against(self, means: tuple[float, float]) -> Against:
+        expected = 1 + np.array(means)[:, None] * self._growth
+        terms = self._gains - (self._counts * np.log(expected)).sum(axis=0)
+        parts = np.exp(terms - terms.max())
+        total = parts.sum()
+        ratios = self._growth / expected
+        each = -self._counts * ratios
+        slopes = each @ parts / total
+        bends = (each.sum(axis=0) - slopes.sum()) ** 2 + (self._counts * ratios**2).sum(axis=0)
+        return Against(float(terms.max() + np.log(total)), slopes, float(bends @ parts / total))
+
+    def against_difference(self, difference: float) -> tuple[float, float]:
+        """The least log E of all means with that difference, and its slope as the difference grows."""
+
+        def slope(mean: float) -> tuple[float, float]:
+            found = self.against((mean, mean + difference))
+            return float(found.slopes.sum()), found.curvature
+
+        mean = find_root(slope, max(0.0, -difference), min(1.0, 1.0 - difference), self._mean)
+        found = self.against((mean, mean + difference))
+        at_an_end = not 0 < mean + difference < 1  # the holdout's mean cannot move, so the learner's does
+        return found.value, float(-found.slopes[0] if at_an_end else found.slopes[1])
+
+
+def make_tilts(share: float) -> tuple[Floats, Floats]:
+    """(learner, holdout) tilts, one column each, and their weights."""
+    steps = np.arange(N_TILTS)
+    sizes, weights = LARGEST_TILT / 2.0**steps, 1 / ((steps + 2) * (steps + 3))  # the weights sum to less than a half
+    apart, together = np.array([share, share - 1]) / max(share, 1 - share), np.ones(2)
+    tilts = np.hstack([np.outer(direction, sizes) for direction in (apart, -apart, together, -together)])
+    parts = (1 - TOGETHER, 1 - TOGETHER, TOGETHER, TOGETHER)
+    return tilts, np.concatenate([part * weights for part in parts])
+
+
+def _reach(bet: Bet, value: float, side: int) -> float:
+    """How far from the difference seen the first one lies that is refuted, on one side."""
+
+    def excess(distance: float) -> tuple[float, float]:
+        found, slope = bet.against_difference(value + side * distance)
+        return found - LEVEL, side * slope
+
+    # The excess is convex: from beyond its root, Newton's steps come down to it and never pass it.
+    end = 1 - side * value
+    return find_root(excess, 0.0, end, end)
+
+
+def find_root(function: Callable[[float], tuple[float, float]], low: float, high: float, guess: float) -> float:
+    """Where a growing function of known slope is 0, or the end nearest to it: Newton's steps, halving where they fail."""
+    guess = min(max(guess, low), high)
+    while high - low > PRECISION:
+        value, slope = function(guess)
+        low, high = (low, guess) if value > 0 else (guess, high)
+        step = value / slope if slope > 0 else high - low
+        if abs(step) <= PRECISION:
+            break
+        guess = guess - step if low <= guess - step <= high else (low + high) / 2
+    return guess
