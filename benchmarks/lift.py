@@ -3,8 +3,8 @@
 python benchmarks/lift.py                 2 000 pools a row, some minutes
 python benchmarks/lift.py --pools 200
 
-Every pool has its own reward rate (.5 to .001), holdout (1 to 50 %) and number of outcomes (60 to 10 000), spread evenly
-on a logarithmic scale. In an A/A pool both arms are the same; in an A/B pool the learner's rate is up to four times, or
+Every pool has its own reward rate (.5 to .001), holdout (1 to 50 %) and number of outcomes (60 to 10 000), spread
+evenly on a logarithmic scale. In an A/A pool both arms are the same; in an A/B pool the learner's rate is up to four times, or
 down to a quarter of, the holdout's.
 
 wrong      The interval does not hold the truth at one time at least. In A/A pools the truth is 0; in A/B pools the
@@ -216,7 +216,9 @@ def main() -> None:
     parser.add_argument("--pools", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=SEED)
     given = parser.parse_args()
-    print("| pools | wrong at any time (at most 5 %) | Newcombe, watched | width in Newcombe's, median | largest (at most 2) | of |")
+    print(
+        "| pools | wrong at any time (≤ 5 %) | Newcombe, watched | width in Newcombe's, median | largest (≤ 2) | of |"
+    )
     print("|---|---|---|---|---|---|")
     for kind in KINDS:
         row = measure(kind, given.pools, given.seed)

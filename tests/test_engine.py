@@ -63,7 +63,7 @@ def test_same_actions_as_the_textbook(cls, settings):
         np.testing.assert_array_equal(run.actions, slow[0])
         np.testing.assert_array_equal(run.states, slow[1])
         np.testing.assert_array_equal(run.outcomes, slow[2])
-        if np.ndim(delay) == 0:
+        if np.ndim(delay) == 0 and cls.tells_play:
             np.testing.assert_allclose(run.plays(), slow[3], rtol=0, atol=1e-9)
 
 

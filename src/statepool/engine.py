@@ -102,7 +102,8 @@ class Run:
         return out
 
     def measure(self, probe: Any) -> None:
-        """Run again with a probe looking on."""
+        """Run again with a probe looking on, at plays that the learner must tell."""
+        self.learner.check_tells_play()
         _run(self.instance, self.learner, self.delay, self.stream, self.draws, probe)
 
 

@@ -23,13 +23,14 @@ def ragged(seed=0, horizon=T):
 def check_sane(run):
     instance = run.instance
     K, T = instance.n_actions, instance.horizon
-    plays = run.plays()
-    assert plays.shape == (T, K)
-    assert (plays >= 0).all()
-    np.testing.assert_allclose(plays.sum(axis=1), 1, atol=1e-12)
+    if run.learner.tells_play:
+        plays = run.plays()
+        assert plays.shape == (T, K)
+        assert (plays >= 0).all()
+        np.testing.assert_allclose(plays.sum(axis=1), 1, atol=1e-12)
+        assert (plays[np.arange(T), run.actions] > 0).all()
     assert ((run.actions >= 0) & (run.actions < K)).all()
     assert (instance.P[run.actions, run.states] > 0).all()
-    assert (plays[np.arange(T), run.actions] > 0).all()
     assert np.isin(run.outcomes, (0, 1)).all()
     assert np.isfinite([run.regret, run.loss]).all()
     assert np.isfinite(run.regret_path).all()
@@ -57,7 +58,8 @@ def test_no_undelivered_outcome_changes_an_action(name, family):
     safe = cut + delay + (name not in ORACLES)
     np.testing.assert_array_equal(runs[0].actions[:safe], runs[1].actions[:safe])
     np.testing.assert_array_equal(runs[0].states[:safe], runs[1].states[:safe])
-    np.testing.assert_array_equal(runs[0].plays()[:safe], runs[1].plays()[:safe])
+    if learner.tells_play:
+        np.testing.assert_array_equal(runs[0].plays()[:safe], runs[1].plays()[:safe])
     np.testing.assert_array_equal(runs[0].outcomes[:cut], runs[1].outcomes[:cut])
 
 
@@ -97,7 +99,7 @@ def by_hand(instance, learner, delay, seed):
         for decision, outcome in arrivals[t]:
             player.update(decision, outcome)
         decision = player.act(next(stream))
-        plays.append(player.play())
+        plays += [player.play()] if learner.tells_play else []
         state = textbook.draw(instance.P[decision.action], next(stream))
         player.observe(decision, state)
         direct = 0.0 if instance.effects is None else instance.effects[decision.action, state]
@@ -118,9 +120,44 @@ def test_stepping_by_hand_is_the_loop(name, family):
     decisions, plays = by_hand(instance, learner, delay, 11)
     np.testing.assert_array_equal([d.action for d in decisions], run.actions)
     np.testing.assert_array_equal([d.state for d in decisions], run.states)
+    if not learner.tells_play:
+        check_no_play_is_told(run, decisions[0])
+        return
     if np.ndim(delay) == 0:
         assert plays.tobytes() == run.plays().tobytes()
     np.testing.assert_array_equal([d.probability for d in decisions], plays[np.arange(T), run.actions])
+
+
+def check_no_play_is_told(run, decision):
+    """Who cannot say with which probability it plays says so, wherever it is asked."""
+    player = run.learner.player(run.instance.P)
+    drawn = player.act(0.5)
+    asked = [
+        lambda: run.dimension, lambda: run.dimension_path, run.plays, player.play,
+        lambda: drawn.probability, lambda: decision.probability,
+    ]  # fmt: skip
+    for ask in asked:
+        with pytest.raises(ValueError, match="has no closed form"):
+            ask()
+
+
+@each_learner
+def test_told_plays_are_the_frequencies(name):
+    """Of the action of one round over all its luck: the uniform it is drawn from, and what the learner draws itself."""
+    instance, learner, tries = instance_of("band"), LEARNERS[name], 100
+    counts, told = np.zeros(instance.n_actions), []
+    for i in range(tries):
+        player = learner.player(instance.P, T, 0, seed=i, instance=instance if name in ORACLES else None)
+        for t in range(6):
+            decision = player.act((0.37 * (t + 1)) % 1)
+            player.observe(decision, int(instance.P[decision.action].argmax()))
+            player.update(decision, float(t % 3 == 0))
+        counts[player.act((i + 0.5) / tries).action] += 1
+        if learner.tells_play:
+            told.append(player.play())
+    for play in told:
+        assert np.abs(counts / tries - play).max() <= 2 / tries
+    assert learner.tells_play == bool(told)
 
 
 EDGES = {

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,6 +59,9 @@ class Problem:
 class Learner(ABC):
     """Settings only; what a run changes lives in the memory that `start` makes."""
 
+    tells_play: ClassVar[bool] = True
+    """Whether the distribution that an action is drawn from is known."""
+
     @abstractmethod
     def start(self, problem: Problem) -> Any:
         """A fresh memory, a NamedTuple whose type has a rule."""
@@ -66,6 +69,11 @@ class Learner(ABC):
     def ticket_width(self, problem: Problem) -> int:
         """How many numbers a decision carries until its outcome comes."""
         return 1
+
+    def check_tells_play(self) -> None:
+        """Raise if nobody can say with which probability an action was played."""
+        if not self.tells_play:
+            raise ValueError(unknown_play(type(self).__name__))
 
     def player(
         self, P: ArrayLike, horizon: int | None = None, delay: int = 0, seed: Seed = 0, instance: Instance | None = None
@@ -79,16 +87,29 @@ class Learner(ABC):
         return Player(self, Problem(table, horizon, check_count(delay, "delay", 0), Stream.from_seed(seed), instance))
 
 
+def unknown_play(learner: str) -> str:
+    """Why there is no probability to report."""
+    return f"play: {learner} draws from a distribution that has no closed form, expected a learner that tells its play"
+
+
 @dataclass
 class Decision:
     """One round of a learner driven by hand."""
 
     round: int
     action: int
-    probability: float
+    known_probability: float | None
+    """None where the learner does not tell its play."""
     ticket: Floats
     state: int | None = None
     resolved: bool = False
+
+    @property
+    def probability(self) -> float:
+        """Of the action, when it was drawn."""
+        if self.known_probability is None:
+            raise ValueError(unknown_play("this learner"))
+        return self.known_probability
 
 
 class Player:
@@ -99,6 +120,7 @@ class Player:
 
     def __init__(self, learner: Learner, problem: Problem) -> None:
         self.problem = problem
+        self.learner = learner
         self.memory = learner.start(problem)
         self._width = learner.ticket_width(problem)
         self._round = 0
@@ -111,13 +133,19 @@ class Player:
         if self.problem.instance is not None and self._round >= self.problem.instance.horizon:
             raise ValueError(f"act: round {self._round} is past the instance's {self.problem.instance.horizon} rounds")
         action = step_act(self.memory, self._round, float(u))
-        step_play(self.memory, self._round, self._x)
-        self._latest = Decision(self._round, action, float(self._x[action]), np.empty(self._width))
+        self._latest = Decision(self._round, action, self._probability(action), np.empty(self._width))
         self._round += 1
         return self._latest
 
+    def _probability(self, action: int) -> float | None:
+        if not self.learner.tells_play:
+            return None
+        step_play(self.memory, self._round, self._x)
+        return float(self._x[action])
+
     def play(self) -> Floats:
         """The distribution that the last action was drawn from."""
+        self.learner.check_tells_play()
         if self._latest is None:
             raise ValueError("play: no action was drawn yet, expected an `act` before")
         return self._x.copy()

@@ -3,18 +3,17 @@
     theta(s) ~ Beta(1 + sum(s), 1 + count(s) - sum(s)),  argmin_a sum_s P(s|a) theta(s)
 
 Ours, not the paper's. Its draws come from a second stream, so the first stays paired with the other arms. The
-distribution it plays has no closed form: `play` reports the favourite of
-the round's draw.
+distribution it plays has no closed form, so it tells none.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints, check_number
+from statepool.checks import Floats, check_number
 from statepool.kernels import TIE, combine, lowest_index
-from statepool.learners.best_state import draw_favourite, favourite_distribution
+from statepool.learners.best_state import draw_favourite
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.pooled_means import PooledMeans, add_loss, start_means
 from statepool.learners.rules import add_rule
@@ -22,6 +21,7 @@ from statepool.learners.rules import add_rule
 
 @dataclass(frozen=True)
 class PooledThompson(Learner):
+    tells_play: ClassVar[bool] = False
     forgetting: float = 1.0
     mixing: float = 0.0
 
@@ -31,11 +31,10 @@ class PooledThompson(Learner):
 
     def start(self, problem: Problem) -> "ThompsonMemory":
         means = start_means(problem.n_states, self.forgetting)
-        values, drawn = np.empty(problem.n_actions), np.zeros(1, np.int64)
+        guesses, values = np.empty(problem.n_states), np.empty(problem.n_actions)
         return ThompsonMemory(
-            means, problem.columns, np.empty(problem.n_states), values, drawn, problem.stream.side_generator(),
-            float(self.mixing),
-        )  # fmt: skip
+            means, problem.columns, guesses, values, problem.stream.side_generator(), float(self.mixing)
+        )
 
 
 class ThompsonMemory(NamedTuple):
@@ -43,8 +42,6 @@ class ThompsonMemory(NamedTuple):
     columns: Floats
     guesses: Floats
     values: Floats
-    drawn: Ints
-    """The action that the round's draw of means favours."""
     generator: np.random.Generator
     mixing: float
 
@@ -54,8 +51,7 @@ def act(memory: Any, t: int, u: float) -> int:
         lost = memory.means.sums[s]
         memory.guesses[s] = memory.generator.beta(1.0 + lost, 1.0 + max(memory.means.counts[s] - lost, 0.0))
     combine(memory.columns, memory.guesses, memory.values)
-    memory.drawn[0] = lowest_index(memory.values, TIE)
-    return draw_favourite(memory.drawn[0], memory.values.size, memory.mixing, u)
+    return draw_favourite(lowest_index(memory.values, TIE), memory.values.size, memory.mixing, u)
 
 
 def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
@@ -66,8 +62,4 @@ def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: An
     add_loss(memory.means, state, loss)
 
 
-def play(memory: Any, t: int, out: Any) -> None:
-    favourite_distribution(memory.drawn[0], memory.mixing, out)
-
-
-add_rule(ThompsonMemory, act, observe, update, play)
+add_rule(ThompsonMemory, act, observe, update, None)

@@ -6,7 +6,8 @@ functions on that memory:
     act(memory, t, u)                                  the action of round t, from one uniform
     observe(memory, t, action, state, ticket)          write what the update will need into the ticket, a row of numbers
     update(memory, t, action, state, loss, ticket)     round t's outcome has come
-    play(memory, t, out)                               the distribution of round t, into `out` (after `act`)
+    play(memory, t, out)                               the distribution of round t, into `out` (after `act`); None
+                                                       where the learner does not tell it (`tells_play` is False)
 
 `add_rule` ties them to the memory's type. Compiled code calls the names below and Numba picks the functions,
 which gives one loop for all learners that caches on disk; plain Python calls the `step_*` names.
@@ -27,13 +28,13 @@ class Rule(NamedTuple):
     act: Callable[..., int]
     observe: Callable[..., None]
     update: Callable[..., None]
-    play: Callable[..., None]
+    play: Callable[..., None] | None
 
 
 _RULES: dict[type, Rule] = {}
 
 
-def add_rule(memory: type, act: Any, observe: Any, update: Any, play: Any) -> None:
+def add_rule(memory: type, act: Any, observe: Any, update: Any, play: Any | None) -> None:
     """Tie four functions to a memory type."""
     _RULES[memory] = Rule(act, observe, update, play)
 

@@ -161,7 +161,7 @@ def _reach(bet: Bet, value: float, side: int) -> float:
 
 
 def find_root(function: Callable[[float], tuple[float, float]], low: float, high: float, guess: float) -> float:
-    """Where a growing function of known slope is 0, or the end nearest to it: Newton's steps, halving where they fail."""
+    """Where a growing function is 0, or the end nearest to it: Newton's steps, or halving where they leave."""
     guess = min(max(guess, low), high)
     while high - low > PRECISION:
         value, slope = function(guess)

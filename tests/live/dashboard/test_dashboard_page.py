@@ -17,6 +17,7 @@ from live.service.clients import Client
 from statepool.live import StoreUnavailable
 from statepool.live.dashboard import routes
 from statepool.live.dashboard.shown import label, loss, number, share, signed, span
+from statepool.live.lift import lift
 from statepool.live.service import create_app
 from statepool.live.stores import open_store
 from statepool.studies.figures.palette import COLOURS
@@ -105,11 +106,12 @@ def test_the_lift_is_that_of_the_tallies(tmp_path):
     for seed in range(10):
         play(pool, 40, lost=lambda action, state: 0.9 if state == "s0" else 0.1, seed=seed)
     arms = pool.fold().tallies
-    lift = arms["holdout"].mean - arms["learner"].mean
-    error = 1.96 * math.sqrt(arms["holdout"].variance + arms["learner"].variance)
+    found = lift(**arms, share=0.5)
     page = get(app_of(pool), "/").text
-    assert f"<b>{signed(lift)}</b>" in page
-    assert f"95 %: {signed(lift - error)} to {signed(lift + error)}" in page
+    assert f"<b>{signed(arms['holdout'].mean - arms['learner'].mean)}</b>" in page
+    assert f"95 %: {signed(found.low)} to {signed(found.high)}" in page
+    assert "look as often as you like" in page
+    assert "outcomes teach the learner too" in page
 
 
 def test_labels_are_escaped_everywhere(tmp_path):

@@ -5,6 +5,7 @@ short; what is made anew with each version is only pointed at, and its sums are 
 """
 
 import time
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,8 @@ RARELY = 30.0
 """Maps of more than LARGE entries: their dimension is computed once in so many seconds."""
 
 
-class Arm(NamedTuple):
+@dataclass(frozen=True)
+class Arm:
     count: int
     mean: float
 

@@ -56,7 +56,9 @@ class _PoolCollector(Collector):
         )  # fmt: skip
         pending = GaugeMetricFamily("statepool_pending", "Decisions without an outcome", labels=["pool"])
         actions = GaugeMetricFamily("statepool_actions", "Actions that are played", labels=["pool"])
-        loss = GaugeMetricFamily("statepool_mean_loss", "Mean loss of an arm, since the holdout last changed", labels=["pool", "arm"])
+        loss = GaugeMetricFamily(
+            "statepool_mean_loss", "Mean loss of an arm, since the holdout last changed", labels=["pool", "arm"]
+        )
         for name, fold, n_pending in self._readings:
             decisions.add_metric([name], fold.plays)
             pending.add_metric([name], n_pending)
