@@ -4,8 +4,8 @@ python benchmarks/lift.py                 2 000 pools a row, some minutes
 python benchmarks/lift.py --pools 200
 
 Every pool has its own reward rate (.5 to .001), holdout (1 to 50 %) and number of outcomes (60 to 10 000), spread
-evenly on a logarithmic scale. In an A/A pool both arms are the same; in an A/B pool the learner's rate is up to four times, or
-down to a quarter of, the holdout's.
+evenly on a logarithmic scale. In an A/A pool both arms are the same; in an A/B pool the learner's rate is between a
+quarter of the holdout's and four times it.
 
 wrong      The interval does not hold the truth at one time at least. In A/A pools the truth is 0; in A/B pools the
            difference of the arms' average rates over the outcomes that have come. An interval certainly holds it while
@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED)
     given = parser.parse_args()
     print(
-        "| pools | wrong at any time (≤ 5 %) | Newcombe, watched | width in Newcombe's, median | largest (≤ 2) | of |"
+        "| pools | wrong at any time (≤ 5 %) | Newcombe, watched | width in Newcombe's, median | most (≤ 2) | of |"
     )
     print("|---|---|---|---|---|---|")
     for kind in KINDS:
