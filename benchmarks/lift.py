@@ -216,9 +216,7 @@ def main() -> None:
     parser.add_argument("--pools", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=SEED)
     given = parser.parse_args()
-    print(
-        "| pools | wrong at any time (≤ 5 %) | Newcombe, watched | width in Newcombe's, median | most (≤ 2) | of |"
-    )
+    print("| pools | wrong at any time (≤ 5 %) | Newcombe, watched | width in Newcombe's, median | most (≤ 2) | of |")
     print("|---|---|---|---|---|---|")
     for kind in KINDS:
         row = measure(kind, given.pools, given.seed)

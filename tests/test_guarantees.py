@@ -1,7 +1,8 @@
 """The theorems as functions: against the paper's printed figures, brute force, and what runs actually do."""
 
+from decimal import Decimal, localcontext
 from itertools import product
-from math import e, log, sqrt
+from math import comb, e, log, pi, sqrt
 
 import numpy as np
 import pytest
@@ -41,6 +42,27 @@ def test_best_walk_by_enumeration(n_signs, n_walks):
     sums = [sum(signs) for signs in product((-1, 1), repeat=n_signs)]
     expected = np.mean([max(0, *walks) for walks in product(sums, repeat=n_walks)])
     assert guarantees.expected_best_walk(n_signs, n_walks) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_signs", [1, 2, 3, 10, 39, 100, 301, 1_000])
+@pytest.mark.parametrize("n_walks", [1, 2, 7, 1_000, 10**6])
+def test_best_walk_to_the_last_digits(n_signs, n_walks):
+    """The sum over values, in sixty digits: P(all walks <= value) = P(one walk <= value)^n_walks."""
+    with localcontext(prec=60):
+        below, before, expected = 0, Decimal(0), Decimal(0)
+        for k in range(n_signs + 1):
+            below += comb(n_signs, k)
+            power = (Decimal(below) / 2**n_signs) ** n_walks
+            expected += max(2 * k - n_signs, 0) * (power - before)
+            before = power
+    assert guarantees.expected_best_walk(n_signs, n_walks) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_best_walk_of_a_long_horizon_is_the_normal_limit():
+    """A thousand million signs: by whole numbers of as many bits it would never end."""
+    for n_walks, limit in ((1, 1 / sqrt(2 * pi)), (2, (1 + sqrt(2)) / (2 * sqrt(pi)))):
+        found = guarantees.expected_best_walk(10**9, n_walks) / sqrt(10**9)
+        assert found == pytest.approx(limit, rel=1e-4)
 
 
 def test_theorem_2_is_what_learners_pay_on_its_construction():

@@ -4,19 +4,21 @@
     Theorem 2   every learner: sqrt(d E min(1 + log J, T/d)) up to a constant; exactly, what its construction forces
     Theorem 3   interleaved:   sqrt(2 (d+1) V log K),  V >= sum_t v_t
     Theorem 4   on groups:     Theorem 3 with the grouped dimension, + 2 sum_t delta_t
+    Floor       SelfTuned:     docs/self-tuned.md
 
 A budget V = (vbar - 1) T or vbar T is admissible only if vbar bounds the dimension of *every* play: take the `upper` of
 `dimension.bracket`, never a random search. Source: paper, Sections 3 and Appendices B to F (numbers as printed there).
 """
 
 from dataclasses import dataclass
-from math import comb, e, log, sqrt
+from math import e, log, log2, sqrt
 
 import numpy as np
 
 from statepool.checks import check_count, check_number
 from statepool.engine import simulate
 from statepool.learners import StateEXP3
+from statepool.learners.self_tuned import SHARE
 from statepool.model import Instance
 from statepool.probes import StepProbe
 from statepool.rates import default_rate, largest_covered_rate
@@ -85,11 +87,15 @@ def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerB
 
 def expected_best_walk(n_signs: int, n_walks: int) -> float:
     """E max(0, largest of several sums of random signs), exactly."""
-    # P(all walks <= value) = P(one walk <= value)^n_walks; then E max^+ = sum over steps of 2 P(max > value).
-    below = np.cumsum([comb(n_signs, k) / 2**n_signs for k in range(n_signs + 1)]) ** n_walks
-    values = 2 * np.arange(n_signs + 1) - n_signs
-    chances = np.diff(below, prepend=0.0)
-    return float((chances * np.maximum(values, 0)).sum())
+    # Of 0, 2, 4 … or 1, 3, 5 …, by their ratios; further out than 20 sqrt(n) the chances are below 1e-300.
+    half, odd = n_signs // 2, n_signs % 2
+    more = np.arange(min(half, int(20 * sqrt(n_signs))))
+    chances = np.cumprod(np.append(1.0, (half - more) / (half + odd + 1.0 + more)))
+    chances /= 2 * chances.sum() - (0 if odd else 1)
+    reached = np.cumsum(chances[::-1])[::-1][(0 if odd else 1) :]
+    # P(some walk reaches it) = 1 - P(one does not)^n_walks; the sum over values is E max^+, in steps of 2.
+    some = -np.expm1(n_walks * np.log1p(-reached))
+    return float(2 * some.sum() - (some[0] if odd else 0.0))
 
 
 def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
@@ -106,6 +112,15 @@ def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guara
     check_number(spread, "spread", 0, LARGEST)
     merged = theorem_3(n_actions, delay, budget)
     return Guarantee(merged.value + 2 * spread, merged.rate, True)
+
+
+def self_tuned_floor(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
+    """What SelfTuned's expected regret never exceeds with the map known; CorrectedPool's, with K for the states."""
+    _check(n_actions, horizon, delay)
+    check_count(n_states, "n_states")
+    size, width = log(n_actions * horizon), 3.3 * (n_states - 1) / SHARE + 2 * delay + 1
+    epochs = 3.42 * (sqrt(2 * width * horizon * size) + 3 * sqrt(horizon / SHARE))
+    return epochs + (1 + log2(horizon)) * (e * (delay + 1) * size / SHARE + 2 * delay + 1) + 2 * delay + 5
 
 
 def rate_rules(n_actions: int, n_states: int, horizon: int, delay: int, budget: float) -> dict[str, Guarantee]:
