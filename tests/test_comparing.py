@@ -1,13 +1,16 @@
 """`statepool simulate`."""
 
+import inspect
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import statepool as sp
+from statepool import cli
 
 STATEPOOL = str(Path(sys.executable).with_name("statepool"))
 
@@ -43,6 +46,27 @@ def test_it_says_what_simulate_says():
 def test_the_learner_to_run_is_set_beside_the_papers_when_none_is_named():
     done = simulate("spread", "--seeds", 1, "--set", "horizon=500", "--json")
     assert [record["learner"] for record in json.loads(done.stdout)] == ["state-exp3", "self-tuned"]
+
+
+def test_by_default_a_run_has_other_luck_than_its_instance():
+    """A family that hands out its own numbers as means: of equal seeds, the run would be played with those."""
+    numbers, streams = [], []
+
+    def family(seed):
+        numbers.append(np.random.default_rng(seed).random(30))
+        return sp.Instance(np.eye(2), np.full((10, 2), 0.5))
+
+    class Eavesdropper(sp.Uniform):
+        def start(self, problem):
+            streams.append(problem.stream.uniforms(30))
+            return super().start(problem)
+
+    sp.compare({"numbers": family}, {"eavesdropper": Eavesdropper()}, seeds=range(4), jobs=1)
+    assert len(numbers) == len(streams) == 4
+    for made, played in zip(numbers, streams, strict=True):
+        assert not np.isin(played, made).any()
+    defaults = [inspect.signature(call).parameters["stream"].default for call in (sp.compare, cli.simulate)]
+    assert defaults == [80_000, 80_000]
 
 
 def test_the_table_fits():

@@ -1,4 +1,4 @@
-"""Every figure in the docs that follows from a formula, computed: each is read from its page, so the page must say it."""
+"""Every figure in the docs that follows from a formula, computed; each is read from its page, which must say it."""
 
 import re
 from decimal import Decimal

@@ -1,5 +1,9 @@
 """The instance's quantities against brute force on T×K tables, which the package itself never holds."""
 
+import copy
+import pickle
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -97,6 +101,32 @@ def test_effects_change_the_best_action_and_the_outcomes():
     run = sp.simulate(instance, sp.Uniform(), 0, seed=0)
     np.testing.assert_array_equal(run.outcomes, run.actions == 0)
     assert run.regret == pytest.approx((run.actions == 0).sum())
+
+
+def test_nothing_of_an_instance_can_be_changed():
+    """Totals are computed once: a map that changed under them would give the regret of two problems at once."""
+    P, theta, extra, _ = tables(3, 6, 3, 40, effects=True)
+    made = sp.Instance(P, theta, extra)
+    totals, regret = made.total_losses.copy(), made.regret(np.zeros(40, int))
+    for instance in (made, pickle.loads(pickle.dumps(made)), copy.deepcopy(made), copy.copy(made)):
+        for name in ("P", "theta", "effects", "total_losses", "direct"):
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(instance, name)[0] = 0.0
+            with pytest.raises(AttributeError, match=f"{name}: an Instance does not change"):
+                setattr(instance, name, np.zeros(3))
+        np.testing.assert_array_equal(instance.total_losses, totals)
+        assert instance.regret(np.zeros(40, int)) == regret
+
+
+def test_an_instance_costs_one_copy_of_its_tables():
+    P = np.full((50_000, 4), 0.25)
+    tracemalloc.start()
+    try:
+        instance = sp.Instance(P, np.full((10, 4), 0.5))
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < 1.1 * instance.P.nbytes
 
 
 def test_instance_owns_its_arrays():

@@ -49,6 +49,12 @@ def check_table(values: ArrayLike, name: str, meaning: str) -> Floats:
     return table
 
 
+def read_only(table: Floats) -> Floats:
+    """The same array, which nobody can write to from here on."""
+    table.flags.writeable = False
+    return table
+
+
 def _refuse_first(wrong: NDArray[np.bool_], table: Floats, name: str, expected: str) -> None:
     if wrong.any():
         row, column = np.argwhere(wrong)[0]

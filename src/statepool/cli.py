@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from statepool.stream import APART
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 keys = typer.Typer(no_args_is_help=True, help="The keys of a service: who may decide, report, or all.")
 app.add_typer(keys, name="keys")
@@ -76,7 +78,7 @@ def simulate(
     ] = None,
     delay: Annotated[int, typer.Option(help="Rounds before an outcome is delivered.")] = 50,
     seeds: Annotated[int, typer.Option(help="How many instances; seeds 0, 1, …")] = 10,
-    stream: Annotated[int, typer.Option(help="A run's seed is the instance's seed plus this.")] = 0,
+    stream: Annotated[int, typer.Option(help="A run's seed is the instance's seed plus this.")] = APART,
     setting: Annotated[list[str] | None, typer.Option("--set", help="A setting of the family: n_actions=400.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON and nothing else.")] = False,
 ) -> None:

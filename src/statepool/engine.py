@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statepool.calendar import book, due, make_calendar, slots_of
-from statepool.checks import Floats, Ints, check_count, check_delay, unknown_name
+from statepool.checks import Floats, Ints, check_count, check_delay, read_only, unknown_name
 from statepool.compiling import compiled
 from statepool.kernels import draw_outcome, draw_row
 from statepool.learners.learner import Learner, Problem, typical_delay
 from statepool.learners.rules import act, observe, update
 from statepool.model import Instance
 from statepool.probes import DimensionProbe, NoProbe, PlayProbe, look
-from statepool.stream import Seed, Stream
+from statepool.stream import APART, Seed, Stream
 
 DRAWS = (2, 3)
 
@@ -111,7 +111,8 @@ def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: 
     """Play one learner on one instance.
 
     `delay` is a whole number of rounds, or one a round; `seed` a whole number or a NumPy generator, read from
-    where it stands and not advanced; `draws` 2 leaves out the state's uniform where the map is deterministic.
+    where it stands and not advanced; `draws` 2 leaves out the state's uniform where the map is deterministic. Seed
+    it apart from the instance: of equal seeds the run's luck is made of the numbers that made the instance.
     """
     if not isinstance(instance, Instance):
         raise ValueError(f"instance: is {type(instance).__name__}, expected an Instance")
@@ -130,7 +131,7 @@ def _run(instance: Instance, learner: Learner, delay: int | Ints, stream: Stream
     memory = learner.start(problem)
     calendar = make_calendar(delay, horizon)
     tickets = np.empty((slots_of(calendar), learner.ticket_width(problem)))
-    effects = np.empty((0, 0)) if instance.effects is None else instance.effects
+    effects = read_only(np.empty((0, 0))) if instance.effects is None else instance.effects
     actions, states = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
     outcomes = np.empty(horizon)
     _play_rounds(
@@ -175,7 +176,7 @@ def compare(
     learners: Mapping[str, Learner],
     delays: Iterable[int] = (0,),
     seeds: Iterable[int] = range(10),
-    stream: int = 0,
+    stream: int = APART,
     jobs: int = -1,
     on_run: Callable[[int], None] | None = None,
 ) -> Comparison:

@@ -15,19 +15,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, Ints, check_count, check_effects, check_map, check_means
+from statepool.checks import Floats, Ints, check_count, check_effects, check_map, check_means, read_only
 from statepool.compiling import compiled
 
 _CHUNK_ENTRIES = 1 << 20
 
 
 class Instance:
-    """A map from actions to states, and the mean loss of every state in every round."""
+    """A map from actions to states, and the mean loss of every state in every round: a value, which never changes."""
+
+    P: Floats
+    theta: Floats
+    effects: Floats | None
 
     def __init__(self, P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None = None) -> None:
-        self.P = check_map(P)
-        self.theta = check_means(theta, self.n_states)
-        self.effects = None if effects is None else check_effects(effects, self.theta, self.n_actions)
+        table = check_map(P)
+        means = check_means(theta, table.shape[1])
+        direct = None if effects is None else read_only(check_effects(effects, means, table.shape[0]))
+        # What is computed once and kept, total_losses among it, holds only as long as nobody can change these.
+        vars(self).update(P=read_only(table), theta=read_only(means), effects=direct)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{name}: an Instance does not change, expected a new Instance")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.P, self.theta, self.effects)  # a pickled array would come back writable
 
     @property
     def n_actions(self) -> int:
@@ -49,8 +61,8 @@ class Instance:
     def direct(self) -> Floats:
         """The mean direct effect of each action, added to its loss in every round."""
         if self.effects is None:
-            return np.zeros(self.n_actions)
-        return np.asarray((self.P * self.effects).sum(axis=1))
+            return read_only(np.zeros(self.n_actions))
+        return read_only((self.P * self.effects).sum(axis=1))
 
     def losses(self, t: int) -> Floats:
         """The mean loss of every action in round t, c_t."""
@@ -65,7 +77,7 @@ class Instance:
     @cached_property
     def total_losses(self) -> Floats:
         """The summed mean loss of each action over the horizon."""
-        return np.asarray(self.P @ self.theta.sum(axis=0) + self.horizon * self.direct)
+        return read_only(self.P @ self.theta.sum(axis=0) + self.horizon * self.direct)
 
     @property
     def best_action(self) -> int:

@@ -14,6 +14,9 @@ from statepool.checks import Floats, check_count
 
 Seed = int | np.random.Generator
 
+APART = 80_000
+"""By default, how far a run's seed lies from its instance's: of equal seeds both would read the same numbers."""
+
 
 def generator_of(seed: Seed) -> np.random.Generator:
     """The generator that makes an instance: of a whole number, or the one given, which goes on from where it stands."""

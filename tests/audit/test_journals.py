@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import statepool as sp
+from statepool.audit import advice
 from statepool.live.stores import open_store
 from statepool.serving import _open_map
 
@@ -57,5 +58,21 @@ def test_an_audit_starts_a_pool(file, tmp_path):
         _open_map(store, written, "home")
         with sp.Pool.open(store, "home") as pool:
             assert pool.decide().action in ("a", "b", "c")
+    finally:
+        store.close()
+
+
+def test_settings_of_the_learner_are_not_the_pools(file, tmp_path, monkeypatch):
+    """A learner that is advised with settings of its own is started with them."""
+    tried = advice.Candidate("pooled-greedy", advice.POOL, (("exploration", 0.1),))
+    monkeypatch.setattr(advice, "CANDIDATES", (tried,))
+    monkeypatch.setattr(advice, "judge", lambda *_: advice.POOL)
+    found = sp.audit_log(file, horizon=500, seconds=0.5)
+    found.write(tmp_path / "audit")
+    store = open_store(f"sqlite:///{tmp_path}/live.db")
+    try:
+        _open_map(store, tmp_path / "audit" / "AUDIT.json", "home")
+        with sp.Pool.open(store, "home") as pool:
+            assert pool.fold().learner == sp.PooledGreedy(exploration=0.1)
     finally:
         store.close()

@@ -1,6 +1,6 @@
 """The audit as plain data: what `--json` prints and `AUDIT.json` holds.
 
-The first five keys are what a pool needs to start: `actions`, `states`, `P`, `learner`, `settings`.
+The first five keys are what a pool needs to start: `actions`, `states`, `P`, `learner`, and the pool's own `settings`.
 """
 
 import math
@@ -23,8 +23,8 @@ def document_of(audit: "Audit") -> dict[str, Any]:
         "actions": list(audit.counts.actions),
         "states": list(audit.counts.states),
         "P": audit.map.P.tolist(),
-        "learner": RUNS_LIVE.get(audit.advice.learner, audit.advice.learner),
-        "settings": audit.advice.settings,
+        "learner": _learner(audit),
+        "settings": {},
         "advice": _advice(audit),
         "log": _log(audit),
         "map": _map(audit),
@@ -49,6 +49,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
     return int(value) if isinstance(value, np.integer) else value
+
+
+def _learner(audit: "Audit") -> str | dict[str, Any]:
+    """The learner that a pool runs: its name, and with settings of its own both, as `PUT /v1/pools/{name}` takes them."""
+    advised, options = audit.advice.learner, audit.advice.settings
+    runs = RUNS_LIVE.get(advised, advised)
+    return {"name": runs, "options": options} if options and runs == advised else runs
 
 
 def _advice(audit: "Audit") -> dict[str, Any]:

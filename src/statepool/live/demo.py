@@ -24,6 +24,7 @@ from statepool.live.errors import StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.requests import Decide, Decision, Expire, Observe, Resolve
 from statepool.live.stores.store import Store
+from statepool.stream import APART
 
 NAME = "demo"
 STATES = ["bounce", "browse", "details", "wish list", "cart", "checkout"]
@@ -72,7 +73,7 @@ class Demo:
     def __init__(self, pool: Pool, rate: float = 40.0, seed: int = 7) -> None:
         self._pool, self._rate = pool, rate
         self._shop = funnel(seed, n_actions=N_ITEMS, n_states=len(STATES), horizon=SEASON)
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng(seed + APART)
         self._rows = {f"item {number + 1}": row for number, row in enumerate(self._shop.P)}
         self._due: list[tuple[float, int, Any]] = []
         self._order = count()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from statepool.audit import words
 from statepool.audit.advice import ALONE
+from statepool.audit.document import RUNS_LIVE
 from statepool.audit.words import counted
 from statepool.studies.figures import Drawing
 from statepool.studies.report import page as studies_page
@@ -109,7 +110,7 @@ def _learners(audit: "Audit") -> str:
 def _how_to_start(audit: "Audit") -> str:
     if audit.advice.verdict == ALONE:
         return "AUDIT.json holds the map for the record; a pool does not run a learner that does not pool."
-    advised, runs = audit.advice.learner, audit.document["learner"]
+    advised, runs = audit.advice.learner, RUNS_LIVE.get(audit.advice.learner, audit.advice.learner)
     told = f"{runs}, the nearest to {advised} that runs live" if runs != advised else runs
     return f"To start with this map: statepool serve --map AUDIT.json (actions, states, P, and the learner {told})."
 
