@@ -82,6 +82,43 @@ def test_bad_files_are_one_sentence(tmp_path, text, sentence):
     assert sentence in str(caught.value)
 
 
+NUMBERED = {
+    "header": "0,1,2\n.7,.2,.1\n.2,.4,.4\n",
+    "header of years": "2024,2026,2025\n.7,.2,.1\n.2,.4,.4\n",
+    "names": "17,.7,.2,.1\n4,.2,.4,.4\n",
+    "names from 0": "0,.7,.2,.1\n1,.2,.4,.4\n",
+    "both": ",0,1,2\n0,.7,.2,.1\n1,.2,.4,.4\n",
+    "both, a corner": "item,0,1,2\n11,.7,.2,.1\n12,.2,.4,.4\n",
+    "header over names": "item,0,1,2\na,.7,.2,.1\nb,.2,.4,.4\n",
+}
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("text", NUMBERED.values(), ids=NUMBERED)
+def test_labels_that_are_numbers_are_no_data(tmp_path, text, normalise):
+    np.testing.assert_allclose(read_map(csv(tmp_path, text), normalise), [[0.7, 0.2, 0.1], [0.2, 0.4, 0.4]])
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("0,1,2\n70,20,10\n20,40,40\n", "row 0 is 0, 1, 2: data, or names?"),
+        ("1,2,3,4\n7,2,1,1\n", "row 0 is 1, 2, 3, …: data, or names?"),
+        ("5,70,20\n6,20,40\n7,20,80\n", "column 0 is 5, 6, 7: data, or names?"),
+    ],
+)
+def test_what_may_be_labels_over_counts_is_not_guessed_at(tmp_path, text, what, normalise):
+    with pytest.raises(ValueError, match="names") as caught:
+        read_map(csv(tmp_path, text), normalise)
+    assert what in str(caught.value)
+
+
+def test_rows_that_are_probabilities_are_kept(tmp_path):
+    text = "0,1,0\n1,0,0\n0.25,0.25,0.5\n"
+    np.testing.assert_array_equal(read_map(csv(tmp_path, text)), [[0, 1, 0], [1, 0, 0], [0.25, 0.25, 0.5]])
+
+
 def test_normalise_scales_rows(tmp_path):
     np.testing.assert_allclose(read_map(csv(tmp_path, "8,2\n4,6\n0,5\n"), normalise=True), P)
     with pytest.raises(ValueError, match="row 1 sums to 0"):

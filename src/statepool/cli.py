@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from statepool.extras import how_to_install
 from statepool.stream import APART
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -256,6 +257,12 @@ def main() -> None:
         app()
     except ValueError as error:
         print(f"statepool: {error}", file=sys.stderr)
+        sys.exit(2)
+    except ImportError as error:
+        sentence = how_to_install(error)
+        if sentence is None:
+            raise
+        print(f"statepool: {sentence}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("statepool: interrupted; what was finished is kept", file=sys.stderr)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from statepool.checks import Floats, check_map, check_table
+from statepool.checks import ROW_TOLERANCE, Floats, check_map, check_table
 
 READABLE = (".csv", ".npy", ".parquet")
 
@@ -39,17 +39,60 @@ def _read_csv(path: Path) -> Floats:
         rows = [row for row in csv.reader(file) if row]
     if not rows:
         raise ValueError(f"{path}: is empty, expected one row an action")
-    if not any(_is_number(cell) for cell in rows[0]) and len(rows) > 1:
-        rows = rows[1:]
-    if len(rows[0]) > 1 and not any(_is_number(row[0]) for row in rows):
-        rows = [row[1:] for row in rows]
+    rows = _without_labels(rows)
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise ValueError(f"{path}: row {i} has {len(row)} columns, expected {len(rows[0])} as in row 0")
         for j, cell in enumerate(row):
             if not _is_number(cell):
                 raise ValueError(f"{path}: row {i}, column {j} is {cell!r}, expected a number")
+    if not _is_map(rows):
+        for what, cells in (("row", rows[0]), ("column", [row[0] for row in rows])):
+            if _counts_up(cells):
+                shown = ", ".join(cells[:3]) + (", …" if len(cells) > 3 else "")
+                raise ValueError(f"{path}: {what} 0 is {shown}: data, or names? expected names that are no numbers")
     return np.array(rows, dtype=np.float64)
+
+
+def _without_labels(rows: list[list[str]]) -> list[list[str]]:
+    """The rows without a header and without a column of names: those that hold no numbers, or whole numbers where
+    a map is left without them."""
+    if len(rows) > 1 and not any(_is_number(cell) for cell in rows[0]):
+        rows = rows[1:]
+    if len(rows[0]) > 1 and not any(_is_number(row[0]) for row in rows):
+        rows = [row[1:] for row in rows]
+    if _is_map(rows):
+        return rows
+    headless, nameless = rows[1:], [row[1:] for row in rows]
+    numbered = all(_is_whole(row[0]) for row in headless)
+    if _is_header(rows[0]) and _is_map(headless):
+        return headless
+    if numbered and _is_whole(rows[0][0]) and _is_map(nameless):
+        return nameless
+    if numbered and _is_header(nameless[0]) and _is_map(nameless[1:]):
+        return nameless[1:]
+    return rows
+
+
+def _is_map(rows: list[list[str]]) -> bool:
+    """Whether these are numbers whose rows are as long as each other and sum to 1."""
+    if not rows or not rows[0] or not all(len(row) == len(rows[0]) for row in rows):
+        return False
+    return all(all(map(_is_number, row)) and abs(sum(map(float, row)) - 1) <= ROW_TOLERANCE for row in rows)
+
+
+def _is_header(cells: list[str]) -> bool:
+    """Whole numbers, some above 1: no probabilities."""
+    return bool(cells) and all(map(_is_whole, cells)) and max(map(float, cells)) > 1
+
+
+def _is_whole(text: str) -> bool:
+    return _is_number(text) and float(text).is_integer()
+
+
+def _counts_up(cells: list[str]) -> bool:
+    """1, 2, 3 or the like: what programs write where nobody gave names."""
+    return len(cells) > 1 and all(map(_is_whole, cells)) and bool((np.diff(np.array(cells, float)) == 1).all())
 
 
 def _is_number(text: str) -> bool:

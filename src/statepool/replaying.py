@@ -22,8 +22,6 @@ def replay_pool(url: str, name: str, redraw: bool, file: Path | None) -> dict[st
         check_export(file)  # before the long part
     try:
         return _replay_pool(url, name, redraw, file)
-    except ImportError as error:
-        raise ValueError(f'{error.name} is not installed, expected pip install "statepool[live]"') from None
     except StoreUnavailable as error:
         raise ValueError(f"store: {error}") from None
 

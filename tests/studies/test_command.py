@@ -1,7 +1,9 @@
 """`statepool reproduce` as a person runs it: in a process of its own, killed, resumed, on a cluster, with bad input."""
 
 import json
+import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+import statepool
 
 STATEPOOL = str(Path(sys.executable).with_name("statepool"))
 STUDY = "effective-dimension"
@@ -104,33 +108,65 @@ def test_bad_input_is_one_sentence(arguments, sentence, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def dask(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-m", "dask", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+class Cluster:
+    """A Dask scheduler and its workers, in processes of their own."""
 
-
-def test_a_cluster_that_loses_a_worker_gives_the_same_bits(undisturbed, tmp_path):
-    found = tmp_path / "scheduler.json"
-    scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", found)
-    workers = []
-    try:
+    def __init__(self, folder):
+        found = folder / "scheduler.json"
+        self._processes = []
+        self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", found)
         wait_for(found.exists)
-        address = json.loads(found.read_text())["address"]
-        workers = [dask("worker", address, "--no-nanny", "--no-dashboard", "--nthreads", "1") for _ in range(2)]
-        out = tmp_path / "out"
-        run = subprocess.Popen(
-            [STATEPOOL, "reproduce", STUDY, "--cluster", address, "--out", str(out)], stdout=subprocess.DEVNULL
-        )
-        wait_for(lambda: len(stored(out)) >= 10)
-        workers[0].kill()
-        assert len(stored(out)) < 120, "the worker was killed too late to matter"
-        assert run.wait(timeout=180) == 0
-        assert outputs(out) == outputs(undisturbed)
-    finally:
-        for process in [*workers, scheduler]:
+        self.address = json.loads(found.read_text())["address"]
+
+    def worker(self, **environment):
+        options = ("--no-nanny", "--no-dashboard", "--nthreads", "1")
+        return self._start("worker", self.address, *options, env={**os.environ, **environment})
+
+    def _start(self, *arguments, **options):
+        command = [sys.executable, "-m", "dask", *map(str, arguments)]
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._processes.append(subprocess.Popen(command, **silent, **options))
+        return self._processes[-1]
+
+    def stop(self):
+        for process in reversed(self._processes):
             process.kill()
             process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    cluster = Cluster(tmp_path)
+    yield cluster
+    cluster.stop()
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same_bits(undisturbed, tmp_path, cluster):
+    workers = [cluster.worker() for _ in range(2)]
+    out = tmp_path / "out"
+    run = subprocess.Popen(
+        [STATEPOOL, "reproduce", STUDY, "--cluster", cluster.address, "--out", str(out)], stdout=subprocess.DEVNULL
+    )
+    wait_for(lambda: len(stored(out)) >= 10)
+    workers[0].kill()
+    assert len(stored(out)) < 120, "the worker was killed too late to matter"
+    assert run.wait(timeout=180) == 0
+    assert outputs(out) == outputs(undisturbed)
+
+
+def test_a_worker_with_other_sources_is_refused(tmp_path, cluster):
+    """Its results would be stored under the hash of sources that did not compute them."""
+    package = Path(statepool.__file__).parent
+    shutil.copytree(package, tmp_path / "other" / "statepool", ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "other" / "statepool" / "kernels.py").open("a") as file:
+        file.write("\n# Another release.\n")
+    cluster.worker(PYTHONPATH=str(tmp_path / "other"))
+    done = reproduce(STUDY, "--quick", "--cluster", cluster.address, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    progress, sentence = done.stderr.strip().splitlines()
+    assert "0%" in progress
+    assert "computes with something else (sources " in sentence
+    assert stored(tmp_path / "out") == {}
 
 
 def wait_for(condition, seconds=90):

@@ -52,7 +52,7 @@ def plain(value: Any) -> Any:
 
 
 def _learner(audit: "Audit") -> str | dict[str, Any]:
-    """The learner that a pool runs: its name, and with settings of its own both, as `PUT /v1/pools/{name}` takes them."""
+    """The learner that a pool runs: its name, or name and options where it has settings of its own."""
     advised, options = audit.advice.learner, audit.advice.settings
     runs = RUNS_LIVE.get(advised, advised)
     return {"name": runs, "options": options} if options and runs == advised else runs

@@ -17,8 +17,8 @@ import statepool
 from statepool.studies.study import Task
 
 # What only shows results cannot change them.
-_PRESENTATION = ("audit/", "cli.py", "comparing.py", "inspecting.py", "live/", "mapfile.py", "studies/cells.py",
-                 "studies/figures/", "studies/published.py", "studies/report/", "studies/runner.py",
+_PRESENTATION = ("audit/", "cli.py", "comparing.py", "extras.py", "inspecting.py", "live/", "mapfile.py",
+                 "studies/cells.py", "studies/figures/", "studies/published.py", "studies/report/", "studies/runner.py",
                  "studies/terminal.py")  # fmt: skip
 
 
@@ -64,8 +64,13 @@ class CellStore:
 
 def key_of(task: Task) -> str:
     """A hash of the task, the sources and the versions of what computes."""
-    text = json.dumps([source_hash(), _versions(), task.function, task.arguments], sort_keys=True)
+    text = json.dumps([*fingerprint(), task.function, task.arguments], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:40]
+
+
+def fingerprint() -> tuple[str, list[str]]:
+    """The sources and the versions of what computes, here: another one, and results may differ."""
+    return source_hash(), _versions()
 
 
 def _checksum(result: Any) -> str:

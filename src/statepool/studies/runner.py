@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from socket import gethostname
 from typing import Any, Protocol
 
-from statepool.studies.cells import CellStore
+from statepool.studies.cells import CellStore, fingerprint
 from statepool.studies.study import Results, Study, Task
 
 ALL_SEEDS = 1_000_000
@@ -28,6 +29,18 @@ def perform(position: int, task: Task) -> tuple[int, dict[str, float]]:
     """Call a task's function."""
     module, name = task.function.split(":")
     return position, getattr(import_module(module), name)(**task.arguments)
+
+
+def perform_alike(position: int, task: Task, expected: tuple[str, list[str]]) -> tuple[int, dict[str, float]]:
+    """Call a task's function on a worker, if it computes with what the results will be stored under."""
+    own = fingerprint()
+    if own != expected:
+        differ = sorted({*own[1]} ^ {*expected[1]}) or [f"sources {own[0][:8]} and {expected[0][:8]}"]
+        raise ValueError(
+            f"cluster: the worker on {gethostname()} computes with something else ({', '.join(differ)}), "
+            "expected this release and its packages on every worker"
+        )
+    return perform(position, task)
 
 
 @dataclass(frozen=True)
@@ -61,8 +74,12 @@ class ClusterExecutor:
     def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, dict[str, float]]]:
         from distributed import as_completed
 
-        futures = self.client.map(perform, range(len(tasks)), tasks, pure=False)
-        yield from (future.result() for future in as_completed(futures))
+        futures = self.client.map(perform_alike, range(len(tasks)), tasks, expected=fingerprint(), pure=False)
+        for future in as_completed(futures):
+            try:
+                yield future.result()
+            except (AttributeError, ImportError) as error:  # no statepool there, or a release without these names
+                raise ValueError(f"cluster: a worker cannot run this release of statepool ({error})") from None
 
 
 def run_studies(
