@@ -31,7 +31,9 @@ def _read_hash(text: str | None) -> bytes | None:
     try:
         return None if text is None else bytes.fromhex(text)
     except ValueError:
-        raise ValueError(f"expect: is {str(text)[:70]!r}, expected the hash of an event as `replay` prints it") from None
+        raise ValueError(
+            f"expect: is {str(text)[:70]!r}, expected the hash of an event as `replay` prints it"
+        ) from None
 
 
 def _replay_pool(url: str, name: str, redraw: bool, file: Path | None, noted: bytes | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 import statepool as sp
 from live.places import ACTIONS, STATES, P, fold_of
-from statepool.live.lift import LEVEL, Tally, lift, make_tilts
+from statepool.live.lift import LEVEL, Bet, Tally, lift, make_tilts
 from statepool.live.replay import replay
 from statepool.live.service.summary import summarise
 
@@ -98,6 +98,22 @@ def test_the_interval_narrows_with_every_size_of_log():
     widths = [lift(Arm(n, 0.5), Arm(n // 9, 0.5), 0.1) for n in (10**3, 10**5, 10**7, 10**9)]
     for narrow, wide in zip(widths[1:], widths, strict=False):
         assert (narrow.high - narrow.low) < 0.15 * (wide.high - wide.low)
+
+
+def test_whatever_the_tallies_the_ends_are_where_the_bet_reaches_its_level(monkeypatch):
+    """Sizes, rates and shares of every order, and no search that takes long."""
+    asked, against = [], Bet.against
+    monkeypatch.setattr(Bet, "against", lambda self, means: asked.append(means) or against(self, means))
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        learner, holdout = (Arm(int(10 ** rng.uniform(0, 9)), float(rng.random() ** rng.uniform(0, 20))) for _ in "ab")
+        share = float(rng.choice([0.9 * 10 ** -rng.uniform(0, 8), 0.5, 0.9]))
+        asked.clear()
+        found = lift(learner, holdout, share)
+        assert len(asked) < 5_000
+        assert -1 <= found.low <= found.value <= found.high <= 1
+        for end in (end for end in (found.low, found.high) if abs(end) < 1):
+            assert Bet(learner, holdout, share).against_difference(end)[0] == pytest.approx(LEVEL, abs=1e-3)
 
 
 def test_without_outcomes_of_both_there_is_no_lift():

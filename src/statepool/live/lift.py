@@ -19,7 +19,7 @@ Differs from the source: two arms in one bet, and a finite mixture.
 """
 
 from collections.abc import Callable
-from math import isfinite, log
+from math import inf, isfinite, log
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -161,13 +161,14 @@ def _reach(bet: Bet, value: float, side: int) -> float:
 
 
 def find_root(function: Callable[[float], tuple[float, float]], low: float, high: float, guess: float) -> float:
-    """Where a growing function is 0, or the end nearest to it: Newton's steps, or halving where they leave."""
-    guess = min(max(guess, low), high)
-    while high - low > PRECISION:
+    """Where a growing function is 0, or the end nearest to it: Newton's steps, halving where they leave or linger."""
+    guess, before = min(max(guess, low), high), inf
+    while True:
         value, slope = function(guess)
         low, high = (low, guess) if value > 0 else (guess, high)
-        step = value / slope if slope > 0 else high - low
-        if abs(step) <= PRECISION:
-            break
-        guess = guess - step if low <= guess - step <= high else (low + high) / 2
-    return guess
+        step = value / slope if slope > 0 else inf
+        if high - low <= PRECISION or abs(step) <= PRECISION:
+            return guess
+        lingers = abs(value) > before / 2
+        guess = (low + high) / 2 if lingers or not low <= guess - step <= high else guess - step
+        before = inf if lingers else abs(value)
