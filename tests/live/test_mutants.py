@@ -22,6 +22,7 @@ from statepool.live.errors import StoreUnavailable
 from statepool.live.journal import Journal, Writer, _answer
 from statepool.live.requests import Decide, Decision, Observe, Resolve
 from statepool.live.stores.postgres import PostgresStore
+from statepool.live.stores.sqlite_file import Connection
 
 
 class CaughtError(AssertionError):
@@ -157,9 +158,8 @@ def load_floats(self, dumped):
     self._blocks = {number: [float.fromhex(value.decode()) for value in row] for number, row in blocks}
 
 
-class Unlocked(apsw.Connection):
-    def execute(self, sql, *values):
-        return super().execute("BEGIN" if sql == "BEGIN IMMEDIATE" else sql, *values)
+def without_the_lock(self, sql, *values):
+    return apsw.Connection.execute(self, "BEGIN" if sql == "BEGIN IMMEDIATE" else sql, *values)
 
 
 def check_turns(place):
@@ -186,7 +186,7 @@ def check_turns(place):
 def test_dropping_the_lock_is_caught(place, monkeypatch):
     check_turns(place)
     place.name += "-mutant"
-    monkeypatch.setattr(apsw, "Connection", Unlocked)
+    monkeypatch.setattr(Connection, "execute", without_the_lock)
     monkeypatch.setattr(PostgresStore, "_take", lambda self, connection, name: None)
     with pytest.raises(CaughtError, match="two writers"):
         check_turns(place)

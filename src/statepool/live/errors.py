@@ -11,3 +11,7 @@ class Conflict(ValueError):  # noqa: N818
 
 class StoreUnavailable(RuntimeError):  # noqa: N818
     """The store did not answer; what was not acknowledged may or may not be there: repeat the call, it is harmless."""
+
+
+class Busy(StoreUnavailable):
+    """Somebody else kept the lock for as long as one waits; whoever waited for the same turn need not wait again."""
