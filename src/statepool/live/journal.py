@@ -5,14 +5,17 @@ commits; only then does anyone get an answer. Callers that wait for the same loc
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
+from statepool.live.errors import Busy, StoreUnavailable
 from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, decode, encode
 from statepool.live.fold import Fold, Records
+from statepool.live.forks import forks
 from statepool.live.stores.store import Batch, Entry, Head, Store, View
 from statepool.live.versions import Version
 
@@ -21,6 +24,7 @@ T = TypeVar("T")
 LARGEST_BATCH = 1_000
 SNAPSHOT_EVERY = 10_000
 LONGEST_TICKET = 200
+EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds: what a date can be
 
 
 def chain(before: bytes, body: bytes) -> bytes:
@@ -117,23 +121,30 @@ class _Waiting:
 
 
 class Journal:
-    """One process's side of a pool's journal; safe to share between threads."""
+    """One process's side of a pool's journal; safe to share between threads. Without a `clock` it is the store's."""
 
-    def __init__(self, store: Store, name: str, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, name: str, clock: Callable[[], float] | None) -> None:
         self.name = name
         self.store = store
         self.fold: Fold | None = None
         self.playing: Playing | None = None
-        self._clock = clock
+        self.clock = clock
         self._lock = threading.Lock()
         self._queue: deque[_Waiting] = deque()
+        self._closed = False
         self._find_body: Callable[[int], bytes]
         self._snapshot_at = 0
         self._connections = store.connections
+        forks.follow(self)
 
-    def now(self) -> int:
-        """Microseconds."""
-        return round(self._clock() * 1e6)
+    def now(self, view: View | None = None) -> int:
+        """Microseconds, by the clock that was given, or else by the store's."""
+        if self.clock is None and view is not None:
+            return view.clock()
+        seconds = (self.clock or time.time)()
+        if not EARLIEST <= seconds <= LATEST:
+            raise ValueError(f"clock: says {seconds!r} seconds since 1970, expected a time before the year 10000")
+        return round(seconds * 1e6)
 
     def exists(self) -> bool:
         """Whether there is a first event; who made room for one may have been killed before writing it."""
@@ -175,6 +186,8 @@ class Journal:
             answers = self._write([request for waiting in group for request in waiting.requests])
         except BaseException as error:
             self._start_again()
+            while isinstance(error, Busy) and self._queue:  # they have waited as long, and would wait as long again
+                group.append(self._queue.popleft())
             _give(group, [error] * sum(len(waiting.requests) for waiting in group))
             if not isinstance(error, Exception):  # Ctrl-C: who waits for this batch must not wait for ever
                 raise
@@ -186,10 +199,11 @@ class Journal:
         self.fold = self.playing = None
 
     def _write(self, requests: list[Request]) -> list[Any]:
+        self._check_open()
         tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
         with self.store.batch(self.name) as batch:
             head = self._catch_up(batch)
-            writer = Writer(self, batch, head, self.now())
+            writer = Writer(self, batch, head, self.now(batch))
             self._find_body = writer.body
             writer.look_up(tickets)
             answers = [_answer(request, writer) for request in requests]
@@ -242,6 +256,7 @@ class Journal:
     def look(self, work: Callable[[Fold], T]) -> T:
         """What `work` makes of the fold, which does not move meanwhile."""
         with self._lock, self._or_start_again(), self.store.view(self.name) as view:
+            self._check_open()
             self._catch_up(view)
             assert self.fold is not None
             return work(self.fold)
@@ -251,6 +266,32 @@ class Journal:
         with self._lock, self._or_start_again(), self.store.batch(self.name) as batch:
             self._catch_up(batch)
             self._save_snapshot(batch, 1)
+
+    def close(self) -> None:
+        """Save a snapshot, and be asked no more."""
+        try:
+            if self.fold is not None:
+                self.save()
+        finally:
+            with self._lock:
+                self._closed = True
+                self._start_again()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"pool {self.name!r} is closed")
+
+    def before_fork(self) -> None:
+        """What is being written stays with the parent."""
+
+    def after_fork_in_parent(self) -> None:
+        """Nothing has changed."""
+
+    def after_fork_in_child(self) -> None:
+        """The thread that held the lock may be gone, in the middle of a fold; those who wait are the parent's."""
+        self._lock = threading.Lock()
+        self._queue = deque()
+        self._start_again()
 
     @contextmanager
     def _or_start_again(self) -> Iterator[None]:
@@ -276,6 +317,8 @@ def _answer(request: Request, writer: Writer) -> Any:
     written = len(writer.entries)
     try:
         return request.answer(writer)
+    except StoreUnavailable:
+        raise  # nothing of the batch can be kept
     except Exception as error:  # a request that fails changes nothing and spoils nothing for the others
         if len(writer.entries) > written:
             raise RuntimeError("a request failed after it had been written: nothing of its batch is kept") from error

@@ -27,6 +27,7 @@ IDLE_READERS = 4
 
 Synchronous = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
 
+
 @contextmanager
 def errors() -> Iterator[None]:
     """SQLite's errors as the package's."""
