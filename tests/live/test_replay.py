@@ -2,15 +2,16 @@
 
 import csv
 import json
-import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import duckdb
 import numpy as np
 import pytest
 
 import statepool as sp
+from live.places import raw_sqlite
 from statepool.live.replay import export, replay
 from statepool.live.stores import open_store
 
@@ -59,9 +60,9 @@ def test_the_journal_gives_the_same_bits_and_the_same_draws(url, settings):
 
 
 def tamper(url, statement):
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as database:
-        assert database.execute(statement).rowcount == 1
-    database.close()
+    with closing(raw_sqlite(url)) as database:
+        database.execute(statement)
+        assert database.changes() == 1
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,8 @@ class SQLiteFile:
             self.writer.execute("ROLLBACK")
         if anew or self.writer.in_transaction:
             self._drop_writer(as_it_is=True)
+            with self._gate:
+                self._drop_readers(as_it_is=True)  # they share what SQLite knows of the file
 
     def _drop_writer(self, as_it_is: bool) -> None:
         if self._watch is not None:
@@ -197,8 +199,19 @@ class SQLiteFile:
         except GeneratorExit:  # a reading that was not read to its end
             sound = True
             raise
+        except StoreUnavailable:
+            self._start_anew()
+            raise
         finally:
             self._take_back(connection, sound)
+
+    def _start_anew(self) -> None:
+        """Let go of the writer too, unless it is at work and will find out by itself."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self._roll_back(anew=True)
+            finally:
+                self._turn.release()
 
     def _take_back(self, connection: Connection | None, sound: bool) -> None:
         """Keep a reader for the next one, unless anything went wrong with it."""
