@@ -4,6 +4,7 @@
 stores/test_sqlite.py.
 """
 
+import os
 import threading
 from collections import Counter
 from contextlib import contextmanager, suppress
@@ -13,16 +14,21 @@ from tempfile import mkdtemp
 import apsw
 import pytest
 from hypothesis import Phase
+from psycopg.pq import TransactionStatus
 
 from live import arrivals
-from live.places import SQLitePlace, change
+from live.forked import Child
+from live.outside import decided_there
+from live.places import PostgresPlace, SQLitePlace, change
 from live.test_machine import failing, run_on
 from statepool.live import exact
 from statepool.live.errors import StoreUnavailable
 from statepool.live.journal import Journal, Writer, _answer
 from statepool.live.requests import Decide, Decision, Observe, Resolve
 from statepool.live.stores.postgres import PostgresStore
-from statepool.live.stores.sqlite_file import Connection
+from statepool.live.stores.postgres_connections import Connections
+from statepool.live.stores.sqlite_file import Connection, SQLiteFile
+from statepool.live.stores.sqlite_place import Files
 
 
 class CaughtError(AssertionError):
@@ -190,6 +196,71 @@ def test_dropping_the_lock_is_caught(place, monkeypatch):
     monkeypatch.setattr(PostgresStore, "_take", lambda self, connection, name: None)
     with pytest.raises(CaughtError, match="two writers"):
         check_turns(place)
+
+
+def check_cancelled_batches_leave_no_trace(database):
+    """A batch is cancelled twice, at any age of its connection: psycopg prepares what it has sent five times."""
+    place = PostgresPlace(database)
+    place.make().close()
+    for age in range(8):
+        store = PostgresStore(f"{database}&options=-cstatement_timeout%3D15ms")
+        for _ in range(age):
+            with store.batch(place.name):
+                pass
+        with place.store().batch(place.name):
+            for _ in range(2):
+                with suppress(StoreUnavailable), store.batch(place.name):
+                    raise AssertionError("two writers at once")
+        failures = 0
+        for _ in range(3):
+            try:
+                with store.batch(place.name) as batch:
+                    batch.n_pending()
+            except StoreUnavailable:
+                failures += 1
+        store.close()
+        check(not failures, f"{failures} of 3 batches failed after two had been cancelled, at age {age}")
+    place.close()
+
+
+def keep_it(self, connection, sound):
+    """As Connections._take_back, whatever the connection has been through."""
+    if connection.info.transaction_status != TransactionStatus.IDLE:
+        connection.execute("ROLLBACK")
+    self._idle.append(connection)
+
+
+def test_keeping_a_connection_after_an_error_is_caught(database, monkeypatch):
+    check_cancelled_batches_leave_no_trace(database)
+    monkeypatch.setattr(Connections, "_take_back", keep_it)
+    with pytest.raises(CaughtError, match="3 of 3 batches failed"):
+        check_cancelled_batches_leave_no_trace(database)
+
+
+def check_forks_keep_what_was_acknowledged(place):
+    """Children of a process that has the pool open decide with it, after their parent has closed it."""
+    pool, (reading, writing) = place.make(), os.pipe()
+    pool.decide("before")
+    child = Child(lambda: os.read(reading, 1) and [pool.decide(f"child {n}").ticket for n in range(5)])
+    pool.close()
+    os.write(writing, b".")
+    told = child.answer()
+    check(isinstance(told, list), "the child could not go on")
+    check(set(told) <= set(decided_there(place.url, place.name)), "what the child was told is not there")
+
+
+def test_forgetting_which_process_it_is_is_caught(place, monkeypatch):
+    check_forks_keep_what_was_acknowledged(place)
+    place.name += "-mutant"
+    for follower in (SQLiteFile, Connections, Journal):
+        for told in ("before_fork", "after_fork_in_parent", "after_fork_in_child"):
+            monkeypatch.setattr(follower, told, lambda self: None)
+    with pytest.raises(CaughtError, match="could not go on"):
+        check_forks_keep_what_was_acknowledged(place)
+    monkeypatch.setattr(Files, "check", lambda self: None)
+    place.name += "-blind"
+    with pytest.raises(CaughtError, match=r"could not go on|is not there"):
+        check_forks_keep_what_was_acknowledged(place)
 
 
 def test_drawing_again_is_caught(tmp_path, monkeypatch):

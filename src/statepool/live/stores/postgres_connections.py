@@ -124,7 +124,7 @@ class Connections:
             name = "fsync" if fsync == "off" else "full_page_writes"
             raise ValueError(f"this PostgreSQL server runs with {name}=off and loses what it acknowledged")
         if process != connection.info.backend_pid:
-            connection.prepare_threshold = None  # a pooler: what is prepared in one session is unknown to the next
+            _adapt_to_pooler(connection)
         if self._up_since not in (None, up_since):
             self._lost()
         self._up_since = up_since
@@ -132,7 +132,7 @@ class Connections:
     def _take_back(self, connection: Connection, sound: bool) -> None:
         if not self.is_ours(connection):
             return  # of a reading that was begun before a fork
-        if sound and not self._closed and len(self._idle) < IDLE and _rest(connection):
+        if sound and _rest(connection) and len(self._idle) < IDLE and not self._closed:
             self._idle.append(connection)
             if self._closed:
                 self._drop_idle()
@@ -170,6 +170,18 @@ class Connections:
             with suppress(psycopg.Error, OSError):
                 os.close(connection.fileno())
         self._start_empty()
+
+
+def _adapt_to_pooler(connection: Connection) -> None:
+    """What is prepared in one session is unknown to the next; and a batch is a transaction."""
+    connection.prepare_threshold = None
+    try:
+        connection.execute("BEGIN")
+        connection.execute("ROLLBACK")
+    except psycopg.Error as error:
+        if "transaction blocks not allowed" not in str(error):
+            raise
+        raise ValueError("the pooler before PostgreSQL refuses transactions, expected another mode of it") from None
 
 
 def _rest(connection: Connection) -> bool:
