@@ -7,7 +7,7 @@ stores/test_sqlite.py.
 import os
 import threading
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -198,29 +198,33 @@ def test_dropping_the_lock_is_caught(place, monkeypatch):
         check_turns(place)
 
 
-def check_cancelled_batches_leave_no_trace(database):
-    """A batch is cancelled twice, at any age of its connection: psycopg prepares what it has sent five times."""
-    place = PostgresPlace(database)
-    place.make().close()
-    for age in range(8):
-        store = PostgresStore(f"{database}&options=-cstatement_timeout%3D15ms")
+def failures_after_cancelled_batches(url, place, age):
+    """Of three batches, after two that were cancelled on a connection that had carried `age` of them before."""
+    failures = 0
+    with closing(PostgresStore(f"{url}&options=-cstatement_timeout%3D15ms")) as store, closing(place.store()) as other:
         for _ in range(age):
             with store.batch(place.name):
                 pass
-        with place.store().batch(place.name):
+        with other.batch(place.name):
             for _ in range(2):
                 with suppress(StoreUnavailable), store.batch(place.name):
                     raise AssertionError("two writers at once")
-        failures = 0
         for _ in range(3):
             try:
                 with store.batch(place.name) as batch:
                     batch.n_pending()
             except StoreUnavailable:
                 failures += 1
-        store.close()
-        check(not failures, f"{failures} of 3 batches failed after two had been cancelled, at age {age}")
-    place.close()
+    return failures
+
+
+def check_cancelled_batches_leave_no_trace(database):
+    """At any age of the connection: psycopg prepares what it has sent five times."""
+    place = PostgresPlace(database)
+    place.make().close()
+    for age in range(8):
+        failures = failures_after_cancelled_batches(database, place, age)
+        check(not failures, f"{failures} of 3 batches failed after two had been cancelled")
 
 
 def keep_it(self, connection, sound):

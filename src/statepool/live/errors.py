@@ -15,3 +15,7 @@ class StoreUnavailable(RuntimeError):  # noqa: N818
 
 class Busy(StoreUnavailable):
     """Somebody else kept the lock for as long as one waits; whoever waited for the same turn need not wait again."""
+
+
+class Damaged(StoreUnavailable):
+    """What the store holds does not follow from itself; nothing is acknowledged on top of it."""

@@ -19,7 +19,7 @@ import apsw
 
 from statepool.live.errors import Busy, Conflict, StoreUnavailable
 from statepool.live.forks import forks
-from statepool.live.stores.sqlite_place import Files, Identity, LockWatch
+from statepool.live.stores.sqlite_place import Files, Identity, LockWatch, Moved
 
 PATIENCE = 30.0  # seconds that a batch waits for others, in all
 STILLNESS = 1.0  # seconds that a fork waits for the batch that is being written
@@ -146,6 +146,9 @@ class SQLiteFile:
             writer.files.check()
         except BaseException as error:
             self._roll_back(anew=isinstance(error, StoreUnavailable))
+            if isinstance(error, Moved):
+                with self._gate:
+                    self._drop_readers(as_it_is=True)  # they share what SQLite knows of its files
             raise
         finally:
             self._turn.release()
@@ -169,8 +172,6 @@ class SQLiteFile:
             self.writer.execute("ROLLBACK")
         if anew or self.writer.in_transaction:
             self._drop_writer(as_it_is=True)
-            with self._gate:
-                self._drop_readers(as_it_is=True)  # they share what SQLite knows of the file
 
     def _drop_writer(self, as_it_is: bool) -> None:
         if self._watch is not None:
@@ -199,19 +200,19 @@ class SQLiteFile:
         except GeneratorExit:  # a reading that was not read to its end
             sound = True
             raise
-        except StoreUnavailable:
-            self._start_anew()
+        except Moved:
+            self._let_everybody_go()
             raise
         finally:
             self._take_back(connection, sound)
 
-    def _start_anew(self) -> None:
-        """Let go of the writer too, unless it is at work and will find out by itself."""
+    def _let_everybody_go(self) -> None:
+        """A writer that is at work will find out by itself."""
+        with self._gate:
+            self._drop_readers(as_it_is=True)
         if self._turn.acquire(blocking=False):
-            try:
-                self._roll_back(anew=True)
-            finally:
-                self._turn.release()
+            self._drop_writer(as_it_is=True)
+            self._turn.release()
 
     def _take_back(self, connection: Connection | None, sound: bool) -> None:
         """Keep a reader for the next one, unless anything went wrong with it."""

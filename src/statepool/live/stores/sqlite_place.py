@@ -27,6 +27,10 @@ WRITE_LOCK = b" 120 120\n"  # the byte of the -shm file that SQLite's writer loc
 Identity = tuple[int, int]
 
 
+class Moved(StoreUnavailable):
+    """The files at the paths are not the ones that are open."""
+
+
 class Files:
     """The three files of a database, as they were when a connection had just opened them."""
 
@@ -53,8 +57,8 @@ class Files:
         except OSError:
             return None
 
-    def _moved(self) -> StoreUnavailable:
-        return StoreUnavailable(
+    def _moved(self) -> Moved:
+        return Moved(
             f"{self._path} or its -wal or -shm file was deleted, renamed or replaced while this process had it open: "
             "nothing that cannot be found there is acknowledged"
         )
