@@ -17,11 +17,7 @@ def pool(place):
 OTHER_BOUNDS = [
     {"loss_bounds": (0, 20), "reward_bounds": (0, 400)},
     {"loss_bounds": (-5, 10), "reward_bounds": (100, 200)},
-    {
-        "loss_bounds": (5, 6),
-        "default_loss": 5.5,
-        "reward_bounds": (0, 1),
-    },  # where it could not be said for the first time
+    {"loss_bounds": (5, 6), "default_loss": 5.5, "reward_bounds": (0, 1)},  # too narrow for what was said
 ]
 
 

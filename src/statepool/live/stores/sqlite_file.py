@@ -159,7 +159,7 @@ class SQLiteFile:
             assert self.writer is not None
         self.writer.deadline = deadline
         self.writer.execute("BEGIN IMMEDIATE")
-        self.writer.files.check()
+        self.writer.files.check_wal()
         if self._watch is not None:
             self._watch.prove()
         return self.writer

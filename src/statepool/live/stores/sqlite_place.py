@@ -47,13 +47,23 @@ class Files:
         return self._known[0]
 
     def check(self) -> None:
-        """Refuse to go on with files that nobody else would find."""
+        """Refuse to acknowledge what nobody else would find."""
         if self._now() != self._known:
+            raise self._moved()
+
+    def check_wal(self) -> None:
+        """Refuse to write into a WAL that is no longer the one of the file: moving it over would spoil the file."""
+        assert self._known is not None
+        try:
+            found = _identity(self._paths[1])
+        except OSError:
+            raise self._moved() from None
+        if found != self._known[1]:
             raise self._moved()
 
     def _now(self) -> tuple[Identity, ...] | None:
         try:
-            return tuple((found.st_dev, found.st_ino) for found in map(os.stat, self._paths))
+            return tuple(map(_identity, self._paths))
         except OSError:
             return None
 
@@ -62,6 +72,11 @@ class Files:
             f"{self._path} or its -wal or -shm file was deleted, renamed or replaced while this process had it open: "
             "nothing that cannot be found there is acknowledged"
         )
+
+
+def _identity(path: str) -> Identity:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 def _has_moved(connection: apsw.Connection) -> bool:
