@@ -163,7 +163,7 @@ class Journal:
         """How often a stored snapshot was of no use, and the journal was folded anew."""
         self._hash = b""
         """Of the event that the fold stands on."""
-        self.clock = clock
+        self._clock = clock
         self._lock = threading.Lock()
         self._queue: deque[_Waiting] = deque()
         self._closed = False
@@ -174,9 +174,9 @@ class Journal:
 
     def now(self, view: View | None = None) -> int:
         """Microseconds, by the clock that was given, or else by the store's."""
-        if self.clock is None and view is not None:
+        if self._clock is None and view is not None:
             return view.clock()
-        seconds = (self.clock or time.time)()
+        seconds = (self._clock or time.time)()
         if not EARLIEST <= seconds <= LATEST:
             raise ValueError(f"clock: says {seconds!r} seconds since 1970, expected a time before the year 10000")
         return round(seconds * 1e6)
