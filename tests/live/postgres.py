@@ -87,9 +87,8 @@ class Server:
     def kill(self) -> None:
         """As if by `kill -9`, the server and all that it started: no word to anyone, and nobody finishes."""
         assert self._process is not None
-        children = _children(self._process.pid)
         self._process.send_signal(signal.SIGSTOP)  # it starts no others meanwhile
-        for child in children:
+        for child in _children(self._process.pid):
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         self._end(signal.SIGKILL)

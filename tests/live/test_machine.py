@@ -1,5 +1,6 @@
 """A state machine: whatever is called, twice, in any order, with crashes between, a pool is a dictionary."""
 
+import json
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import statepool as sp
+from live.forked import Child
 from live.places import ACTIONS, STATES, P, PostgresPlace, SQLitePlace, check_chain, fold_of
 from statepool.live.dashboard.glance import glance
 from statepool.live.errors import Conflict, StoreUnavailable, UnknownTicket
@@ -130,6 +132,14 @@ class Pools(RuleBasedStateMachine):
         self.pools[handle].close()
         self.crash(handle)
 
+    @rule(handle=handles, ticket=tickets)
+    def fork(self, handle, ticket):
+        """A child decides with the pool that its parent has open; both go on."""
+        answer = Child(lambda: plain(self.pools[handle].decide(ticket))).answer()
+        made = self.pools[handle].decide(ticket)
+        assert answer == plain(made)
+        self.model.decided(made, self.now)
+
     @rule(handle=handles)
     def snapshot(self, handle):
         self.pools[handle].snapshot()
@@ -247,6 +257,11 @@ class Pools(RuleBasedStateMachine):
         if hasattr(self, "place"):
             self.audit()
             self.place.close()
+
+
+def plain(made):
+    """A decision as JSON has it, where a label may be a tuple."""
+    return json.loads(json.dumps([made.ticket, made.action, made.probability]))
 
 
 def failing(batch):

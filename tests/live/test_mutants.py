@@ -4,24 +4,31 @@
 stores/test_sqlite.py.
 """
 
+import os
 import threading
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
 import apsw
 import pytest
 from hypothesis import Phase
+from psycopg.pq import TransactionStatus
 
 from live import arrivals
-from live.places import SQLitePlace, change
+from live.forked import Child
+from live.outside import decided_there
+from live.places import PostgresPlace, SQLitePlace, change
 from live.test_machine import failing, run_on
 from statepool.live import exact
 from statepool.live.errors import StoreUnavailable
 from statepool.live.journal import Journal, Writer, _answer
 from statepool.live.requests import Decide, Decision, Observe, Resolve
 from statepool.live.stores.postgres import PostgresStore
+from statepool.live.stores.postgres_connections import Connections
+from statepool.live.stores.sqlite_file import Connection, SQLiteFile
+from statepool.live.stores.sqlite_place import Files
 
 
 class CaughtError(AssertionError):
@@ -157,9 +164,8 @@ def load_floats(self, dumped):
     self._blocks = {number: [float.fromhex(value.decode()) for value in row] for number, row in blocks}
 
 
-class Unlocked(apsw.Connection):
-    def execute(self, sql, *values):
-        return super().execute("BEGIN" if sql == "BEGIN IMMEDIATE" else sql, *values)
+def without_the_lock(self, sql, *values):
+    return apsw.Connection.execute(self, "BEGIN" if sql == "BEGIN IMMEDIATE" else sql, *values)
 
 
 def check_turns(place):
@@ -186,10 +192,79 @@ def check_turns(place):
 def test_dropping_the_lock_is_caught(place, monkeypatch):
     check_turns(place)
     place.name += "-mutant"
-    monkeypatch.setattr(apsw, "Connection", Unlocked)
+    monkeypatch.setattr(Connection, "execute", without_the_lock)
     monkeypatch.setattr(PostgresStore, "_take", lambda self, connection, name: None)
     with pytest.raises(CaughtError, match="two writers"):
         check_turns(place)
+
+
+def failures_after_cancelled_batches(url, place, age):
+    """Of three batches, after two that were cancelled on a connection that had carried `age` of them before."""
+    failures = 0
+    with closing(PostgresStore(f"{url}&options=-cstatement_timeout%3D15ms")) as store, closing(place.store()) as other:
+        for _ in range(age):
+            with store.batch(place.name):
+                pass
+        with other.batch(place.name):
+            for _ in range(2):
+                with suppress(StoreUnavailable), store.batch(place.name):
+                    raise AssertionError("two writers at once")
+        for _ in range(3):
+            try:
+                with store.batch(place.name) as batch:
+                    batch.n_pending()
+            except StoreUnavailable:
+                failures += 1
+    return failures
+
+
+def check_cancelled_batches_leave_no_trace(database):
+    """At any age of the connection: psycopg prepares what it has sent five times."""
+    place = PostgresPlace(database)
+    place.make().close()
+    for age in range(8):
+        failures = failures_after_cancelled_batches(database, place, age)
+        check(not failures, f"{failures} of 3 batches failed after two had been cancelled")
+
+
+def keep_it(self, connection, sound):
+    """As Connections._take_back, whatever the connection has been through."""
+    if connection.info.transaction_status != TransactionStatus.IDLE:
+        connection.execute("ROLLBACK")
+    self._idle.append(connection)
+
+
+def test_keeping_a_connection_after_an_error_is_caught(database, monkeypatch):
+    check_cancelled_batches_leave_no_trace(database)
+    monkeypatch.setattr(Connections, "_take_back", keep_it)
+    with pytest.raises(CaughtError, match="3 of 3 batches failed"):
+        check_cancelled_batches_leave_no_trace(database)
+
+
+def check_forks_keep_what_was_acknowledged(place):
+    """Children of a process that has the pool open decide with it, after their parent has closed it."""
+    pool, (reading, writing) = place.make(), os.pipe()
+    pool.decide("before")
+    child = Child(lambda: os.read(reading, 1) and [pool.decide(f"child {n}").ticket for n in range(5)])
+    pool.close()
+    os.write(writing, b".")
+    told = child.answer()
+    check(isinstance(told, list), "the child could not go on")
+    check(set(told) <= set(decided_there(place.url, place.name)), "what the child was told is not there")
+
+
+def test_forgetting_which_process_it_is_is_caught(place, monkeypatch):
+    check_forks_keep_what_was_acknowledged(place)
+    place.name += "-mutant"
+    for follower in (SQLiteFile, Connections, Journal):
+        for told in ("before_fork", "after_fork_in_parent", "after_fork_in_child"):
+            monkeypatch.setattr(follower, told, lambda self: None)
+    with pytest.raises(CaughtError, match="could not go on"):
+        check_forks_keep_what_was_acknowledged(place)
+    monkeypatch.setattr(Files, "check", lambda self: None)
+    place.name += "-blind"
+    with pytest.raises(CaughtError, match=r"could not go on|is not there"):
+        check_forks_keep_what_was_acknowledged(place)
 
 
 def test_drawing_again_is_caught(tmp_path, monkeypatch):

@@ -13,5 +13,9 @@ class StoreUnavailable(RuntimeError):  # noqa: N818
     """The store did not answer; what was not acknowledged may or may not be there: repeat the call, it is harmless."""
 
 
+class Busy(StoreUnavailable):
+    """Somebody else kept the lock for as long as one waits; whoever waited for the same turn need not wait again."""
+
+
 class Damaged(StoreUnavailable):
     """What the store holds does not follow from itself; nothing is acknowledged on top of it."""

@@ -123,7 +123,14 @@ class Seen(Lesson, frozen=True):
 
 
 class Resolved(Lesson, frozen=True):
-    """The outcome came; `state` is there if it had been seen."""
+    """The outcome came; `state` is there if it had been seen.
+
+    `reported` is the outcome in the caller's own numbers, a reward or else a loss: bounds may change, and saying it
+    again must be harmless. Journals of earlier versions do not have it.
+    """
+
+    reported: float | None = None
+    as_reward: bool = False
 
 
 class Expired(Lesson, frozen=True):
@@ -134,6 +141,8 @@ class Corrected(Lesson, frozen=True):
     """The outcome came after its expiry and replaces the default, `replaced`."""
 
     replaced: float | None = None
+    reported: float | None = None
+    as_reward: bool = False
 
 
 KINDS: dict[type[Event], Kind] = {

@@ -9,15 +9,17 @@ backup was restored, a replica took over), the fold starts anew, and so does the
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
-from statepool.live.errors import Damaged
+from statepool.live.errors import Busy, Damaged, StoreUnavailable
 from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, Upgraded, decode, encode
 from statepool.live.fold import Fold, Records
+from statepool.live.forks import forks
 from statepool.live.format import FORMAT, RULE
 from statepool.live.luck import new_epoch, new_key
 from statepool.live.snapshots import Refused, seal, unseal
@@ -30,6 +32,7 @@ log = logging.getLogger("statepool.live")
 LARGEST_BATCH = 1_000
 SNAPSHOT_EVERY = 10_000
 LONGEST_TICKET = 200
+EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds: what a date can be
 
 
 def chain(before: bytes, body: bytes) -> bytes:
@@ -148,9 +151,9 @@ class _Waiting:
 
 
 class Journal:
-    """One process's side of a pool's journal; safe to share between threads."""
+    """One process's side of a pool's journal; safe to share between threads. Without a `clock` it is the store's."""
 
-    def __init__(self, store: Store, name: str, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, name: str, clock: Callable[[], float] | None) -> None:
         self.name = name
         self.store = store
         self.fold: Fold | None = None
@@ -163,13 +166,20 @@ class Journal:
         self._clock = clock
         self._lock = threading.Lock()
         self._queue: deque[_Waiting] = deque()
+        self._closed = False
         self._find_event: Callable[[int], AnyEvent]
         self._snapshot_at = 0
         self._connections = store.connections
+        forks.follow(self)
 
-    def now(self) -> int:
-        """Microseconds."""
-        return round(self._clock() * 1e6)
+    def now(self, view: View | None = None) -> int:
+        """Microseconds, by the clock that was given, or else by the store's."""
+        if self._clock is None and view is not None:
+            return view.clock()
+        seconds = (self._clock or time.time)()
+        if not EARLIEST <= seconds <= LATEST:
+            raise ValueError(f"clock: says {seconds!r} seconds since 1970, expected a time before the year 10000")
+        return round(seconds * 1e6)
 
     def exists(self) -> bool:
         """Whether there is a first event; who made room for one may have been killed before writing it."""
@@ -211,6 +221,8 @@ class Journal:
             answers = self._write([request for waiting in group for request in waiting.requests])
         except BaseException as error:
             self._start_again()
+            while isinstance(error, Busy) and self._queue:  # they have waited as long, and would wait as long again
+                group.append(self._queue.popleft())
             _give(group, [error] * sum(len(waiting.requests) for waiting in group))
             if not isinstance(error, Exception):  # Ctrl-C: who waits for this batch must not wait for ever
                 raise
@@ -223,10 +235,11 @@ class Journal:
         self.epoch = new_epoch()
 
     def _write(self, requests: list[Request]) -> list[Any]:
+        self._check_open()
         tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
         with self.store.batch(self.name) as batch:
             head = self._catch_up(batch)
-            writer = Writer(self, batch, head, self.now())
+            writer = Writer(self, batch, head, self.now(batch))
             self._find_event = writer.event
             writer.look_up(tickets)
             answers = [_answer(request, writer) for request in requests]
@@ -311,6 +324,7 @@ class Journal:
     def look(self, work: Callable[[Fold], T]) -> T:
         """What `work` makes of the fold, which does not move meanwhile."""
         with self._lock, self._or_start_again(), self.store.view(self.name) as view:
+            self._check_open()
             self._catch_up(view)
             assert self.fold is not None
             return work(self.fold)
@@ -320,6 +334,32 @@ class Journal:
         with self._lock, self._or_start_again(), self.store.batch(self.name) as batch:
             self._catch_up(batch)
             self._save_snapshot(batch, 1)
+
+    def close(self) -> None:
+        """Save a snapshot, and be asked no more."""
+        try:
+            if self.fold is not None:
+                self.save()
+        finally:
+            with self._lock:
+                self._closed = True
+                self._start_again()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"pool {self.name!r} is closed")
+
+    def before_fork(self) -> None:
+        """What is being written stays with the parent."""
+
+    def after_fork_in_parent(self) -> None:
+        """Nothing has changed."""
+
+    def after_fork_in_child(self) -> None:
+        """The thread that held the lock may be gone, in the middle of a fold; those who wait are the parent's."""
+        self._lock = threading.Lock()
+        self._queue = deque()
+        self._start_again()
 
     @contextmanager
     def _or_start_again(self) -> Iterator[None]:
@@ -345,6 +385,8 @@ def _answer(request: Request, writer: Writer) -> Any:
     written = len(writer.entries)
     try:
         return request.answer(writer)
+    except StoreUnavailable:
+        raise  # nothing of the batch can be kept
     except Exception as error:  # a request that fails changes nothing and spoils nothing for the others
         if len(writer.entries) > written:
             raise RuntimeError("a request failed after it had been written: nothing of its batch is kept") from error

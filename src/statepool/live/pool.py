@@ -9,7 +9,6 @@ When a call returns, what it did is on disk. Repeating a call is harmless.
 """
 
 import dataclasses
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -28,7 +27,7 @@ from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import Corrected, Decided, Expired, Opened, Resolved, Seen, decode
 from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
-from statepool.live.journal import Journal, read_linked
+from statepool.live.journal import EARLIEST, LATEST, Journal, read_linked
 from statepool.live.ledgers import open_ledger
 from statepool.live.luck import new_key, seed_bytes
 from statepool.live.requests import (
@@ -56,7 +55,7 @@ class Pool:
     """Open one with `Pool.open`; safe to share between threads, and its store between processes."""
 
     def __init__(
-        self, store: Store, name: str, clock: Callable[[], float] = time.time, owns_store: bool = False
+        self, store: Store, name: str, clock: Callable[[], float] | None = None, owns_store: bool = False
     ) -> None:
         self.name = check_name(name)
         self._journal = Journal(store, name, clock)
@@ -75,13 +74,14 @@ class Pool:
         *,
         categories: Sequence[Any] | None = None,
         update: bool = False,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         **settings: Any,
     ) -> "Pool":
         """Continue the pool of that name, or make it, at a URL or in a store that is open (and stays so).
 
         The catalogue, the learner and the settings may be left out for a pool that is there; given, they must be
         the ones it has (the catalogue it began with will do), unless `update` asks for the difference to be journaled.
+        `clock` is for simulations; without one, time is the store's, the same for all its users.
         """
         store = url if isinstance(url, Store) else open_store(url)
         pool = cls(store, name, clock, owns_store=store is not url)
@@ -133,7 +133,7 @@ class Pool:
 
     def expire(self, now: float | None = None) -> int:
         """Give the default loss to every decision older than `expire_after`; how many there were."""
-        at = self._journal.now() if now is None else round(check_number(now, "now", -LONGEST, LONGEST) * 1e6)
+        at = None if now is None else round(check_number(now, "now", -LONGEST, LONGEST) * 1e6)
         total = count = self._one(Expire(at))
         while count:
             count = self._one(Expire(at))
@@ -205,10 +205,8 @@ class Pool:
     def close(self) -> None:
         """Save a snapshot and give the store back; nothing is lost without it."""
         try:
-            if self._journal.fold is not None:
-                self.snapshot()
+            self._journal.close()
         finally:
-            self._journal.fold = None
             if self._owns_store:
                 self._journal.store.close()
 
@@ -354,7 +352,10 @@ def opening(
 
 
 def _time(event: Any) -> datetime | None:
-    return datetime.fromtimestamp(event.at / 1e6, UTC) if event is not None else None
+    """When it happened; a clock that was beyond what a date can say is read as the first or the last date there is."""
+    if event is None:
+        return None
+    return datetime.fromtimestamp(min(max(event.at / 1e6, EARLIEST), LATEST), UTC)
 
 
 def _row(catalogue: Catalogue, known: dict[Any, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from statepool.live.settings import Settings, check_settings, loss_of
 
 EXPIRED_AT_ONCE = 1_000
 SLACK = 1e-9
+FURTHEST_AHEAD = 60.0  # seconds; a clock that is wrong by more is a fault that somebody has to hear of
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -120,33 +121,54 @@ class Resolve:
 
     def answer(self, writer: Writer) -> None:
         made = _decision(writer, self.ticket)
-        loss = loss_of(writer.fold.settings, self.loss, self.reward)
         events = writer.events_of(made.ticket)
         before = events.get("correction") or events.get("outcome")
         if isinstance(before, Corrected | Resolved):
-            if before.loss != loss:
-                raise Conflict(f"outcome: ticket {made.ticket!r} had loss {before.loss!r} before, and now {loss!r}")
+            self._compare(before, writer.fold.settings)
             return
+        loss = loss_of(writer.fold.settings, self.loss, self.reward)
         carried = writer.now, *_carried(made), writer.fold.plays, _seen_state(writer, made.ticket), loss
+        said = float(self._value()), self.reward is not None
         expiry = events.get("expiry")
         if isinstance(expiry, Expired):
-            writer.add(Corrected(*carried, expiry.loss))
+            writer.add(Corrected(*carried, expiry.loss, *said))
         else:
-            writer.add(Resolved(*carried))
+            writer.add(Resolved(*carried, *said))
+
+    def _value(self) -> Any:
+        return self.loss if self.reward is None else self.reward
+
+    def _compare(self, before: Corrected | Resolved, settings: Settings) -> None:
+        """Refuse another outcome than the one before; the same is harmless, also where its bounds have changed."""
+        alike = before.reported is not None and before.as_reward == (self.reward is not None)
+        if alike and before.reported == self._value() and None in (self.loss, self.reward):
+            return
+        loss = loss_of(settings, self.loss, self.reward)
+        if alike:
+            kind = "reward" if before.as_reward else "loss"
+            known, given = f"{kind} {before.reported!r}", repr(float(self._value()))
+        elif before.loss == loss:
+            return  # a reward that was a loss before, or a journal that does not say what was reported
+        else:
+            known, given = f"loss {before.loss!r}", repr(loss)
+        raise Conflict(f"outcome: ticket {before.ticket!r} had {known} before, and now {given}")
 
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Give the default loss to what is overdue at time `at`, in microseconds; answers how many, at most a thousand."""
+    """Give the default loss to what is overdue at time `at`, in microseconds; answers how many, at most a thousand.
 
-    at: int
+    Without a time it is now, and a clock that is ahead of the store's is not believed.
+    """
+
+    at: int | None = None
     ticket: None = None
 
     def answer(self, writer: Writer) -> int:
         settings = writer.fold.settings
         if settings.expire_after is None or settings.default_loss is None:
             raise ValueError("expire: this pool has no expire_after, expected it and a default_loss in its settings")
-        before = self.at - round(settings.expire_after * 1e6)
+        before = (self._now(writer) if self.at is None else self.at) - round(settings.expire_after * 1e6)
         overdue = [each.ticket for each in writer.batch.pending(before, EXPIRED_AT_ONCE)]
         writer.look_up(overdue)
         loss = loss_of(settings, settings.default_loss, None)
@@ -157,6 +179,15 @@ class Expire:
             state = _seen_state(writer, ticket)
             writer.add(Expired(writer.now, *_carried(made), writer.fold.plays, state, loss))
         return len(open_still)
+
+    def _now(self, writer: Writer) -> int:
+        ahead = (writer.now - writer.batch.clock()) / 1e6
+        if ahead > FURTHEST_AHEAD:
+            raise ValueError(
+                f"clock: is {ahead:.0f} seconds ahead of the store's, so nothing was expired, expected at most "
+                f"{FURTHEST_AHEAD:.0f} (or expire(now=...), in a simulation)"
+            )
+        return min(writer.now, writer.batch.clock())
 
 
 @dataclass(frozen=True, slots=True)

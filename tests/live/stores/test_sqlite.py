@@ -10,8 +10,10 @@ from journals import decide, write
 from power import Disk, Platter
 
 from statepool.live.errors import StoreUnavailable
-from statepool.live.stores import sqlite
-from statepool.live.stores.sqlite import SQLiteStore, Synchronous, check_version, file_system
+from statepool.live.stores import sqlite, sqlite_file, sqlite_place
+from statepool.live.stores.sqlite import SQLiteStore
+from statepool.live.stores.sqlite_file import Synchronous
+from statepool.live.stores.sqlite_place import check_version, file_system
 from statepool.live.stores.store import Entry, Head
 
 BODY = bytes(120_000)  # thirty pages a batch, so that a checkpoint comes by itself
@@ -103,8 +105,8 @@ def count(store: SQLiteStore) -> int:
 
 def test_every_connection_syncs(store: SQLiteStore) -> None:
     count(store)
-    assert store._writer is not None
-    for connection in (store._writer, *store._readers):
+    assert store._file.writer is not None
+    for connection in (store._file.writer, *store._file.readers):
         assert connection.pragma("synchronous") == 2
         assert connection.pragma("journal_mode") == "wal"
 
@@ -125,8 +127,8 @@ def test_a_sync_that_fails_is_no_acknowledgement(tmp_path: Path) -> None:
 
 def test_a_full_disk_keeps_nothing_of_the_batch(store: SQLiteStore) -> None:
     decide(store, "a")
-    assert store._writer is not None
-    store._writer.pragma("max_page_count", 1)
+    assert store._file.writer is not None
+    store._file.writer.pragma("max_page_count", 1)
     with pytest.raises(StoreUnavailable, match="full"):
         decide(store, *map(str, range(1000)))
     assert count(store) == 1
@@ -134,7 +136,7 @@ def test_a_full_disk_keeps_nothing_of_the_batch(store: SQLiteStore) -> None:
 
 
 def test_a_file_that_stays_locked_is_unavailable(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "PATIENCE", 0.05)
+    monkeypatch.setattr(sqlite_file, "PATIENCE", 0.05)
     other = apsw.Connection(store._path)
     other.execute("BEGIN IMMEDIATE")
     impatient = SQLiteStore(store._path)
@@ -151,7 +153,7 @@ def test_nothing_scans_the_journal(store: SQLiteStore) -> None:
     write(store, ("catalogue", None, None), ("decision", "a", None))
     asked: list[str] = []
     count(store)
-    store._readers[0].exec_trace = lambda cursor, sql, values: asked.append(sql) or True
+    store._file.readers[0].exec_trace = lambda cursor, sql, values: asked.append(sql) or True
     with store.view("home") as view:
         view.catalogue()
         list(view.entries(after=1))
@@ -162,11 +164,11 @@ def test_nothing_scans_the_journal(store: SQLiteStore) -> None:
         view.pending(before=9, limit=0)
         view.n_pending()
         view.snapshot()
-    store._readers[0].exec_trace = None
+    store._file.readers[0].exec_trace = None
     selects = [sql for sql in asked if sql.startswith("SELECT")]
     assert len(selects) == 12
     for sql in selects:
-        plan = [row[-1] for row in store._readers[0].execute(f"EXPLAIN QUERY PLAN {sql}", (1,) * sql.count("?"))]
+        plan = [row[-1] for row in store._file.readers[0].execute(f"EXPLAIN QUERY PLAN {sql}", (1,) * sql.count("?"))]
         assert not [line for line in plan if line.startswith("SCAN")], sql
         assert "TEMP B-TREE" not in str(plan), sql
 
@@ -207,7 +209,7 @@ def test_the_mount_of_a_folder(folder: str, kind: str) -> None:
 def test_network_file_systems_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text("30 27 0:30 / / rw - nfs4 server:/ rw\n")
-    monkeypatch.setattr(sqlite, "MOUNTS", mounts)
+    monkeypatch.setattr(sqlite_place, "MOUNTS", mounts)
     with pytest.raises(ValueError, match=r"network file system \(nfs4\)"):
         SQLiteStore(tmp_path / "pool.db")
     assert not (tmp_path / "pool.db").exists()
@@ -235,8 +237,8 @@ def test_the_database_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_tables_of_a_later_version_are_refused(store: SQLiteStore) -> None:
-    assert store._writer is not None
-    store._writer.execute("INSERT INTO migrations VALUES (999)")
+    assert store._file.writer is not None
+    store._file.writer.execute("INSERT INTO migrations VALUES (999)")
     with pytest.raises(ValueError, match="version 999, made by a later statepool"):
         SQLiteStore(store._path)
 
@@ -252,6 +254,6 @@ def test_migrations_go_on_from_where_the_file_is(store: SQLiteStore, monkeypatch
     for _ in range(2):
         later = SQLiteStore(store._path)
         assert count(later) == 1
-        assert later._writer is not None
-        assert list(later._writer.execute("SELECT count(*) FROM later")) == [(0,)]
+        assert later._file.writer is not None
+        assert list(later._file.writer.execute("SELECT count(*) FROM later")) == [(0,)]
         later.close()

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
 
-from statepool.live.errors import StoreUnavailable
+from statepool.live.errors import Busy, StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.stores.store import Store
 
@@ -94,11 +94,20 @@ class Lane:
             failed = isinstance(answers, Exception)
             _settle(future, [answers] * len(asked) if failed else answers[place : place + len(asked)])
             place += len(asked)
+        first = answers if isinstance(answers, Exception) else next(iter(answers), None)
+        if isinstance(first, Busy):
+            self._refuse_waiting(first)
         now = perf_counter()
         self._busy = False
         self._expected, self._deadline = len(batch) + len(self._waiting), now + PATIENCE * (now - started)
         if self._waiting:
             self._consider()
+
+    def _refuse_waiting(self, error: Busy) -> None:
+        """They have waited as long for the same lock, and would wait as long again."""
+        waiting, self._waiting = self._waiting, []
+        for asked, future in waiting:
+            _settle(future, [error] * len(asked))
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

@@ -1,7 +1,6 @@
 """All other requests: pools, their catalogue and settings, what is known of a ticket, the state of the service."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import islice
 from typing import Any, Protocol
@@ -176,9 +175,9 @@ class _Site:
 
 async def expire(lane: Lane) -> int:
     """Everything overdue, a thousand in a batch, so that others have their turn."""
-    at, total = round(time.time() * 1e6), 0
+    total = 0
     while True:
-        [answer] = await lane.ask([Expire(at)])
+        [answer] = await lane.ask([Expire()])
         if isinstance(answer, Exception):
             raise answer
         total += answer

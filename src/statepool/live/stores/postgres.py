@@ -7,43 +7,39 @@ before or with its own, since the log is flushed in order. The tables are in the
 """
 
 import hashlib
-import logging
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, LiteralString
+from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import TransactionStatus
 
-from statepool.live.errors import Conflict, StoreUnavailable
+from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
+from statepool.live.forks import forks
 from statepool.live.stores.migrations import steps
+from statepool.live.stores.postgres_connections import PATIENCE, Connection, Connections, errors
 from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View, check_gapless, check_linked
 
-# psycopg warns on standard error when a server dies; who calls us is told by an exception.
-logging.getLogger("psycopg").addHandler(logging.NullHandler())
-
 PIECE = 1000  # events read at once
-IDLE_READERS = 4
-# A server that is gone is noticed in seconds and not in hours; the URL may say otherwise.
-DEFAULTS = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "tcp_user_timeout": 30_000}
 COLUMNS = "seq, kind, ticket, play, at, body, hash"
 
-CHECKS = "SELECT current_setting('fsync'), current_setting('full_page_writes')"
-# A writer that hangs with the lock in its hands is cut off, and who waits for it gives up later than that.
-SESSION = """
-    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';
-    SET lock_timeout = '60s';
-"""
-WRITER = f"{SESSION} SET idle_in_transaction_session_timeout = '30s'"
-
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-QUICK = "SET LOCAL synchronous_commit = off"
+READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Settings are of the transaction, never of the session, which may be another one behind a pooler. A writer that hangs
+# with the lock in its hands is cut off, and who waits for it gives up later than that.
+LIMITS = f"""
+    set_config('lock_timeout', '{PATIENCE:.0f}s', true), set_config('idle_in_transaction_session_timeout', '30s', true)
+"""
+WAIT_FOR_THE_DISK = """
+    set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)
+"""
+BATCH = f"SELECT set_config('synchronous_commit', 'off', true), {LIMITS}"
+DURABLE = f"SELECT {WAIT_FOR_THE_DISK}, {LIMITS}"
+READING = f"SELECT set_config('lock_timeout', '{PATIENCE:.0f}s', true)"
 # A transaction of its own that writes to the log and, unlike the batch's, waits for the disk.
-FLUSH = "SELECT pg_logical_emit_message(true, 'statepool', '')"
+FLUSH = f"SELECT {WAIT_FOR_THE_DISK}, pg_logical_emit_message(true, 'statepool', '')"
 
 # One look at the tickets' index each: `ticket = ANY(…)` reads the whole pool until the table has been analysed.
 LOOK_UP = """
@@ -79,47 +75,32 @@ APPEND = """
     WHERE id = %(pool)s
 """
 
-Connection = psycopg.Connection[tuple[Any, ...]]
 Row = tuple[Any, ...]
 Statement = tuple[str, dict[str, Any]]
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """PostgreSQL's errors as the package's."""
-    try:
-        yield
-    except psycopg.errors.UniqueViolation as error:
-        if error.diag.constraint_name == "events_ticket":
-            raise Conflict("this ticket already has an event of this kind: nothing of the batch was kept") from error
-        raise StoreUnavailable(f"another writer was in the way: {_line(error)}") from error
-    except (psycopg.DataError, psycopg.IntegrityError) as error:
-        raise ValueError(f"PostgreSQL refused an event: {_line(error)}") from error
-    except psycopg.Error as error:
-        raise StoreUnavailable(f"PostgreSQL did not answer: {_line(error)}") from error
-
-
-def _line(error: psycopg.Error) -> str:
-    return str(error).partition("\n")[0]
 
 
 class PostgresView(View):
     """One transaction of a connection; `over` once that has ended."""
 
-    def __init__(self, connection: Connection, pool: int, head: Head) -> None:
+    def __init__(self, connection: Connection, pool: int, head: Head, clock: int) -> None:
         self._connection = connection
         self._pool = pool
         self._head = head
+        self._clock = clock
+        self._fork = forks.process
         self.over = False
 
     def _ask(self, sql: str, *values: Any) -> list[Row]:
-        if self.over:
+        if self.over or self._fork != forks.process:
             raise ValueError("this reading of the store has ended")
-        with _errors():
+        with errors():
             return self._connection.execute(sql, values, binary=True).fetchall()
 
     def head(self) -> Head:
         return self._head
+
+    def clock(self) -> int:
+        return self._clock
 
     def entries(self, after: int = 0, without: Kind | None = None) -> Iterator[Entry]:
         sql = (
@@ -164,7 +145,7 @@ class PostgresView(View):
 
     def damage(self) -> list[str]:
         """Nothing to ask; but from here on this reading goes by the indexes, as it would if the tables were large."""
-        with _errors():
+        with errors():
             self._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
         return []
 
@@ -175,8 +156,8 @@ class PostgresBatch(PostgresView, Batch):
     Once a statement has failed, nothing of the batch can be kept (`failure`).
     """
 
-    def __init__(self, connection: Connection, pool: int, head: Head) -> None:
-        super().__init__(connection, pool, head)
+    def __init__(self, connection: Connection, pool: int, head: Head, clock: int) -> None:
+        super().__init__(connection, pool, head, clock)
         self._todo: list[Statement] = []
         self.failure: Exception | None = None
 
@@ -191,7 +172,7 @@ class PostgresBatch(PostgresView, Batch):
 
     def _send(self, *last: Statement) -> None:
         todo, self._todo = [*self._todo, *last], []
-        with _errors(), self._connection.pipeline():
+        with errors(), self._connection.pipeline():
             cursors = [self._connection.execute(sql, values) for sql, values in todo]
         # COMMIT after a statement that failed is answered with ROLLBACK, and is no error to PostgreSQL.
         if last and cursors[-len(last)].statusmessage != "COMMIT":
@@ -220,40 +201,25 @@ class PostgresBatch(PostgresView, Batch):
 
 
 class PostgresStore(Store):
-    """One connection writes, one batch at a time; readings have connections of their own."""
+    """A batch has a connection of its own, so that a pool whose lock is held elsewhere holds up no other pool."""
 
     def __init__(self, url: str) -> None:
-        self._target = _target(url)
-        self._lock = threading.Lock()  # one batch of this process on its connection; the advisory lock: one of all
-        self._writer: Connection | None = None
-        self._readers: list[Connection] = []
-        self._closed = False
+        self._connections = Connections(url, self._count_loss)
         try:
             self._migrate()
         except BaseException:
             self.close()
             raise
 
-    def _connect(self, settings: LiteralString) -> Connection:
-        connection = psycopg.connect(self._target, autocommit=True)
-        try:
-            fsync, full_pages = connection.execute(CHECKS).fetchone() or ("", "")
-            if "off" in (fsync, full_pages):
-                name = "fsync" if fsync == "off" else "full_page_writes"
-                raise ValueError(f"this PostgreSQL server runs with {name}=off and loses what it acknowledged")
-            connection.execute(settings)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def _count_loss(self) -> None:
+        self.connections += 1
 
     def _migrate(self) -> None:
         todo = steps("postgres")
-        with self._reading() as connection, _errors():
+        with self._reading() as connection:
             if _version(connection, todo[-1][0]) == todo[-1][0]:
                 return
-        with self._writing() as connection, _errors():
-            connection.execute("BEGIN")
+        with self._writing() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_key("migrations"),))
             if not connection.execute("SELECT FROM pg_namespace WHERE nspname = 'statepool'").fetchall():
                 connection.execute("CREATE SCHEMA statepool")
@@ -263,64 +229,34 @@ class PostgresStore(Store):
                 if number > done:
                     connection.execute(sql)
                     connection.execute("INSERT INTO statepool.migrations VALUES (%s)", (number,))
-            connection.execute("COMMIT")
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """The connection of batches, given back outside of any transaction, or closed if it is in doubt."""
-        with self._lock:
-            self._check_open()
-            try:
-                if self._writer is None:
-                    with _errors():
-                        self._writer = self._connect(WRITER)
-                    self.connections += 1
-                yield self._writer
-            finally:
-                self._writer = _rest(self._writer)
-                if self._writer is None:
-                    self._drop_readers()  # the server was away: they are lost too
+        """A few statements that are kept together, and are on disk when this returns."""
+        with self._connections.lend_to_writer() as connection, errors():
+            connection.execute(BEGIN)
+            connection.execute(DURABLE)
+            yield connection
+            connection.execute("COMMIT")
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        """A connection of one's own, so that a long reading holds up nobody."""
-        self._check_open()
-        with _errors():
-            try:
-                connection = self._readers.pop()
-            except IndexError:
-                connection = self._connect(SESSION)
-        try:
+        """One consistent reading, which holds up nobody."""
+        with self._connections.lend() as connection, errors():
+            with connection.pipeline():
+                connection.execute(READ)
+                connection.execute(READING)
             yield connection
-        finally:
-            self._give_back(connection)
-
-    def _give_back(self, connection: Connection) -> None:
-        if _rest(connection) is None:
-            self._drop_readers()
-        elif self._closed or len(self._readers) >= IDLE_READERS:
-            connection.close()
-        else:
-            self._readers.append(connection)
-
-    def _drop_readers(self) -> None:
-        with suppress(IndexError):
-            while True:
-                self._readers.pop().close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreUnavailable("the store is closed")
 
     def _take(self, connection: Connection, name: str) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_key(f"pool {name}"),))
 
     @contextmanager
     def batch(self, name: str) -> Iterator[Batch]:
-        with self._writing() as connection:
-            with _errors(), connection.pipeline():
+        with self._connections.lend_to_writer() as connection:
+            with errors(), connection.pipeline():
                 connection.execute(BEGIN)
-                connection.execute(QUICK)
+                connection.execute(BATCH)
                 self._take(connection, name)
                 # A statement of its own: it sees what was committed before the lock was granted.
                 cursor = _select_pool(connection, name)
@@ -333,9 +269,10 @@ class PostgresStore(Store):
 
     @contextmanager
     def view(self, name: str) -> Iterator[View]:
-        with self._reading() as connection:
-            with _errors(), connection.pipeline():
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        with self._connections.lend() as connection:
+            with errors(), connection.pipeline():
+                connection.execute(READ)
+                connection.execute(READING)
                 cursor = _select_pool(connection, name)
             view = PostgresView(connection, *_pool(cursor, name))
             try:
@@ -344,51 +281,32 @@ class PostgresStore(Store):
                 view.over = True
 
     def pools(self) -> list[str]:
-        with self._reading() as connection, _errors():
+        with self._reading() as connection:
             return sorted(name for (name,) in connection.execute("SELECT name FROM statepool.pools"))
 
     def ensure(self, name: str) -> None:
         if name in self.pools():
             return
-        with self._writing() as connection, _errors():
+        with self._writing() as connection:
             connection.execute("INSERT INTO statepool.pools (name) VALUES (%s) ON CONFLICT DO NOTHING", (name,))
 
     def keys(self) -> list[tuple[str, str, str]]:
-        with self._reading() as connection, _errors():
+        with self._reading() as connection:
             rows = connection.execute("SELECT name, hash, role FROM statepool.keys").fetchall()
             return sorted((name, hash_, role) for name, hash_, role in rows)
 
     def add_key(self, name: str, digest: str, role: str) -> None:
         sql = "INSERT INTO statepool.keys (name, hash, role) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
-        with self._writing() as connection, _errors():
+        with self._writing() as connection:
             if not connection.execute(sql, (name, digest, role)).rowcount:
                 raise ValueError(f"there is a key named {name!r} already")
 
     def drop_key(self, name: str) -> bool:
-        with self._writing() as connection, _errors():
+        with self._writing() as connection:
             return connection.execute("DELETE FROM statepool.keys WHERE name = %s", (name,)).rowcount > 0
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            self._drop_readers()
-            if self._writer is not None:
-                self._writer.close()
-            self._writer = None
-
-
-def _target(url: str) -> str:
-    """The URL with our defaults; what libpq says of a bad one may quote the password, so it is not passed on."""
-    try:
-        given = conninfo_to_dict(url)
-    except psycopg.Error:
-        given = {"host": "@"}
-    if "@" in f"{given.get('host')}{given.get('dbname')}" or not str(given.get("port", "0")).replace(",", "").isdigit():
-        raise ValueError(
-            "this PostgreSQL URL cannot be read: expected postgresql://user:password@host:port/database, "
-            "with special characters of the password percent-encoded"
-        )
-    return make_conninfo(url, **{name: value for name, value in DEFAULTS.items() if name not in given})
+        self._connections.close()
 
 
 def _key(of: str) -> int:
@@ -396,28 +314,17 @@ def _key(of: str) -> int:
     return int.from_bytes(hashlib.blake2b(f"statepool {of}".encode(), digest_size=8).digest(), signed=True)
 
 
-def _rest(connection: Connection | None) -> Connection | None:
-    """The connection outside of any transaction, or none if that cannot be had."""
-    if connection is None or connection.info.transaction_status == TransactionStatus.IDLE:
-        return connection
-    if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-        with suppress(psycopg.Error):
-            connection.execute("ROLLBACK")
-            return connection
-    connection.close()
-    return None
-
-
 def _select_pool(connection: Connection, name: str) -> psycopg.Cursor[Row]:
-    sql = "SELECT id, seq, hash, plays, epoch FROM statepool.pools WHERE name = %s"
+    clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    sql = f"SELECT {clock}, id, seq, hash, plays, epoch FROM statepool.pools WHERE name = %s"
     return connection.execute(sql, (name,), binary=True)
 
 
-def _pool(cursor: psycopg.Cursor[Row], name: str) -> tuple[int, Head]:
+def _pool(cursor: psycopg.Cursor[Row], name: str) -> tuple[int, Head, int]:
     row = cursor.fetchone()
     if row is None:
         raise ValueError(f"this store has no pool {name!r}")
-    return row[0], Head(*row[1:])
+    return row[1], Head(*row[2:]), row[0]
 
 
 def _version(connection: Connection, newest: int) -> int:

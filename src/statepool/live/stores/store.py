@@ -51,6 +51,10 @@ class View(ABC):
         """Where the journal ends; (0, b"", 0, b"") for a pool without events."""
 
     @abstractmethod
+    def clock(self) -> int:
+        """The time of the store in microseconds, one for all its users: the machine's, or the server's."""
+
+    @abstractmethod
     def entries(self, after: int = 0, without: Kind | None = None) -> Iterator[Entry]:
         """Events with seq > after, in order, read in pieces (never all in memory)."""
 
