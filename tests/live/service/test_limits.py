@@ -17,7 +17,7 @@ def test_too_many_requests(start):
     answers = [client.get("/v1/pools") for _ in range(10)]
     late = next(answer for answer in answers if answer.status_code == 429)
     assert int(late.headers["retry-after"]) >= 1
-    assert "5 requests a second" in late.json()["error"]
+    assert "more than 5 decisions or other requests a second" in late.json()["error"]
     assert client.get("/healthz").status_code == 200
 
 

@@ -22,6 +22,8 @@ PATIENCE = 1.0
 """How long a batch waits for others, as a part of the last batch's time."""
 
 Ask = tuple[Sequence[Any], "asyncio.Future[list[Any]]"]
+Note = Callable[[str, Exception | None], None]
+"""Told how a pool fared: its trouble, or None."""
 Job = tuple[Callable[[], Any], Callable[[Any], None]]
 
 
@@ -32,8 +34,9 @@ class NoSuchPool(ValueError):  # noqa: N818
 class Lane:
     """A pool, its queue and its thread; everything here but `_work` runs in the event loop."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, note: Note) -> None:
         self.pool = pool
+        self._note = note
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._waiting: list[Ask] = []
@@ -63,8 +66,10 @@ class Lane:
         return answer
 
     async def warm_up(self) -> None:
-        """Make a play that nobody is told of, so that the first who asks waits for no compiler."""
-        await self.call(lambda: self.pool.fold().make_version())
+        """Make a play that nobody draws from, so that the first who asks waits for no compiler. Nothing is moved: it is
+        made only while there is no version that decisions are drawn from, and under the journal's lock."""
+        journal = self.pool._journal
+        await self.call(lambda: journal.look(lambda fold: None if journal.playing else fold.make_version()))
 
     def _consider(self) -> None:
         if len(self._waiting) < self._expected:
@@ -89,6 +94,7 @@ class Lane:
         self._jobs.put((lambda: self.pool.run(requests), lambda answers: self._done(batch, answers, started)))
 
     def _done(self, batch: list[Ask], answers: Any, started: float) -> None:
+        self._note(self.pool.name, _trouble(answers))
         place = 0
         for asked, future in batch:
             failed = isinstance(answers, Exception)
@@ -122,11 +128,21 @@ def _settle(future: "asyncio.Future[Any]", answer: Any) -> None:
         future.set_result(answer)
 
 
+def _trouble(answers: Any) -> Exception | None:
+    """Why nothing of a batch could be done; None if something was, or if only what was asked was wrong."""
+    if isinstance(answers, Exception):
+        return answers
+    if all(isinstance(answer, Exception) and not isinstance(answer, ValueError) for answer in answers):
+        return next(iter(answers), None)
+    return None
+
+
 class Pools:
     """Every pool of a store, opened when it is first asked for. `names` and `get` may be called from any thread."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, note: Note) -> None:
         self.store = store
+        self._note = note
         self._lock = threading.Lock()
         self._pools: dict[str, Pool] = {}
         self._lanes: dict[str, Lane] = {}
@@ -150,9 +166,6 @@ class Pools:
         with self.store.view(name) as view:
             return view.head().seq > 0
 
-    def all(self) -> list[Pool]:
-        return [self.get(name) for name in self.names() if self.has(name)]
-
     def adopt(self, pool: Pool) -> Pool:
         """Keep a pool that was opened elsewhere, unless there is one of its name already."""
         with self._lock:
@@ -166,8 +179,14 @@ class Pools:
         """The lane of a pool, opened if need be."""
         found = self._lanes.get(name)
         if found is None:
-            pool = await asyncio.to_thread(self.get, name)
-            found = self._lanes.get(name) or self._lanes.setdefault(name, Lane(pool))
+            try:
+                pool = await asyncio.to_thread(self.get, name)
+            except NoSuchPool:
+                raise
+            except Exception as error:
+                self._note(name, error)
+                raise
+            found = self._lanes.get(name) or self._lanes.setdefault(name, Lane(pool, self._note))
         return found
 
     async def close(self) -> None:

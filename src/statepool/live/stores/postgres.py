@@ -8,7 +8,9 @@ before or with its own, since the log is flushed in order. The tables are in the
 
 import hashlib
 import logging
+import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, LiteralString
@@ -21,7 +23,7 @@ from psycopg.pq import TransactionStatus
 from statepool.live.errors import Conflict, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.stores.migrations import steps
-from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View, check_gapless
+from statepool.live.stores.store import PROBE_BYTES, Batch, Entry, Head, Overdue, Store, View, check_gapless
 
 # psycopg warns on standard error when a server dies; who calls us is told by an exception.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -363,8 +365,29 @@ class PostgresStore(Store):
                 raise ValueError(f"there is a key named {name!r} already")
 
     def drop_key(self, name: str) -> bool:
+        sql = """WITH gone AS (DELETE FROM statepool.keys WHERE name = %s RETURNING hash),
+                      ended AS (DELETE FROM statepool.sessions WHERE key IN (SELECT hash FROM gone))
+                 SELECT count(*) FROM gone"""
         with self._writing() as connection, _errors():
-            return connection.execute("DELETE FROM statepool.keys WHERE name = %s", (name,)).rowcount > 0
+            return connection.execute(sql, (name,)).fetchone() != (0,)
+
+    def add_session(self, digest: str, key: str, until: int) -> None:
+        sql = "INSERT INTO statepool.sessions (hash, key, until) VALUES (%s, %s, %s)"
+        with self._writing() as connection, _errors():
+            connection.execute("DELETE FROM statepool.sessions WHERE until < %s", (int(time.time()),))
+            connection.execute(sql, (digest, key, until))
+
+    def session(self, digest: str) -> tuple[str, int] | None:
+        with self._reading() as connection, _errors():
+            sql = "SELECT key, until FROM statepool.sessions WHERE hash = %s"
+            row = connection.execute(sql, (digest,)).fetchone()
+            return None if row is None else (row[0], row[1])
+
+    def probe(self) -> None:
+        sql = """INSERT INTO statepool.probes (id, body) VALUES (1, %s)
+                 ON CONFLICT (id) DO UPDATE SET body = excluded.body"""
+        with self._writing() as connection, _errors():
+            connection.execute(sql, (os.urandom(PROBE_BYTES),))
 
     def close(self) -> None:
         with self._lock:

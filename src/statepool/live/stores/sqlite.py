@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any, Literal
 
 import apsw
@@ -15,7 +16,7 @@ import apsw
 from statepool.live.errors import Conflict, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.stores.migrations import steps
-from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View, check_gapless
+from statepool.live.stores.store import PROBE_BYTES, Batch, Entry, Head, Overdue, Store, View, check_gapless
 
 OLDEST = (3, 51, 3)  # before it, a checkpoint beside a writer could corrupt a WAL database
 NETWORKS = (  # file systems whose locks and shared memory do not hold between machines
@@ -170,6 +171,7 @@ class SQLiteStore(Store):
         self._readers: list[apsw.Connection] = []
         self._closed = False
         check_folder(os.path.dirname(self._path))
+        keep_private(self._path)
         try:
             self._open()
         except BaseException:
@@ -311,8 +313,22 @@ class SQLiteStore(Store):
 
     def drop_key(self, name: str) -> bool:
         with self._writing() as connection, _errors():
+            connection.execute("DELETE FROM sessions WHERE key = (SELECT hash FROM keys WHERE name = ?)", (name,))
             connection.execute("DELETE FROM keys WHERE name = ?", (name,))
             return connection.changes() > 0
+
+    def add_session(self, digest: str, key: str, until: int) -> None:
+        with self._writing() as connection, _errors():
+            connection.execute("DELETE FROM sessions WHERE until < ?", (int(time.time()),))
+            connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (digest, key, until))
+
+    def session(self, digest: str) -> tuple[str, int] | None:
+        with self._reading() as connection, _errors():
+            return connection.execute("SELECT key, until FROM sessions WHERE hash = ?", (digest,)).fetchone()
+
+    def probe(self) -> None:
+        with self._writing() as connection, _errors():
+            connection.execute("REPLACE INTO probes VALUES (1, ?)", (os.urandom(PROBE_BYTES),))
 
     def close(self) -> None:
         with self._lock:
@@ -366,6 +382,30 @@ def check_folder(folder: str) -> None:
     kind = file_system(folder, MOUNTS.read_text()) if MOUNTS.exists() else ""
     if kind in NETWORKS:
         raise ValueError(f"{folder} is on a network file system ({kind}), where SQLite is not safe: use a local disk")
+
+
+def keep_private(path: str) -> None:
+    """Journals and the hashes of keys are nobody else's: the file is made for its owner alone, and SQLite gives its WAL
+    the same mode. A group that was let in stays; the world does not."""
+    if not os.path.exists(path):
+        _make_private(path)
+    for each in (path, f"{path}-wal", f"{path}-shm"):
+        with suppress(OSError):  # gone meanwhile, or another owner's
+            mode = os.stat(each).st_mode
+            if mode & 0o007:
+                os.chmod(each, mode & 0o770)
+
+
+def _make_private(path: str) -> None:
+    """An empty file, made elsewhere and closed before it gets its name: closing a file drops every lock that this
+    process has on it, another connection's too."""
+    made = ""
+    with suppress(OSError):  # someone was faster, or SQLite will say what is wrong
+        number, made = mkstemp(dir=os.path.dirname(path))  # mode 0600
+        os.close(number)
+        os.link(made, path)
+    with suppress(OSError):
+        os.unlink(made)
 
 
 def file_system(folder: str, mounts: str) -> str:

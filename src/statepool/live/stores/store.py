@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from statepool.live.events import Kind
 
+PROBE_BYTES = 1 << 16
+"""What a probe writes: more than the pages of a small batch, so that room for the one is room for the other."""
+
 
 class Head(NamedTuple):
     """Where a pool's journal ends: the last event, its hash, and how many decisions there were."""
@@ -133,7 +136,19 @@ class Store(ABC):
 
     @abstractmethod
     def drop_key(self, name: str) -> bool:
-        """Forget a key; False if there was none."""
+        """Forget a key and its sessions; False if there was none."""
+
+    @abstractmethod
+    def add_session(self, digest: str, key: str, until: int) -> None:
+        """Keep a session of the key with this hash until a time (seconds), and forget those that have ended."""
+
+    @abstractmethod
+    def session(self, digest: str) -> tuple[str, int] | None:
+        """The hash of a session's key and when it ends; None if there is no such session."""
+
+    @abstractmethod
+    def probe(self) -> None:
+        """Write something of no meaning, as large as a batch; raises StoreUnavailable where that cannot be kept."""
 
     @abstractmethod
     def close(self) -> None:
