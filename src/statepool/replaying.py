@@ -9,7 +9,8 @@ from rich.progress import Progress
 
 from statepool.live import Pool
 from statepool.live.errors import StoreUnavailable
-from statepool.live.replay import check_export, export, replay
+from statepool.live.export import check_export, export
+from statepool.live.replay import replay
 from statepool.live.stores import open_store
 
 SHOWN = 20
@@ -49,10 +50,15 @@ def print_replay(found: dict[str, Any]) -> None:
         print(f"stored state after event {found['snapshot_at']} compared")
     if found["redrawn"]:
         print(f"{found['redrawn']} decisions drawn again")
+    if found["not_redrawn"]:
+        print(f"{found['not_redrawn']} decisions of an earlier release were not drawn again")
+    if found["rule_since"] > 1:
+        print(f"the rule of this release plays from event {found['rule_since']} on")
     if "exported" in found:
         print(f"{found['exported']} rows exported")
     for fault in found["faults"][:SHOWN]:
         print(f"FAULT: {fault}")
     if len(found["faults"]) > SHOWN:
         print(f"… and {len(found['faults']) - SHOWN} more")
+    print(f"sure up to event {found['sure_until']} of {found['last_at']}, whose hash is {found['last_hash']}")
     print("everything agrees" if found["agrees"] else "the journal and what is stored do NOT agree")

@@ -113,7 +113,7 @@ def check_chain(events):
 def fold_of(events):
     """The journal from nothing, every event, no snapshot."""
     bodies = {seq: body for seq, *_, body, _ in events}
-    fold = Fold(decode(bodies[1]), Records(bodies.__getitem__))
+    fold = Fold(decode(bodies[1]), Records(lambda seq: decode(bodies[seq])))
     for seq, body in bodies.items():
         fold.apply(decode(body), seq)
     return fold

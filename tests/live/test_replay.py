@@ -2,16 +2,18 @@
 
 import csv
 import json
-import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import duckdb
 import numpy as np
 import pytest
 
 import statepool as sp
-from statepool.live.replay import export, replay
+from live.places import raw_sqlite
+from statepool.live.export import export
+from statepool.live.replay import replay
 from statepool.live.stores import open_store
 
 P = np.array([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
@@ -59,9 +61,9 @@ def test_the_journal_gives_the_same_bits_and_the_same_draws(url, settings):
 
 
 def tamper(url, statement):
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as database:
-        assert database.execute(statement).rowcount == 1
-    database.close()
+    with closing(raw_sqlite(url)) as database:
+        database.execute(statement)
+        assert database.changes() == 1
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def tamper(url, statement):
         ("UPDATE events SET hash = zeroblob(32) WHERE seq = 12", "hash"),
         ("UPDATE events SET at = at + 1 WHERE seq = 12", "columns"),
         ("DELETE FROM events WHERE seq = 40", "missing"),
-        ("UPDATE snapshots SET body = zeroblob(length(body))", "stored state"),
+        ("UPDATE snapshots SET body = zeroblob(length(body))", "checksum"),
         ("UPDATE pools SET plays = plays + 1", "plays"),
     ],
 )
@@ -86,7 +88,7 @@ def test_a_forged_decision_is_found_by_drawing_again(url, monkeypatch):
     from statepool.live import luck, requests
 
     fill(url, sp.StateEXP3(rate=0.1), rounds=20)
-    monkeypatch.setattr(requests, "uniform_of", lambda seed, ticket: 1 - luck.uniform_of(seed, ticket))
+    monkeypatch.setattr(requests, "uniform_of_play", lambda seed, play: 1 - luck.uniform_of_play(seed, play))
     with sp.Pool.open(url, "home") as pool:
         for _ in range(40):
             pool.decide()

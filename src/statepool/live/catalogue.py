@@ -67,27 +67,31 @@ class Catalogue:
         self._handicaps = np.zeros(len(self.actions))
         self._added = np.zeros(len(self.actions), np.int64)
         self._active = np.ones(len(self.actions), np.bool_)
+        self._replaced: dict[int, list[tuple[int, Floats]]] = {}
+        """Of actions that have had other rows: each one, and the event that replaced it."""
         self.n_active = len(self.actions)
 
     @classmethod
     def of(cls, events: Iterator[Any]) -> "Catalogue":
-        """After all the events of a catalogue."""
+        """After all the events of a catalogue, for its labels: what its rows were before is not kept."""
         catalogue = cls(next(events))
         for event in events:
             if isinstance(event, Added | Retired | Reweighted):
-                catalogue.apply(event)
+                catalogue.apply(event, 0)
         return catalogue
 
-    def apply(self, event: Added | Retired | Reweighted) -> None:
-        """A change; an action that was retired may be added again and keeps its number."""
+    def apply(self, event: Added | Retired | Reweighted, seq: int) -> None:
+        """The event `seq`; an action that was retired may be added again and keeps its number."""
         label = check_label(event.action, "action")
         if isinstance(event, Retired):
             self._set_active(self.number_of_action[label], False)
             return
         if label not in self.number_of_action:
             self._grow(label)
-        number = self.number_of_action[label]
-        self._rows[number] = np.frombuffer(event.row)
+        number, row = self.number_of_action[label], np.frombuffer(event.row)
+        if self._added[number] >= 0 and not np.array_equal(row, self._rows[number]):
+            self._replaced.setdefault(number, []).append((seq, self._rows[number].copy()))
+        self._rows[number] = row
         self._handicaps[number], self._added[number] = event.handicap, event.plays
         if isinstance(event, Added):
             self.categories[number] = event.category
@@ -101,20 +105,28 @@ class Catalogue:
         if len(self.actions) == len(self._active):
             arrays = self._rows, self._handicaps, self._added, self._active
             self._rows, self._handicaps, self._added, self._active = map(_with_room, arrays)
-        self.number_of_action[label] = len(self.actions)
+        number = self.number_of_action[label] = len(self.actions)
+        self._added[number] = -1  # it has had no row yet
         self.actions.append(label)
         self.categories.append(None)
 
-    def active(self) -> tuple[Floats, list[int], Floats, Ints]:
-        """What a ledger wants: rows, numbers, handicaps, and when they were given."""
+    def active(self) -> tuple[Floats, Ints, Floats, Ints]:
+        """What a ledger wants: rows, numbers in growing order, handicaps, and when they were given."""
         numbers = np.flatnonzero(self._active)
-        return self._rows[numbers], numbers.tolist(), self._handicaps[numbers], self._added[numbers]
+        return self._rows[numbers], numbers, self._handicaps[numbers], self._added[numbers]
 
     def is_active(self, label: Hashable) -> bool:
         number = self.number_of_action.get(label)
         return number is not None and bool(self._active[number])
 
     def row(self, number: int) -> Floats:
+        return self._rows[number]
+
+    def row_at(self, number: int, seq: int) -> Floats:
+        """The row that an action had when the event `seq` happened."""
+        for replaced_at, row in self._replaced.get(number, ()):
+            if seq < replaced_at:
+                return row
         return self._rows[number]
 
     def action(self, label: Any) -> int:

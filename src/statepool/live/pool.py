@@ -27,9 +27,10 @@ from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
 from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import Corrected, Decided, Expired, Opened, Resolved, Seen, decode
 from statepool.live.fold import Fold
-from statepool.live.journal import Journal
+from statepool.live.format import FORMAT, RULE
+from statepool.live.journal import Journal, read_linked
 from statepool.live.ledgers import open_ledger
-from statepool.live.luck import seed_bytes
+from statepool.live.luck import new_key, seed_bytes
 from statepool.live.requests import (
     AddAction,
     Change,
@@ -175,7 +176,7 @@ class Pool:
         Read in pieces, each of one moment: whoever stops in between holds nothing in the store.
         """
         with self._journal.store.view(self.name) as view:
-            catalogue = Catalogue.of(decode(entry.body) for entry in view.catalogue())
+            catalogue = Catalogue.of(read_linked(view, seq) for seq in view.catalogue())
             last = view.head().seq
         for after in range(0, last, EVENTS_AT_ONCE):
             yield from self._rows_of(catalogue, after, min(after + EVENTS_AT_ONCE, last))
@@ -200,6 +201,10 @@ class Pool:
     def fold(self) -> Fold:
         """What the journal adds up to, as of now; to look at."""
         return self._journal.read()
+
+    def warm_up(self) -> None:
+        """Make a play that nobody is told of, so that the first one who asks waits for no compiler."""
+        self._journal.look(lambda fold: fold.make_version())
 
     def snapshot(self) -> None:
         """Save the learner's state, so that opening need not read the journal; done by itself every 10 000 events."""
@@ -286,7 +291,7 @@ class Pool:
 
     def _began_with(self, actions: list[Any], P: Any) -> bool:
         with self._journal.store.view(self.name) as view:
-            opened = decode(next(view.catalogue()).body)
+            opened = read_linked(view, 1)
         assert isinstance(opened, Opened)
         return actions == Catalogue(opened).actions and P.tobytes() == opened.rows
 
@@ -349,8 +354,9 @@ def opening(
     kinds = check_categories(categories, names)
     checked = check_settings(settings)
     opened = Opened(
-        at, names, seen, kinds, table.tobytes(), name, options, seed_bytes(seed), msgspec.to_builtins(checked)
-    )
+        at, names, seen, kinds, table.tobytes(), name, options, seed_bytes(seed), msgspec.to_builtins(checked),
+        new_key(), seed is not None, FORMAT, RULE,
+    )  # fmt: skip
     check_against(checked, Catalogue(opened))
     return opened
 

@@ -66,10 +66,8 @@ class Lane:
         return answer
 
     async def warm_up(self) -> None:
-        """Make a play that nobody draws from, so that the first who asks waits for no compiler. Nothing is moved: it is
-        made only while there is no version that decisions are drawn from, and under the journal's lock."""
-        journal = self.pool._journal
-        await self.call(lambda: journal.look(lambda fold: None if journal.playing else fold.make_version()))
+        """Make a play that nobody is told of, so that the first who asks waits for no compiler."""
+        await self.call(self.pool.warm_up)
 
     def _consider(self) -> None:
         if len(self._waiting) < self._expected:
