@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+from statepool.live.errors import NoSuchPool
 from statepool.live.service.health import Health
 from statepool.live.service.keys import Keys
-from statepool.live.service.pools import NoSuchPool, Pools
+from statepool.live.service.pools import Pools
 from statepool.live.service.routes import expire
 
 KEYS_EVERY = 1.0

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
 
-from statepool.live.errors import StoreUnavailable
+from statepool.live.errors import NoSuchPool, StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.stores.store import Store
 
@@ -25,10 +25,6 @@ Ask = tuple[Sequence[Any], "asyncio.Future[list[Any]]"]
 Note = Callable[[str, Exception | None], None]
 """Told how a pool fared: its trouble, or None."""
 Job = tuple[Callable[[], Any], Callable[[Any], None]]
-
-
-class NoSuchPool(ValueError):  # noqa: N818
-    """The store has no pool of that name."""
 
 
 class Lane:

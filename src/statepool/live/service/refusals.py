@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from statepool.live.errors import Conflict, StoreUnavailable, UnknownTicket
-from statepool.live.service.pools import NoSuchPool
+from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
 
 
 class Refused(Exception):  # noqa: N818

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from statepool.live.errors import Conflict
+from statepool.live.errors import Conflict, NoSuchPool
 from statepool.live.pool import Pool
 from statepool.live.requests import AddAction, Change, Expire, RetireAction, ReweightAction
 from statepool.live.service.admission import Visit
@@ -20,7 +20,7 @@ from statepool.live.service.health import Health
 from statepool.live.service.making import known_settings, make_pool
 from statepool.live.service.metrics import CONTENT_TYPE, Metrics, Reading, read_pool
 from statepool.live.service.openapi import document
-from statepool.live.service.pools import Lane, NoSuchPool, Pools
+from statepool.live.service.pools import Lane, Pools
 from statepool.live.service.refusals import Refused
 from statepool.live.service.summary import summarise
 from statepool.live.service.tickets import DECISIONS
