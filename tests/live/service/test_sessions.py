@@ -81,7 +81,8 @@ def test_a_session_ends_with_its_key(start, key, url):
 def test_a_session_ends_by_itself(start, key, url, monkeypatch):
     client = start(None)
     cookie = cookie_of(enter(client, key))
-    monkeypatch.setattr(sessions.time, "time", lambda now=time.time(): now + sessions.SECONDS + 1)
+    later = time.time() + sessions.SECONDS + 1
+    monkeypatch.setattr(sessions.time, "time", lambda: later)
     assert not sees(client, cookie)
     enter(client, key)
     store = open_store(url)

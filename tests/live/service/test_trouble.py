@@ -1,0 +1,166 @@
+"""Stores that are full and pools that are damaged: what is said, to whom, how often; and that the others go on."""
+
+import io
+import json
+import threading
+import time
+from contextlib import closing
+
+import apsw
+import pytest
+
+from live.places import change, raw_sqlite
+from live.service.clients import DECISIONS, POOL
+from live.service.servers import serving
+from statepool.live.pool import Pool
+from statepool.live.service import chores
+from statepool.live.service.logs import RequestLog
+
+
+def until(holds, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """While it is set, nothing more can be written to SQLite's files; reading goes on."""
+    full = threading.Event()
+    execute, executemany = apsw.Connection.execute, apsw.Connection.executemany
+
+    def refuse(sql):
+        if full.is_set() and sql.lstrip().upper().startswith(("INSERT", "UPDATE", "REPLACE", "DELETE")):
+            raise apsw.FullError("database or disk is full")
+
+    class Full(apsw.Connection):
+        def execute(self, sql, *values):
+            refuse(sql)
+            return execute(self, sql, *values)
+
+        def executemany(self, sql, *values):
+            refuse(sql)
+            return executemany(self, sql, *values)
+
+    monkeypatch.setattr(apsw, "Connection", Full)
+    return full
+
+
+def test_a_full_disk_is_not_ready_and_is_again_when_there_is_room(full_disk, start, monkeypatch, capsys):
+    monkeypatch.setattr(chores, "RECOVER_EVERY", 0.05)
+    stream = io.StringIO()
+    client = start(log=RequestLog(stream))
+    client.put("/v1/pools/idle", json=POOL)
+    assert client.get("/readyz").json() == {"status": "ready"}
+    full_disk.set()
+    for number in range(20):
+        assert client.post(DECISIONS, json={"ticket": str(number)}).status_code == 503
+    answer = client.get("/readyz")
+    assert answer.status_code == 503, "another pool that nobody asked cannot be written to either"
+    assert "pool 'home': " in answer.json()["error"]
+    assert "full" in answer.json()["error"]
+    full_disk.clear()
+    until(lambda: client.get("/readyz").status_code == 200)  # nobody decides meanwhile
+    assert client.get("/readyz").json() == {"status": "ready"}
+    assert client.post(DECISIONS).status_code == 200
+    client.stop()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    refused = [line for line in lines if line.get("status") == 503 and line["method"] == "POST"]
+    assert len(refused) == 20
+    assert all(len(json.dumps(line)) < 400 and "full" in line["error"] for line in refused)
+    told = [line["trouble"] for line in lines if "trouble" in line]
+    assert len(told) == 2, "once when it began, once when it ended"
+    assert told[1] is None
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_quiet_service_says_nothing_of_refusals(url, tmp_path):
+    """A file that is locked by another for good is a store that does not answer, as a full disk is."""
+    file = tmp_path / "map.json"
+    file.write_text(json.dumps(POOL))
+    with serving("--store", url, "--map", str(file), "--quiet") as served:
+        assert served.post(DECISIONS).status_code == 200
+        change(url, "UPDATE events SET hash = zeroblob(32) WHERE seq = (SELECT max(seq) FROM events)")
+        change(url, "UPDATE pools SET hash = zeroblob(32)")
+        statuses = {served.post(DECISIONS).status_code for _ in range(10)}
+        assert statuses == {503}
+        assert served.get("/readyz").status_code == 503
+        assert served.end(15) == 0
+    assert not [line for line in served.said[1:] if "Traceback" in line or "POST" in line or "trouble" in line]
+
+
+def damage(url, name):
+    with closing(raw_sqlite(url)) as database:
+        database.execute(
+            "UPDATE events SET body = zeroblob(9) WHERE seq = 1 AND pool = (SELECT id FROM pools WHERE name = ?)",
+            (name,),
+        )
+        database.execute("DELETE FROM snapshots WHERE pool = (SELECT id FROM pools WHERE name = ?)", (name,))
+
+
+def make(url, name, **settings):
+    pool = Pool.open(url, name, POOL["P"], POOL["actions"], POOL["states"], **settings)
+    pool.decide()
+    pool.close()
+
+
+def test_one_damaged_pool_does_not_stop_the_chores_of_the_others(start, url):
+    for name in ("bad", "good"):
+        make(url, name, expire_after=0.01, default_loss=1.0)
+    damage(url, "bad")
+    client = start(None, expire_every=0.05)
+    good = client.app.pools.get("good")
+    until(lambda: good.n_pending == 0)
+    until(lambda: "bad" in client.app.health.troubles)
+    until(lambda: "good" in client.app.health.well)
+    ready = client.get("/readyz")
+    assert (ready.status_code, list(ready.json()["trouble"])) == (200, ["bad"])
+    lines = client.get("/metrics").text.splitlines()
+    assert 'statepool_pool_up{pool="bad"} 0.0' in lines
+    assert 'statepool_pool_up{pool="good"} 1.0' in lines
+    assert 'statepool_events_total{kind="expiry",pool="good"} 1.0' in lines
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "damaged" in page.text
+    assert "/pools/good" in page.text
+    assert client.get("/pools/good").status_code == 200
+    assert client.get("/pools/bad").status_code == 503
+    assert client.post("/v1/pools/good/decisions").status_code == 200
+    assert client.post("/v1/pools/bad/decisions").status_code == 503
+
+
+def test_a_service_whose_only_pool_is_damaged_is_not_ready(start, url):
+    make(url, "bad")
+    damage(url, "bad")
+    client = start(None)
+    until(lambda: client.get("/readyz").status_code == 503)
+    assert "pool 'bad': " in client.get("/readyz").json()["error"]
+
+
+def test_a_pool_that_hangs_holds_up_no_other_chore(start, url):
+    for name in ("good", "hung"):
+        make(url, name, expire_after=0.01, default_loss=1.0)
+    client = start(None, expire_every=0.05)
+    until(lambda: "hung" in client.app.health.well)
+    hung, good = client.app.pools.get("hung"), client.app.pools.get("good")
+    with hung._journal._lock:
+        good.decide()
+        until(lambda: good.n_pending == 0)
+
+
+def test_metrics_are_of_one_moment(start, monkeypatch):
+    """Whoever reads holds the fold still: a decision that comes meanwhile waits for its turn."""
+    client = start()
+    pool = client.app.pools.get("home")
+    taken = []
+    n_pending = Pool.n_pending
+
+    def watch(self):
+        taken.append(pool._journal._lock.locked())
+        return n_pending.fget(self)
+
+    monkeypatch.setattr(Pool, "n_pending", property(watch))
+    assert client.get("/metrics").status_code == 200
+    assert client.get("/v1/pools/home").status_code == 200
+    assert taken == [True, True]
