@@ -16,25 +16,33 @@ from statepool.live.stores import open_store
 SHOWN = 20
 
 
-def replay_pool(url: str, name: str, redraw: bool, file: Path | None) -> dict[str, Any]:
+def replay_pool(url: str, name: str, redraw: bool, file: Path | None, expect: str | None = None) -> dict[str, Any]:
     """Replay, then export if asked; the rows are those of the journal."""
+    noted = _read_hash(expect)
     if file is not None:
         check_export(file)  # before the long part
     try:
-        return _replay_pool(url, name, redraw, file)
+        return _replay_pool(url, name, redraw, file, noted)
     except ImportError as error:
         raise ValueError(f'{error.name} is not installed, expected pip install "statepool[live]"') from None
     except StoreUnavailable as error:
         raise ValueError(f"store: {error}") from None
 
 
-def _replay_pool(url: str, name: str, redraw: bool, file: Path | None) -> dict[str, Any]:
+def _read_hash(text: str | None) -> bytes | None:
+    try:
+        return None if text is None else bytes.fromhex(text)
+    except ValueError:
+        raise ValueError(f"expect: is {text[:70]!r}, expected the hash of an event as `replay` prints it") from None
+
+
+def _replay_pool(url: str, name: str, redraw: bool, file: Path | None, noted: bytes | None) -> dict[str, Any]:
     store = open_store(url, create=False)
     try:
         bar = Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty())
         with bar as progress:
             task = progress.add_task("replaying", total=None)
-            found, _ = replay(store, name, redraw, lambda seq: progress.update(task, completed=seq))
+            found, _ = replay(store, name, redraw, lambda seq: progress.update(task, completed=seq), noted)
         result = found.as_json()
         if file is not None:
             result["exported"] = export(Pool(store, name).rows(), file)

@@ -1,6 +1,6 @@
 """What a store keeps beside the bytes of its events, checked against them: columns, indexes, pending tickets.
 
-A ticket is looked up here exactly as a live pool looks it up, so that an index which has lost or doubled an entry shows.
+A ticket is looked up here exactly as a live pool looks it up, so that an index that lost an entry shows.
 """
 
 from collections.abc import Iterator, Sequence

@@ -55,9 +55,16 @@ class Replay:
 
 
 def replay(
-    store: Store, name: str, redraw: bool = False, on_event: Callable[[int], None] | None = None
+    store: Store,
+    name: str,
+    redraw: bool = False,
+    on_event: Callable[[int], None] | None = None,
+    expect: bytes | None = None,
 ) -> tuple[Replay, Fold]:
-    """Read the whole journal of a pool. With `redraw`, every version is made again, and every action drawn again."""
+    """Read the whole journal of a pool. With `redraw`, every version is made again, and every action drawn again.
+
+    `expect` is a hash that was noted before: a journal without an event of that hash was cut short, or is another one.
+    """
     if name not in store.pools():
         raise ValueError(f"pool: {name!r} is not in this store, expected one of {', '.join(store.pools()) or 'none'}")
     found = Replay(name)
@@ -67,12 +74,15 @@ def replay(
         try:
             found.faults += view.damage()
             for entry in _linked(view.entries(), found):
+                expect = None if entry.hash == expect else expect
                 check.take(entry)
                 if on_event:
                     on_event(entry.seq)
             check.finish()
         except StoreUnavailable as error:
             found.faults.append(f"after event {found.sure_until} the store cannot be read: {error}")
+    if expect is not None:
+        found.faults.append("no event has the hash that was expected: the journal was cut short, or is another one")
     found.rule_since = fold.rule_since
     return found, fold
 
