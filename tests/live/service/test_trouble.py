@@ -4,12 +4,11 @@ import io
 import json
 import threading
 import time
-from contextlib import closing
 
 import apsw
 import pytest
 
-from live.places import change, raw_sqlite
+from live.places import change
 from live.service.clients import DECISIONS, POOL
 from live.service.servers import serving
 from statepool.live.pool import Pool
@@ -76,7 +75,7 @@ def test_a_full_disk_is_not_ready_and_is_again_when_there_is_room(full_disk, sta
 
 
 def test_a_quiet_service_says_nothing_of_refusals(url, tmp_path):
-    """A file that is locked by another for good is a store that does not answer, as a full disk is."""
+    """As of a full disk; here the journal ends in an event that does not follow from the one before it."""
     file = tmp_path / "map.json"
     file.write_text(json.dumps(POOL))
     with serving("--store", url, "--map", str(file), "--quiet") as served:
@@ -87,16 +86,13 @@ def test_a_quiet_service_says_nothing_of_refusals(url, tmp_path):
         assert statuses == {503}
         assert served.get("/readyz").status_code == 503
         assert served.end(15) == 0
-    assert not [line for line in served.said[1:] if "Traceback" in line or "POST" in line or "trouble" in line]
+    assert len("".join(served.said[1:])) < 400, served.said
 
 
 def damage(url, name):
-    with closing(raw_sqlite(url)) as database:
-        database.execute(
-            "UPDATE events SET body = zeroblob(9) WHERE seq = 1 AND pool = (SELECT id FROM pools WHERE name = ?)",
-            (name,),
-        )
-        database.execute("DELETE FROM snapshots WHERE pool = (SELECT id FROM pools WHERE name = ?)", (name,))
+    pool = f"pool = (SELECT id FROM pools WHERE name = '{name}')"
+    change(url, f"UPDATE events SET body = zeroblob(9) WHERE seq = 1 AND {pool}")
+    change(url, f"DELETE FROM snapshots WHERE {pool}")
 
 
 def make(url, name, **settings):

@@ -29,7 +29,7 @@ class Visit(NamedTuple):
     def pay(self, decisions: int) -> None:
         """A request has paid for one decision; raise 429 if there are more than the rate allows."""
         if self.buckets is not None and decisions > 1:
-            self.buckets.take(self.payer, decisions - 1)
+            self.buckets.take(self.payer, decisions - 1, paid=1)
 
     async def claim(self, pool: Pool, tickets: Sequence[str | None]) -> None:
         """Raise 429 if the key has too many tickets of its own open."""

@@ -98,8 +98,11 @@ class Buckets:
         self._rate, self._what, self._size = rate, what, max(rate, 1.0) if size is None else size
         self._left: dict[str, tuple[float, float]] = {}
 
-    def take(self, caller: str, count: int = 1) -> None:
-        """`count` tokens, or a refusal that says when there will be as many."""
+    def take(self, caller: str, count: int = 1, paid: int = 0) -> None:
+        """`count` tokens beside those `paid`, or a refusal that says when there will be as many."""
+        if paid + count > self._size:
+            most = f"{self._rate:g} {self._what} a second are allowed, expected at most {int(self._size)} at once"
+            raise Refused(429, f"{paid + count} at once: {most}")
         now = monotonic()
         left, since = self._left.pop(caller, (self._size, now))
         left = min(self._size, left + (now - since) * self._rate)
@@ -110,9 +113,6 @@ class Buckets:
             raise self._refused(count, left)
 
     def _refused(self, count: int, left: float) -> Refused:
-        if count > self._size:
-            most = f"{self._rate:g} {self._what} a second are allowed, expected at most {int(self._size)} at once"
-            return Refused(429, f"{count} at once: {most}")
         seconds = max(1, round((count - left) / self._rate + 0.5))
         sentence = f"more than {self._rate:g} {self._what} a second, try again in {seconds} s"
         return Refused(429, sentence, {"retry-after": str(seconds)})
