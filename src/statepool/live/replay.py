@@ -70,9 +70,9 @@ def replay(
     found = Replay(name)
     with store.view(name) as view:
         fold = _begin(view, name)
-        check = _Checking(view, fold, found, redraw)
         try:
             found.faults += view.damage()
+            check = _Checking(view, fold, found, redraw)
             for entry in _linked(view.entries(), found):
                 expect = None if entry.hash == expect else expect
                 check.take(entry)

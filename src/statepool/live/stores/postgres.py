@@ -175,7 +175,9 @@ class PostgresView(View):
         return (rows[0][0], rows[0][1]) if rows else None
 
     def damage(self) -> list[str]:
-        """PostgreSQL checks its pages as it reads them, where it was set up with checksums."""
+        """Nothing to ask; but from here on this reading goes by the indexes, as it would if the tables were large."""
+        with _errors():
+            self._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
         return []
 
 

@@ -83,7 +83,7 @@ class View(ABC):
 
     @abstractmethod
     def damage(self) -> list[str]:
-        """What the database itself finds wrong with its files, a sentence each; reads everything."""
+        """What the database itself finds wrong with its files, a sentence each; after it, reading goes by indexes."""
 
 
 class Batch(View):
