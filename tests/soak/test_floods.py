@@ -56,9 +56,7 @@ def test_four_hundred_megabytes_of_headers(served, sockets):
                 connection.sendall(b"a" * 65536)
                 sent += 65536
     after = resident(served.process)
-    print(
-        f"headers: {sent / 1e6:.0f} of {CONNECTIONS * PIECES * 65536 / 1e6:.0f} MB sent, {before:.0f} to {after:.0f} MB"
-    )
+    print(f"headers: {sent / 1e6:.0f} MB sent, {before:.0f} to {after:.0f} MB")
     assert after - before < 50
     assert served.get("/healthz").status_code == 200
 

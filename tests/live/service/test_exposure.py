@@ -84,6 +84,19 @@ def test_a_worker_that_takes_anothers_place(url):
             assert httpx.get(address, timeout=60).status_code == 401
 
 
+def test_callers_behind_a_proxy_are_told_apart(url):
+    statepool("keys", "add", "shop", "--role", "admin", "--store", url)
+    for proxy, told_apart in (["--proxy", "127.0.0.1"], True), ([], False):
+        with (
+            serving("--store", url, "--quiet", *proxy) as served,
+            httpx.Client(base_url=served.url, timeout=60) as http,
+        ):
+            for _ in range(30):
+                late = http.get("/v1/pools", headers={"x-forwarded-for": "192.0.2.1"}).status_code
+            other = http.get("/v1/pools", headers={"x-forwarded-for": "192.0.2.2"}).status_code
+        assert (late, other) == (429, 401 if told_apart else 429)
+
+
 def _workers(parent):
     """Its children, by the system's account; the one that only tracks resources does not listen."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()

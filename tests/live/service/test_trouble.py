@@ -145,6 +145,21 @@ def test_a_pool_that_hangs_holds_up_no_other_chore(start, url):
         until(lambda: good.n_pending == 0)
 
 
+def test_a_pool_that_hangs_is_named_before_its_callers_are_told(start, monkeypatch):
+    monkeypatch.setattr(chores, "RECOVER_EVERY", 0.05)
+    monkeypatch.setattr(chores, "LONGEST_BATCH", 0.2)
+    client = start()
+    client.put("/v1/pools/other", json=POOL)
+    lane = client.app.pools.open_lane("home")
+    with client.app.pools.get("home")._journal._lock:
+        waiting = threading.Thread(target=client.post, args=(DECISIONS,))
+        waiting.start()
+        until(lambda: "home" in client.get("/readyz").json().get("trouble", {}))
+        assert lane.seconds_busy() > 0.2
+    waiting.join()
+    until(lambda: client.get("/readyz").json() == {"status": "ready"})
+
+
 def test_metrics_are_of_one_moment(start, monkeypatch):
     """Whoever reads holds the fold still: a decision that comes meanwhile waits for its turn."""
     client = start()

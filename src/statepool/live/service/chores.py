@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from statepool.live.errors import NoSuchPool
+from statepool.live.errors import NoSuchPool, StoreUnavailable
 from statepool.live.service.health import Health
 from statepool.live.service.keys import Keys
 from statepool.live.service.pools import Pools
@@ -13,6 +13,7 @@ from statepool.live.service.routes import expire
 
 KEYS_EVERY = 1.0
 RECOVER_EVERY = 2.0
+LONGEST_BATCH = 5.0
 THREADS = 64
 """Threads that wait for the store: a few pools that hang must not take them all."""
 
@@ -55,6 +56,10 @@ class Chores:
         self._begin(self._expire, await asyncio.to_thread(self._pools.names))
 
     async def _recover_all(self) -> None:
+        for lane in self._pools.lanes():
+            if lane.seconds_busy() > LONGEST_BATCH:
+                error = StoreUnavailable(f"a batch has not been written for more than {LONGEST_BATCH:g} seconds")
+                self._health.note(lane.pool.name, error)
         if self._health.troubles and await self._health.store_trouble() is None:
             self._begin(self._recover, list(self._health.troubles))
 

@@ -37,6 +37,7 @@ class Lane:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._waiting: list[Ask] = []
         self._busy = False
+        self._began = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._expected, self._deadline = 0, 0.0
         self._thread = threading.Thread(target=self._work, name=f"pool {pool.name}", daemon=True)
@@ -65,6 +66,10 @@ class Lane:
         """Make a play that nobody is told of, so that the first who asks waits for no compiler."""
         await self.call(self.pool.warm_up)
 
+    def seconds_busy(self) -> float:
+        """How long the batch that is being written has taken so far."""
+        return perf_counter() - self._began if self._busy else 0.0
+
     def _consider(self) -> None:
         if len(self._waiting) < self._expected:
             left = self._deadline - perf_counter()
@@ -84,7 +89,7 @@ class Lane:
         batch, self._waiting = self._waiting[:taken], self._waiting[taken:]
         requests = [request for asked, _ in batch for request in asked]
         self._busy = True
-        started = perf_counter()
+        started = self._began = perf_counter()
         self._jobs.put((lambda: self.pool.run(requests), lambda answers: self._done(batch, answers, started)))
 
     def _done(self, batch: list[Ask], answers: Any, started: float) -> None:
@@ -164,6 +169,9 @@ class Pools:
         """Keep a pool that was opened elsewhere, unless there is one of its name already."""
         with self._lock:
             return self._pools.setdefault(pool.name, pool)
+
+    def lanes(self) -> list[Lane]:
+        return list(self._lanes.values())
 
     def open_lane(self, name: str) -> Lane | None:
         """The lane of a pool that was asked for before."""
