@@ -103,7 +103,7 @@ def _paths() -> dict[str, Any]:
             "get": _operation("rows", "One JSON line a decision.", None, media="application/jsonl"),
         },
         "/healthz": {"get": _operation("health", "The process is up.", "Status", keyless=True)},
-        "/readyz": {"get": _operation("readiness", "The store takes writes; who is in trouble.", "Status", keyless=True)},
+        "/readyz": {"get": _operation("readiness", "It can be written; who is in trouble.", "Status", keyless=True)},
         "/metrics": {"get": _operation("metrics", "For Prometheus.", None, media="text/plain")},
     }  # fmt: skip
 

@@ -107,6 +107,7 @@ class _Site:
         lane = await self._lane(request)
         if created:
             await lane.warm_up()
+            self._host.health.note(name, None)
         return reply(await lane.call(lambda: summarise(lane.pool)), 201 if created else 200)
 
     def _open(self, name: str, asked: PoolBody) -> bool:
