@@ -12,7 +12,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import takewhile
+from itertools import chain, takewhile
 from types import TracebackType
 from typing import Any
 
@@ -28,7 +28,7 @@ from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import Corrected, Decided, Expired, Opened, Resolved, Seen, decode
 from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
-from statepool.live.journal import Journal, read_linked
+from statepool.live.journal import Journal, read_entry, read_linked
 from statepool.live.ledgers import open_ledger
 from statepool.live.luck import new_key, seed_bytes
 from statepool.live.requests import (
@@ -176,8 +176,9 @@ class Pool:
         Read in pieces, each of one moment: whoever stops in between holds nothing in the store.
         """
         with self._journal.store.view(self.name) as view:
-            catalogue = Catalogue.of(read_linked(view, seq) for seq in view.catalogue())
             last = view.head().seq
+            changes = (read_entry(before, entry) for before, entry in view.linked_catalogue(1, last))
+            catalogue = Catalogue.of(chain([read_linked(view, 1)], changes))
         for after in range(0, last, EVENTS_AT_ONCE):
             yield from self._rows_of(catalogue, after, min(after + EVENTS_AT_ONCE, last))
 

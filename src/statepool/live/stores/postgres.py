@@ -33,6 +33,7 @@ from statepool.live.stores.store import (
     View,
     check_gapless,
     check_linked,
+    missing_event,
 )  # fmt: skip
 
 # psycopg warns on standard error when a server dies; who calls us is told by an exception.
@@ -43,6 +44,11 @@ IDLE_READERS = 4
 # A server that is gone is noticed in seconds and not in hours; the URL may say otherwise.
 DEFAULTS = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "tcp_user_timeout": 30_000}
 COLUMNS = "seq, kind, ticket, play, at, body, hash"
+CATALOGUE = """
+    SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
+    FROM statepool.events AS e LEFT JOIN statepool.events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
+    WHERE e.pool = %s AND e.kind = 'catalogue' AND e.seq > %s AND e.seq <= %s ORDER BY e.seq LIMIT %s
+"""
 
 CHECKS = "SELECT current_setting('fsync'), current_setting('full_page_writes')"
 # A writer that hangs with the lock in its hands is cut off, and who waits for it gives up later than that.
@@ -148,6 +154,14 @@ class PostgresView(View):
     def linked(self, seq: int) -> tuple[bytes, Entry]:
         sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND seq BETWEEN %s AND %s ORDER BY seq"
         return check_linked(seq, self._ask(sql, self._pool, seq - 1, seq))
+
+    def linked_catalogue(self, after: int, last: int) -> Iterator[tuple[bytes, Entry]]:
+        while rows := self._ask(CATALOGUE, self._pool, after, last, PIECE):
+            for before, *row in rows:
+                if before is None:
+                    raise missing_event(row[0])
+                yield before, Entry._make(row)
+            after = rows[-1][1]
 
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}

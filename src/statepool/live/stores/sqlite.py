@@ -26,6 +26,7 @@ from statepool.live.stores.store import (
     View,
     check_gapless,
     check_linked,
+    missing_event,
 )  # fmt: skip
 
 OLDEST = (3, 51, 3)  # before it, a checkpoint beside a writer could corrupt a WAL database
@@ -38,6 +39,11 @@ PATIENCE = 60.0  # seconds that a batch waits for other processes
 PIECE = 1000  # events read at once
 IDLE_READERS = 4
 COLUMNS = "seq, kind, ticket, play, at, body, hash"
+CATALOGUE = """
+    SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
+    FROM events AS e INDEXED BY events_catalogue LEFT JOIN events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
+    WHERE e.pool = ? AND e.kind = 'catalogue' AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?
+"""
 
 Synchronous = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
 
@@ -91,6 +97,14 @@ class SQLiteView(View):
     def linked(self, seq: int) -> tuple[bytes, Entry]:
         sql = f"SELECT {COLUMNS} FROM events WHERE pool = ? AND seq BETWEEN ? AND ? ORDER BY seq"
         return check_linked(seq, self._ask(sql, self._pool, seq - 1, seq))
+
+    def linked_catalogue(self, after: int, last: int) -> Iterator[tuple[bytes, Entry]]:
+        while rows := self._ask(CATALOGUE, self._pool, after, last, PIECE):
+            for before, *row in rows:
+                if before is None:
+                    raise missing_event(row[0])
+                yield before, Entry._make(row)
+            after = rows[-1][1]
 
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}

@@ -66,6 +66,10 @@ class View(ABC):
         """One event, and the hash of the one before it (empty for the first)."""
 
     @abstractmethod
+    def linked_catalogue(self, after: int, last: int) -> Iterator[tuple[bytes, Entry]]:
+        """`linked` of each event of kind "catalogue" with after < seq <= last, read in pieces; `after` is not 0."""
+
+    @abstractmethod
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         """What is known of each ticket: the bodies of its events by kind (tickets that are not known are absent)."""
 
@@ -111,11 +115,15 @@ def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
         raise ValueError(f"decisions must go on from {before.plays} to {after.plays} without a gap")
 
 
+def missing_event(seq: int) -> Damaged:
+    return Damaged(f"the journal has no event {seq}, or none before it: run `statepool replay` on this store")
+
+
 def check_linked(seq: int, rows: Sequence[Sequence[Any]]) -> tuple[bytes, Entry]:
     """The last of at most two rows, and the hash of the one before it."""
     entries = [Entry._make(row) for row in rows]
     if [entry.seq for entry in entries] != list(range(max(seq - 1, 1), seq + 1)):
-        raise Damaged(f"the journal has no event {seq}, or none before it: run `statepool replay` on this store")
+        raise missing_event(seq)
     return (entries[0].hash if len(entries) == 2 else b""), entries[-1]
 
 
