@@ -30,8 +30,10 @@ def replay_pool(url: str, name: str, redraw: bool, file: Path | None, expect: st
 
 
 def _read_hash(text: str | None) -> bytes | None:
+    if text is None:
+        return None
     try:
-        return None if text is None else bytes.fromhex(text)
+        return bytes.fromhex(text)
     except ValueError:
         raise ValueError(f"expect: is {text[:70]!r}, expected the hash of an event as `replay` prints it") from None
 

@@ -125,6 +125,22 @@ def test_one_damaged_pool_does_not_stop_the_chores_of_the_others(start, url):
     assert client.post("/v1/pools/bad/decisions").status_code == 503
 
 
+def test_a_mistake_of_ours_in_a_chore_is_told_to_the_operator_once(start, url, monkeypatch, capsys):
+    def fail(*_):
+        raise KeyError("secret")
+
+    make(url, "home")
+    monkeypatch.setattr(Pool, "warm_up", fail)
+    monkeypatch.setattr(Pool, "snapshot", fail)
+    monkeypatch.setattr(chores, "RECOVER_EVERY", 0.02)
+    client = start(None)
+    until(lambda: client.get("/readyz").status_code == 503)
+    assert "secret" not in client.get("/readyz").text
+    time.sleep(0.2)
+    assert capsys.readouterr().err.count("KeyError: 'secret'") == 1
+    monkeypatch.undo()
+
+
 def test_a_service_whose_only_pool_is_damaged_is_not_ready(start, url):
     make(url, "bad")
     damage(url, "bad")

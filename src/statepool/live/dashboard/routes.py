@@ -133,8 +133,10 @@ class Dashboard:
                 return unknown | {"plays": view.head().plays, "in_flight": view.n_pending()}
         except NoSuchPool:
             return unknown
-        except Exception as error:
-            return unknown | {"trouble": " ".join(str(error).split()) or type(error).__name__}
+        except StoreUnavailable as error:
+            return unknown | {"trouble": str(error)}
+        except Exception:
+            return unknown | {"trouble": "It cannot be read at present; the log tells more."}
 
     def _html(self, template: str, status: int = 200, **values: Any) -> Response:
         return HTMLResponse(self._pages.get_template(template).render(values), status, HEADERS)

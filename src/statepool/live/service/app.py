@@ -1,8 +1,6 @@
 """The ASGI application: who may pass, what is counted and logged, and a short way for the requests that are many."""
 
 import asyncio
-import sys
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ from statepool.live.service.metrics import Metrics
 from statepool.live.service.owned import MOST, OwnTickets
 from statepool.live.service.pages import LOGIN, is_page, login_routes, may_see
 from statepool.live.service.pools import Pools
-from statepool.live.service.refusals import Refused, body_of, refusal
+from statepool.live.service.refusals import Refused, body_of, refusal, tell_operator
 from statepool.live.service.routes import routes
 from statepool.live.service.sessions import Sessions
 from statepool.live.service.tickets import TicketCall, ticket_call
@@ -169,7 +167,7 @@ class Service:
 
 
 FAULT = "statepool.fault"
-"""Where a request's scope keeps the sentence for the log, of what is our fault or the store's."""
+"""Where a request's scope keeps that sentence."""
 
 
 def _refuse(request: Request, error: Exception) -> Response:
@@ -183,10 +181,10 @@ def _response(refused: Refused) -> Response:
 
 
 def _told(scope: Any, error: Exception) -> Refused:
-    """The refusal; what nobody foresaw is written where the operator reads, never where the caller does."""
+    """The refusal; the sentence of what is our fault or the store's is kept for the log."""
     refused = refusal(error)
     if refused.status >= 500:
         scope[FAULT] = refused.sentence
     if refused.status == 500:
-        print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
+        tell_operator(error)
     return refused

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
 from statepool.live.errors import StoreUnavailable
+from statepool.live.service.refusals import refusal, tell_operator
 from statepool.live.stores.store import Store
 
 SECONDS = 5.0
@@ -30,12 +31,13 @@ class Health:
             if self.troubles.pop(pool, None) is not None:
                 self._say(pool, None)
             return
-        sentence = " ".join(str(error).split()) or type(error).__name__
-        known = pool in self.troubles
+        refused, known = refusal(error), pool in self.troubles
         self.well.discard(pool)
-        self.troubles[pool] = sentence
+        self.troubles[pool] = refused.sentence
         if not known:
-            self._say(pool, sentence)
+            self._say(pool, refused.sentence)
+            if refused.status == 500:
+                tell_operator(error)
 
     def forget(self, pool: str) -> None:
         """There is no such pool any more."""

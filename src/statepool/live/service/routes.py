@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from statepool.live.errors import Conflict, NoSuchPool
+from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.requests import AddAction, Change, Expire, RetireAction, ReweightAction
 from statepool.live.service.admission import Visit
@@ -194,6 +194,10 @@ class _Site:
             reading: Reading = await asyncio.wait_for(lane.call(lambda: read_pool(lane.pool)), STORE_SECONDS)
         except NoSuchPool as missing:
             return missing
+        except TimeoutError:
+            late = StoreUnavailable(f"the pool did not answer within {STORE_SECONDS:g} seconds")
+            self._host.health.note(name, late)
+            return None
         except Exception as error:
             self._host.health.note(name, error)
             return None
