@@ -75,36 +75,33 @@ def test_children_of_a_process_whose_threads_are_at_work(place):
 
 def test_a_child_of_a_process_that_is_reading_a_file_is_told_so(sqlite):
     pool = sqlite.make()
-    pool.decide_many(1_500)
-    rows = pool.rows()
-    next(rows)
-    refused, reopened, reading = Child(
-        lambda: [sentence_of(lambda: pool.decide("c")), sentence_of(sqlite.open), ended_reading(rows)]
-    ).answer()
+    with pool._journal.store.view(sqlite.name) as view:
+        refused, reopened, reading = Child(
+            lambda: [sentence_of(lambda: pool.decide("x")), sentence_of(sqlite.open), ended_reading(view)]
+        ).answer()
+        assert view.n_pending() == 0
     assert "forked while its parent was reading or writing a SQLite file" in refused
     assert refused == reopened
     assert reading == "this reading of the store has ended"
-    assert len(list(rows)) == 1_499
-    assert pool.decide("c").ticket == "c"
+    assert pool.decide("x").ticket == "x"
     assert not SQLiteFile.was_forked_at_work
 
 
 def test_a_reading_of_the_server_stays_with_the_parent(database):
     place = PostgresPlace(database)
     pool = place.make()
-    pool.decide_many(1_500)
-    rows = pool.rows()
-    next(rows)
-    assert Child(lambda: [pool.decide("c").ticket, ended_reading(rows)]).answer() == [
-        "c", "this reading of the store has ended",
-    ]  # fmt: skip
-    assert len(list(rows)) == 1_499
+    with pool._journal.store.view(place.name) as view:
+        assert Child(lambda: [pool.decide("x").ticket, ended_reading(view)]).answer() == [
+            "x", "this reading of the store has ended",
+        ]  # fmt: skip
+        assert view.n_pending() == 0
+    assert pool.n_pending == 1
     place.close()
 
 
-def ended_reading(rows):
+def ended_reading(view):
     try:
-        list(rows)
+        view.n_pending()
     except ValueError as error:
         return str(error)
     return "read on"
