@@ -14,6 +14,7 @@ from live.service.servers import serving
 from statepool.live.pool import Pool
 from statepool.live.service import chores
 from statepool.live.service.logs import RequestLog
+from statepool.live.stores.sqlite_file import Connection
 
 
 def until(holds, seconds=30.0):
@@ -33,16 +34,16 @@ def full_disk(monkeypatch):
         if full.is_set() and sql.lstrip().upper().startswith(("INSERT", "UPDATE", "REPLACE", "DELETE")):
             raise apsw.FullError("database or disk is full")
 
-    class Full(apsw.Connection):
-        def execute(self, sql, *values):
-            refuse(sql)
-            return execute(self, sql, *values)
+    def execute_unless_full(self, sql, *values):
+        refuse(sql)
+        return execute(self, sql, *values)
 
-        def executemany(self, sql, *values):
-            refuse(sql)
-            return executemany(self, sql, *values)
+    def executemany_unless_full(self, sql, *values):
+        refuse(sql)
+        return executemany(self, sql, *values)
 
-    monkeypatch.setattr(apsw, "Connection", Full)
+    monkeypatch.setattr(Connection, "execute", execute_unless_full)
+    monkeypatch.setattr(Connection, "executemany", executemany_unless_full)
     return full
 
 
