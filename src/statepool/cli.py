@@ -205,16 +205,29 @@ def serve(
     map_file: Annotated[Path | None, typer.Option("--map", help="JSON with actions, states and P: a pool.")] = None,
     name: Annotated[str, typer.Option(help="The name of the pool of --map.")] = "home",
     demo: Annotated[bool, typer.Option("--demo", help="Let a pool play against itself.")] = False,
-    rate_limit: Annotated[float | None, typer.Option(help="Requests a second, of each key or address.")] = None,
+    rate_limit: Annotated[
+        float | None, typer.Option(help="Decisions or other requests a second, of each key or address, in a process.")
+    ] = None,
     max_body: Annotated[int, typer.Option(help="Bytes of a request's body at most.")] = 1 << 20,
+    max_connections: Annotated[
+        int, typer.Option(help="Connections at most, in a process; a quarter of them from one address.")
+    ] = 1000,
+    max_pending: Annotated[
+        int, typer.Option(help="Tickets of a key's own that may wait for an outcome, in a pool and a process.")
+    ] = 100_000,
+    proxy: Annotated[
+        str | None, typer.Option(help="Address of a proxy whose X-Forwarded-For and -Proto are believed.")
+    ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Serve others without keys.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No line a request.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
     """Run pools over HTTP: the API, the dashboard at /, metrics."""
     from statepool import serving
 
     url = store or serving.DEFAULT_STORE
-    options = serving.Options(url, host, port, workers, rate_limit, max_body, open_, quiet)
+    options = serving.Options(
+        url, host, port, workers, rate_limit, max_body, open_, quiet, max_connections, max_pending, proxy
+    )
     if demo:
         if map_file is not None:
             raise ValueError("map: the demo has a map of its own, expected --demo or --map")

@@ -6,6 +6,7 @@ import socket
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,12 @@ DEFAULT_STORE = "sqlite:///statepool.db"
 GRACE = 30
 """Seconds that requests in flight have to finish."""
 
+SPARE_FILES = 128
+"""File descriptors that are kept for the store, the log and the process itself."""
+
 UVICORN: dict[str, Any] = {
-    "http": "httptools", "ws": "none", "lifespan": "on", "access_log": False, "log_level": "warning",
-    "server_header": False, "date_header": False, "proxy_headers": False,
+    "ws": "none", "lifespan": "on", "access_log": False, "log_level": "error",
+    "server_header": False, "date_header": False,
     "timeout_keep_alive": 75, "timeout_graceful_shutdown": GRACE, "timeout_worker_healthcheck": 60,
 }  # fmt: skip
 
@@ -37,6 +41,11 @@ class Options:
     body_limit: int = 1 << 20
     open: bool = False
     quiet: bool = False
+    max_connections: int = 1000
+    max_pending: int = 100_000
+    proxy: str | None = None
+    keyed: bool = False
+    """Whether the store had keys when the service was started; it then stays closed in every worker."""
 
 
 def serve(options: Options, map_file: Path | None = None, name: str = "home", demo: bool = False) -> None:
@@ -47,7 +56,8 @@ def serve(options: Options, map_file: Path | None = None, name: str = "home", de
     with _needing_live():
         store = _open_store(options.store)
         try:
-            _refuse_exposure(options, bool(store.keys()))
+            options = replace(options, keyed=bool(store.keys()))
+            _refuse_exposure(options)
             if map_file is not None:
                 _open_map(store, map_file, name)
             pools = store.pools()
@@ -68,9 +78,11 @@ def make_service(options: Options) -> "Service":
 
     return create_app(
         _open_store(options.store),
-        local=not options.open and _is_local(options.host),
+        door="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
+        keyed=options.keyed,
         rate_limit=options.rate_limit,
         body_limit=options.body_limit,
+        most_pending=options.max_pending,
         log=RequestLog(None if options.quiet else sys.stderr),
     )
 
@@ -148,19 +160,29 @@ def _check(options: Options) -> None:
         raise ValueError(f"rate-limit: is {options.rate_limit}, expected a positive number of requests a second")
     if options.body_limit < 1:
         raise ValueError(f"max-body: is {options.body_limit}, expected at least 1 byte")
+    if options.max_connections < 1:
+        raise ValueError(f"max-connections: is {options.max_connections}, expected at least 1")
+    if options.max_pending < 1:
+        raise ValueError(f"max-pending: is {options.max_pending}, expected at least 1")
+    if options.proxy is not None and not _is_address(options.proxy):
+        raise ValueError(f"proxy: is {options.proxy[:64]!r}, expected the address that the proxy calls from")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_local(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
 
 
-def _refuse_exposure(options: Options, has_keys: bool) -> None:
-    if not (_is_local(options.host) or has_keys or options.open):
+def _refuse_exposure(options: Options) -> None:
+    """Say at the start what every request would be told; that the keys are still there is checked with each."""
+    if not (_is_local(options.host) or options.keyed or options.open):
         raise ValueError(
             f"host: {options.host} can be reached by others and the store has no keys, "
             "expected `statepool keys add` first, or --open"
@@ -208,6 +230,29 @@ def _add_demo(service: "Service") -> None:
     service.players.append(Demo(service.pools.adopt(create(service.pools.store))))
 
 
+def _allowed_connections(wanted: int) -> int:
+    """As many as there are file descriptors for; the process asks for more of those where it has too few."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft - SPARE_FILES))
+
+
+def _uvicorn_options(options: Options) -> dict[str, Any]:
+    from statepool.live.service.connections import ConnectionLimits, Crowd, GuardedProtocol
+    from statepool.live.service.limits import network_of
+
+    most = _allowed_connections(options.max_connections)
+    proxies = [] if options.proxy is None else [options.proxy]
+    limits = ConnectionLimits(most, max(1, most // 4), proxies=tuple(map(network_of, proxies)))
+    forwarded = {"proxy_headers": bool(proxies), "forwarded_allow_ips": proxies}
+    return {**UVICORN, **forwarded, "http": partial(GuardedProtocol, Crowd(limits))}
+
+
 def _run(options: Options, listening: socket.socket, demo: bool) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
@@ -215,14 +260,15 @@ def _run(options: Options, listening: socket.socket, demo: bool) -> None:
     # uvicorn sends itself the signal again after a graceful stop; that stop is a success, not a death.
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: None)
+    known = _uvicorn_options(options)
     if options.workers == 1:
         service = make_service(options)
         if demo:
             _add_demo(service)
-        uvicorn.Server(uvicorn.Config(service, **UVICORN)).run([listening])
+        uvicorn.Server(uvicorn.Config(service, **known)).run([listening])
         return
     import msgspec
 
     os.environ[OPTIONS] = msgspec.json.encode(asdict(options)).decode()
-    config = uvicorn.Config(f"{__name__}:make_worker", factory=True, workers=options.workers, **UVICORN)
+    config = uvicorn.Config(f"{__name__}:make_worker", factory=True, workers=options.workers, **known)
     Multiprocess(config, sockets=[listening]).run()

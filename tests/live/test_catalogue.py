@@ -7,6 +7,7 @@ import pytest
 
 import statepool as sp
 from live.places import ACTIONS, STATES, P, SQLitePlace, fold_of
+from statepool.live.events import Added, Retired
 from statepool.live.ledgers.ledger import Ledger
 from statepool.live.requests import Observe, Resolve
 
@@ -181,3 +182,18 @@ def test_a_bad_newcomer_on_states_that_nobody_reached_is_not_free(sqlite, tmp_pa
 def test_a_bad_newcomer_is_not_free_for_self_tuned(sqlite, tmp_path):
     live_a_past(sqlite, sp.SelfTuned(), 5_000)
     assert newcomers_share(sqlite, tmp_path / "charged") < 0.03
+
+
+def test_swaps_cost_the_same_however_many_there_were(sqlite):
+    """The arrays of a catalogue are copied a few dozen times in ten thousand swaps, not at each."""
+    catalogue = sqlite.make().fold().catalogue
+    copies, rows = 0, catalogue._rows
+    for number in range(10_000):
+        catalogue.apply(Added(0, f"new {number}", None, P[0].tobytes(), 0.5, number), number)
+        catalogue.apply(Retired(0, f"new {number - 1}" if number else "a"), number)
+        copies, rows = copies + (rows is not catalogue._rows), catalogue._rows
+    assert copies < 100
+    assert len(catalogue.actions) == 10_003
+    assert catalogue.n_active == 3 == len(catalogue.active()[1])
+    assert catalogue.is_active("new 9999")
+    assert np.array_equal(catalogue.row(catalogue.action("new 7")), P[0])

@@ -20,11 +20,13 @@ from live import arrivals
 from live.forked import Child
 from live.outside import decided_there
 from live.places import PostgresPlace, SQLitePlace, change
+from live.service.test_exposure import check_nobody_is_answered
 from live.test_machine import failing, run_on
 from statepool.live import exact
 from statepool.live.errors import StoreUnavailable
 from statepool.live.journal import Journal, Writer, _answer
 from statepool.live.requests import Decide, Decision, Observe, Resolve
+from statepool.live.service import admission
 from statepool.live.stores.postgres import PostgresStore
 from statepool.live.stores.postgres_connections import Connections
 from statepool.live.stores.sqlite_file import Connection, SQLiteFile
@@ -278,3 +280,11 @@ def test_drawing_again_is_caught(tmp_path, monkeypatch):
     monkeypatch.setattr(Decide, "answer", draw_again)
     with pytest.raises(AssertionError):
         run_on(lambda: SQLitePlace(Path(mkdtemp(dir=tmp_path)) / "pool.db"), max_examples=8, phases=[Phase.generate])
+
+
+def test_serving_everybody_without_keys_is_caught(sqlite, monkeypatch):
+    """As a worker did that began after the last key was dropped: only its parent had looked."""
+    check_nobody_is_answered(sqlite.url, host="0.0.0.0")
+    monkeypatch.setattr(admission, "refuse_strangers", lambda headers, door: None)
+    with pytest.raises(AssertionError, match="was answered"):
+        check_nobody_is_answered(sqlite.url, host="0.0.0.0")

@@ -84,8 +84,7 @@ class Catalogue:
         """The event `seq`; an action that was retired may be added again and keeps its number."""
         label = check_label(event.action, "action")
         if isinstance(event, Retired):
-            self._active[self.number_of_action[label]] = False
-            self.n_active = int(self._active.sum())
+            self._set_active(self.number_of_action[label], False)
             return
         if label not in self.number_of_action:
             self._grow(label)
@@ -96,17 +95,20 @@ class Catalogue:
         self._handicaps[number], self._added[number] = event.handicap, event.plays
         if isinstance(event, Added):
             self.categories[number] = event.category
-            self._active[number] = True
-            self.n_active = int(self._active.sum())
+            self._set_active(number, True)
+
+    def _set_active(self, number: int, active: bool) -> None:
+        self.n_active += int(active) - int(self._active[number])
+        self._active[number] = active
 
     def _grow(self, label: Hashable) -> None:
-        self.number_of_action[label] = len(self.actions)
+        if len(self.actions) == len(self._active):
+            arrays = self._rows, self._handicaps, self._added, self._active
+            self._rows, self._handicaps, self._added, self._active = map(_with_room, arrays)
+        number = self.number_of_action[label] = len(self.actions)
+        self._added[number] = -1  # it has had no row yet
         self.actions.append(label)
         self.categories.append(None)
-        self._rows = np.vstack([self._rows, np.zeros(len(self.states))])
-        self._handicaps = np.append(self._handicaps, 0.0)
-        self._added = np.append(self._added, -1)
-        self._active = np.append(self._active, False)
 
     def active(self) -> tuple[Floats, Ints, Floats, Ints]:
         """What a ledger wants: rows, numbers in growing order, handicaps, and when they were given."""
@@ -145,6 +147,11 @@ class Catalogue:
     def of_category(self, category: Any) -> list[int]:
         """The numbers of the actions of a category."""
         return [number for number, each in enumerate(self.categories) if each == category and category is not None]
+
+
+def _with_room(values: Any) -> Any:
+    """An eighth more, so that the cost of growing is shared by many who come after."""
+    return np.concatenate([values, np.zeros_like(values, shape=(len(values) // 8 + 16, *values.shape[1:]))])
 
 
 def catalogue_rows(

@@ -5,6 +5,10 @@ class UnknownTicket(ValueError):  # noqa: N818
     """No decision of this pool has that ticket."""
 
 
+class NoSuchPool(ValueError):  # noqa: N818
+    """The store has no pool of that name."""
+
+
 class Conflict(ValueError):  # noqa: N818
     """The same ticket came before with something else in it; nothing was changed."""
 

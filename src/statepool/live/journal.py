@@ -303,9 +303,8 @@ class Journal:
         if saved.seq > view.head().seq or view.linked(saved.seq)[1].hash != saved.hash:
             raise Refused(f"the snapshot after event {saved.seq} is of another journal")
         fold = self._begin(view)
-        for place in view.catalogue():
-            if 1 < place <= saved.seq:
-                fold.apply(read_linked(view, place), place)
+        for before, entry in view.linked_catalogue(1, saved.seq):
+            fold.apply(read_entry(before, entry), entry.seq)
         fold.load(saved.state)
         self._hash = saved.hash
         self._snapshot_at = saved.seq

@@ -11,7 +11,7 @@ When a call returns, what it did is on disk. Repeating a call is harmless.
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, takewhile
 from types import TracebackType
 from typing import Any
 
@@ -27,7 +27,7 @@ from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import Corrected, Decided, Expired, Opened, Resolved, Seen, decode
 from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
-from statepool.live.journal import EARLIEST, LATEST, Journal, read_linked
+from statepool.live.journal import EARLIEST, LATEST, Journal, read_entry, read_linked
 from statepool.live.ledgers import open_ledger
 from statepool.live.luck import new_key, seed_bytes
 from statepool.live.requests import (
@@ -47,7 +47,7 @@ from statepool.live.settings import LONGEST, check_settings
 from statepool.live.stores import open_store
 from statepool.live.stores.store import Overdue, Store
 
-ROWS_AT_ONCE = 1_000
+EVENTS_AT_ONCE = 999  # a piece of the store's, and the event that ends it
 Outcome = tuple[str, float]
 
 
@@ -171,15 +171,24 @@ class Pool:
             return view.n_pending()
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One flat record a decision, in order: ticket, action, probability, state, loss, times."""
+        """One flat record a decision made until now, in order: ticket, action, probability, state, loss, times.
+
+        Read in pieces, each of one moment: whoever stops in between holds nothing in the store.
+        """
         with self._journal.store.view(self.name) as view:
-            catalogue = Catalogue.of(read_linked(view, seq) for seq in view.catalogue())
-            made = (entry for entry in view.entries() if entry.kind == "decision")
-            while some := list(islice(made, ROWS_AT_ONCE)):
-                bodies = view.bodies([str(entry.ticket) for entry in some])
-                for entry in some:
-                    known = {kind: decode(body) for kind, body in bodies[str(entry.ticket)].items()}
-                    yield _row(catalogue, known)
+            last = view.head().seq
+            changes = (read_entry(before, entry) for before, entry in view.linked_catalogue(1, last))
+            catalogue = Catalogue.of(chain([read_linked(view, 1)], changes))
+        for after in range(0, last, EVENTS_AT_ONCE):
+            yield from self._rows_of(catalogue, after, min(after + EVENTS_AT_ONCE, last))
+
+    def _rows_of(self, catalogue: Catalogue, after: int, last: int) -> list[dict[str, Any]]:
+        with self._journal.store.view(self.name) as view:
+            events = takewhile(lambda entry: entry.seq <= last, view.entries(after))
+            tickets = [str(entry.ticket) for entry in events if entry.kind == "decision"]
+            bodies = view.bodies(tickets)
+        known = ({kind: decode(body) for kind, body in bodies[ticket].items()} for ticket in tickets)
+        return [_row(catalogue, events) for events in known]
 
     def find(self, ticket: str) -> dict[str, Any]:
         """What is known of one ticket, as a row of `rows`."""

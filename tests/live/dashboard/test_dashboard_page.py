@@ -263,3 +263,10 @@ def test_the_shelf_is_what_a_service_has():
     from statepool.live.service.pools import Pools
 
     assert {"names", "get"} <= {name for name in dir(Shelf) if not name.startswith("_")} <= set(dir(Pools))
+
+
+def test_a_seed_is_marked_as_one_for_tests(tmp_path):
+    for seed, marked in ((1, True), (None, False)):
+        pool = sp.Pool.open(f"sqlite:///{tmp_path}/{seed}.db", "home", [[1.0]], ["a"], ["s"], seed=seed)
+        assert ("test seed" in get(app_of(pool), "/pools/home").text) == marked
+        pool.close()

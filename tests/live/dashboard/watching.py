@@ -36,7 +36,7 @@ def app_of(*pools):
 def get(app, address):
     async def ask():
         transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.get(address)
 
     return asyncio.run(ask())

@@ -23,7 +23,7 @@ class Client:
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
         transport = httpx.ASGITransport(app)
-        self._http = httpx.AsyncClient(transport=transport, base_url="http://testserver", headers=headers)
+        self._http = httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
         self._words = asyncio.Queue()
         self._said = asyncio.Queue()
         self._run(self._begin())

@@ -26,7 +26,7 @@ def test_whoever_waits_behind_a_hung_writer_is_refused_with_the_first():
     pool = HungPool()
 
     async def ask_three():
-        lane = Lane(pool)
+        lane = Lane(pool, lambda name, trouble: None)
         asked = [lane.ask([n]) for n in range(3)]
         while not pool.runs:
             await asyncio.sleep(0.01)

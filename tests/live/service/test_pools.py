@@ -1,11 +1,15 @@
 """Pools, their catalogue and their settings over HTTP."""
 
+import json
 import time
+from contextlib import closing
 
 import pytest
 
+from live.places import raw_events, raw_sqlite
 from live.service.clients import DECISIONS, POOL
 from statepool.live.pool import Pool
+from statepool.live.replay import replay
 from statepool.live.stores import open_store
 
 HOME = "/v1/pools/home"
@@ -125,3 +129,47 @@ def test_a_name_without_events_is_no_obstacle(url, start):
 def test_heads_and_strange_methods(client, address):
     assert client.request("HEAD", address).status_code == 200
     assert client.request("DELETE", address).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings"),
+    [({"name": "state-exp3", "options": {"rate": 0.3}}, {"refresh": 50}), ("self-tuned", {"refresh_seconds": 60})],
+)
+def test_an_idempotent_put_changes_nothing(start, url, learner, settings):
+    """Between lessons that the version being played does not know yet."""
+    asked = {**POOL, "learner": learner, "settings": settings}
+    client = start(asked)
+    client.post(DECISIONS)
+    losses = {"tea": 1.0, "coffee": 0.0}
+    for number in range(20):
+        for decision in client.post(DECISIONS, json={"count": 4}).json()["decisions"]:
+            ticket = f"{DECISIONS}/{decision['ticket']}"
+            client.put(f"{ticket}/state", json={"state": "click" if number % 3 else "left"})
+            client.put(f"{ticket}/outcome", json={"loss": losses.get(str(decision["action"]), 0.5)})
+        before = raw_events(url, "home")
+        shown = client.get(HOME).json()
+        put = client.put(HOME, json=asked)
+        assert (put.status_code, put.json()) == (200, shown)
+        assert raw_events(url, "home") == before
+    store = open_store(url)
+    found, _ = replay(store, "home", redraw=True)
+    store.close()
+    assert (found.faults, found.redrawn) == ([], 81)
+
+
+def test_who_stops_reading_rows_holds_nothing(client, url):
+    """Else the file beside the database would grow for as long as somebody does not read on."""
+    for _ in range(3):
+        client.post(DECISIONS, json={"count": 1000})
+    pool = client.app.pools.get("home")
+    reading = pool.rows()
+    first = next(reading)
+    with closing(raw_sqlite(url)) as database:
+        busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    assert busy == 0, "a reader holds the log"
+    client.post(DECISIONS, json={"count": 5})
+    tickets = [first["ticket"], *(row["ticket"] for row in reading)]
+    assert len(tickets) == len(set(tickets)) == 3000, "what was decided since is not in it"
+    lines = client.get(f"{HOME}/rows").text.splitlines()
+    assert [json.loads(line)["ticket"] for line in lines][:3000] == tickets
+    assert len(lines) == 3005

@@ -95,6 +95,9 @@ def test_the_catalogue_alone(store: Store) -> None:
     entries = write(store, ("catalogue", None, None), ("decision", "t", None), ("catalogue", None, None))
     with store.view("home") as view:
         assert view.catalogue() == [entries[0].seq, entries[2].seq]
+        third = entries[2].seq
+        assert list(view.linked_catalogue(1, third)) == [(entries[1].hash, entries[2])] == [view.linked(third)]
+        assert list(view.linked_catalogue(1, third - 1)) == []
 
 
 def test_bodies_of_tickets(store: Store) -> None:

@@ -45,6 +45,7 @@ class Look:
     speed: float
     loss: float
     dimension: float
+    seeded: bool
     n_actions: int
     n_retired: int
     n_states: int
@@ -112,6 +113,7 @@ class Watch:
             speed=_speed(measures, now),
             loss=_mean_loss(whole.tallies),
             dimension=self._dimension.of(seen),
+            seeded=seen.fold.seeded,
             n_actions=len(seen.ids),
             n_retired=len(catalogue.actions) - catalogue.n_active,
             n_states=len(catalogue.states),

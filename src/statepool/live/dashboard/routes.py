@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 from statepool.live.dashboard.page import Look, Watch
 from statepool.live.dashboard.shown import FILTERS
-from statepool.live.errors import StoreUnavailable
+from statepool.live.errors import Damaged, NoSuchPool, StoreUnavailable
 from statepool.live.pool import Pool
 
 HEADERS = {
@@ -33,10 +33,6 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 LISTED = 100
-
-
-class NoSuchPool(LookupError):  # noqa: N818
-    """Nothing to show under this name."""
 
 
 class Pools(Protocol):
@@ -106,6 +102,9 @@ class Dashboard:
             return answer()
         except NoSuchPool as missing:
             return self._html("message.html", 404, title="No such pool", text=f"This store has no pool “{missing}”.")
+        except Damaged as damage:
+            text = f"Nothing is decided on top of it: {damage}."
+            return self._html("message.html", 503, title="This pool is damaged", text=text)
         except StoreUnavailable:
             text = "The store cannot be reached at present. Decisions wait for it too."
             return self._html("message.html", 503, title="The store does not answer", text=text)
@@ -115,7 +114,7 @@ class Dashboard:
             raise NoSuchPool(name)
         try:
             return self._pools.get(name)
-        except ValueError:  # its first event is still to come
+        except NoSuchPool:  # its first event is still to come
             raise NoSuchPool(name) from None
 
     def _watch(self, name: str) -> Watch:
@@ -127,12 +126,17 @@ class Dashboard:
             return watch
 
     def _summary(self, name: str) -> dict[str, Any]:
-        """Two numbers that a store has at hand."""
+        """Two numbers that a store has at hand; a pool that is in trouble says so, and the others are listed beside."""
+        unknown = {"name": name, "plays": None, "in_flight": None, "trouble": None}
         try:
             with self._open(name)._journal.store.view(name) as view:
-                return {"name": name, "plays": view.head().plays, "in_flight": view.n_pending()}
+                return unknown | {"plays": view.head().plays, "in_flight": view.n_pending()}
         except NoSuchPool:
-            return {"name": name, "plays": None, "in_flight": None}
+            return unknown
+        except StoreUnavailable as error:
+            return unknown | {"trouble": str(error)}
+        except Exception:
+            return unknown | {"trouble": "It cannot be read at present; the log tells more."}
 
     def _html(self, template: str, status: int = 200, **values: Any) -> Response:
         return HTMLResponse(self._pages.get_template(template).render(values), status, HEADERS)

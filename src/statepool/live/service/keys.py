@@ -1,21 +1,26 @@
 """Bearer keys: the store holds their SHA-256 hashes, so that who reads it learns no key.
 
-A store without keys makes an open service. Once a service has seen a key it stays closed, also without any left.
+Without keys a service is open to whom its `Door` says. Once it has seen a key it stays closed, also without any left.
 """
 
 from collections.abc import Iterable
 from hashlib import sha256
 from hmac import compare_digest
-from hmac import new as new_hmac
 from secrets import token_urlsafe
-from typing import NamedTuple
+from time import monotonic
+from typing import Literal, NamedTuple
 
+from statepool.live.errors import StoreUnavailable
 from statepool.live.service.refusals import Refused
 from statepool.live.stores.store import Store
 
 ROLES = ("decide", "report", "admin")
-COOKIE = "statepool"
 ASK = {"www-authenticate": "Bearer"}
+OLDEST = 30.0
+"""Seconds for which keys that were read are believed while the store does not answer."""
+
+Door = Literal["anyone", "localhost", "nobody"]
+"""Whom a service answers that has no keys; those who call it localhost are on this machine."""
 
 
 class Caller(NamedTuple):
@@ -42,17 +47,26 @@ def add_key(store: Store, name: str, role: str) -> str:
 
 
 class Keys:
-    """The keys of a store as last read."""
+    """The keys of a store as last read; `needed` from the start where there were some when the service was started."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, needed: bool = False) -> None:
         self._store = store
         self._entries: list[tuple[str, str, str]] = []
-        self.needed = False
+        self._read_at = 0.0
+        self._needed = needed
         self.reload()
 
     def reload(self) -> None:
         self._entries = self._store.keys()
-        self.needed = self.needed or bool(self._entries)
+        self._needed = self._needed or bool(self._entries)
+        self._read_at = monotonic()
+
+    @property
+    def needed(self) -> bool:
+        """Whether a caller has to have one; raises while it is not known who has."""
+        if monotonic() - self._read_at > OLDEST:
+            raise StoreUnavailable("the store did not tell which keys there are")
+        return self._needed
 
     def caller(self, authorization: bytes | None, need: str) -> Caller:
         """Who asks, if they may do what takes the role `need` ("read": any role does)."""
@@ -67,23 +81,13 @@ class Keys:
             raise Refused(403, f"the key {caller.name!r} has the role {caller.role}, expected {need} or admin")
         return caller
 
+    def is_admins(self, digest: str) -> bool:
+        """Whether this is the hash of an admin's key."""
+        caller = self._find(digest)
+        return caller is not None and caller.role == "admin"
+
     def _find(self, digest: str) -> Caller | None:
         return _first(Caller(name, role) for name, known, role in self._entries if compare_digest(known, digest))
-
-    def cookie_of(self, key: str) -> str | None:
-        """What the dashboard's cookie holds for an admin's key: nothing that the key could be read from."""
-        caller, digest = self._find(digest_of(key)), digest_of(key)
-        return _session(digest) if caller is not None and caller.role == "admin" else None
-
-    def admits_cookie(self, cookie: str) -> bool:
-        """Whether a cookie is of a key that is still there."""
-        known = [_session(digest) for _, digest, role in self._entries if role == "admin"]
-        given = cookie.encode("utf-8", "surrogateescape")
-        return sum(compare_digest(each.encode(), given) for each in known) > 0
-
-
-def _session(digest: str) -> str:
-    return new_hmac(digest.encode(), b"dashboard", sha256).hexdigest()
 
 
 def _first(callers: Iterable[Caller]) -> Caller | None:

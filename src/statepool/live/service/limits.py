@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
+from ipaddress import IPv4Address, ip_address, ip_network
 from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from statepool.live.service.keys import Door
 from statepool.live.service.refusals import Refused
 
 BODY_LIMIT = 1 << 20
 LARGEST_IGNORED = 64 << 20
 """A body up to this size is let pass unread, so that its sender gets to read the answer; beyond, the line is cut."""
 MOST_CALLERS = 10_000
+NOBODY = "others can reach this service and its store has no keys: it answers nobody before `statepool keys add`"
 LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -39,11 +42,14 @@ def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     return Headers(authorization, length, host, origin)
 
 
-def refuse_strangers(headers: Headers, local: bool) -> None:
-    """A page of another site, open in someone's browser, has no business here; nor, without keys, a name of ours."""
+def refuse_strangers(headers: Headers, door: Door | None) -> None:
+    """A page of another site, open in someone's browser, has no business here; nor, without keys (`door`), have those
+    whom the door keeps out."""
     if headers.origin is not None and headers.origin.partition(b"://")[2] != headers.host:
         raise Refused(403, "requests from pages of other sites are refused")
-    if local and not _is_local(headers.host):
+    if door == "nobody":
+        raise Refused(403, NOBODY)
+    if door == "localhost" and not _is_local(headers.host):
         raise Refused(403, "a service without keys answers to the name localhost only")
 
 
@@ -53,6 +59,16 @@ def _is_local(host: bytes) -> bool:
         return urlsplit("//" + host.decode("latin-1")).hostname in LOCAL
     except ValueError:  # an address that is none
         return False
+
+
+@lru_cache(maxsize=4096)
+def network_of(address: str) -> str:
+    """Whom an address belongs to: of IPv6, a caller has a whole /64."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    return address if isinstance(parsed, IPv4Address) else str(ip_network(f"{parsed}/64", strict=False))
 
 
 async def read_body(receive: Any, length: int | None, limit: int) -> bytes:
@@ -76,20 +92,27 @@ def _too_large(limit: int, cut: bool) -> Refused:
 
 
 class Buckets:
-    """A bucket of tokens a caller: `rate` come in a second, and a second's worth fits in."""
+    """A bucket of tokens a caller: `rate` come in a second, and `size` fit in (a second's worth, unless it is said)."""
 
-    def __init__(self, rate: float) -> None:
-        self._rate, self._size = rate, max(rate, 1.0)
+    def __init__(self, rate: float, what: str = "requests", size: float | None = None) -> None:
+        self._rate, self._what, self._size = rate, what, max(rate, 1.0) if size is None else size
         self._left: dict[str, tuple[float, float]] = {}
 
-    def take(self, caller: str) -> None:
+    def take(self, caller: str, count: int = 1, paid: int = 0) -> None:
+        """`count` tokens beside those `paid`, or a refusal that says when there will be as many."""
+        if paid + count > self._size:
+            most = f"{self._rate:g} {self._what} a second are allowed, expected at most {int(self._size)} at once"
+            raise Refused(429, f"{paid + count} at once: {most}")
         now = monotonic()
         left, since = self._left.pop(caller, (self._size, now))
         left = min(self._size, left + (now - since) * self._rate)
         if len(self._left) >= MOST_CALLERS:
             del self._left[next(iter(self._left))]  # who has been quiet longest has a full bucket anyway
-        self._left[caller] = (left - 1 if left >= 1 else left, now)
-        if left < 1:
-            seconds = max(1, round((1 - left) / self._rate + 0.5))
-            sentence = f"more than {self._rate:g} requests a second, try again in {seconds} s"
-            raise Refused(429, sentence, {"retry-after": str(seconds)})
+        self._left[caller] = (left - count if left >= count else left, now)
+        if left < count:
+            raise self._refused(count, left)
+
+    def _refused(self, count: int, left: float) -> Refused:
+        seconds = max(1, round((count - left) / self._rate + 0.5))
+        sentence = f"more than {self._rate:g} {self._what} a second, try again in {seconds} s"
+        return Refused(429, sentence, {"retry-after": str(seconds)})

@@ -1,8 +1,9 @@
-"""One JSON line a request, written a few times a second: a write for each would cost as much as the request."""
+"""JSON lines, of each request and of pools in trouble, written a few times a second: a write for each would cost as
+much as the request."""
 
 import asyncio
 from datetime import UTC, datetime
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
@@ -17,15 +18,27 @@ class RequestLog:
         self._lines: list[bytes] = []
         self._encoder = msgspec.json.Encoder()
 
-    def add(self, method: str, route: str, status: int, seconds: float, pool: str | None) -> None:
+    def add(
+        self, method: str, route: str, status: int, seconds: float, pool: str | None, error: str | None = None
+    ) -> None:
+        """One request; `error`: the sentence of what is our fault or the store's."""
         if self._stream is None:
             return
-        if not self._lines:
-            asyncio.get_running_loop().call_later(EVERY, self.flush)
         line = {
             "time": datetime.now(UTC), "method": method, "path": route, "status": status,
             "ms": round(seconds * 1e3, 3), "pool": pool,
         }  # fmt: skip
+        self._write(line if error is None else line | {"error": error})
+
+    def say(self, pool: str, trouble: str | None) -> None:
+        """A pool got into trouble, or out of it."""
+        self._write({"time": datetime.now(UTC), "pool": pool, "trouble": trouble})
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self._stream is None:
+            return
+        if not self._lines:
+            asyncio.get_running_loop().call_later(EVERY, self.flush)
         self._lines.append(self._encoder.encode(line))
 
     def flush(self) -> None:

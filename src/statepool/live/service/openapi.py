@@ -27,7 +27,7 @@ REFUSALS = {
     409: "It contradicts what is there; nothing was changed.",
     413: "The body is too large.",
     422: "Something in the request is not as expected.",
-    429: "Too many requests.",
+    429: "Too many requests or decisions, or too many tickets of a key's own that wait for an outcome.",
     503: "The store does not answer at present; repeating the request is harmless.",
 }
 SUMMARY = "What a pool adds up to."
@@ -103,7 +103,7 @@ def _paths() -> dict[str, Any]:
             "get": _operation("rows", "One JSON line a decision.", None, media="application/jsonl"),
         },
         "/healthz": {"get": _operation("health", "The process is up.", "Status", keyless=True)},
-        "/readyz": {"get": _operation("readiness", "The store answers.", "Status", keyless=True)},
+        "/readyz": {"get": _operation("readiness", "It can be written; who is in trouble.", "Status", keyless=True)},
         "/metrics": {"get": _operation("metrics", "For Prometheus.", None, media="text/plain")},
     }  # fmt: skip
 

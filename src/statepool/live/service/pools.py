@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
 
-from statepool.live.errors import Busy, StoreUnavailable
+from statepool.live.errors import Busy, NoSuchPool, StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.stores.store import Store
 
@@ -22,22 +22,22 @@ PATIENCE = 1.0
 """How long a batch waits for others, as a part of the last batch's time."""
 
 Ask = tuple[Sequence[Any], "asyncio.Future[list[Any]]"]
+Note = Callable[[str, Exception | None], None]
+"""Told how a pool fared: its trouble, or None."""
 Job = tuple[Callable[[], Any], Callable[[Any], None]]
-
-
-class NoSuchPool(ValueError):  # noqa: N818
-    """The store has no pool of that name."""
 
 
 class Lane:
     """A pool, its queue and its thread; everything here but `_work` runs in the event loop."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, note: Note) -> None:
         self.pool = pool
+        self._note = note
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._waiting: list[Ask] = []
         self._busy = False
+        self._began = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._expected, self._deadline = 0, 0.0
         self._thread = threading.Thread(target=self._work, name=f"pool {pool.name}", daemon=True)
@@ -66,6 +66,10 @@ class Lane:
         """Make a play that nobody is told of, so that the first who asks waits for no compiler."""
         await self.call(self.pool.warm_up)
 
+    def seconds_busy(self) -> float:
+        """How long the batch that is being written has taken so far."""
+        return perf_counter() - self._began if self._busy else 0.0
+
     def _consider(self) -> None:
         if len(self._waiting) < self._expected:
             left = self._deadline - perf_counter()
@@ -85,10 +89,11 @@ class Lane:
         batch, self._waiting = self._waiting[:taken], self._waiting[taken:]
         requests = [request for asked, _ in batch for request in asked]
         self._busy = True
-        started = perf_counter()
+        started = self._began = perf_counter()
         self._jobs.put((lambda: self.pool.run(requests), lambda answers: self._done(batch, answers, started)))
 
     def _done(self, batch: list[Ask], answers: Any, started: float) -> None:
+        self._note(self.pool.name, _trouble(answers))
         place = 0
         for asked, future in batch:
             failed = isinstance(answers, Exception)
@@ -131,11 +136,21 @@ def _settle(future: "asyncio.Future[Any]", answer: Any) -> None:
         future.set_result(answer)
 
 
+def _trouble(answers: Any) -> Exception | None:
+    """Why nothing of a batch could be done; None if something was, or if only what was asked was wrong."""
+    if isinstance(answers, Exception):
+        return answers
+    if all(isinstance(answer, Exception) and not isinstance(answer, ValueError) for answer in answers):
+        return next(iter(answers), None)
+    return None
+
+
 class Pools:
     """Every pool of a store, opened when it is first asked for. `names` and `get` may be called from any thread."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, note: Note) -> None:
         self.store = store
+        self._note = note
         self._lock = threading.Lock()
         self._pools: dict[str, Pool] = {}
         self._lanes: dict[str, Lane] = {}
@@ -159,13 +174,13 @@ class Pools:
         with self.store.view(name) as view:
             return view.head().seq > 0
 
-    def all(self) -> list[Pool]:
-        return [self.get(name) for name in self.names() if self.has(name)]
-
     def adopt(self, pool: Pool) -> Pool:
         """Keep a pool that was opened elsewhere, unless there is one of its name already."""
         with self._lock:
             return self._pools.setdefault(pool.name, pool)
+
+    def lanes(self) -> list[Lane]:
+        return list(self._lanes.values())
 
     def open_lane(self, name: str) -> Lane | None:
         """The lane of a pool that was asked for before."""
@@ -175,8 +190,14 @@ class Pools:
         """The lane of a pool, opened if need be."""
         found = self._lanes.get(name)
         if found is None:
-            pool = await asyncio.to_thread(self.get, name)
-            found = self._lanes.get(name) or self._lanes.setdefault(name, Lane(pool))
+            try:
+                pool = await asyncio.to_thread(self.get, name)
+            except NoSuchPool:
+                raise
+            except Exception as error:
+                self._note(name, error)
+                raise
+            found = self._lanes.get(name) or self._lanes.setdefault(name, Lane(pool, self._note))
         return found
 
     async def close(self) -> None:

@@ -1,11 +1,12 @@
 """What a refused request is answered: a status, and always {"error": "one clear sentence"}."""
 
+import sys
+import traceback
 from collections.abc import Mapping
 
 import msgspec
 
-from statepool.live.errors import Conflict, StoreUnavailable, UnknownTicket
-from statepool.live.service.pools import NoSuchPool
+from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
 
 
 class Refused(Exception):  # noqa: N818
@@ -34,6 +35,11 @@ def refusal(error: Exception) -> Refused:
         if isinstance(error, kind):
             return Refused(status, " ".join(str(error).split()))
     return Refused(500, "the service made a mistake, which its log tells more about")
+
+
+def tell_operator(error: Exception) -> None:
+    """What nobody foresaw is written where the operator reads, never where the caller does."""
+    print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
 
 
 def body_of(refused: Refused) -> bytes:

@@ -1,7 +1,7 @@
 """All other requests: pools, their catalogue and settings, what is known of a ticket, the state of the service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
@@ -10,12 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from statepool.live.errors import Conflict
+from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.requests import AddAction, Change, Expire, RetireAction, ReweightAction
+from statepool.live.service.admission import Visit
 from statepool.live.service.bodies import ActionBody, PoolBody, decode
+from statepool.live.service.health import Health
 from statepool.live.service.making import known_settings, make_pool
-from statepool.live.service.metrics import CONTENT_TYPE, Metrics
+from statepool.live.service.metrics import CONTENT_TYPE, Metrics, Reading, read_pool
 from statepool.live.service.openapi import document
 from statepool.live.service.pools import Lane, Pools
 from statepool.live.service.refusals import Refused
@@ -25,6 +27,7 @@ from statepool.live.service.tickets import DECISIONS
 POOL = "/v1/pools/{name}"
 ROWS_AT_ONCE = 500
 STORE_SECONDS = 5.0
+MOST_NAMED = 5
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -34,8 +37,9 @@ class Host(Protocol):
 
     pools: Pools
     metrics: Metrics
+    health: Health
 
-    def admit(self, scope: Any, need: str) -> Any: ...
+    def admit(self, scope: Any, need: str) -> Visit: ...
 
     async def body(self, request: Request) -> bytes: ...
 
@@ -100,7 +104,9 @@ class _Site:
         name, asked = request.path_params["name"], decode(await self._host.body(request), PoolBody)
         created = await asyncio.to_thread(self._open, name, asked)
         lane = await self._lane(request)
-        await lane.warm_up()
+        if created:
+            await lane.warm_up()
+            self._host.health.note(name, None)
         return reply(await lane.call(lambda: summarise(lane.pool)), 201 if created else 200)
 
     def _open(self, name: str, asked: PoolBody) -> bool:
@@ -159,18 +165,42 @@ class _Site:
         return reply({"status": "up"})
 
     async def show_readiness(self, request: Request) -> Response:
+        """Not ready: the store does not answer, or takes no writes, or no pool works. A pool that does not is named."""
+        health = self._host.health
         try:
             await asyncio.wait_for(asyncio.to_thread(self._pools.names), STORE_SECONDS)
         except TimeoutError:
             raise Refused(503, f"the store did not answer within {STORE_SECONDS:g} seconds") from None
-        return reply({"status": "ready"})
+        troubles = dict(sorted(health.troubles.items()))
+        if not troubles:
+            return reply({"status": "ready"})
+        lasting = await health.store_trouble()
+        if lasting is not None or not health.well:
+            told = "; ".join(f"pool {name!r}: {why}" for name, why in islice(troubles.items(), MOST_NAMED))
+            raise Refused(503, told, {"retry-after": "1"})
+        return reply({"status": "ready", "trouble": troubles})
 
     async def show_metrics(self, request: Request) -> Response:
-        readings = await asyncio.to_thread(self._read_all)
-        return Response(self._host.metrics.expose(readings), media_type=CONTENT_TYPE)
+        names = await asyncio.to_thread(self._pools.names)
+        readings = dict(zip(names, await asyncio.gather(*map(self._read, names)), strict=True))
+        there = {name: reading for name, reading in readings.items() if not isinstance(reading, NoSuchPool)}
+        return Response(self._host.metrics.expose(there), media_type=CONTENT_TYPE)
 
-    def _read_all(self) -> list[Any]:
-        return [(pool.name, pool.fold(), pool.n_pending) for pool in self._pools.all()]
+    async def _read(self, name: str) -> Reading | NoSuchPool | None:
+        """A pool that fails, or that hangs, is told as one that is in trouble; the others are told all the same."""
+        try:
+            lane = await self._pools.lane(name)
+            reading: Reading = await asyncio.wait_for(lane.call(lambda: read_pool(lane.pool)), STORE_SECONDS)
+        except NoSuchPool as missing:
+            return missing
+        except TimeoutError:
+            late = StoreUnavailable(f"the pool did not answer within {STORE_SECONDS:g} seconds")
+            self._host.health.note(name, late)
+            return None
+        except Exception as error:
+            self._host.health.note(name, error)
+            return None
+        return None if name in self._host.health.troubles else reading
 
 
 async def expire(lane: Lane) -> int:
@@ -187,7 +217,10 @@ async def expire(lane: Lane) -> int:
 
 def _find_action(pool: Pool, text: str) -> Any:
     """The label that a path means: the text itself, or else the label that is written so; None: there is none."""
-    known = pool.fold().catalogue.number_of_action
+    return pool._journal.look(lambda fold: _find_label(fold.catalogue.number_of_action, text))
+
+
+def _find_label(known: dict[Hashable, int], text: str) -> Any:
     if text in known:
         return text
     # Different labels that are no text are never written alike, so the first is the only one.

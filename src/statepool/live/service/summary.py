@@ -5,18 +5,22 @@ from typing import Any
 
 import msgspec
 
+from statepool.live.fold import Fold
 from statepool.live.lift import Tally, lift
 from statepool.live.pool import Pool, specification
 
 
 def summarise(pool: Pool) -> dict[str, Any]:
-    """Counts, settings and losses; run by the pool's own thread, so that nothing moves meanwhile."""
-    fold = pool.fold()
+    """Counts, settings and losses, all of one moment."""
+    return pool._journal.look(lambda fold: _summary(pool, fold))
+
+
+def _summary(pool: Pool, fold: Fold) -> dict[str, Any]:
     learner, options = specification(fold.learner)
     return {
         "name": pool.name,
         "actions": fold.catalogue.n_active,
-        "states": fold.catalogue.states,
+        "states": list(fold.catalogue.states),
         "learner": {"name": learner, "options": options},
         "settings": msgspec.to_builtins(fold.settings),
         "plays": fold.plays,

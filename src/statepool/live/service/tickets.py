@@ -1,12 +1,13 @@
 """The three requests that many make at once: a decision, its state, its outcome. No framework is in their way."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
 from statepool.live.requests import Decide, Decision, Observe, Resolve, check_ticket
+from statepool.live.service.admission import Visit
 from statepool.live.service.bodies import DecisionBody, OutcomeBody, StateBody, decode
 from statepool.live.service.pools import Pools
 
@@ -25,7 +26,7 @@ class TicketCall(NamedTuple):
     need: str
     pool: str
     ticket: str
-    answer: "Callable[[Pools, TicketCall, bytes], Awaitable[bytes]]"
+    answer: "Callable[[Pools, TicketCall, bytes, Visit], Awaitable[bytes]]"
 
 
 def ticket_call(method: str, path: str) -> TicketCall | None:
@@ -43,15 +44,27 @@ def ticket_call(method: str, path: str) -> TicketCall | None:
     return None
 
 
-async def decide(pools: Pools, call: TicketCall, body: bytes) -> bytes:
+async def decide(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
     asked = decode(body, DecisionBody) if body else DecisionBody()
     if (asked.ticket is not UNSET) + (asked.count is not UNSET) + (asked.tickets is not UNSET) > 1:
         raise ValueError("body: has more than one of ticket, count and tickets, expected one of them at most")
     if asked.count is UNSET and asked.tickets is UNSET:
-        return _encode(_shown(await _one(pools, call, Decide(None if asked.ticket is UNSET else asked.ticket))))
+        [decision] = await _decide(pools, call, [None if asked.ticket is UNSET else asked.ticket], visit)
+        return _encode(_shown(decision))
     tickets = [None] * asked.count if asked.count is not UNSET else _checked(asked.tickets)
-    answers = await _ask(pools, call, [Decide(ticket) for ticket in tickets])
-    return _encode({"decisions": [_shown(answer) for answer in answers]})
+    decisions = await _decide(pools, call, tickets, visit)
+    return _encode({"decisions": [_shown(decision) for decision in decisions]})
+
+
+async def _decide(pools: Pools, call: TicketCall, tickets: Sequence[str | None], visit: Visit) -> list[Decision]:
+    visit.pay(len(tickets))
+    lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
+    await visit.claim(lane.pool, tickets)
+    answers = await lane.ask([Decide(ticket) for ticket in tickets])
+    for ticket, answer in zip(tickets, answers, strict=True):
+        if ticket is not None and isinstance(answer, ValueError):
+            visit.own_tickets.release(call.pool, ticket)
+    return _checked_answers(answers)
 
 
 def _checked(tickets: Any) -> list[str]:
@@ -62,27 +75,27 @@ def _shown(decision: Decision) -> dict[str, Any]:
     return {"ticket": decision.ticket, "action": decision.action, "probability": decision.probability}
 
 
-async def observe(pools: Pools, call: TicketCall, body: bytes) -> bytes:
+async def observe(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
     state = decode(body, StateBody).state
     await _one(pools, call, Observe(call.ticket, state))
     return _encode({"ticket": call.ticket, "state": state})
 
 
-async def resolve(pools: Pools, call: TicketCall, body: bytes) -> bytes:
+async def resolve(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
     outcome = decode(body, OutcomeBody)
     loss = None if outcome.loss is UNSET else outcome.loss
     reward = None if outcome.reward is UNSET else outcome.reward
     await _one(pools, call, Resolve(call.ticket, loss, reward))
+    visit.own_tickets.release(call.pool, call.ticket)
     return _encode({"ticket": call.ticket} | ({"reward": reward} if loss is None else {"loss": loss}))
 
 
 async def _one(pools: Pools, call: TicketCall, request: Any) -> Any:
-    return (await _ask(pools, call, [request]))[0]
-
-
-async def _ask(pools: Pools, call: TicketCall, requests: list[Any]) -> list[Any]:
     lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
-    answers = await lane.ask(requests)
+    return _checked_answers(await lane.ask([request]))[0]
+
+
+def _checked_answers(answers: list[Any]) -> list[Any]:
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer

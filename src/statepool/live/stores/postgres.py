@@ -7,6 +7,8 @@ before or with its own, since the log is flushed in order. The tables are in the
 """
 
 import hashlib
+import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,10 +21,26 @@ from statepool.live.events import Kind
 from statepool.live.forks import forks
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.postgres_connections import PATIENCE, Connection, Connections, errors
-from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View, check_gapless, check_linked
+from statepool.live.stores.store import (
+    PROBE_BYTES,
+    Batch,
+    Entry,
+    Head,
+    Overdue,
+    Store,
+    View,
+    check_gapless,
+    check_linked,
+    missing_event,
+)  # fmt: skip
 
 PIECE = 1000  # events read at once
 COLUMNS = "seq, kind, ticket, play, at, body, hash"
+CATALOGUE = """
+    SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
+    FROM statepool.events AS e LEFT JOIN statepool.events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
+    WHERE e.pool = %s AND e.kind = 'catalogue' AND e.seq > %s AND e.seq <= %s ORDER BY e.seq LIMIT %s
+"""
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -117,6 +135,14 @@ class PostgresView(View):
     def linked(self, seq: int) -> tuple[bytes, Entry]:
         sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND seq BETWEEN %s AND %s ORDER BY seq"
         return check_linked(seq, self._ask(sql, self._pool, seq - 1, seq))
+
+    def linked_catalogue(self, after: int, last: int) -> Iterator[tuple[bytes, Entry]]:
+        while rows := self._ask(CATALOGUE, self._pool, after, last, PIECE):
+            for before, *row in rows:
+                if before is None:
+                    raise missing_event(row[0])
+                yield before, Entry._make(row)
+            after = rows[-1][1]
 
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
@@ -302,8 +328,29 @@ class PostgresStore(Store):
                 raise ValueError(f"there is a key named {name!r} already")
 
     def drop_key(self, name: str) -> bool:
+        sql = """WITH gone AS (DELETE FROM statepool.keys WHERE name = %s RETURNING hash),
+                      ended AS (DELETE FROM statepool.sessions WHERE key IN (SELECT hash FROM gone))
+                 SELECT count(*) FROM gone"""
         with self._writing() as connection:
-            return connection.execute("DELETE FROM statepool.keys WHERE name = %s", (name,)).rowcount > 0
+            return connection.execute(sql, (name,)).fetchone() != (0,)
+
+    def add_session(self, digest: str, key: str, until: int) -> None:
+        sql = "INSERT INTO statepool.sessions (hash, key, until) VALUES (%s, %s, %s)"
+        with self._writing() as connection:
+            connection.execute("DELETE FROM statepool.sessions WHERE until < %s", (int(time.time()),))
+            connection.execute(sql, (digest, key, until))
+
+    def session(self, digest: str) -> tuple[str, int] | None:
+        with self._reading() as connection:
+            sql = "SELECT key, until FROM statepool.sessions WHERE hash = %s"
+            row = connection.execute(sql, (digest,)).fetchone()
+            return None if row is None else (row[0], row[1])
+
+    def probe(self) -> None:
+        sql = """INSERT INTO statepool.probes (id, body) VALUES (1, %s)
+                 ON CONFLICT (id) DO UPDATE SET body = excluded.body"""
+        with self._writing() as connection:
+            connection.execute(sql, (os.urandom(PROBE_BYTES),))
 
     def close(self) -> None:
         self._connections.close()

@@ -12,11 +12,27 @@ from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.sqlite_file import Connection, SQLiteFile, Synchronous, errors
-from statepool.live.stores.sqlite_place import check_folder, check_version
-from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View, check_gapless, check_linked
+from statepool.live.stores.sqlite_place import check_folder, check_version, keep_private
+from statepool.live.stores.store import (
+    PROBE_BYTES,
+    Batch,
+    Entry,
+    Head,
+    Overdue,
+    Store,
+    View,
+    check_gapless,
+    check_linked,
+    missing_event,
+)  # fmt: skip
 
 PIECE = 1000  # events read at once
 COLUMNS = "seq, kind, ticket, play, at, body, hash"
+CATALOGUE = """
+    SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
+    FROM events AS e INDEXED BY events_catalogue LEFT JOIN events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
+    WHERE e.pool = ? AND e.kind = 'catalogue' AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?
+"""
 
 
 class SQLiteView(View):
@@ -56,6 +72,14 @@ class SQLiteView(View):
     def linked(self, seq: int) -> tuple[bytes, Entry]:
         sql = f"SELECT {COLUMNS} FROM events WHERE pool = ? AND seq BETWEEN ? AND ? ORDER BY seq"
         return check_linked(seq, self._ask(sql, self._pool, seq - 1, seq))
+
+    def linked_catalogue(self, after: int, last: int) -> Iterator[tuple[bytes, Entry]]:
+        while rows := self._ask(CATALOGUE, self._pool, after, last, PIECE):
+            for before, *row in rows:
+                if before is None:
+                    raise missing_event(row[0])
+                yield before, Entry._make(row)
+            after = rows[-1][1]
 
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
@@ -139,6 +163,7 @@ class SQLiteStore(Store):
         check_version(apsw.sqlite_lib_version())
         self._path = os.path.realpath(path)
         check_folder(os.path.dirname(self._path))
+        keep_private(self._path)
         self._file = SQLiteFile(self._path, synchronous, vfs)
         try:
             self._open()
@@ -223,8 +248,22 @@ class SQLiteStore(Store):
 
     def drop_key(self, name: str) -> bool:
         with self._file.writing() as connection, errors():
+            connection.execute("DELETE FROM sessions WHERE key = (SELECT hash FROM keys WHERE name = ?)", (name,))
             connection.execute("DELETE FROM keys WHERE name = ?", (name,))
             return connection.changes() > 0
+
+    def add_session(self, digest: str, key: str, until: int) -> None:
+        with self._file.writing() as connection, errors():
+            connection.execute("DELETE FROM sessions WHERE until < ?", (int(time.time()),))
+            connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (digest, key, until))
+
+    def session(self, digest: str) -> tuple[str, int] | None:
+        with self._file.reading() as connection, errors():
+            return connection.execute("SELECT key, until FROM sessions WHERE hash = ?", (digest,)).fetchone()
+
+    def probe(self) -> None:
+        with self._file.writing() as connection, errors():
+            connection.execute("REPLACE INTO probes VALUES (1, ?)", (os.urandom(PROBE_BYTES),))
 
     def close(self) -> None:
         self._file.close()

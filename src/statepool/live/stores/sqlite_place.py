@@ -10,6 +10,7 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
+from tempfile import mkstemp
 
 import apsw
 
@@ -140,6 +141,30 @@ def check_folder(folder: str) -> None:
     kind = file_system(folder, MOUNTS.read_text()) if MOUNTS.exists() else ""
     if kind in NETWORKS:
         raise ValueError(f"{folder} is on a network file system ({kind}), where SQLite is not safe: use a local disk")
+
+
+def keep_private(path: str) -> None:
+    """Journals and the hashes of keys are nobody else's: the file is made for its owner alone, and SQLite gives its WAL
+    the same mode. A group that was let in stays; the world does not."""
+    if not os.path.exists(path):
+        _make_private(path)
+    for each in (path, f"{path}-wal", f"{path}-shm"):
+        with suppress(OSError):  # gone meanwhile, or another owner's
+            mode = os.stat(each).st_mode
+            if mode & 0o007:
+                os.chmod(each, mode & 0o770)
+
+
+def _make_private(path: str) -> None:
+    """An empty file, made elsewhere and closed before it gets its name: closing a file drops every lock that this
+    process has on it, another connection's too."""
+    made = ""
+    with suppress(OSError):  # someone was faster, or SQLite will say what is wrong
+        number, made = mkstemp(dir=os.path.dirname(path))  # mode 0600
+        os.close(number)
+        os.link(made, path)
+    with suppress(OSError):
+        os.unlink(made)
 
 
 def file_system(folder: str, mounts: str) -> str:

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 from statepool.live.errors import Damaged
 from statepool.live.events import Kind
 
+PROBE_BYTES = 1 << 16
+"""What a probe writes: more than the pages of a small batch, so that room for the one is room for the other."""
+
 
 class Head(NamedTuple):
     """Where a pool's journal ends: the last event, its hash, how many decisions there were, the epoch of the latest
@@ -67,6 +70,10 @@ class View(ABC):
         """One event, and the hash of the one before it (empty for the first)."""
 
     @abstractmethod
+    def linked_catalogue(self, after: int, last: int) -> Iterator[tuple[bytes, Entry]]:
+        """`linked` of each event of kind "catalogue" with after < seq <= last, read in pieces; `after` is not 0."""
+
+    @abstractmethod
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         """What is known of each ticket: the bodies of its events by kind (tickets that are not known are absent)."""
 
@@ -112,11 +119,15 @@ def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
         raise ValueError(f"decisions must go on from {before.plays} to {after.plays} without a gap")
 
 
+def missing_event(seq: int) -> Damaged:
+    return Damaged(f"the journal has no event {seq}, or none before it: run `statepool replay` on this store")
+
+
 def check_linked(seq: int, rows: Sequence[Sequence[Any]]) -> tuple[bytes, Entry]:
     """The last of at most two rows, and the hash of the one before it."""
     entries = [Entry._make(row) for row in rows]
     if [entry.seq for entry in entries] != list(range(max(seq - 1, 1), seq + 1)):
-        raise Damaged(f"the journal has no event {seq}, or none before it: run `statepool replay` on this store")
+        raise missing_event(seq)
     return (entries[0].hash if len(entries) == 2 else b""), entries[-1]
 
 
@@ -152,7 +163,19 @@ class Store(ABC):
 
     @abstractmethod
     def drop_key(self, name: str) -> bool:
-        """Forget a key; False if there was none."""
+        """Forget a key and its sessions; False if there was none."""
+
+    @abstractmethod
+    def add_session(self, digest: str, key: str, until: int) -> None:
+        """Keep a session of the key with this hash until a time (seconds), and forget those that have ended."""
+
+    @abstractmethod
+    def session(self, digest: str) -> tuple[str, int] | None:
+        """The hash of a session's key and when it ends; None if there is no such session."""
+
+    @abstractmethod
+    def probe(self) -> None:
+        """Write something of no meaning, as large as a batch; raises StoreUnavailable where that cannot be kept."""
 
     @abstractmethod
     def close(self) -> None:

@@ -1,0 +1,70 @@
+"""Who may pass, how often, and with how many tickets of their own."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from statepool.live.pool import Pool
+from statepool.live.service.keys import Door, Keys
+from statepool.live.service.limits import Buckets, Headers, network_of, read_headers, refuse_strangers
+from statepool.live.service.owned import OwnTickets
+from statepool.live.service.refusals import Refused
+
+WRONG_KEYS_A_SECOND = 1.0
+WRONG_KEYS_AT_ONCE = 20
+
+
+def address_of(scope: Any) -> str:
+    return network_of((scope.get("client") or ("",))[0])
+
+
+class Visit(NamedTuple):
+    """A request that was let in: of a key by name, or of anyone ("")."""
+
+    headers: Headers
+    key: str
+    payer: str
+    buckets: Buckets | None
+    own_tickets: OwnTickets
+
+    def pay(self, decisions: int) -> None:
+        """A request has paid for one decision; raise 429 if there are more than the rate allows."""
+        if self.buckets is not None and decisions > 1:
+            self.buckets.take(self.payer, decisions - 1, paid=1)
+
+    async def claim(self, pool: Pool, tickets: Sequence[str | None]) -> None:
+        """Raise 429 if the key has too many tickets of its own open."""
+        named = [ticket for ticket in tickets if ticket is not None]
+        if self.key and named:
+            await self.own_tickets.claim(pool, self.key, named)
+
+
+class Admission:
+    """A key that is known is let in whatever was tried from its address: only what is wrong is limited there."""
+
+    def __init__(self, keys: Keys, door: Door, rate_limit: float | None, own_tickets: OwnTickets) -> None:
+        self.keys, self._door, self._own_tickets = keys, door, own_tickets
+        self._buckets = Buckets(rate_limit, "decisions or other requests") if rate_limit else None
+        self._wrong = Buckets(WRONG_KEYS_A_SECOND, "requests without a key that is known", WRONG_KEYS_AT_ONCE)
+
+    def check_door(self, headers: Headers) -> None:
+        """Raise 403 for a page of another site, and without keys for whomever the door keeps out."""
+        refuse_strangers(headers, None if self.keys.needed else self._door)
+
+    def admit(self, scope: Any, need: str) -> Visit:
+        """Raise 401 or 403 without the role, 429 above a limit."""
+        headers = read_headers(scope["headers"])
+        self.check_door(headers)
+        try:
+            caller = self.keys.caller(headers.authorization, need)
+        except Refused as refused:
+            if refused.status == 401:
+                self.count_wrong_key(scope)
+            raise
+        payer = caller.name or address_of(scope)
+        if self._buckets is not None:
+            self._buckets.take(payer)
+        return Visit(headers, caller.name, payer, self._buckets, self._own_tickets)
+
+    def count_wrong_key(self, scope: Any) -> None:
+        """Raise 429 if there were many from this address."""
+        self._wrong.take(address_of(scope))

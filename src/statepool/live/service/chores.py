@@ -1,0 +1,102 @@
+"""What a service does by itself. Each chore is one pool's own: where it fails or hangs, the others go on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from statepool.live.errors import NoSuchPool, StoreUnavailable
+from statepool.live.service.health import Health
+from statepool.live.service.keys import Keys
+from statepool.live.service.pools import Pools
+from statepool.live.service.routes import expire
+
+KEYS_EVERY = 1.0
+RECOVER_EVERY = 2.0
+LONGEST_BATCH = 5.0
+THREADS = 64
+"""Threads that wait for the store: a few pools that hang must not take them all."""
+
+Chore = Callable[[str], Awaitable[None]]
+
+
+class Chores:
+    """Warming up, expiry, keys read again, and another look at pools that are in trouble."""
+
+    def __init__(self, pools: Pools, keys: Keys, health: Health, expire_every: float) -> None:
+        self._pools, self._keys, self._health, self._expire_every = pools, keys, health, expire_every
+        self._running: dict[tuple[Chore, str], asyncio.Task[None]] = {}
+        self._repeated: list[asyncio.Task[None]] = []
+        self._key_thread = ThreadPoolExecutor(1, "keys")
+
+    def start(self) -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "service"))
+        self._repeated = [
+            asyncio.create_task(self._warm_all()),
+            asyncio.create_task(_repeat(KEYS_EVERY, self._reload_keys)),
+            asyncio.create_task(_repeat(RECOVER_EVERY, self._recover_all)),
+            asyncio.create_task(_repeat(self._expire_every, self._expire_all)),
+        ]
+
+    async def stop(self) -> None:
+        chores = [*self._repeated, *self._running.values()]
+        for chore in chores:
+            chore.cancel()
+        await asyncio.gather(*chores, return_exceptions=True)
+        self._key_thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _reload_keys(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._key_thread, self._keys.reload)
+
+    async def _warm_all(self) -> None:
+        with suppress(Exception):  # without a store there is nothing to warm
+            self._begin(self._warm_up, await asyncio.to_thread(self._pools.names))
+
+    async def _expire_all(self) -> None:
+        self._begin(self._expire, await asyncio.to_thread(self._pools.names))
+
+    async def _recover_all(self) -> None:
+        for lane in self._pools.lanes():
+            if lane.seconds_busy() > LONGEST_BATCH:
+                error = StoreUnavailable(f"a batch has not been written for more than {LONGEST_BATCH:g} seconds")
+                self._health.note(lane.pool.name, error)
+        if self._health.troubles and await self._health.store_trouble() is None:
+            self._begin(self._recover, list(self._health.troubles))
+
+    def _begin(self, chore: Chore, names: list[str]) -> None:
+        """The chore for each pool, except where the last one has not ended."""
+        for name in names:
+            running = self._running.get((chore, name))
+            if running is None or running.done():
+                self._running[chore, name] = asyncio.create_task(self._do(chore, name))
+
+    async def _do(self, chore: Chore, name: str) -> None:
+        try:
+            await chore(name)
+        except NoSuchPool:  # its first event is still to come
+            self._health.forget(name)
+        except Exception as error:
+            self._health.note(name, error)
+
+    async def _warm_up(self, name: str) -> None:
+        lane = await self._pools.lane(name)
+        await lane.warm_up()
+        self._health.note(name, None)
+
+    async def _expire(self, name: str) -> None:
+        lane = await self._pools.lane(name)
+        if await lane.call(lambda: lane.pool.fold().settings.expire_after) is not None:
+            await expire(lane)
+
+    async def _recover(self, name: str) -> None:
+        """A snapshot takes the pool's lock, reads what is new and writes: what works for it works for the others."""
+        lane = await self._pools.lane(name)
+        await lane.call(lane.pool.snapshot)
+        self._health.note(name, None)
+
+
+async def _repeat(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        with suppress(Exception):  # the store may be away for a while: the chore is done when it is back
+            await chore()
+        await asyncio.sleep(seconds)

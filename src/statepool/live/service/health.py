@@ -1,0 +1,65 @@
+"""Which pools are in trouble, and why: what the last attempt of anything said, until another one succeeds."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+
+from statepool.live.errors import StoreUnavailable
+from statepool.live.service.refusals import refusal, tell_operator
+from statepool.live.stores.store import Store
+
+SECONDS = 5.0
+FRESH = 1.0
+
+
+class Health:
+    """`say(pool, trouble)` is called when a pool gets into trouble, and with None when it is out."""
+
+    def __init__(self, store: Store, say: Callable[[str, str | None], None]) -> None:
+        self._store, self._say = store, say
+        self.troubles: dict[str, str] = {}
+        self.well: set[str] = set()
+        self._probe: asyncio.Future[str | None] | None = None
+        self._probed_at = 0.0
+        self._thread = ThreadPoolExecutor(1, "probe")
+
+    def note(self, pool: str, error: Exception | None) -> None:
+        """How something went that a pool was asked to do."""
+        if error is None:
+            self.well.add(pool)
+            if self.troubles.pop(pool, None) is not None:
+                self._say(pool, None)
+            return
+        refused, known = refusal(error), pool in self.troubles
+        self.well.discard(pool)
+        self.troubles[pool] = refused.sentence
+        if not known:
+            self._say(pool, refused.sentence)
+            if refused.status == 500:
+                tell_operator(error)
+
+    def forget(self, pool: str) -> None:
+        """There is no such pool any more."""
+        self.troubles.pop(pool, None)
+        self.well.discard(pool)
+
+    async def store_trouble(self) -> str | None:
+        """Why the store cannot be written to; None if it can. Asked once a second at most, and once at a time."""
+        if self._probe is None or (self._probe.done() and monotonic() - self._probed_at > FRESH):
+            self._probed_at = monotonic()
+            self._probe = asyncio.get_running_loop().run_in_executor(self._thread, self._try)
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._probe), SECONDS)
+        except TimeoutError:
+            return f"the store did not take a write within {SECONDS:g} seconds"
+
+    def _try(self) -> str | None:
+        try:
+            self._store.probe()
+        except StoreUnavailable as error:
+            return " ".join(str(error).split())
+        return None
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,221 @@
+"""What a connection may cost before anybody is known, over real sockets."""
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
+from functools import partial
+
+import httpx
+import pytest
+import uvicorn
+
+from statepool.live.service.connections import ConnectionLimits, Crowd, GuardedProtocol
+from statepool.live.service.limits import network_of
+
+HEAD = b"GET / HTTP/1.1\r\nhost: x\r\n"
+
+
+async def app(scope, receive, send):
+    """Reads the body; `/endless` sends for as long as anybody reads."""
+    length, message = 0, {"more_body": True}
+    while message.get("more_body"):
+        message = await receive()
+        length += len(message.get("body", b""))
+    if message["type"] == "http.disconnect":
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    while scope["path"] == "/endless":
+        await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
+        await asyncio.sleep(0)
+    await send({"type": "http.response.body", "body": b"%d" % length})
+
+
+class Listening:
+    def __init__(self, port, crowd):
+        self.port, self.crowd = port, crowd
+        self.made = []
+        self.url = f"http://127.0.0.1:{port}"
+
+    def connect(self, sent=b""):
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        self.made.append(connection)
+        connection.sendall(sent)
+        return connection
+
+    def serves(self):
+        return httpx.get(self.url, timeout=20).text == "0"
+
+
+@contextmanager
+def listening(**limits):
+    crowd = Crowd(ConnectionLimits(**limits))
+    config = uvicorn.Config(
+        app, port=0, http=partial(GuardedProtocol, crowd), ws="none", lifespan="off", log_level="critical",
+        timeout_keep_alive=1,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    found = Listening(server.servers[0].sockets[0].getsockname()[1], crowd)
+    try:
+        yield found
+    finally:
+        for connection in found.made:
+            connection.close()
+        server.force_exit = server.should_exit = True
+        thread.join()
+
+
+def answer_of(connection):
+    """Status and sentence, once the connection was closed by the service."""
+    said = b""
+    with suppress(ConnectionResetError):
+        while piece := connection.recv(65536):
+            said += piece
+    head, _, body = said.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)["error"]
+
+
+def send_until_cut(connection, piece, most):
+    """How much went through."""
+    sent = 0
+    try:
+        while sent < most:
+            connection.sendall(piece)
+            sent += len(piece)
+    except OSError:
+        pass
+    return sent
+
+
+@pytest.fixture(scope="module")
+def open_house():
+    with listening() as found:
+        yield found
+
+
+def test_requests_within_the_limits_are_served(open_house):
+    assert open_house.serves()
+    headers = {f"x-{number}": "y" * 100 for number in range(90)}
+    assert httpx.post(open_house.url, headers=headers, content=b"z" * 3_000_000, timeout=20).text == "3000000"
+    with httpx.Client(base_url=open_house.url) as client:
+        assert [client.post("/", content=b"z" * size).text for size in (0, 20_000, 1)] == ["0", "20000", "1"]
+
+
+def test_a_head_that_does_not_end_is_refused_while_it_comes(open_house):
+    for start in (HEAD + b"x: ", b"GET /"):
+        connection = open_house.connect(start + b"a" * 20_000)
+        status, sentence = answer_of(connection)
+        assert (status, "larger than 16384 bytes" in sentence) == (431, True)
+    connection = open_house.connect(HEAD)
+    assert send_until_cut(connection, b"x: y\r\n" * 1000, 1 << 30) < 1 << 24
+
+
+def test_headers_are_counted(open_house):
+    status, sentence = answer_of(open_house.connect(HEAD + b"a: b\r\n" * 101 + b"\r\n"))
+    assert (status, sentence) == (431, "the request has more than 100 headers")
+
+
+def test_trailers_are_part_of_what_is_limited(open_house):
+    start = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+    status, _ = answer_of(open_house.connect(start + b"x: " + b"a" * 40_000))
+    assert status == 431
+
+
+def test_a_queue_of_requests_on_one_connection_is_short(open_house):
+    connection = open_house.connect((b"GET /endless HTTP/1.1\r\nhost: x\r\n\r\n") * 2000)
+    received = b""
+    while b"without waiting for an answer" not in received[-70_000:]:
+        piece = connection.recv(65536)
+        assert piece, "the connection ended without a word"
+        received = received[-70_000:] + piece
+
+
+def test_what_is_no_http_is_answered_in_one_sentence(open_house):
+    assert answer_of(open_house.connect(b"\x16\x03\x01 no\r\n\r\n")) == (
+        400,
+        "the request is not HTTP/1.1 that can be read",
+    )
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"", b"GET", HEAD, b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc",
+        HEAD + b"\r\n" + b"\r",  # an answer, and then a byte that begins nothing
+    ],
+)  # fmt: skip
+def test_who_is_late_is_cut(sent):
+    with listening(head_seconds=0.3, body_seconds=0.3) as found:
+        connection = found.connect(sent)
+        with suppress(ConnectionResetError):
+            while connection.recv(65536):
+                pass
+        assert found.serves()
+
+
+def test_a_drip_does_not_buy_time():
+    with listening(head_seconds=0.5) as found:
+        connection = found.connect(HEAD)
+        began = time.monotonic()
+        with suppress(OSError):
+            while time.monotonic() - began < 15:
+                connection.sendall(b"a: b\r\n")
+                time.sleep(0.05)
+        assert time.monotonic() - began < 10
+
+
+def test_who_does_not_read_the_answer_is_cut():
+    with listening(reading_seconds=0.3) as found:
+        found.connect(b"GET /endless HTTP/1.1\r\nhost: x\r\n\r\n")
+        deadline = time.monotonic() + 15
+        while not found.crowd._inside:
+            assert time.monotonic() < deadline
+        while found.crowd._inside:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_a_crowd_of_half_open_requests_makes_room_for_the_next():
+    with listening(connections=40, of_an_address=1000, head_seconds=60) as found:
+        for _ in range(120):
+            found.connect(HEAD)
+        assert found.serves()
+        assert len(found.crowd._inside) <= 40
+        assert sum(found.crowd._of.values()) == len(found.crowd._inside)
+
+
+def test_an_address_has_its_share_and_a_proxy_speaks_for_many():
+    with listening(connections=100, of_an_address=8, head_seconds=60) as found:
+        for _ in range(30):
+            found.connect(HEAD)
+        assert found.serves()
+        assert len(found.crowd._inside) <= 8
+    with listening(connections=100, of_an_address=8, proxies=("127.0.0.1",)) as found:
+        for _ in range(30):
+            found.connect(HEAD)
+        assert found.serves()
+        assert len(found.crowd._inside) >= 30
+
+
+def test_who_is_being_answered_is_not_sent_away():
+    with listening(connections=2) as found:
+        busy = [found.connect(b"GET /endless HTTP/1.1\r\nhost: x\r\n\r\n") for _ in range(2)]
+        for connection in busy:
+            assert connection.recv(100)
+        status, sentence = answer_of(found.connect(HEAD + b"\r\n"))
+        assert (status, "too many connections" in sentence) == (503, True)
+        for connection in busy:
+            assert connection.recv(100)
+
+
+def test_a_caller_of_ipv6_has_a_whole_network():
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1")
+    assert network_of("2001:db8::1") != network_of("2001:db8:0:1::1")
+    assert network_of("10.0.0.1") != network_of("10.0.0.2")
+    assert network_of("") == ""

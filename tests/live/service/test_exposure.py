@@ -1,0 +1,103 @@
+"""Without keys a service that others can reach answers nobody, in whichever process and at whatever time."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from live.service.clients import DECISIONS, POOL, Client
+from live.service.servers import serving, statepool
+from statepool.live.errors import StoreUnavailable
+from statepool.live.service import keys
+from statepool.live.service.keys import add_key
+from statepool.live.stores import open_store
+from statepool.serving import Options, make_service
+
+ADDRESSES = ("/", "/login", "/readyz", "/openapi.json", "/metrics", "/v1/pools", "/v1/pools/home", "/pools/home")
+
+
+def check_nobody_is_answered(url, **options):
+    """A process that was started after the last key was dropped, as a worker is that takes another's place."""
+    client = Client(make_service(Options(store=url, quiet=True, **options)))
+    try:
+        for address in ADDRESSES:
+            assert client.get(address).status_code in (303, 401, 403), f"{address} was answered"
+        assert client.post(DECISIONS).status_code in (401, 403), "a decision was made"
+        assert client.put("/v1/pools/mine", json=POOL).status_code in (401, 403), "a pool was made"
+    finally:
+        client.stop()
+
+
+def test_a_process_that_others_can_reach(url):
+    check_nobody_is_answered(url, host="0.0.0.0")
+
+
+def test_a_process_of_a_service_that_was_started_with_keys(url):
+    for host in ("127.0.0.1", "0.0.0.0"):
+        for opened in (False, True):
+            options = {"host": host, "open": opened, "keyed": True}
+            client = Client(make_service(Options(store=url, quiet=True, **options)))
+            assert client.get("/v1/pools").status_code == 401
+            client.stop()
+
+
+def test_it_is_said_why_and_the_process_counts_as_alive(url):
+    client = Client(make_service(Options(store=url, host="0.0.0.0", quiet=True)))
+    assert "statepool keys add" in client.get("/v1/pools").json()["error"]
+    assert client.get("/healthz").status_code == 200
+    store = open_store(url)
+    key = add_key(store, "first", "admin")
+    store.close()
+    client.app.keys.reload()
+    assert client.get("/v1/pools").status_code == 401
+    assert client.get("/v1/pools", headers={"authorization": f"Bearer {key}"}).status_code == 200
+    client.stop()
+
+
+def test_keys_that_cannot_be_read_are_not_believed_for_long(start, monkeypatch):
+    client = start(None)
+    monkeypatch.setattr(keys, "monotonic", lambda: time.monotonic() + 2 * keys.OLDEST)
+    assert client.get("/v1/pools").status_code == 503
+    assert client.get("/healthz").status_code == 200
+    with pytest.raises(StoreUnavailable):
+        _ = client.app.keys.needed
+
+
+def test_a_worker_that_takes_anothers_place(url):
+    """The parent saw a key; the last one is dropped; the worker is killed and another begins."""
+    statepool("keys", "add", "shop", "--role", "admin", "--store", url)
+    with serving("--store", url, "--host", "0.0.0.0", "--workers", "2", "--quiet") as served:
+        address = f"http://127.0.0.1:{served.address.split(':')[1]}/v1/pools"
+        assert httpx.get(address, timeout=60).status_code == 401
+        assert statepool("keys", "drop", "shop", "--store", url).returncode == 0
+        killed = _workers(served.process.pid)
+        for worker in killed:
+            os.kill(worker, signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while len(_workers(served.process.pid) - killed) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        for _ in range(6):
+            assert httpx.get(address, timeout=60).status_code == 401
+
+
+def test_callers_behind_a_proxy_are_told_apart(url):
+    statepool("keys", "add", "shop", "--role", "admin", "--store", url)
+    for proxy, told_apart in (["--proxy", "127.0.0.1"], True), ([], False):
+        with (
+            serving("--store", url, "--quiet", *proxy) as served,
+            httpx.Client(base_url=served.url, timeout=60) as http,
+        ):
+            for _ in range(30):
+                late = http.get("/v1/pools", headers={"x-forwarded-for": "192.0.2.1"}).status_code
+            other = http.get("/v1/pools", headers={"x-forwarded-for": "192.0.2.2"}).status_code
+        assert (late, other) == (429, 401 if told_apart else 429)
+
+
+def _workers(parent):
+    """Its children, by the system's account; the one that only tracks resources does not listen."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return {int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()}

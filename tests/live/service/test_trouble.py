@@ -1,0 +1,193 @@
+"""Stores that are full and pools that are damaged: what is said, to whom, how often; and that the others go on."""
+
+import io
+import json
+import threading
+import time
+
+import apsw
+import pytest
+
+from live.places import change
+from live.service.clients import DECISIONS, POOL
+from live.service.servers import serving
+from statepool.live.pool import Pool
+from statepool.live.service import chores
+from statepool.live.service.logs import RequestLog
+from statepool.live.stores.sqlite_file import Connection
+
+
+def until(holds, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """While it is set, nothing more can be written to SQLite's files; reading goes on."""
+    full = threading.Event()
+    execute, executemany = apsw.Connection.execute, apsw.Connection.executemany
+
+    def refuse(sql):
+        if full.is_set() and sql.lstrip().upper().startswith(("INSERT", "UPDATE", "REPLACE", "DELETE")):
+            raise apsw.FullError("database or disk is full")
+
+    def execute_unless_full(self, sql, *values):
+        refuse(sql)
+        return execute(self, sql, *values)
+
+    def executemany_unless_full(self, sql, *values):
+        refuse(sql)
+        return executemany(self, sql, *values)
+
+    monkeypatch.setattr(Connection, "execute", execute_unless_full)
+    monkeypatch.setattr(Connection, "executemany", executemany_unless_full)
+    return full
+
+
+def test_a_full_disk_is_not_ready_and_is_again_when_there_is_room(full_disk, start, monkeypatch, capsys):
+    monkeypatch.setattr(chores, "RECOVER_EVERY", 0.05)
+    stream = io.StringIO()
+    client = start(log=RequestLog(stream))
+    client.put("/v1/pools/idle", json=POOL)
+    assert client.get("/readyz").json() == {"status": "ready"}
+    full_disk.set()
+    for number in range(20):
+        assert client.post(DECISIONS, json={"ticket": str(number)}).status_code == 503
+    answer = client.get("/readyz")
+    assert answer.status_code == 503, "another pool that nobody asked cannot be written to either"
+    assert "pool 'home': " in answer.json()["error"]
+    assert "full" in answer.json()["error"]
+    full_disk.clear()
+    until(lambda: client.get("/readyz").json() == {"status": "ready"})  # nobody decides meanwhile
+    assert client.post(DECISIONS).status_code == 200
+    client.stop()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    refused = [line for line in lines if line.get("status") == 503 and line["method"] == "POST"]
+    assert len(refused) == 20
+    assert all(len(json.dumps(line)) < 400 and "full" in line["error"] for line in refused)
+    told = [line["trouble"] for line in lines if "trouble" in line]
+    assert len(told) == 2, "once when it began, once when it ended"
+    assert told[1] is None
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_quiet_service_says_nothing_of_refusals(url, tmp_path):
+    """As of a full disk; here the journal ends in an event that does not follow from the one before it."""
+    file = tmp_path / "map.json"
+    file.write_text(json.dumps(POOL))
+    with serving("--store", url, "--map", str(file), "--quiet") as served:
+        assert served.post(DECISIONS).status_code == 200
+        change(url, "UPDATE events SET hash = zeroblob(32) WHERE seq = (SELECT max(seq) FROM events)")
+        change(url, "UPDATE pools SET hash = zeroblob(32)")
+        statuses = {served.post(DECISIONS).status_code for _ in range(10)}
+        assert statuses == {503}
+        assert served.get("/readyz").status_code == 503
+        assert served.end(15) == 0
+    assert len("".join(served.said[1:])) < 400, served.said
+
+
+def damage(url, name):
+    pool = f"pool = (SELECT id FROM pools WHERE name = '{name}')"
+    change(url, f"UPDATE events SET body = zeroblob(9) WHERE seq = 1 AND {pool}")
+    change(url, f"DELETE FROM snapshots WHERE {pool}")
+
+
+def make(url, name, **settings):
+    pool = Pool.open(url, name, POOL["P"], POOL["actions"], POOL["states"], **settings)
+    pool.decide()
+    pool.close()
+
+
+def test_one_damaged_pool_does_not_stop_the_chores_of_the_others(start, url):
+    for name in ("bad", "good"):
+        make(url, name, expire_after=0.01, default_loss=1.0)
+    damage(url, "bad")
+    client = start(None, expire_every=0.05)
+    good = client.app.pools.get("good")
+    until(lambda: good.n_pending == 0)
+    until(lambda: "bad" in client.app.health.troubles)
+    until(lambda: "good" in client.app.health.well)
+    ready = client.get("/readyz")
+    assert (ready.status_code, list(ready.json()["trouble"])) == (200, ["bad"])
+    lines = client.get("/metrics").text.splitlines()
+    assert 'statepool_pool_up{pool="bad"} 0.0' in lines
+    assert 'statepool_pool_up{pool="good"} 1.0' in lines
+    assert 'statepool_events_total{kind="expiry",pool="good"} 1.0' in lines
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "damaged" in page.text
+    assert "/pools/good" in page.text
+    assert client.get("/pools/good").status_code == 200
+    assert client.get("/pools/bad").status_code == 503
+    assert client.post("/v1/pools/good/decisions").status_code == 200
+    assert client.post("/v1/pools/bad/decisions").status_code == 503
+
+
+def test_a_mistake_of_ours_in_a_chore_is_told_to_the_operator_once(start, url, monkeypatch, capsys):
+    def fail(*_):
+        raise KeyError("secret")
+
+    make(url, "home")
+    monkeypatch.setattr(Pool, "warm_up", fail)
+    monkeypatch.setattr(Pool, "snapshot", fail)
+    monkeypatch.setattr(chores, "RECOVER_EVERY", 0.02)
+    client = start(None)
+    until(lambda: client.get("/readyz").status_code == 503)
+    assert "secret" not in client.get("/readyz").text
+    time.sleep(0.2)
+    assert capsys.readouterr().err.count("KeyError: 'secret'") == 1
+    monkeypatch.undo()
+
+
+def test_a_service_whose_only_pool_is_damaged_is_not_ready(start, url):
+    make(url, "bad")
+    damage(url, "bad")
+    client = start(None)
+    until(lambda: client.get("/readyz").status_code == 503)
+    assert "pool 'bad': " in client.get("/readyz").json()["error"]
+
+
+def test_a_pool_that_hangs_holds_up_no_other_chore(start, url):
+    for name in ("good", "hung"):
+        make(url, name, expire_after=0.01, default_loss=1.0)
+    client = start(None, expire_every=0.05)
+    until(lambda: "hung" in client.app.health.well)
+    hung, good = client.app.pools.get("hung"), client.app.pools.get("good")
+    with hung._journal._lock:
+        good.decide()
+        until(lambda: good.n_pending == 0)
+
+
+def test_a_pool_that_hangs_is_named_before_its_callers_are_told(start, monkeypatch):
+    monkeypatch.setattr(chores, "RECOVER_EVERY", 0.05)
+    monkeypatch.setattr(chores, "LONGEST_BATCH", 0.2)
+    client = start()
+    client.put("/v1/pools/other", json=POOL)
+    lane = client.app.pools.open_lane("home")
+    with client.app.pools.get("home")._journal._lock:
+        waiting = threading.Thread(target=client.post, args=(DECISIONS,))
+        waiting.start()
+        until(lambda: "home" in client.get("/readyz").json().get("trouble", {}))
+        assert lane.seconds_busy() > 0.2
+    waiting.join()
+    until(lambda: client.get("/readyz").json() == {"status": "ready"})
+
+
+def test_metrics_are_of_one_moment(start, monkeypatch):
+    """Whoever reads holds the fold still: a decision that comes meanwhile waits for its turn."""
+    client = start()
+    pool = client.app.pools.get("home")
+    taken = []
+    n_pending = Pool.n_pending
+
+    def watch(self):
+        taken.append(pool._journal._lock.locked())
+        return n_pending.fget(self)
+
+    monkeypatch.setattr(Pool, "n_pending", property(watch))
+    assert client.get("/metrics").status_code == 200
+    assert client.get("/v1/pools/home").status_code == 200
+    assert taken == [True, True]
