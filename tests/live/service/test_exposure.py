@@ -58,7 +58,11 @@ def test_it_is_said_why_and_the_process_counts_as_alive(url):
 
 
 def test_keys_that_cannot_be_read_are_not_believed_for_long(start, monkeypatch):
+    def fail(_):
+        raise StoreUnavailable("it is away")
+
     client = start(None)
+    monkeypatch.setattr(keys.Keys, "reload", fail)
     monkeypatch.setattr(keys, "monotonic", lambda: time.monotonic() + 2 * keys.OLDEST)
     assert client.get("/v1/pools").status_code == 503
     assert client.get("/healthz").status_code == 200
