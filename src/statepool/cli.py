@@ -129,21 +129,31 @@ def dimension(
 
 @app.command()
 def audit(
-    log: Annotated[Path, typer.Argument(help="A log: CSV, Parquet or JSON lines, one row a decision.")],
+    log: Annotated[
+        str, typer.Argument(help="A file or folder (CSV, Parquet, JSON lines), or postgresql://… and --table.")
+    ],
+    table: Annotated[str | None, typer.Option(help="Of a database: its table, or a query in brackets.")] = None,
     action: Annotated[str | None, typer.Option(help="Column of the action; found by name when not given.")] = None,
     state: Annotated[str | None, typer.Option(help="Column of the state.")] = None,
-    outcome: Annotated[str | None, typer.Option(help="Column of the outcome, a loss in [0, 1].")] = None,
+    outcome: Annotated[str | None, typer.Option(help="Column of the outcome, in [0, 1] unless --rescale.")] = None,
     decided: Annotated[str | None, typer.Option(help="Column of the decision time.")] = None,
     observed: Annotated[str | None, typer.Option(help="Column of the time the state was seen.")] = None,
     resolved: Annotated[str | None, typer.Option(help="Column of the time the outcome came.")] = None,
     propensity: Annotated[str | None, typer.Option(help="Column of the action's probability when chosen.")] = None,
     group: Annotated[str | None, typer.Option(help="Column of a group that actions of the log fall into.")] = None,
     ticket: Annotated[str | None, typer.Option(help="Column that names a decision; repeated ones are dropped.")] = None,
-    reward: Annotated[bool, typer.Option("--reward", help="Larger outcomes are better.")] = False,
+    holdout: Annotated[str | None, typer.Option(help="Column that marks rows of a holdout.")] = None,
+    reward: Annotated[
+        bool | None, typer.Option("--reward/--loss", help="Larger outcomes are better, or worse; else by their name.")
+    ] = None,
     rescale: Annotated[bool, typer.Option("--rescale", help="Map the range of outcomes to [0, 1].")] = False,
+    window: Annotated[
+        str | None, typer.Option(help="An outcome is what it is so long after its decision: 30d; 0: no window.")
+    ] = None,
+    missing: Annotated[str | None, typer.Option(help="What a blank outcome means: 0, 1, a number, or drop.")] = None,
     delay: Annotated[int | None, typer.Option(help="Delay in decisions, if the log has no outcome times.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Decisions to simulate; by default as time allows.")] = None,
-    level: Annotated[float, typer.Option(help="Level of the map's intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of intervals.")] = 0.95,
     seconds: Annotated[float, typer.Option(help="Time allowed for the dimension's bracket.")] = 5.0,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder or .html file for the report and AUDIT.json.")] = None,
@@ -153,9 +163,10 @@ def audit(
     from statepool.audit import audit_log
 
     found = audit_log(
-        log, action=action, state=state, outcome=outcome, decided=decided, observed=observed, resolved=resolved,
-        propensity=propensity, group=group, ticket=ticket, reward=reward, rescale=rescale, delay=delay,
-        horizon=horizon, level=level, seconds=seconds, seed=seed,
+        log, table=table, action=action, state=state, outcome=outcome, decided=decided, observed=observed,
+        resolved=resolved, propensity=propensity, group=group, ticket=ticket, holdout=holdout, reward=reward,
+        rescale=rescale, window=window, missing=missing, delay=delay, horizon=horizon, level=level, seconds=seconds,
+        seed=seed,
     )  # fmt: skip
     report = found.write(out) if out else None
     if as_json:
