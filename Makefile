@@ -27,7 +27,7 @@ test: setup
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 soak: setup
-	$(BIN)/pytest --numprocesses 2 --dist worksteal -m soak
+	$(BIN)/pytest --numprocesses 2 --dist worksteal -m soak --hypothesis-profile soak
 
 check: setup
 	$(BIN)/ruff check

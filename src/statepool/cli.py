@@ -185,12 +185,15 @@ def replay(
     name: Annotated[str, typer.Argument(help="The pool.")],
     redraw: Annotated[bool, typer.Option("--redraw", help="Make every version and draw every action again.")] = False,
     export: Annotated[Path | None, typer.Option(help="Write flat rows to this CSV or Parquet file.")] = None,
+    expect: Annotated[
+        str | None, typer.Option(help="The hash of an event that was noted before: a journal without it was cut short.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON and nothing else.")] = False,
 ) -> None:
     """Rebuild a live pool from its journal, and check every link of it."""
     from statepool.replaying import print_replay, replay_pool
 
-    found = replay_pool(store, name, redraw, export)
+    found = replay_pool(store, name, redraw, export, expect)
     if as_json:
         print(json.dumps(found, indent=1))
     else:

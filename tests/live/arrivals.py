@@ -2,6 +2,7 @@
 
 import shutil
 
+import msgspec
 import numpy as np
 
 import statepool as sp
@@ -40,8 +41,12 @@ def bring(pool, arrivals):
 def state_of(place):
     """All that the pool knows, read from the journal, and the play it would make of it."""
     with place.open() as pool:
-        fold = pool.fold()
-        return fold.dump(), fold.make_version()[1]
+        return learnt(pool.fold()), pool.fold().make_version()[1]
+
+
+def learnt(fold):
+    """The fold's bits, but for the name of the process that made the latest version."""
+    return {name: value for name, value in msgspec.msgpack.decode(fold.dump()).items() if name != "epoch"}
 
 
 def copy_of(place, folder):

@@ -18,6 +18,7 @@ P = np.array([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
 ACTIONS, STATES = ["a", "b", "c"], ["bounce", "browse", "buy"]
 NAMES = count()
 
+TABLES = ["pools", "events", "pending", "snapshots"]
 COLUMNS = "seq, kind, ticket, play, at, body, hash"
 
 
@@ -57,7 +58,28 @@ class Place:
         return raw_events(self.url, name or self.name)
 
     def delete_snapshot(self):
-        change(self.url, "DELETE FROM snapshots")
+        self.change("DELETE FROM snapshots")
+
+    def change(self, sql):
+        change(self.url, sql)
+
+    def damage(self, sql):
+        """Change rows of this pool behind everybody's back."""
+        table = sql.partition("%s")[2].split()[0]
+        prefix = "" if self.url.startswith("sqlite") else "statepool."
+        self.change(f"{sql} WHERE {of_pool(self.name, table)}".replace("%s", prefix))
+
+    def tables(self):
+        """All that is stored of the pool, as it is."""
+        return [ask(self.url, f"SELECT * FROM %s{table} WHERE {of_pool(self.name, table)}") for table in TABLES]
+
+    def keep(self):
+        """A copy of the pool, as a backup makes it."""
+        return self.tables()
+
+    def restore(self, kept):
+        """Put a copy back, under whoever has the store open."""
+        put_back(self.url, self.name, kept)
 
     def close(self):
         for store in self._opened:
@@ -80,12 +102,41 @@ class PostgresPlace(Place):
 
 
 def raw_events(url, name):
-    sql = f"SELECT {COLUMNS} FROM %sevents WHERE pool = (SELECT id FROM %spools WHERE name = '{name}') ORDER BY seq"
+    return ask(
+        url, f"SELECT {COLUMNS} FROM %sevents WHERE pool = (SELECT id FROM %spools WHERE name = '{name}') ORDER BY seq"
+    )
+
+
+def ask(url, sql):
     if url.startswith("sqlite"):
         with closing(raw_sqlite(url)) as database:
             return list(database.execute(sql.replace("%s", "")))
     with psycopg.connect(url) as database:
         return database.execute(sql.replace("%s", "statepool.")).fetchall()
+
+
+def of_pool(name, table):
+    return f"name = '{name}'" if table == "pools" else f"pool = (SELECT id FROM %spools WHERE name = '{name}')"
+
+
+def put_back(url, name, kept):
+    """Every row of the pool as it was, in one transaction."""
+    deletes = [f"DELETE FROM %s{table} WHERE {of_pool(name, table)}" for table in reversed(TABLES)]
+    if url.startswith("sqlite"):
+        with closing(raw_sqlite(url)) as database, database:
+            for sql in deletes:
+                database.execute(sql.replace("%s", ""))
+            for table, rows in zip(TABLES, kept, strict=True):
+                for row in rows:
+                    database.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        return
+    with psycopg.connect(url) as database:
+        for sql in deletes:
+            database.execute(sql.replace("%s", "statepool."))
+        for table, rows in zip(TABLES, kept, strict=True):
+            for row in rows:
+                places = ", ".join(["%s"] * len(row))
+                database.execute(f"INSERT INTO statepool.{table} OVERRIDING SYSTEM VALUE VALUES ({places})", row)
 
 
 def raw_sqlite(url):
@@ -113,7 +164,7 @@ def check_chain(events):
 def fold_of(events):
     """The journal from nothing, every event, no snapshot."""
     bodies = {seq: body for seq, *_, body, _ in events}
-    fold = Fold(decode(bodies[1]), Records(bodies.__getitem__))
+    fold = Fold(decode(bodies[1]), Records(lambda seq: decode(bodies[seq])))
     for seq, body in bodies.items():
         fold.apply(decode(body), seq)
     return fold

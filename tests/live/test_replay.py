@@ -2,17 +2,26 @@
 
 import csv
 import json
-import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
 
 import duckdb
+import msgspec
 import numpy as np
 import pytest
 
 import statepool as sp
-from statepool.live.replay import export, replay
+from live.places import raw_sqlite
+from statepool.live.events import decode, encode
+from statepool.live.export import export
+from statepool.live.integrity import Beside, columns_of
+from statepool.live.journal import chain
+from statepool.live.replay import replay
 from statepool.live.stores import open_store
+from statepool.live.stores.sqlite import SQLiteView
 
 P = np.array([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
 STATES = ["bounce", "browse", "buy"]
@@ -59,34 +68,169 @@ def test_the_journal_gives_the_same_bits_and_the_same_draws(url, settings):
 
 
 def tamper(url, statement):
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as database:
-        assert database.execute(statement).rowcount == 1
-    database.close()
+    with closing(raw_sqlite(url)) as database:
+        before = database.total_changes()
+        database.execute(statement)
+        assert database.total_changes() > before
 
 
-@pytest.mark.parametrize(
-    ("statement", "fault"),
-    [
-        ("UPDATE events SET body = (SELECT body FROM events WHERE seq = 9) WHERE seq = 12", "hash"),
-        ("UPDATE events SET hash = zeroblob(32) WHERE seq = 12", "hash"),
-        ("UPDATE events SET at = at + 1 WHERE seq = 12", "columns"),
-        ("DELETE FROM events WHERE seq = 40", "missing"),
-        ("UPDATE snapshots SET body = zeroblob(length(body))", "stored state"),
-        ("UPDATE pools SET plays = plays + 1", "plays"),
-    ],
-)
-def test_tampering_is_found(url, statement, fault):
+TAMPERING = {
+    "another body": ("UPDATE events SET body = (SELECT body FROM events WHERE seq = 9) WHERE seq = 12", "hash"),
+    "a zeroed hash": ("UPDATE events SET hash = zeroblob(32) WHERE seq = 12", "hash"),
+    "another time": ("UPDATE events SET at = at + 1 WHERE seq = 12", "columns"),
+    "another ticket": ("UPDATE events SET ticket = 'forged' WHERE seq = 12", "columns"),
+    "an event gone": ("DELETE FROM events WHERE seq = 40", "missing"),
+    "a zeroed snapshot": ("UPDATE snapshots SET body = zeroblob(length(body))", "checksum"),
+    "a snapshot ahead": ("UPDATE snapshots SET seq = 100000", "stored as that of event 100000"),
+    "another count of plays": ("UPDATE pools SET plays = plays + 1", "plays"),
+    "a zeroed head": ("UPDATE pools SET hash = zeroblob(32)", "head"),
+    "another epoch in the head": ("UPDATE pools SET epoch = zeroblob(6)", "head"),
+    "nothing pending": ("DELETE FROM pending", "pending"),
+    "another pending ticket": (
+        "UPDATE pending SET ticket = 'forged' WHERE play = (SELECT min(play) FROM pending)",
+        "pending",
+    ),
+    "another count of pending": ("UPDATE pools SET pending = pending + 1", "pending"),
+    "a later time of a pending one": (
+        "UPDATE pending SET at = at + 1 WHERE play = (SELECT min(play) FROM pending)",
+        "pending",
+    ),
+    "a tail cut off": ("DELETE FROM events WHERE seq > 100", "the store says"),
+    "a tail cut off, and its head rewritten": (
+        "DELETE FROM events WHERE seq > 100; UPDATE pools SET seq = 100,"
+        " hash = (SELECT hash FROM events WHERE seq = 100),"
+        " plays = (SELECT count(*) FROM events WHERE kind = 'decision')",
+        "pending",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERING)
+def test_tampering_is_found(url, what):
     fill(url)
+    statement, fault = TAMPERING[what]
     tamper(url, statement)
     found, _ = replayed(url, redraw=False)
     assert any(fault in each for each in found.faults), found.faults
+
+
+def forge(url, change_event):
+    """Another journal of the same length whose chain is whole: only what the events say can give it away."""
+    before = b""
+    with closing(raw_sqlite(url)) as database:
+        for seq, body in list(database.execute("SELECT seq, body FROM events ORDER BY seq")):
+            event = change_event(seq, decode(body)) or decode(body)
+            body = encode(event)
+            before = chain(before, body)
+            columns = columns_of(event)
+            database.execute(
+                "UPDATE events SET kind = ?, ticket = ?, play = ?, at = ?, body = ?, hash = ? WHERE seq = ?",
+                (*columns, body, before, seq),
+            )
+        database.execute("DELETE FROM snapshots; UPDATE pools SET hash = ?", (before,))
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"kind": "outcome", "action": 1 << 40}, "not of the decision"),
+        ({"kind": "decision", "probability": 0.0}, "probability"),
+        ({"kind": "decision", "probability": float("nan")}, "probability"),
+        ({"kind": "state", "state": 99}, "cannot have happened"),
+    ],
+    ids=str,
+)
+def test_a_forged_chain_is_found(url, changes, fault):
+    fill(url)
+
+    def change_event(seq, event):
+        if event.kind == changes["kind"] and seq > 60:
+            return msgspec.structs.replace(event, **{name: value for name, value in changes.items() if name != "kind"})
+        return None
+
+    forge(url, lambda seq, event: None)
+    assert not replayed(url, redraw=False)[0].faults
+    forge(url, change_event)
+    found, _ = replayed(url, redraw=False)
+    assert any(fault in each for each in found.faults), found.faults
+
+
+def spoil_index(path, ticket):
+    """One byte of a ticket, in the index and not in the table: a look-up does not find the ticket any more."""
+    content = bytearray(path.read_bytes())
+    places = [place for place in range(len(content)) if content.startswith(ticket, place)]
+    with closing(raw_sqlite(f"sqlite:///{path}")) as database:
+        size = database.pragma("page_size")
+    for place in places:
+        page = place // size * size
+        if content[page] == 10:  # a leaf of an index: also of a table without row numbers
+            spoilt = bytearray(content)
+            spoilt[place] ^= 1
+            path.write_bytes(spoilt)
+            yield place
+
+
+def check_every_copy_of_a_ticket_is_read(url):
+    """Whichever of the places that hold a ticket is spoilt, replay says so."""
+    path = Path(url.removeprefix("sqlite:///"))
+    fill(url)
+    with closing(raw_sqlite(url)) as database:
+        ticket = database.execute("SELECT ticket FROM events WHERE kind = 'decision' AND seq > 50 LIMIT 1").get.encode()
+        database.pragma("wal_checkpoint(TRUNCATE)")
+    n_spoilt = 0
+    for _ in spoil_index(path, ticket):
+        n_spoilt += 1
+        assert replayed(url, redraw=False)[0].faults, "a ticket was spoilt and nobody noticed"
+        for leftover in path.parent.glob(path.name + "-*"):
+            leftover.unlink()
+    assert n_spoilt >= 2
+
+
+def test_a_spoilt_index_of_tickets_is_found(url):
+    check_every_copy_of_a_ticket_is_read(url)
+
+
+def test_replaying_only_the_chain_is_caught(url, monkeypatch):
+    """The mutant of the release before, which looked at nothing but the events and the snapshot."""
+    monkeypatch.setattr(Beside, "check", lambda self, piece: [])
+    monkeypatch.setattr(Beside, "finish", lambda self: [])
+    monkeypatch.setattr(SQLiteView, "damage", lambda self: [])
+    with pytest.raises(AssertionError, match="nobody noticed"):
+        check_every_copy_of_a_ticket_is_read(url)
+
+
+def test_what_is_sure_is_said(url):
+    fill(url)
+    found, fold = replayed(url)
+    with closing(raw_sqlite(url)) as database:
+        ((seq, digest, at),) = database.execute("SELECT seq, hash, at FROM events ORDER BY seq DESC LIMIT 1")
+    assert (found.sure_until, found.last_hash) == (seq, digest.hex()) == (fold.seq, found.last_hash)
+    assert found.last_at == datetime.fromtimestamp(at / 1e6, UTC).isoformat()
+    tamper(url, "UPDATE events SET hash = zeroblob(32) WHERE seq = 41")
+    assert replayed(url)[0].sure_until == 40
+
+
+def test_a_journal_cut_short_with_all_that_belongs_to_it_needs_a_note_of_its_hash(url):
+    """The store as it was a while ago agrees with itself; whoever noted a later hash can tell."""
+    fill(url, rounds=30)
+    earlier = Path(url.removeprefix("sqlite:///")).read_bytes()
+    noted = replayed(url)[0].last_hash
+    fill(url, rounds=30)
+    assert command(url, "home", "--expect", noted).returncode == 0
+    later = replayed(url)[0].last_hash
+    Path(url.removeprefix("sqlite:///")).write_bytes(earlier)
+    assert command(url, "home", "--expect", noted).returncode == 0
+    done = command(url, "home", "--expect", later)
+    assert done.returncode == 1
+    assert "no event has the hash that was expected" in done.stdout
+    assert command(url, "home", "--expect", "zz").returncode == 2
 
 
 def test_a_forged_decision_is_found_by_drawing_again(url, monkeypatch):
     from statepool.live import luck, requests
 
     fill(url, sp.StateEXP3(rate=0.1), rounds=20)
-    monkeypatch.setattr(requests, "uniform_of", lambda seed, ticket: 1 - luck.uniform_of(seed, ticket))
+    monkeypatch.setattr(requests, "uniform_of_play", lambda seed, play: 1 - luck.uniform_of_play(seed, play))
     with sp.Pool.open(url, "home") as pool:
         for _ in range(40):
             pool.decide()

@@ -10,8 +10,8 @@ def read_journal(connection: Any, files: list[Path]) -> None:
     """The only pool of a SQLite file, as the table `source`."""
     path = files[0]
     try:
+        from statepool.live.export import export
         from statepool.live.pool import Pool
-        from statepool.live.replay import export
         from statepool.live.stores import open_store
     except ImportError as error:
         raise ValueError(f"{path}: {error.name} is not installed, expected `pip install statepool[live]`") from None

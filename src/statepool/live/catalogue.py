@@ -67,19 +67,21 @@ class Catalogue:
         self._handicaps = np.zeros(len(self.actions))
         self._added = np.zeros(len(self.actions), np.int64)
         self._active = np.ones(len(self.actions), np.bool_)
+        self._replaced: dict[int, list[tuple[int, Floats]]] = {}
+        """Of actions that have had other rows: each one, and the event that replaced it."""
         self.n_active = len(self.actions)
 
     @classmethod
     def of(cls, events: Iterator[Any]) -> "Catalogue":
-        """After all the events of a catalogue."""
+        """After all the events of a catalogue, for its labels: what its rows were before is not kept."""
         catalogue = cls(next(events))
         for event in events:
             if isinstance(event, Added | Retired | Reweighted):
-                catalogue.apply(event)
+                catalogue.apply(event, 0)
         return catalogue
 
-    def apply(self, event: Added | Retired | Reweighted) -> None:
-        """A change; an action that was retired may be added again and keeps its number."""
+    def apply(self, event: Added | Retired | Reweighted, seq: int) -> None:
+        """The event `seq`; an action that was retired may be added again and keeps its number."""
         label = check_label(event.action, "action")
         if isinstance(event, Retired):
             self._active[self.number_of_action[label]] = False
@@ -87,8 +89,10 @@ class Catalogue:
             return
         if label not in self.number_of_action:
             self._grow(label)
-        number = self.number_of_action[label]
-        self._rows[number] = np.frombuffer(event.row)
+        number, row = self.number_of_action[label], np.frombuffer(event.row)
+        if self._added[number] >= 0 and not np.array_equal(row, self._rows[number]):
+            self._replaced.setdefault(number, []).append((seq, self._rows[number].copy()))
+        self._rows[number] = row
         self._handicaps[number], self._added[number] = event.handicap, event.plays
         if isinstance(event, Added):
             self.categories[number] = event.category
@@ -101,19 +105,26 @@ class Catalogue:
         self.categories.append(None)
         self._rows = np.vstack([self._rows, np.zeros(len(self.states))])
         self._handicaps = np.append(self._handicaps, 0.0)
-        self._added = np.append(self._added, 0)
+        self._added = np.append(self._added, -1)
         self._active = np.append(self._active, False)
 
-    def active(self) -> tuple[Floats, list[int], Floats, Ints]:
-        """What a ledger wants: rows, numbers, handicaps, and when they were given."""
+    def active(self) -> tuple[Floats, Ints, Floats, Ints]:
+        """What a ledger wants: rows, numbers in growing order, handicaps, and when they were given."""
         numbers = np.flatnonzero(self._active)
-        return self._rows[numbers], numbers.tolist(), self._handicaps[numbers], self._added[numbers]
+        return self._rows[numbers], numbers, self._handicaps[numbers], self._added[numbers]
 
     def is_active(self, label: Hashable) -> bool:
         number = self.number_of_action.get(label)
         return number is not None and bool(self._active[number])
 
     def row(self, number: int) -> Floats:
+        return self._rows[number]
+
+    def row_at(self, number: int, seq: int) -> Floats:
+        """The row that an action had when the event `seq` happened."""
+        for replaced_at, row in self._replaced.get(number, ()):
+            if seq < replaced_at:
+                return row
         return self._rows[number]
 
     def action(self, label: Any) -> int:

@@ -11,3 +11,7 @@ class Conflict(ValueError):  # noqa: N818
 
 class StoreUnavailable(RuntimeError):  # noqa: N818
     """The store did not answer; what was not acknowledged may or may not be there: repeat the call, it is harmless."""
+
+
+class Damaged(StoreUnavailable):
+    """What the store holds does not follow from itself; nothing is acknowledged on top of it."""

@@ -33,7 +33,22 @@ class Opened(Event, frozen=True):
     learner: str
     options: dict[str, Any]
     seed: bytes
+    """The key of the draws."""
     settings: dict[str, Any]
+    secret: bytes = b""
+    """The key of the tickets that the pool mints."""
+    seeded: bool = False
+    """Whether the seed was given by somebody, who can then foretell the draws."""
+    format: int = 1
+    rule: int = 1
+
+
+class Upgraded(Event, frozen=True):
+    """From here on another release writes and plays by its own format and rule; `secret` as in `Opened`."""
+
+    format: int
+    rule: int
+    secret: bytes
 
 
 class Added(Event, frozen=True):
@@ -70,10 +85,15 @@ class Refreshed(Event, frozen=True):
 
     plays: int
     record: dict[str, Any]
+    epoch: bytes = b""
+    """Of the process that made it and alone plays from it; the tickets that it mints carry it."""
 
 
 class Decided(Event, frozen=True):
-    """`play`: how many decisions came before; `uniform`: the number it was drawn from, where the caller gave it."""
+    """`play`: how many decisions came before; `uniform`: the number it was drawn from, where the caller gave it.
+
+    `minted`: whether the pool made the ticket; then the number follows from `play`, else from the ticket.
+    """
 
     ticket: str
     play: int
@@ -82,6 +102,7 @@ class Decided(Event, frozen=True):
     probability: float
     held: bool
     uniform: float | None = None
+    minted: bool = False
 
 
 class Lesson(Event, frozen=True):
@@ -117,6 +138,7 @@ class Corrected(Lesson, frozen=True):
 
 KINDS: dict[type[Event], Kind] = {
     Opened: "catalogue",
+    Upgraded: "catalogue",
     Added: "catalogue",
     Retired: "catalogue",
     Reweighted: "catalogue",
@@ -129,7 +151,10 @@ KINDS: dict[type[Event], Kind] = {
     Corrected: "correction",
 }
 
-AnyEvent = Opened | Added | Retired | Reweighted | Changed | Refreshed | Decided | Seen | Resolved | Expired | Corrected
+AnyEvent = (
+    Opened | Upgraded | Added | Retired | Reweighted | Changed
+    | Refreshed | Decided | Seen | Resolved | Expired | Corrected
+)  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(AnyEvent)

@@ -17,6 +17,7 @@ from statepool.learners import find
 from statepool.live.catalogue import Catalogue
 from statepool.live.events import (
     Added,
+    AnyEvent,
     Changed,
     Corrected,
     Decided,
@@ -29,12 +30,14 @@ from statepool.live.events import (
     Retired,
     Reweighted,
     Seen,
-    decode,
+    Upgraded,
 )  # fmt: skip
 from statepool.live.exact import ExactSums
+from statepool.live.format import check_format
 from statepool.live.ledgers import Record, open_ledger
 from statepool.live.settings import check_settings
-from statepool.live.versions import Version, draw_from, within
+from statepool.live.snapshots import Refused
+from statepool.live.versions import Version, spread, within
 
 CHEAP = 100_000
 """By default a version is made once in K |S| / CHEAP lessons: about a tenth of a millisecond each."""
@@ -105,8 +108,8 @@ class Records:
 
     KEPT = 2048
 
-    def __init__(self, find_body: Callable[[int], bytes]) -> None:
-        self._find_body = find_body
+    def __init__(self, find_event: Callable[[int], AnyEvent]) -> None:
+        self._find_event = find_event
         self._kept: OrderedDict[int, Record] = OrderedDict()
 
     def keep(self, version: int, record: Record) -> None:
@@ -116,7 +119,7 @@ class Records:
 
     def find(self, version: int) -> Record:
         if version not in self._kept:
-            event = decode(self._find_body(version))
+            event = self._find_event(version)
             assert isinstance(event, Refreshed)
             self.keep(version, event.record)
         self._kept.move_to_end(version)
@@ -129,12 +132,18 @@ class Fold:
     def __init__(self, opened: Opened, records: "Records") -> None:
         self.catalogue = Catalogue(opened)
         self.settings = check_settings(opened.settings)
-        self.seed = opened.seed
+        self.seed, self.seeded = opened.seed, opened.seeded
+        self.secret = opened.secret
+        check_format(opened.format, opened.rule)
+        self.format, self.rule, self.rule_since = opened.format, opened.rule, 1
+        """By which rule the pool plays, and since which event."""
         self.learner = find(opened.learner)(**opened.options)
         self.ledger = open_ledger(self.learner, len(self.catalogue.states))
         self.seq = self.plays = 0
         self.version = 0
         """The event that made the latest version; 0: none yet."""
+        self.epoch = b""
+        """Of the process that made it."""
         self.lessons = self.changes = 0
         """How much has been learnt, how often the catalogue or the settings were changed."""
         self.counts = dict.fromkeys(("state", "outcome", "expiry", "correction", "impossible"), 0)
@@ -150,8 +159,13 @@ class Fold:
     def _open(self, event: Opened, seq: int) -> None:
         pass
 
+    def _upgrade(self, event: Upgraded, seq: int) -> None:
+        check_format(event.format, event.rule)
+        self.format, self.rule, self.rule_since, self.secret = event.format, event.rule, seq, event.secret
+        self.changes += 1
+
     def _change_actions(self, event: Added | Retired | Reweighted, seq: int) -> None:
-        self.catalogue.apply(event)
+        self.catalogue.apply(event, seq)
         self.changes += 1
         self._stale_actions = True
 
@@ -162,7 +176,7 @@ class Fold:
     def _refresh(self, event: Refreshed, seq: int) -> None:
         self.ledger.resume(event.record, event.plays)
         self._records.keep(seq, event.record)
-        self.version = seq
+        self.version, self.epoch = seq, event.epoch
 
     def _decide(self, event: Decided, seq: int) -> None:
         self.plays = event.play + 1
@@ -170,11 +184,22 @@ class Fold:
     def _see(self, event: Seen, seq: int) -> None:
         assert event.state is not None
         self.counts["state"] += 1
-        if not self.ledger.learns_map and self.catalogue.row(event.action)[event.state] == 0:
+        if self._is_impossible(event):
             self.counts["impossible"] += 1
+            return
         self.ledger.see(event.play, event.action, event.state)
         self.lessons += self.ledger.heeds_states
         self._teach(event, event.loss)
+
+    def _is_impossible(self, event: Lesson) -> bool:
+        """Whether the map said, when the action was drawn, that it cannot lead to the state that was reported.
+
+        Such a report is wrong, and teaches nothing: it would be charged by the probability of a state that the play
+        hardly reached.
+        """
+        if event.state is None or self.ledger.learns_map:
+            return False
+        return bool(self.catalogue.row_at(event.action, event.version)[event.state] == 0)
 
     def _resolve(self, event: Resolved | Expired, seq: int) -> None:
         self.counts[event.kind] += 1
@@ -185,7 +210,7 @@ class Fold:
         self.counts["correction"] += 1
         self._tally(event, event.replaced, -1)
         self._tally(event, event.loss)
-        if event.state is not None:
+        if event.state is not None and not self._is_impossible(event):
             self._learn(event, event.replaced, -1)
             self._learn(event, event.loss, 1)
             self.lessons += 1
@@ -196,15 +221,14 @@ class Fold:
 
     def _teach(self, event: Lesson, loss: float | None) -> None:
         """A state and a loss are both there now."""
-        if event.state is not None and loss is not None:
+        if event.state is not None and loss is not None and not self._is_impossible(event):
             self._learn(event, loss, 1)
             self.ledger.arrive(event.plays - 1 - event.play)
             self.lessons += 1
 
     def _learn(self, event: Lesson, loss: float | None, sign: int) -> None:
         record = self._records.find(event.version)
-        # A state that the map calls impossible has no probability to divide by: counted above, and no lesson.
-        if loss is not None and np.frombuffer(record["q"])[event.state] > 0:
+        if loss is not None and np.frombuffer(record["q"])[event.state] > 0:  # it may have underflowed
             assert event.state is not None
             self.ledger.learn(record, event.play, event.state, loss, sign)
 
@@ -218,10 +242,7 @@ class Fold:
         return self.catalogue.n_active * len(self.catalogue.states)
 
     def make_version(self) -> tuple[Version, Record]:
-        """The play from all that is known now, and what a refresh journals of it.
-
-        It is drawn from the ledger's memory: whoever makes one may not draw from an older one again.
-        """
+        """The play from all that is known now, and what a refresh journals of it."""
         if self._stale_actions:
             self.ledger.set_actions(*self.catalogue.active())
             self._stale_actions = False
@@ -230,32 +251,27 @@ class Fold:
         return version, self.ledger.record(version.reach(self.ledger.columns()))
 
     def _within_settings(self, play: Floats) -> Version:
-        settings, pick = self.settings, self.ledger.pick
+        settings, parts = self.settings, self.ledger.parts(play)
         base = self._holdout_play() if settings.holdout else None
         if settings.shares:
-            low, high = self._bounds(base)
-            play = within(play, low, high)
-            sums = np.cumsum(play)
-
-            def pick(uniform: float) -> int:
-                return draw_from(sums, uniform)
-
-        return Version(play, pick, settings.holdout, base)
+            play = within(play, *self._bounds(base))
+            parts = (spread(play),)
+        return Version(self.ledger.ids, play, parts, settings.holdout, base)
 
     def _holdout_play(self) -> Floats:
-        numbers, label = self.ledger.ids, self.settings.holdout_action
+        size, label = len(self.ledger.ids), self.settings.holdout_action
         if label is None or not self.catalogue.is_active(label):
-            return np.full(len(numbers), 1 / len(numbers))
-        base = np.zeros(len(numbers))
-        base[numbers.index(self.catalogue.action(label))] = 1.0
+            return np.full(size, 1 / size)
+        base = np.zeros(size)
+        base[self.ledger.place_of(self.catalogue.action(label))] = 1.0
         return base
 
     def _bounds(self, base: Floats | None) -> tuple[Floats, Floats]:
         """What is left of the shares for the learner's part of the play."""
-        places = {number: place for place, number in enumerate(self.ledger.ids)}
-        low, high = np.zeros(len(places)), np.ones(len(places))
+        size = len(self.ledger.ids)
+        low, high = np.zeros(size), np.ones(size)
         for label, smallest, largest in self.settings.shares:
-            place = places.get(self.catalogue.action(label))
+            place = self.ledger.place_of(self.catalogue.action(label))
             if place is not None:
                 low[place], high[place] = smallest, largest
         if base is not None:
@@ -269,6 +285,7 @@ class Fold:
             "seq": self.seq,
             "plays": self.plays,
             "version": self.version,
+            "epoch": self.epoch,
             "lessons": self.lessons,
             "changes": self.changes,
             "counts": self.counts,
@@ -280,7 +297,9 @@ class Fold:
     def load(self, blob: bytes) -> None:
         """Go on from a snapshot; the catalogue's events up to there were applied before."""
         state = msgspec.msgpack.decode(blob)
-        for name in ("seq", "plays", "version", "lessons", "changes", "counts"):
+        if state["changes"] != self.changes:
+            raise Refused(f"the snapshot knows {state['changes']} changes of the catalogue, the journal {self.changes}")
+        for name in ("seq", "plays", "version", "epoch", "lessons", "counts"):
             setattr(self, name, state[name])
         for arm, tally in self.tallies.items():
             tally.load(state["tallies"][arm])
@@ -289,6 +308,7 @@ class Fold:
 
 APPLY: dict[type[Event], Callable[[Fold, Any, int], None]] = {
     Opened: Fold._open,
+    Upgraded: Fold._upgrade,
     Added: Fold._change_actions,
     Retired: Fold._change_actions,
     Reweighted: Fold._change_actions,

@@ -2,8 +2,12 @@
 
 A batch takes the pool's lock, catches up with what others wrote, answers its requests, appends their events and
 commits; only then does anyone get an answer. Callers that wait for the same lock share one batch, and one fsync.
+
+The fold stands on one event of the chain, named by its number and its hash. Where the store has another event there (a
+backup was restored, a replica took over), the fold starts anew, and so does the process's epoch.
 """
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -11,12 +15,17 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
-from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, decode, encode
+from statepool.live.errors import Damaged
+from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, Upgraded, decode, encode
 from statepool.live.fold import Fold, Records
+from statepool.live.format import FORMAT, RULE
+from statepool.live.luck import new_epoch, new_key
+from statepool.live.snapshots import Refused, seal, unseal
 from statepool.live.stores.store import Batch, Entry, Head, Store, View
 from statepool.live.versions import Version
 
 T = TypeVar("T")
+log = logging.getLogger("statepool.live")
 
 LARGEST_BATCH = 1_000
 SNAPSHOT_EVERY = 10_000
@@ -26,6 +35,19 @@ LONGEST_TICKET = 200
 def chain(before: bytes, body: bytes) -> bytes:
     """The hash of an event: of the one before it, and of its own bytes."""
     return sha256(before + body).digest()
+
+
+def read_linked(view: View, seq: int) -> AnyEvent:
+    """One event out of the middle of a journal, checked against the one before it."""
+    before, entry = view.linked(seq)
+    return read_entry(before, entry)
+
+
+def read_entry(before: bytes, entry: Entry) -> AnyEvent:
+    """The event of an entry that follows a hash; a `Damaged` error if it does not."""
+    if chain(before, entry.body) != entry.hash:
+        raise Damaged(f"event {entry.seq} of the journal is damaged: run `statepool replay` on this store")
+    return decode(entry.body)
 
 
 class Request(Protocol):
@@ -65,6 +87,8 @@ class Writer:
         self._journal = journal
         self._seq, self._hash = head.seq, head.hash
         self._events: dict[str, dict[Kind, AnyEvent]] = {}
+        if (self.fold.format, self.fold.rule) < (FORMAT, RULE):
+            self.add(Upgraded(now, FORMAT, RULE, new_key()))
 
     def add(self, event: AnyEvent) -> int:
         """Append an event; from here on it has happened, for this batch."""
@@ -72,6 +96,8 @@ class Writer:
         self._seq += 1
         self._hash = chain(self._hash, body)
         ticket = play = None
+        if isinstance(event, Decided) and not 0 < event.probability <= 1:
+            raise RuntimeError(f"a decision of probability {event.probability!r} cannot be journaled")
         if isinstance(event, Decided | Lesson):
             ticket, play = event.ticket, event.play
             self._events.setdefault(ticket, {})[event.kind] = event
@@ -89,23 +115,28 @@ class Writer:
         for ticket, bodies in (self.batch.bodies(unread) if unread else {}).items():
             self._events[ticket] = {kind: decode(body) for kind, body in bodies.items()}
 
-    def body(self, seq: int) -> bytes:
-        """The body of an event, of this batch or of an earlier one."""
+    def event(self, seq: int) -> AnyEvent:
+        """An event, of this batch or of an earlier one."""
         if self.entries and seq >= self.entries[0].seq:
-            return self.entries[seq - self.entries[0].seq].body
-        return self.batch.body(seq)
+            return decode(self.entries[seq - self.entries[0].seq].body)
+        return read_linked(self.batch, seq)
 
     def playing(self) -> Playing:
         """The version to draw from, made anew when enough was learnt."""
         journal = self._journal
         if journal.playing is None or journal.playing.is_stale(self.fold, self.now):
             version, record = self.fold.make_version()
-            seq = self.add(Refreshed(self.now, self.fold.plays, record))
+            seq = self.add(Refreshed(self.now, self.fold.plays, record, journal.epoch))
             journal.playing = Playing(version, seq, self.fold, self.now)
         return journal.playing
 
+    @property
+    def epoch(self) -> bytes:
+        """Of this process, for the tickets that it mints."""
+        return self._journal.epoch
+
     def head(self) -> Head:
-        return Head(self._seq, self._hash, self.fold.plays)
+        return Head(self._seq, self._hash, self.fold.plays, self.fold.epoch)
 
 
 class _Waiting:
@@ -124,10 +155,15 @@ class Journal:
         self.store = store
         self.fold: Fold | None = None
         self.playing: Playing | None = None
+        self.epoch = new_epoch()
+        self.refused_snapshots = 0
+        """How often a stored snapshot was of no use, and the journal was folded anew."""
+        self._hash = b""
+        """Of the event that the fold stands on."""
         self._clock = clock
         self._lock = threading.Lock()
         self._queue: deque[_Waiting] = deque()
-        self._find_body: Callable[[int], bytes]
+        self._find_event: Callable[[int], AnyEvent]
         self._snapshot_at = 0
         self._connections = store.connections
 
@@ -184,55 +220,88 @@ class Journal:
     def _start_again(self) -> None:
         """What was folded may not have been kept, or only by half: read it from the store, next time."""
         self.fold = self.playing = None
+        self.epoch = new_epoch()
 
     def _write(self, requests: list[Request]) -> list[Any]:
         tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
         with self.store.batch(self.name) as batch:
             head = self._catch_up(batch)
             writer = Writer(self, batch, head, self.now())
-            self._find_body = writer.body
+            self._find_event = writer.event
             writer.look_up(tickets)
             answers = [_answer(request, writer) for request in requests]
             if writer.entries:
-                batch.append(writer.entries, writer.head())
+                head = writer.head()
+                batch.append(writer.entries, head)
+                self._hash = head.hash
             self._save_snapshot(batch, SNAPSHOT_EVERY)
         return answers
 
     def _catch_up(self, view: View) -> Head:
         """The fold, level with the head."""
-        self._find_body = view.body
+        self._find_event = lambda seq: read_linked(view, seq)
         if self._connections != self.store.connections:
             self._start_again()
             self._connections = self.store.connections
+        if self.fold is not None:
+            try:
+                return self._follow(self.fold, view)
+            except Damaged:
+                log.warning("pool %s: the store holds another journal than before; it is read anew", self.name)
+                self._start_again()
+        self.fold = self._load(view)
+        return self._follow(self.fold, view)
+
+    def _follow(self, fold: Fold, view: View) -> Head:
+        """Every event since, each checked against the one before it, up to the head."""
         head = view.head()
-        if self.fold is None:
-            self.fold = self._load(view)
-        if self.fold.seq < head.seq:
-            for entry in view.entries(self.fold.seq, without="decision"):
-                self.fold.apply(decode(entry.body), entry.seq)
-            self.fold.seq, self.fold.plays = head.seq, head.plays
+        if fold.seq < head.seq:
+            for entry in view.entries(fold.seq):
+                fold.apply(read_entry(self._hash, entry), entry.seq)
+                self._hash = entry.hash
+        if (fold.seq, self._hash, fold.plays, fold.epoch) != head:
+            raise Damaged("the head of the journal is not its last event: run `statepool replay` on this store")
         return head
 
     def _load(self, view: View) -> Fold:
-        """From the snapshot, and the catalogue's events up to it."""
+        """From the snapshot, and the catalogue's events up to it; from the first event if that will not do."""
+        self._snapshot_at = 0
         saved = view.snapshot()
-        self._snapshot_at = saved[0] if saved else 0
-        changes = view.catalogue()
-        opened = decode(next(changes).body)
+        if saved is not None:
+            try:
+                return self._load_snapshot(view, *saved)
+            except Refused as reason:
+                self.refused_snapshots += 1
+                self._snapshot_at = -SNAPSHOT_EVERY  # the next batch writes a good one
+                log.warning("pool %s: %s; the journal is folded anew", self.name, reason)
+        return self._begin(view)
+
+    def _begin(self, view: View) -> Fold:
+        """After the first event."""
+        before, entry = view.linked(1)
+        opened = read_entry(before, entry)
         assert isinstance(opened, Opened)
-        fold = Fold(opened, Records(lambda seq: self._find_body(seq)))
-        fold.seq = 1
-        if saved:
-            for entry in changes:
-                if entry.seq <= saved[0]:
-                    fold.apply(decode(entry.body), entry.seq)
-            fold.load(saved[1])
+        fold = Fold(opened, Records(lambda seq: self._find_event(seq)))
+        fold.seq, self._hash = 1, entry.hash
+        return fold
+
+    def _load_snapshot(self, view: View, seq: int, blob: bytes) -> Fold:
+        saved = unseal(seq, blob)
+        if saved.seq > view.head().seq or view.linked(saved.seq)[1].hash != saved.hash:
+            raise Refused(f"the snapshot after event {saved.seq} is of another journal")
+        fold = self._begin(view)
+        for place in view.catalogue():
+            if 1 < place <= saved.seq:
+                fold.apply(read_linked(view, place), place)
+        fold.load(saved.state)
+        self._hash = saved.hash
+        self._snapshot_at = saved.seq
         return fold
 
     def _save_snapshot(self, batch: Batch, every: int) -> None:
         assert self.fold is not None
         if self.fold.seq - self._snapshot_at >= every:
-            batch.save_snapshot(self.fold.seq, self.fold.dump())
+            batch.save_snapshot(self.fold.seq, seal(self.fold.seq, self._hash, self.fold.dump()))
             self._snapshot_at = self.fold.seq
 
     def read(self) -> Fold:

@@ -1,4 +1,10 @@
-"""Where a live pool's chance comes from: its seed and the ticket. Asking again gives the same number."""
+"""Where a live pool's chance comes from: keys that only its journal holds. Asking again gives the same number.
+
+A decision whose caller brought a ticket is drawn from a number that follows from the ticket, so that asking again
+gives the same action. Any other is drawn from one that follows from its place in the journal. The ticket that it gets
+carries the epoch of the process that minted it: a copy of a journal that goes on elsewhere, or a journal that was
+restored, mints other tickets for the same places.
+"""
 
 from functools import lru_cache
 from hashlib import blake2b
@@ -7,42 +13,64 @@ from typing import Any
 
 from statepool.checks import check_count
 
-SEED_BYTES = 32
+KEY_BYTES = 32
 PLAY_BYTES = 6
+EPOCH_BYTES = 6
+PROOF_BYTES = 8
+TICKET_LENGTH = 2 * (PLAY_BYTES + EPOCH_BYTES + PROOF_BYTES)
+
+
+def new_key() -> bytes:
+    """A secret, fresh from the system."""
+    return token_bytes(KEY_BYTES)
+
+
+def new_epoch() -> bytes:
+    """The name of a stretch of one process's writing, which no other stretch has."""
+    return token_bytes(EPOCH_BYTES)
 
 
 def seed_bytes(seed: int | None) -> bytes:
-    """The seed as journaled; None: fresh from the system, once."""
+    """The key of the draws; a seed makes it one that can be guessed, which is for tests."""
     if seed is None:
-        return token_bytes(SEED_BYTES)
-    return blake2b(str(check_count(seed, "seed", lowest=0)).encode(), digest_size=SEED_BYTES).digest()
+        return new_key()
+    return blake2b(str(check_count(seed, "seed", lowest=0)).encode(), digest_size=KEY_BYTES).digest()
 
 
 @lru_cache(maxsize=64)
-def _keyed(seed: bytes, size: int, person: bytes) -> Any:
-    return blake2b(digest_size=size, key=seed, person=person)
+def _keyed(key: bytes, size: int, person: bytes) -> Any:
+    return blake2b(digest_size=size, key=key, person=person)
 
 
-def _digest(seed: bytes, size: int, person: bytes, message: bytes) -> bytes:
-    hashing = _keyed(seed, size, person).copy()  # half the time of taking the key in anew
+def _digest(key: bytes, size: int, person: bytes, message: bytes) -> bytes:
+    hashing = _keyed(key, size, person).copy()  # half the time of taking the key in anew
     hashing.update(message)
     return bytes(hashing.digest())
 
 
-def uniform_of(seed: bytes, ticket: str) -> float:
-    """The uniform number in [0, 1) that the ticket's action is drawn from."""
-    return (int.from_bytes(_digest(seed, 8, b"", ticket.encode()), "big") >> 11) * 2.0**-53
+def _uniform(seed: bytes, person: bytes, message: bytes) -> float:
+    return (int.from_bytes(_digest(seed, 8, person, message), "big") >> 11) * 2.0**-53
 
 
-def mint(seed: bytes, play: int) -> str:
+def uniform_of_ticket(seed: bytes, ticket: str) -> float:
+    """The uniform number in [0, 1) of a ticket that a caller brought."""
+    return _uniform(seed, b"", ticket.encode())
+
+
+def uniform_of_play(seed: bytes, play: int) -> float:
+    """The uniform number in [0, 1) of a decision whose caller brought no ticket."""
+    return _uniform(seed, b"play", play.to_bytes(PLAY_BYTES, "big"))
+
+
+def mint(secret: bytes, epoch: bytes, play: int) -> str:
     """The ticket of a decision whose caller brought none: numbered, which indexes like, and not to be guessed."""
-    number = play.to_bytes(PLAY_BYTES, "big")
-    return number.hex() + _digest(seed, 10, b"ticket", number).hex()
+    named = play.to_bytes(PLAY_BYTES, "big") + epoch
+    return (named + _digest(secret, PROOF_BYTES, b"ticket", named)).hex()
 
 
-def will_mint(seed: bytes, ticket: str, plays: int) -> bool:
-    """Whether a decision still to come would get this very ticket."""
-    head = ticket[: 2 * PLAY_BYTES]
-    if len(ticket) != 2 * (PLAY_BYTES + 10) or not set(head) <= set("0123456789abcdef"):
+def is_minted(secret: bytes, ticket: str) -> bool:
+    """Whether this pool, or a copy of it, minted a ticket."""
+    if len(ticket) != TICKET_LENGTH or not set(ticket) <= set("0123456789abcdef"):
         return False
-    return int(head, 16) >= plays and ticket == mint(seed, int(head, 16))
+    named = bytes.fromhex(ticket)[:-PROOF_BYTES]
+    return ticket == mint(secret, named[PLAY_BYTES:], int.from_bytes(named[:PLAY_BYTES], "big"))

@@ -27,9 +27,10 @@ from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
 from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import Corrected, Decided, Expired, Opened, Resolved, Seen, decode
 from statepool.live.fold import Fold
-from statepool.live.journal import Journal
+from statepool.live.format import FORMAT, RULE
+from statepool.live.journal import Journal, read_linked
 from statepool.live.ledgers import open_ledger
-from statepool.live.luck import seed_bytes
+from statepool.live.luck import new_key, seed_bytes
 from statepool.live.requests import (
     AddAction,
     Change,
@@ -172,7 +173,7 @@ class Pool:
     def rows(self) -> Iterator[dict[str, Any]]:
         """One flat record a decision, in order: ticket, action, probability, state, loss, times."""
         with self._journal.store.view(self.name) as view:
-            catalogue = Catalogue.of(decode(entry.body) for entry in view.catalogue())
+            catalogue = Catalogue.of(read_linked(view, seq) for seq in view.catalogue())
             made = (entry for entry in view.entries() if entry.kind == "decision")
             while some := list(islice(made, ROWS_AT_ONCE)):
                 bodies = view.bodies([str(entry.ticket) for entry in some])
@@ -192,6 +193,10 @@ class Pool:
     def fold(self) -> Fold:
         """What the journal adds up to, as of now; to look at."""
         return self._journal.read()
+
+    def warm_up(self) -> None:
+        """Make a play that nobody is told of, so that the first one who asks waits for no compiler."""
+        self._journal.look(lambda fold: fold.make_version())
 
     def snapshot(self) -> None:
         """Save the learner's state, so that opening need not read the journal; done by itself every 10 000 events."""
@@ -278,7 +283,7 @@ class Pool:
 
     def _began_with(self, actions: list[Any], P: Any) -> bool:
         with self._journal.store.view(self.name) as view:
-            opened = decode(next(view.catalogue()).body)
+            opened = read_linked(view, 1)
         assert isinstance(opened, Opened)
         return actions == Catalogue(opened).actions and P.tobytes() == opened.rows
 
@@ -341,8 +346,9 @@ def opening(
     kinds = check_categories(categories, names)
     checked = check_settings(settings)
     opened = Opened(
-        at, names, seen, kinds, table.tobytes(), name, options, seed_bytes(seed), msgspec.to_builtins(checked)
-    )
+        at, names, seen, kinds, table.tobytes(), name, options, seed_bytes(seed), msgspec.to_builtins(checked),
+        new_key(), seed is not None, FORMAT, RULE,
+    )  # fmt: skip
     check_against(checked, Catalogue(opened))
     return opened
 

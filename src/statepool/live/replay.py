@@ -1,30 +1,32 @@
-"""Rebuild a pool from its journal and check every link: the chain of hashes, the stored state, and each draw.
+"""Rebuild a pool from its journal and check every link: the chain of hashes, all that is stored beside it, each draw.
 
 Nothing that was computed live is trusted: the fold starts from the first event, and what the store keeps beside the
-journal (columns, head, snapshot) is compared with it bit for bit.
+journal (columns, indexes, head, pending tickets, snapshot) is compared with it. What no store can tell by itself is
+whether events are missing at the end: the last event's time and hash are reported, to be compared with a note of them.
 """
 
-import csv
-import tempfile
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from statepool.live.events import AnyEvent, Decided, Lesson, Opened, Refreshed, decode
+from statepool.live.errors import StoreUnavailable
+from statepool.live.events import AnyEvent, Decided, Opened, Refreshed, decode
 from statepool.live.fold import Fold, Records
-from statepool.live.journal import chain
-from statepool.live.luck import uniform_of
+from statepool.live.format import RULE
+from statepool.live.integrity import Beside
+from statepool.live.journal import chain, read_linked
+from statepool.live.luck import mint, uniform_of_play, uniform_of_ticket
+from statepool.live.snapshots import Refused, Snapshot, unseal
 from statepool.live.stores.store import Entry, Store, View
 from statepool.live.versions import Version
 
-TYPES = {
-    "ticket": "VARCHAR", "action": "VARCHAR", "probability": "DOUBLE", "state": "VARCHAR", "loss": "DOUBLE",
-    "decided_at": "TIMESTAMPTZ", "observed_at": "TIMESTAMPTZ", "resolved_at": "TIMESTAMPTZ", "held": "BOOLEAN",
-    "expired": "BOOLEAN", "version": "BIGINT",
-}  # fmt: skip
+PIECE = 1_000
+EPOCHS = 64
+"""How many processes' versions are kept to draw from; each process plays from its own latest."""
 
 
 @dataclass
@@ -35,9 +37,17 @@ class Replay:
     events: int = 0
     decisions: int = 0
     redrawn: int = 0
+    not_redrawn: int = 0
+    """Decisions by the rule of an earlier release, which are not drawn again."""
+    rule_since: int = 1
+    """From this event on the pool plays by the rule of this release."""
     snapshot_at: int | None = None
     broken_at: int | None = None
     """The first event that does not follow from the one before: nothing is rebuilt past it."""
+    sure_until: int = 0
+    """The last event up to which everything follows, with its hash and its time."""
+    last_hash: str = ""
+    last_at: str = ""
     faults: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
@@ -45,44 +55,50 @@ class Replay:
 
 
 def replay(
-    store: Store, name: str, redraw: bool = False, on_event: Callable[[int], None] | None = None
+    store: Store,
+    name: str,
+    redraw: bool = False,
+    on_event: Callable[[int], None] | None = None,
+    expect: bytes | None = None,
 ) -> tuple[Replay, Fold]:
-    """Read the whole journal of a pool. With `redraw`, every version is made again, and every action drawn again."""
+    """Read the whole journal of a pool. With `redraw`, every version is made again, and every action drawn again.
+
+    `expect` is a hash that was noted before: a journal without an event of that hash was cut short, or is another one.
+    """
     if name not in store.pools():
         raise ValueError(f"pool: {name!r} is not in this store, expected one of {', '.join(store.pools()) or 'none'}")
     found = Replay(name)
     with store.view(name) as view:
-        saved = view.snapshot()
-        found.snapshot_at = saved[0] if saved else None
-        entries = _linked(view.entries(), found)
-        first = next(entries, None)
-        if first is None:
-            raise ValueError(f"pool: {name!r} has no events")
-        opened = decode(first.body)
-        if not isinstance(opened, Opened):
-            raise ValueError(f"pool: {name!r} does not begin with a catalogue")
-        fold = Fold(opened, Records(view.body))
-        fold.apply(opened, 1)
-        again = _Redrawing(fold, found) if redraw else None
-        _compare_snapshot(fold, saved, found)
-        for entry in entries:
-            if found.broken_at:
-                continue
-            event = decode(entry.body)
-            if again:
-                again.check(event, entry.seq)
-            fold.apply(event, entry.seq)
-            found.decisions += isinstance(event, Decided)
-            _compare_snapshot(fold, saved, found)
-            if on_event:
-                on_event(entry.seq)
-        if not found.broken_at:
-            _compare_head(view, fold, found)
+        fold = _begin(view, name)
+        try:
+            found.faults += view.damage()
+            check = _Checking(view, fold, found, redraw)
+            for entry in _linked(view.entries(), found):
+                expect = None if entry.hash == expect else expect
+                check.take(entry)
+                if on_event:
+                    on_event(entry.seq)
+            check.finish()
+        except StoreUnavailable as error:
+            found.faults.append(f"after event {found.sure_until} the store cannot be read: {error}")
+    if expect is not None:
+        found.faults.append("no event has the hash that was expected: the journal was cut short, or is another one")
+    found.rule_since = fold.rule_since
     return found, fold
 
 
+def _begin(view: View, name: str) -> Fold:
+    try:
+        opened = read_linked(view, 1) if view.head().seq else None
+    except (StoreUnavailable, msgspec.MsgspecError) as error:
+        raise ValueError(f"pool: the first event of {name!r} cannot be read ({error})") from None
+    if not isinstance(opened, Opened):
+        raise ValueError(f"pool: {name!r} does not begin with a catalogue")
+    return Fold(opened, Records(lambda seq: read_linked(view, seq)))
+
+
 def _linked(entries: Iterable[Entry], found: Replay) -> Iterator[Entry]:
-    """The entries, each checked against the one before and against its own columns."""
+    """The entries up to the first that does not follow from the one before; the others are only counted."""
     before = b""
     for entry in entries:
         found.events += 1
@@ -95,107 +111,146 @@ def _linked(entries: Iterable[Entry], found: Replay) -> Iterator[Entry]:
             found.faults.append(f"event {entry.seq}: its hash is not that of its bytes and of the event before")
             before = entry.hash
             found.broken_at = found.broken_at or entry.seq
-        if _columns(_read(entry)) != (entry.kind, entry.ticket, entry.play, entry.at):
-            found.faults.append(f"event {entry.seq}: its columns are not those of its bytes")
-        yield entry
+        if not found.broken_at:
+            yield entry
 
 
-def _read(entry: Entry) -> AnyEvent:
+class _Checking:
+    """Takes the events one by one, in order."""
+
+    def __init__(self, view: View, fold: Fold, found: Replay, redraw: bool) -> None:
+        self._view, self._fold, self._found = view, fold, found
+        self._beside = Beside(view)
+        self._again = _Redrawing(fold, found) if redraw else None
+        self._snapshot = self._unseal()
+        self._piece: list[tuple[Entry, AnyEvent]] = []
+
+    def _unseal(self) -> Snapshot | None:
+        saved = self._view.snapshot()
+        if saved is None:
+            return None
+        self._found.snapshot_at = saved[0]
+        try:
+            return unseal(*saved)
+        except Refused as reason:
+            if self._fold.format > 1:  # the first release wrote none with a checksum, and they are not read any more
+                self._found.faults.append(str(reason))
+            return None
+
+    def take(self, entry: Entry) -> None:
+        event = self._decode(entry)
+        if event is None:
+            return
+        self._piece.append((entry, event))
+        if len(self._piece) == PIECE:
+            self._check_piece()
+        self._apply(entry, event)
+
+    def _decode(self, entry: Entry) -> AnyEvent | None:
+        """The event, if it can be read, and nothing after it either if not."""
+        if self._found.broken_at:
+            return None
+        try:
+            return decode(entry.body)
+        except msgspec.MsgspecError as error:
+            self._break(entry, f"its bytes cannot be read ({error})")
+            return None
+
+    def _break(self, entry: Entry, reason: str) -> None:
+        self._found.faults.append(f"event {entry.seq}: {reason}")
+        self._found.broken_at = entry.seq
+
+    def _apply(self, entry: Entry, event: AnyEvent) -> None:
+        found, fold = self._found, self._fold
+        try:
+            if self._again:
+                self._again.check(event, entry.seq)
+            fold.apply(event, entry.seq)
+        except Exception as error:  # whatever forged bytes lead to
+            self._break(entry, f"it cannot have happened after the events before ({type(error).__name__}: {error})")
+            return
+        found.decisions += isinstance(event, Decided)
+        if isinstance(event, Decided) and not 0 < event.probability <= 1:
+            found.faults.append(f"event {entry.seq}: its probability is {event.probability}")
+        found.sure_until, found.last_hash, found.last_at = entry.seq, entry.hash.hex(), _time(event.at)
+        self._compare_snapshot(entry)
+
+    def _compare_snapshot(self, entry: Entry) -> None:
+        saved = self._snapshot
+        if saved and saved.seq == entry.seq and (saved.state, saved.hash) != (self._fold.dump(), entry.hash):
+            self._found.faults.append(f"the stored state after event {entry.seq} is not what the journal adds up to")
+
+    def _check_piece(self) -> None:
+        piece, self._piece = self._piece, []
+        self._found.faults += self._beside.check(piece)
+
+    def finish(self) -> None:
+        self._check_piece()
+        found, fold = self._found, self._fold
+        if found.broken_at:
+            return
+        found.faults += self._beside.finish()
+        self._compare_head(fold)
+        if self._snapshot and self._snapshot.seq > fold.seq:
+            found.faults.append(f"the stored state is of event {self._snapshot.seq}, the journal ends at {fold.seq}")
+
+    def _compare_head(self, fold: Fold) -> None:
+        head, found = self._view.head(), self._found
+        if (head.seq, head.plays) != (fold.seq, fold.plays):
+            found.faults.append(
+                f"the store says {head.seq} events and {head.plays} plays, not {fold.seq} and {fold.plays}"
+            )
+        if head.hash.hex() != found.last_hash or head.epoch != fold.epoch:
+            found.faults.append("the hash or the epoch of the head is not that of the last event")
+
+
+def _time(at: int) -> str:
+    """A clock may have said anything."""
     try:
-        return decode(entry.body)
-    except msgspec.MsgspecError as error:
-        raise ValueError(f"event {entry.seq}: its bytes cannot be read ({error})") from None
-
-
-def _columns(event: AnyEvent) -> tuple[Any, ...]:
-    of_ticket = (event.ticket, event.play) if isinstance(event, Decided | Lesson) else (None, None)
-    return event.kind, *of_ticket, event.at
-
-
-def _compare_snapshot(fold: Fold, saved: tuple[int, bytes] | None, found: Replay) -> None:
-    if saved and saved[0] == fold.seq and fold.dump() != saved[1]:
-        found.faults.append(f"the stored state after event {fold.seq} is not what the journal adds up to")
-
-
-def _compare_head(view: View, fold: Fold, found: Replay) -> None:
-    head = view.head()
-    if (head.seq, head.plays) != (fold.seq, fold.plays):
-        found.faults.append(f"the store says {head.seq} events and {head.plays} plays, not {fold.seq} and {fold.plays}")
+        return datetime.fromtimestamp(at / 1e6, UTC).isoformat()
+    except (OverflowError, ValueError, OSError):
+        return f"{at} microseconds"
 
 
 class _Redrawing:
-    """Makes each version again and draws from it, as long as it is the latest.
-
-    A process may go on playing from its own version after another has made one; those few draws are not repeated.
-    """
+    """Makes each version again and draws every decision from the version that it names."""
 
     def __init__(self, fold: Fold, found: Replay) -> None:
         self._fold, self._found = fold, found
-        self._seq = 0
-        self._version: Version | None = None
+        self._versions: OrderedDict[bytes, tuple[int, Version]] = OrderedDict()
 
     def check(self, event: AnyEvent, seq: int) -> None:
-        if isinstance(event, Refreshed):
-            self._version, record = self._fold.make_version()
-            self._seq = seq
-            if record != event.record:
-                self._found.faults.append(f"event {seq}: another version of the play comes out of the events before")
-        elif isinstance(event, Decided) and event.version == self._seq and self._version:
-            self._draw(self._version, event, seq)
+        if self._fold.rule < RULE:
+            self._found.not_redrawn += isinstance(event, Decided)
+        elif isinstance(event, Refreshed):
+            self._make(event, seq)
+        elif isinstance(event, Decided):
+            self._draw(event, seq)
 
-    def _draw(self, version: Version, event: Decided, seq: int) -> None:
-        uniform = uniform_of(self._fold.seed, event.ticket) if event.uniform is None else event.uniform
-        place, probability, held = version.draw(uniform)
+    def _make(self, event: Refreshed, seq: int) -> None:
+        version, record = self._fold.make_version()
+        if record != event.record:
+            self._found.faults.append(f"event {seq}: another version of the play comes out of the events before")
+        self._versions.pop(event.epoch, None)
+        self._versions[event.epoch] = seq, version
+        if len(self._versions) > EPOCHS:
+            self._versions.popitem(last=False)
+
+    def _draw(self, event: Decided, seq: int) -> None:
+        known = next(((epoch, version) for epoch, (at, version) in self._versions.items() if at == event.version), None)
+        if known is None:
+            self._found.faults.append(f"event {seq}: its version is not one that its process plays from")
+            return
+        epoch, version = known
         self._found.redrawn += 1
-        if (self._fold.ledger.ids[place], probability, held) != (event.action, event.probability, event.held):
+        if version.draw(self._uniform(event)) != (event.action, event.probability, event.held):
             self._found.faults.append(f"event {seq}: the ticket draws another action or probability")
+        if event.minted and event.ticket != mint(self._fold.secret, epoch, event.play):
+            self._found.faults.append(f"event {seq}: its ticket is not the one that is minted here")
 
-
-def export(rows: Iterable[dict[str, Any]], path: Path) -> int:
-    """Flat rows to a CSV or Parquet file; how many."""
-    check_export(path)
-    try:
-        return _export(rows, path)
-    except OSError as error:
-        raise ValueError(f"export: {str(path)!r} cannot be written ({error.strerror or error})") from None
-
-
-def check_export(path: Path) -> None:
-    """Refuse a file that nothing can be written to."""
-    if path.suffix.lower() not in (".csv", ".parquet"):
-        raise ValueError(f"export: is {str(path)!r}, expected a file that ends in .csv or .parquet")
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"export: is {str(path)!r}, expected a file in a folder that is there")
-
-
-def _export(rows: Iterable[dict[str, Any]], path: Path) -> int:
-    if path.suffix.lower() == ".csv":
-        return _write_csv(rows, path)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        flat = Path(folder) / "rows.csv"
-        count = _write_csv(rows, flat)
-        _csv_to_parquet(flat, path)
-    return count
-
-
-def _write_csv(rows: Iterable[dict[str, Any]], path: Path) -> int:
-    count = 0
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(TYPES)
-        for count, row in enumerate(rows, start=1):  # noqa: B007
-            writer.writerow([_text(row[name]) for name in TYPES])
-    return count
-
-
-def _text(value: Any) -> Any:
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-def _csv_to_parquet(source: Path, path: Path) -> None:
-    try:
-        import duckdb
-    except ImportError:
-        raise ValueError("export: Parquet needs duckdb, expected `pip install statepool[audit]`, or a .csv") from None
-    with duckdb.connect() as database:
-        database.read_csv(str(source), header=True, columns=TYPES).write_parquet(str(path))
+    def _uniform(self, event: Decided) -> float:
+        if event.uniform is not None:
+            return event.uniform
+        if event.minted:
+            return uniform_of_play(self._fold.seed, event.play)
+        return uniform_of_ticket(self._fold.seed, event.ticket)

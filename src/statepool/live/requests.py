@@ -15,8 +15,9 @@ from statepool.checks import check_number
 from statepool.live.catalogue import Catalogue, check_label, check_row
 from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import Added, Changed, Corrected, Decided, Expired, Resolved, Retired, Reweighted, Seen
+from statepool.live.fold import Fold
 from statepool.live.journal import LONGEST_TICKET, Writer, is_ticket
-from statepool.live.luck import mint, uniform_of, will_mint
+from statepool.live.luck import is_minted, mint, uniform_of_play, uniform_of_ticket
 from statepool.live.settings import Settings, check_settings, loss_of
 
 EXPIRED_AT_ONCE = 1_000
@@ -51,15 +52,18 @@ class Decide(msgspec.Struct, frozen=True):
             if given is not None and given != made.uniform:
                 raise Conflict(f"uniform: ticket {made.ticket!r} was drawn from {made.uniform!r}, and now {given!r}")
             return Decision(made.ticket, fold.catalogue.actions[made.action], made.probability, made.held)
-        if self.ticket is not None and will_mint(fold.seed, self.ticket, fold.plays):
-            raise Conflict(f"ticket: {self.ticket!r} is one that this pool mints itself, expected one of your own")
+        if self.ticket is not None and is_minted(fold.secret, self.ticket):
+            raise Conflict(f"ticket: {self.ticket!r} was minted here and is not in the journal, expected your own")
         playing = writer.playing()
-        ticket = mint(fold.seed, fold.plays) if self.ticket is None else self.ticket
-        uniform = uniform_of(fold.seed, ticket) if given is None else given
-        place, probability, held = playing.version.draw(uniform)
-        number = fold.ledger.ids[place]
-        writer.add(Decided(writer.now, ticket, fold.plays, playing.seq, number, probability, held, given))
-        return Decision(ticket, fold.catalogue.actions[number], probability, held)
+        ticket = self.ticket or mint(fold.secret, writer.epoch, fold.plays)
+        drawn = playing.version.draw(self._drawn_from(fold) if given is None else given)
+        writer.add(Decided(writer.now, ticket, fold.plays, playing.seq, *drawn, given, minted=self.ticket is None))
+        return Decision(ticket, fold.catalogue.actions[drawn.action], drawn.probability, drawn.held)
+
+    def _drawn_from(self, fold: Fold) -> float:
+        if self.ticket is None:
+            return uniform_of_play(fold.seed, fold.plays)
+        return uniform_of_ticket(fold.seed, self.ticket)
 
     def _uniform(self) -> float | None:
         if self.uniform is None:

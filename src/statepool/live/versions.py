@@ -1,69 +1,112 @@
-"""A version of the play, ready to draw from: the learner's, within the shares, with the holdout laid over it."""
+"""A version of the play: an immutable value that anybody may draw from at any time.
 
-from collections.abc import Callable
-from typing import NamedTuple
+It is a row of parts. A uniform number below the share of the first part draws from that part; else what is left of the
+number is stretched to [0, 1) again and handed to the next one. The holdout, if there is one, is the first part; the
+learner's own parts follow.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats
+from statepool.checks import Floats, Ints
 from statepool.kernels import dot
 
 TINY = 1e-12
 LARGEST = 2.0 / TINY
+SLACK = 1e-9
+
+
+class Part(NamedTuple):
+    """A `share` of what the parts before it left: all of it on one `place`, or drawn by cumulative `sums`."""
+
+    share: float
+    place: int = -1
+    sums: Floats | None = None
+
+    def pick(self, uniform: float) -> int:
+        return self.place if self.sums is None else draw_from(self.sums, uniform)
 
 
 class Drawn(NamedTuple):
-    """A position among the active actions, its probability, and whether it was kept from the learner."""
+    """The number of an action, its probability, and whether it was kept from the learner."""
 
-    place: int
+    action: int
     probability: float
     held: bool
 
 
-class Version:
-    """`pick` draws from `play`; both are of the learner, or, with shares, of the nearest play inside them."""
+def spread(play: Floats, share: float = 1.0) -> Part:
+    """A part that is drawn from a distribution."""
+    return Part(share, sums=_frozen(np.cumsum(play)))
 
-    def __init__(self, play: Floats, pick: Callable[[float], int], holdout: float, base: Floats | None) -> None:
-        self.holdout = holdout
-        self._pick = pick
-        self._base = base
-        self._base_sums = None if base is None else np.cumsum(base)
-        self.play = play if base is None else (1 - holdout) * play + holdout * base
+
+class Version:
+    """`play` is the distribution over `ids`, the numbers of the active actions; `parts` say how it is drawn from."""
+
+    __slots__ = ("has_holdout", "ids", "parts", "play")
+
+    def __init__(self, ids: Ints, play: Floats, parts: tuple[Part, ...], holdout: float, base: Floats | None) -> None:
+        if base is not None:
+            play = (1 - holdout) * play + holdout * base
+            parts = (spread(base, holdout), *parts)
+        if not (play >= 0).all() or not abs(play.sum() - 1) < SLACK:
+            raise ValueError("play: what the learner knows gives no distribution, expected probabilities that sum to 1")
+        self.ids, self.play, self.parts = _frozen(ids), _frozen(play), parts
+        self.has_holdout = base is not None
 
     def draw(self, uniform: float) -> Drawn:
-        """The action of a uniform number; what is recorded is its probability over learner and holdout together."""
-        held = uniform < self.holdout
-        if held and self._base_sums is not None:
-            place = draw_from(self._base_sums, uniform / self.holdout)
-        else:
-            place = self._pick((uniform - self.holdout) / (1 - self.holdout) if self.holdout else uniform)
-        return Drawn(place, self.play.item(place), held)
+        """The action of a uniform number; what is recorded is its probability over all parts together."""
+        for number, part in enumerate(self.parts):
+            if uniform < part.share:
+                place = part.pick(uniform / part.share)
+                return Drawn(int(self.ids[place]), min(self.play.item(place), 1.0), self.has_holdout and not number)
+            uniform = (uniform - part.share) / (1 - part.share)
+        raise ValueError(f"uniform: is {uniform!r}, expected a number in [0, 1)")
 
     def reach(self, columns: Floats) -> Floats:
         """q, the probability of each state."""
         return np.array([dot(self.play, column) for column in columns])
 
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Version) and self._bits() == other._bits()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _bits(self) -> tuple[Any, ...]:
+        parts = [(share, place, sums is not None and sums.tobytes()) for share, place, sums in self.parts]
+        return self.ids.tobytes(), self.play.tobytes(), parts, self.has_holdout
+
+
+def _frozen(values: Any) -> Any:
+    """The array, if nobody else can write to it, or a copy; read-only."""
+    own = values if values.base is None and values.flags.owndata else values.copy()
+    own.setflags(write=False)
+    return own
+
 
 def draw_from(sums: Floats, uniform: float) -> int:
     """The first place whose cumulative probability passes the number: never one of probability 0."""
-    return min(int(np.searchsorted(sums, uniform * sums[-1], side="right")), sums.size - 1)
+    place = int(np.searchsorted(sums, uniform * sums[-1], side="right"))
+    # The product may round up to the total; the place that reaches the total has a probability.
+    return place if place < sums.size else int(np.searchsorted(sums, sums[-1], side="left"))
 
 
 def within(play: Floats, low: Floats, high: Floats) -> Floats:
     """The play clip(c x, low, high) whose sum is 1: proportions are kept wherever no bound is in the way."""
     if high.sum() < 1:  # actions retired since: a decision is worth more than a bound
-        high = high / high.sum()
+        high = high / high.sum() if high.sum() > TINY else np.ones(high.size)
     if low.sum() > 1:
         low = low / low.sum()
-    spread = np.maximum(play, TINY)
+    floored = np.maximum(play, TINY)
     bottom, top = 0.0, 1.0
-    while np.clip(top * spread, low, high).sum() < 1 and top < LARGEST:  # bounds may sum to a hair less than 1
+    while np.clip(top * floored, low, high).sum() < 1 and top < LARGEST:  # bounds may sum to a hair less than 1
         bottom, top = top, 2 * top
     for _ in range(100):  # halving a bracket of doubles a hundred times leaves neighbours
         middle = (bottom + top) / 2
-        if np.clip(middle * spread, low, high).sum() < 1:
+        if np.clip(middle * floored, low, high).sum() < 1:
             bottom = middle
         else:
             top = middle
-    fitted = np.clip(top * spread, low, high)
+    fitted = np.clip(top * floored, low, high)
     return np.asarray(fitted / fitted.sum())

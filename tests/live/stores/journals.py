@@ -11,14 +11,14 @@ from statepool.live.stores.store import Batch, Entry, Head, Store
 def made(head: Head, kinds: Sequence[tuple[Kind, str | None, int | None]], at: int = 0) -> tuple[list[Entry], Head]:
     """Entries of (kind, ticket, play) that go on from a head, and the head after them; a decision is numbered here."""
     entries: list[Entry] = []
-    seq, digest, plays = head
+    seq, digest, plays, epoch = head
     for kind, ticket, given in kinds:
         seq += 1
         play = plays if kind == "decision" else given
         plays += kind == "decision"
         digest = f"hash {seq} of {ticket}".encode()
         entries.append(Entry(seq, kind, ticket, play, at or seq, f"{kind} of {ticket}".encode(), digest))
-    return entries, Head(seq, digest, plays)
+    return entries, Head(seq, digest, plays, epoch)
 
 
 def append(batch: Batch, kinds: Sequence[tuple[Kind, str | None, int | None]], at: int = 0) -> list[Entry]:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats
+from statepool.checks import Floats, Ints
 from statepool.kernels import effective_dimension
-from statepool.live.events import Refreshed, decode
+from statepool.live.events import Refreshed
 from statepool.live.fold import Fold, Tally
-from statepool.live.journal import Journal
+from statepool.live.journal import Journal, read_linked
 from statepool.live.pool import Pool
 from statepool.live.stores.store import View
 
@@ -37,7 +37,7 @@ class Glance(NamedTuple):
     key: tuple[int, ...]
     """Which version: another key, another play."""
     play: Floats
-    ids: list[int]
+    ids: Ints
     arms: dict[str, Arm]
     counts: dict[str, int]
     plays: int
@@ -62,23 +62,21 @@ def _arm(tally: Tally) -> Arm:
     return Arm(tally.count, tally.mean, tally.variance)
 
 
-def _playing(journal: Journal, fold: Fold, before: Glance | None) -> tuple[tuple[int, ...], Floats, list[int]]:
+def _playing(journal: Journal, fold: Fold, before: Glance | None) -> tuple[tuple[int, ...], Floats, Ints]:
     playing, now = journal.playing, journal.now()
     old = playing is not None and now - playing.at > OLD * 1e6 and playing.is_stale(fold, now)
     if playing is not None and journal.fold is fold and not old:
-        return (playing.seq,), playing.version.play, fold.ledger.ids
+        return (playing.seq,), playing.version.play, playing.version.ids
     key = (0, fold.lessons, fold.changes)
     if before is not None and before.key == key and before.fold is fold:
         return key, before.play, before.ids
-    # Making one moves the memory that the old one draws from: nobody may draw from that again.
     version, _ = fold.make_version()
-    journal.playing = None
-    return key, version.play, fold.ledger.ids
+    return key, version.play, version.ids
 
 
 def latest_record(view: View, version: int) -> dict[str, Any]:
     """What the latest refresh journaled; empty before the first."""
-    event = decode(view.body(version)) if version else None
+    event = read_linked(view, version) if version else None
     return event.record if isinstance(event, Refreshed) else {}
 
 
@@ -87,7 +85,7 @@ class Rows:
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
-        self._ids: list[int] = []
+        self._ids: Any = None
         self._places: dict[int, int] = {}
 
     def __call__(self, number: int) -> Floats:
@@ -96,7 +94,7 @@ class Rows:
             return self._fold.catalogue.row(number)
         if self._ids is not ledger.ids:
             self._ids = ledger.ids
-            self._places = {each: place for place, each in enumerate(self._ids)}
+            self._places = {each: place for place, each in enumerate(self._ids.tolist())}
         place = self._places.get(number)
         return self._fold.catalogue.row(number) if place is None else np.asarray(ledger.columns()[:, place])
 

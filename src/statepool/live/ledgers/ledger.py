@@ -15,6 +15,7 @@ from statepool.kernels import LARGEST_CHARGE, columns_of
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.rules import step_act, step_play
 from statepool.live.exact import ExactSums
+from statepool.live.versions import Part, spread
 from statepool.stream import Stream
 
 Record = dict[str, Any]
@@ -39,10 +40,15 @@ class Ledger(ABC):
         """Rounds before this one charge nothing any more."""
         self.sums: dict[str, ExactSums] = {"unreached": ExactSums(n_states)}
 
-    def set_actions(self, P: Floats, ids: list[int], handicaps: Floats, added: Ints) -> None:
+    def set_actions(self, P: Floats, ids: Ints, handicaps: Floats, added: Ints) -> None:
         """The active actions; `handicaps`: what each was charged, after `added` plays, for states not reached."""
         self.P, self.ids, self.handicaps, self.added = P, ids, handicaps, added
         self.memory = self.learner.start(Problem(P, None, 0, Stream.from_seed(0)))
+
+    def place_of(self, number: int) -> int | None:
+        """Where an action stands among the active ones, whose numbers grow."""
+        place = int(np.searchsorted(self.ids, number))
+        return place if place < len(self.ids) and self.ids[place] == number else None
 
     def check(self, P: Floats) -> None:
         """Refuse a learner that does not fit the map, before a pool is made of it."""
@@ -56,16 +62,16 @@ class Ledger(ABC):
     def prepare(self, plays: int) -> None:
         """Write the sums into the memory, for the round after `plays` decisions."""
 
-    def pick(self, uniform: float) -> int:
-        """The position of the action drawn."""
-        return int(step_act(self.memory, 0, uniform))
-
     def play(self) -> Floats:
-        """The distribution that `pick` draws from."""
+        """The distribution of the next action."""
         out = np.empty(len(self.ids))
         step_act(self.memory, 0, 0.5)
         step_play(self.memory, 0, out)
         return out
+
+    def parts(self, play: Floats) -> tuple[Part, ...]:
+        """How an action is drawn from that distribution, as the learner itself does."""
+        return (spread(play),)
 
     def record(self, q: Floats) -> Record:
         """What tickets of this version will need."""

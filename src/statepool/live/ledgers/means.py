@@ -2,9 +2,12 @@
 
 import numpy as np
 
+from statepool.checks import Floats
 from statepool.learners.learner import Learner
+from statepool.learners.pooled_greedy import greedy_action
 from statepool.live.exact import ExactSums
 from statepool.live.ledgers.ledger import Ledger, Record
+from statepool.live.versions import Part, spread
 
 
 class MeansLedger(Ledger):
@@ -23,6 +26,12 @@ class GreedyLedger(MeansLedger):
         self.memory.means.sums[:] = self.sums["losses"].read(plays)
         self.memory.means.counts[:] = self.sums["counts"].read(plays)
         self.memory.best[0] = -1
+
+    def parts(self, play: Floats) -> tuple[Part, ...]:
+        """Exploring comes first."""
+        greedy = Part(1.0, place=int(greedy_action(self.memory)))
+        even = np.full(play.size, 1 / play.size)
+        return (spread(even, self.memory.exploration), greedy) if self.memory.exploration else (greedy,)
 
 
 class BestStateLedger(MeansLedger):

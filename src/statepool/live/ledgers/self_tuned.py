@@ -15,9 +15,10 @@ from statepool.learners.learner import Learner
 from statepool.learners.memories import FIRST, FORGETTING, TENTH, evidence_of, mix, share_out
 from statepool.learners.rules import step_play
 from statepool.learners.self_tuned import SelfTuned
-from statepool.learners.weights import reach
+from statepool.learners.weights import distribution, reach
 from statepool.live.exact import ExactSums
 from statepool.live.ledgers.ledger import Ledger, Record, charge_of, read
+from statepool.live.versions import Part, spread
 
 N_MEMORIES = len(FORGETTING)
 
@@ -48,12 +49,11 @@ class SelfTunedLedger(Ledger):
         share_out(self.memory.memories)
         self._write_safe(plays)
         rule.prepare(self.memory, plays)
-        self._followed = 1.0 - float(self.memory.tallies[rule.PART])
-        self._place = int(self.memory.clock[rule.LEADER])
 
     def _write_map(self) -> None:
         """Rows given or taken over count as one play."""
-        pairs = np.array([self._pairs.get(number, [0] * self.n_states) for number in self.ids], dtype=float)
+        nothing = [0] * self.n_states
+        pairs = np.array([self._pairs.get(number, nothing) for number in self.ids.tolist()], dtype=float)
         visits = pairs.sum(axis=1)
         self.memory.counts.pairs[:] = pairs.T
         self.memory.counts.visits[:] = visits
@@ -73,13 +73,9 @@ class SelfTunedLedger(Ledger):
         tallies[rule.DELAYS], tallies[rule.ARRIVALS] = self._delays, self._arrivals
         tallies[rule.RATE], tallies[rule.EXCESS] = self._rate, self.sums["excess"].read(plays)[0]
         memory.charges[:] = self._rate * self.sums["charges"].read(plays)
-        places = {number: place for place, number in enumerate(self.ids)}
-        if self._leader in places and self._anchor in places:
-            clock[rule.START], clock[rule.LEADER], clock[rule.ANCHOR] = (
-                self.since,
-                places[self._leader],
-                places[self._anchor],
-            )
+        leader, anchor = self.place_of(self._leader), self.place_of(self._anchor)
+        if leader is not None and anchor is not None:
+            clock[rule.START], clock[rule.LEADER], clock[rule.ANCHOR] = self.since, leader, anchor
             rule.read_safe(memory)
             memory.safe.totals[0] += self._rate * np.where(self.added >= self.since, self.handicaps, 0.0)
         else:  # none yet, or retired: safe starts anew, on today's leader
@@ -87,15 +83,18 @@ class SelfTunedLedger(Ledger):
             rule.find_leader(memory)
             clock[rule.START] = 0
 
-    def pick(self, uniform: float) -> int:
-        if uniform < self._followed:  # as `pick` does, without the cost of handing it the memory
-            return self._place
-        return int(rule.pick(self.memory, uniform))
-
     def play(self) -> Floats:
         out = np.empty(len(self.ids))
         step_play(self.memory, 0, out)
         return out
+
+    def parts(self, play: Floats) -> tuple[Part, ...]:
+        """The leader comes first."""
+        safe = np.empty(play.size)
+        distribution(self.memory.safe, 0, safe)
+        followed = 1.0 - float(self.memory.tallies[rule.PART])
+        leader = Part(followed, place=int(self.memory.clock[rule.LEADER]))
+        return (leader, spread(safe)) if followed else (spread(safe),)
 
     def columns(self) -> Floats:
         return np.asarray(self.memory.columns)
@@ -110,8 +109,8 @@ class SelfTunedLedger(Ledger):
             "usual": float(rule.usual_loss(memory.memories)),
             "start": int(memory.clock[rule.START]),
             "rate": float(memory.tallies[rule.RATE]),
-            "leader": self.ids[memory.clock[rule.LEADER]],
-            "anchor": self.ids[memory.clock[rule.ANCHOR]],
+            "leader": int(self.ids[memory.clock[rule.LEADER]]),
+            "anchor": int(self.ids[memory.clock[rule.ANCHOR]]),
         }
 
     def resume(self, record: Record, plays: int) -> None:

@@ -64,7 +64,7 @@ class Lane:
 
     async def warm_up(self) -> None:
         """Make a play that nobody is told of, so that the first who asks waits for no compiler."""
-        await self.call(lambda: self.pool.fold().make_version())
+        await self.call(self.pool.warm_up)
 
     def _consider(self) -> None:
         if len(self._waiting) < self._expected:

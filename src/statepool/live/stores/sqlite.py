@@ -15,7 +15,7 @@ import apsw
 from statepool.live.errors import Conflict, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.stores.migrations import steps
-from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View, check_gapless
+from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store, View, check_gapless, check_linked
 
 OLDEST = (3, 51, 3)  # before it, a checkpoint beside a writer could corrupt a WAL database
 NETWORKS = (  # file systems whose locks and shared memory do not hold between machines
@@ -52,7 +52,7 @@ class SQLiteView(View):
     def __init__(self, connection: apsw.Connection, name: str) -> None:
         self._connection = connection
         self.over = False
-        rows = self._ask("SELECT id, seq, hash, plays FROM pools WHERE name = ?", name)
+        rows = self._ask("SELECT id, seq, hash, plays, epoch FROM pools WHERE name = ?", name)
         if not rows:
             raise ValueError(f"this store has no pool {name!r}")
         self._pool: int = rows[0][0]
@@ -73,12 +73,13 @@ class SQLiteView(View):
             yield from map(Entry._make, rows)
             after = rows[-1][0]
 
-    def catalogue(self) -> Iterator[Entry]:
-        sql = f"SELECT {COLUMNS} FROM events WHERE pool = ? AND seq = ?"
-        for (seq,) in self._ask(
-            "SELECT seq FROM events WHERE pool = ? AND kind = 'catalogue' ORDER BY seq", self._pool
-        ):
-            yield Entry(*self._ask(sql, self._pool, seq)[0])
+    def catalogue(self) -> list[int]:
+        sql = "SELECT seq FROM events WHERE pool = ? AND kind = 'catalogue' ORDER BY seq"
+        return [seq for (seq,) in self._ask(sql, self._pool)]
+
+    def linked(self, seq: int) -> tuple[bytes, Entry]:
+        sql = f"SELECT {COLUMNS} FROM events WHERE pool = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+        return check_linked(seq, self._ask(sql, self._pool, seq - 1, seq))
 
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
@@ -89,12 +90,6 @@ class SQLiteView(View):
             if rows:
                 known[ticket] = dict(rows)
         return known
-
-    def body(self, seq: int) -> bytes:
-        rows = self._ask("SELECT body FROM events WHERE pool = ? AND seq = ?", self._pool, seq)
-        if not rows:
-            raise ValueError(f"the journal has no event {seq}")
-        return rows[0][0]
 
     def pending(self, before: int | None = None, limit: int | None = None) -> list[Overdue]:
         sql = "SELECT play, ticket, at FROM pending"
@@ -116,6 +111,10 @@ class SQLiteView(View):
     def snapshot(self) -> tuple[int, bytes] | None:
         rows = self._ask("SELECT seq, body FROM snapshots WHERE pool = ?", self._pool)
         return rows[0] if rows else None
+
+    def damage(self) -> list[str]:
+        found = [line for (line,) in self._ask("PRAGMA integrity_check")]
+        return [] if found == ["ok"] else [f"SQLite finds: {line}" for line in found]
 
 
 class SQLiteBatch(SQLiteView, Batch):
@@ -149,7 +148,7 @@ class SQLiteBatch(SQLiteView, Batch):
         before = self._connection.total_changes()
         self._connection.executemany("DELETE FROM pending WHERE pool = ? AND play = ?", ended)
         change = opened - (self._connection.total_changes() - before)
-        sql = "UPDATE pools SET seq = ?, hash = ?, plays = ?, pending = pending + ? WHERE id = ?"
+        sql = "UPDATE pools SET seq = ?, hash = ?, plays = ?, epoch = ?, pending = pending + ? WHERE id = ?"
         ask(sql, (*head, change, pool))
 
     def save_snapshot(self, seq: int, blob: bytes) -> None:

@@ -7,17 +7,20 @@ nobody reads past a gap. When `batch` returns, all that was appended is on disk;
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from statepool.live.errors import Damaged
 from statepool.live.events import Kind
 
 
 class Head(NamedTuple):
-    """Where a pool's journal ends: the last event, its hash, and how many decisions there were."""
+    """Where a pool's journal ends: the last event, its hash, how many decisions there were, the epoch of the latest
+    version."""
 
     seq: int
     hash: bytes
     plays: int
+    epoch: bytes = b""
 
 
 class Entry(NamedTuple):
@@ -45,23 +48,23 @@ class View(ABC):
 
     @abstractmethod
     def head(self) -> Head:
-        """Where the journal ends; (0, b"", 0) for a pool without events."""
+        """Where the journal ends; (0, b"", 0, b"") for a pool without events."""
 
     @abstractmethod
     def entries(self, after: int = 0, without: Kind | None = None) -> Iterator[Entry]:
         """Events with seq > after, in order, read in pieces (never all in memory)."""
 
     @abstractmethod
-    def catalogue(self) -> Iterator[Entry]:
-        """The events of kind "catalogue", in order."""
+    def catalogue(self) -> list[int]:
+        """The places of the events of kind "catalogue", in order."""
+
+    @abstractmethod
+    def linked(self, seq: int) -> tuple[bytes, Entry]:
+        """One event, and the hash of the one before it (empty for the first)."""
 
     @abstractmethod
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         """What is known of each ticket: the bodies of its events by kind (tickets that are not known are absent)."""
-
-    @abstractmethod
-    def body(self, seq: int) -> bytes:
-        """The body of one event."""
 
     @abstractmethod
     def pending(self, before: int | None = None, limit: int | None = None) -> list[Overdue]:
@@ -74,6 +77,10 @@ class View(ABC):
     @abstractmethod
     def snapshot(self) -> tuple[int, bytes] | None:
         """The latest snapshot: after which event, and its bytes."""
+
+    @abstractmethod
+    def damage(self) -> list[str]:
+        """What the database itself finds wrong with its files, a sentence each; after it, reading goes by indexes."""
 
 
 class Batch(View):
@@ -99,6 +106,14 @@ def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
     plays = [entry.play for entry in entries if entry.kind == "decision"]
     if plays != list(range(before.plays, after.plays)):
         raise ValueError(f"decisions must go on from {before.plays} to {after.plays} without a gap")
+
+
+def check_linked(seq: int, rows: Sequence[Sequence[Any]]) -> tuple[bytes, Entry]:
+    """The last of at most two rows, and the hash of the one before it."""
+    entries = [Entry._make(row) for row in rows]
+    if [entry.seq for entry in entries] != list(range(max(seq - 1, 1), seq + 1)):
+        raise Damaged(f"the journal has no event {seq}, or none before it: run `statepool replay` on this store")
+    return (entries[0].hash if len(entries) == 2 else b""), entries[-1]
 
 
 class Store(ABC):

@@ -1,0 +1,21 @@
+"""How journals are written and how their events are read: both have a number, which a journal and a snapshot carry.
+
+FORMAT counts how events are written, RULE how they are learnt from and drawn by. A journal of an earlier number goes
+on: the first batch of this release writes an `Upgraded` event, and from there on its own numbers hold. Events before it
+are learnt from by today's rule, but their draws are not repeated by it.
+
+    format 1, rule 1    the first release
+    format 2, rule 2    tickets carry the epoch of the process that minted them, luck does not depend on them; a state
+                        that is impossible for the action of its ticket teaches nothing
+"""
+
+FORMAT = 2
+RULE = 2
+
+
+def check_format(format_: int, rule: int) -> None:
+    """Refuse a journal of a later release."""
+    if format_ > FORMAT or rule > RULE:
+        raise ValueError(
+            f"this journal has format {format_} and rule {rule}, made by a later statepool; known: {FORMAT} and {RULE}"
+        )

@@ -1,0 +1,69 @@
+"""What a store keeps beside the bytes of its events, checked against them: columns, indexes, pending tickets.
+
+A ticket is looked up here exactly as a live pool looks it up, so that an index that lost an entry shows.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from statepool.live.events import AnyEvent, Decided, Expired, Kind, Lesson, Resolved, decode
+from statepool.live.stores.store import Entry, Overdue, View
+
+
+class Beside:
+    """Is told the events in order, piece by piece."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._catalogue: list[int] = []
+        self._waiting: dict[int, Overdue] = {}
+
+    def check(self, piece: Sequence[tuple[Entry, AnyEvent]]) -> Iterator[str]:
+        """What is wrong with these, a sentence each."""
+        known = self._view.bodies([entry.ticket for entry, _ in piece if entry.ticket is not None])
+        for entry, event in piece:
+            self._follow(entry, event)
+            if columns_of(event) != (entry.kind, entry.ticket, entry.play, entry.at):
+                yield f"event {entry.seq}: its columns are not those of its bytes"
+            if isinstance(event, Decided | Lesson):
+                yield from _check_ticket(entry, event, known.get(event.ticket, {}))
+
+    def _follow(self, entry: Entry, event: AnyEvent) -> None:
+        if event.kind == "catalogue":
+            self._catalogue.append(entry.seq)
+        if isinstance(event, Decided):
+            self._waiting[event.play] = Overdue(event.play, event.ticket, event.at)
+        elif isinstance(event, Resolved | Expired):
+            self._waiting.pop(event.play, None)
+
+    def finish(self) -> Iterator[str]:
+        """What is wrong with the store as a whole."""
+        if self._view.catalogue() != self._catalogue:
+            yield "the index of the catalogue is not that of the journal"
+        pending = self._view.pending()
+        if pending != list(self._waiting.values()):
+            yield f"{len(pending)} tickets are stored as pending, and not the {len(self._waiting)} that are"
+        if self._view.n_pending() != len(self._waiting):
+            yield f"the store counts {self._view.n_pending()} pending tickets, not {len(self._waiting)}"
+        # Whatever was decided before a time is found by that time, too.
+        last = max((each.at for each in self._waiting.values()), default=0)
+        if self._view.pending(last + 1) != pending:
+            yield "the index of the pending tickets' times is not that of the tickets"
+
+
+def columns_of(event: AnyEvent) -> tuple[object, ...]:
+    """What an event's columns must say."""
+    of_ticket = (event.ticket, event.play) if isinstance(event, Decided | Lesson) else (None, None)
+    return event.kind, *of_ticket, event.at
+
+
+def _check_ticket(entry: Entry, event: Decided | Lesson, known: dict[Kind, bytes]) -> Iterator[str]:
+    if known.get(event.kind) != entry.body:
+        yield f"event {entry.seq}: looking up its ticket does not find it, or finds another {event.kind}"
+    made = decode(known["decision"]) if "decision" in known else None
+    if not isinstance(made, Decided) or carried(made) != carried(event):
+        yield f"event {entry.seq}: it is not of the decision of its ticket"
+
+
+def carried(event: Decided | Lesson) -> tuple[object, ...]:
+    """What every event of a ticket repeats of its decision."""
+    return event.ticket, event.play, event.version, event.action, event.held
