@@ -76,7 +76,7 @@ def find_columns(present: Sequence[str], given: Mapping[str, str | None], reward
         named = given.get(part)
         if named is not None and named not in present:
             raise ValueError(unknown_name(f"{part} column", named, present))
-        taken = {column for column in found.values() if column} | {column for column in given.values() if column}
+        taken = {column for column in found.values() if column}
         free = [column for column in present if column not in taken]
         found[part] = named if named is not None else _look_for(names, free)
     _refuse_missing([part for part in NEEDED if found[part] is None], present)

@@ -100,6 +100,9 @@ class Weighted:
     loss: Floats
     square: Floats
     """Of rows with an outcome: weights, their squares, and weighted losses and squares of losses."""
+    loss_twice: Floats
+    square_twice: Floats
+    """The same of losses with squared weights."""
 
     @property
     def effective_rows(self) -> Floats:
@@ -149,7 +152,8 @@ def _cells(log: Log) -> str:
         source = f"(SELECT *, CASE WHEN {valid} THEN 1 / propensity END AS w FROM rows) AS weighing"
         known = "CASE WHEN loss IS NOT NULL THEN w END"
         wanted += f""", sum(w) AS wn, sum(w * w) AS wnn, sum({known}) AS wk, sum(w * {known}) AS wkk,
-            sum(w * loss) AS wloss, sum(w * loss * loss) AS wsquare, count(*) - count(w) AS unlikely,
+            sum(w * loss) AS wloss, sum(w * loss * loss) AS wsquare, sum(w * w * loss) AS wwloss,
+            sum(w * w * loss * loss) AS wwsquare, count(*) - count(w) AS unlikely,
             sum(CASE WHEN propensity IS NULL THEN 1 ELSE 0 END) AS untold"""
     return f"SELECT {wanted} FROM {source} GROUP BY action, state"
 
@@ -191,7 +195,9 @@ def _propensities(log: Log, tables: "_Tables") -> tuple[dict[str, int], Weighted
     unlikely, untold = (int(tables.cells[name].sum()) for name in ("unlikely", "untold"))
     notes = {"propensity outside (0, 1]": unlikely - untold, "no propensity": untold}
     usable = unlikely <= 0.1 * tables.cells["n"].sum()
-    weighted = Weighted(*(tables.of(name) for name in ("wn", "wnn", "wk", "wkk", "wloss", "wsquare")))
+    weighted = Weighted(
+        *(tables.of(name) for name in ("wn", "wnn", "wk", "wkk", "wloss", "wsquare", "wwloss", "wwsquare"))
+    )
     return {why: n for why, n in notes.items() if n}, weighted if usable else None
 
 

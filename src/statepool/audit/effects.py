@@ -27,6 +27,14 @@ LEAST_FREEDOM = 4.0
 """Fewer actions than five say next to nothing about the spread of effects in general; it is not used against them."""
 
 
+@dataclass(frozen=True, eq=False)
+class Direct:
+    """D of each action if effects spread as much as the log leaves possible, and the variance of what is unknown."""
+
+    mean: Floats
+    variance: Floats
+
+
 @dataclass(frozen=True)
 class Possible:
     """What the log leaves open about the variance of direct effects over actions, and what that would cost."""
@@ -74,6 +82,7 @@ class Effects:
     """What correcting saves a decision over pooling, each half judged by the other."""
     possible: "Possible"
     """What the spread of direct effects may be, given the log's noise."""
+    own_direct: "Direct" = field(repr=False)
 
     @property
     def lost(self) -> float:
@@ -112,6 +121,7 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
         direct, doubt, pooled, pooled + D, spread, believed**0.5, float(prices.mean()),
         (float(np.quantile(prices, 0.025)), float(np.quantile(prices, 0.975))),
         blind, anew, _mean_correlation(_ranks(c), _ranks(m)), _mean_correlation(c, m), saving, saving_error, possible,
+        Direct(*_shrink(U, C, V, ends[1])),
     )  # fmt: skip
 
 

@@ -104,7 +104,9 @@ def translate(select: str, dialect: str) -> str:
 
 def _filled(values: Any) -> NDArray[Any]:
     if values.dtype.kind == "O":
-        return np.asarray(np.ma.filled(values, None))
+        found = np.array(np.ma.getdata(values), dtype=object)
+        found[np.ma.getmaskarray(values)] = None
+        return found
     if not np.ma.is_masked(values):
         return np.asarray(values)
     return np.ma.filled(values.astype(np.float64), np.nan)

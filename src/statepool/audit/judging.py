@@ -121,7 +121,7 @@ def rows_needed(counts: Counts, effects: Effects) -> Needed:
     excess = freedom / chdtri(freedom, 0.95) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
     even = excess * K * possible.noise / target
     outcomes = min(max(excess * possible.noise_of_means / target * known, even), 1e12)
-    return Needed(round(outcomes), max(round(outcomes - known), 0), round(even), outcomes > UNEVEN * even)
+    return Needed(round(outcomes), max(round(outcomes - known), 0), round(even), bool(outcomes > UNEVEN * even))
 
 
 @lru_cache(maxsize=256)

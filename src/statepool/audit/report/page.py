@@ -9,6 +9,9 @@ from statepool.audit import words
 from statepool.audit.advice import Expected
 from statepool.audit.document import live_learner
 from statepool.audit.judging import ALONE, UNCLEAR
+from statepool.audit.offpolicy import estimate_play
+from statepool.audit.policies import read_policy
+from statepool.audit.whatif import sentences
 from statepool.audit.words import amount, counted
 from statepool.studies.figures import Drawing
 from statepool.studies.report import page as studies_page
@@ -26,6 +29,7 @@ SECTIONS: tuple[tuple[str, str, tuple[Say, ...]], ...] = (
     ("delays", "Delays", (words.about_window, words.about_delays)),
     ("drift", "Drift", (words.about_drift,)),
     ("states", "The states", (words.about_states,)),
+    ("whatif", "What if?", ()),
     ("log", "The log", (words.about_rows,)),
 )
 
@@ -87,7 +91,7 @@ def _headline(audit: "Audit") -> str:
 def _section(audit: "Audit", name: str, title: str, say: tuple[Say, ...], drawings: Sequence[Drawing]) -> str:
     figures = "".join(_inline(drawing) for drawing in drawings if drawing.figure.home == name)
     said = "".join(f'<p class="seen">{escape(sentence)}</p>' for speak in say for sentence in speak(audit))
-    tables = {"advice": _learners, "sufficiency": _tests, "states": _states, "log": _columns}
+    tables = {"advice": _learners, "sufficiency": _tests, "states": _states, "whatif": _what_if, "log": _columns}
     table = tables[name](audit) if name in tables else ""
     return f'<section id="{name}" class="study"><h2>{title}</h2>{said}{figures}{table}</section>'
 
@@ -164,6 +168,21 @@ def _states(audit: "Audit") -> str:
     ]  # fmt: skip
     note = "Tells: the state's part in what the states predict of the differences between actions."
     return _table("What each state is worth", ("", "share of rows", "tells", "drift", "group"), rows, note)
+
+
+def _what_if(audit: "Audit") -> str:
+    """What other plays would have been worth on the log, where it has outcomes to tell."""
+    if audit.counts.k.sum() < 2:
+        return ""
+    found = [estimate_play(audit, read_policy(name, audit), name) for name in ("best", "uniform")]
+    rows = [
+        (one.policy, *(f"{e.value:.3g} ({e.lower:.3g} to {e.upper:.3g})" for e in (one.pooled, one.robust, one.plain)))
+        for one in found
+    ]
+    title = f"Worth of a decision, in {audit.unit.name}; the log's own: {found[0].logged:.3g}"
+    headings = ("", "through the states", "doubly robust", "inverse propensity")
+    named = "best: the action that looks best through the states; uniform: every action alike."
+    return _table(escape(title), headings, rows, " ".join([named, *sentences(found)]))
 
 
 def _columns(audit: "Audit") -> str:
