@@ -17,8 +17,6 @@ def read_map(path: Path, normalise: bool = False) -> Floats:
         raise ValueError(f"{path}: ends in {path.suffix!r}, expected one of {', '.join(READABLE)}")
     try:
         table = _READERS[path.suffix.lower()](path)
-            path.suffix.lower()
-        ](path)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror or error})") from None
     checked = check_table(table, str(path), "one row an action, one column a state")

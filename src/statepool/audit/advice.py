@@ -1,8 +1,8 @@
 """Which learner to run: every candidate on instances fitted to the log, paired on the same delays and the same luck.
 
-The one advised is the best of the verdict's kind, unless another is better beyond noise: paired differences tell, each
-by more than `BEYOND` of their standard errors. Of those that none beats, the verdict's own kind goes first, and what
-noise does not separate is called a tie. Worlds are added while the best two are not apart, up to `MOST_WORLDS`.
+The one advised has the least regret; those that noise does not separate from it, by paired differences within `BEYOND`
+of their standard errors, are called ties. Worlds are added while the best is not apart, up to `MOST_WORLDS`. The verdict
+says what can be learnt through the states in the long run; the learner, what is best over the log's own horizon.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ from statepool.checks import Floats
 from statepool.engine import simulate
 
 BLIND = "blind"
-WORLDS, MOST_WORLDS = 4, 12
+WORLDS, MOST_WORLDS = 4, 24
 BEYOND = 2.0
 WORK = 10**8
 """Rounds × actions × states of all runs together, from which on no worlds are added."""
@@ -82,7 +82,7 @@ class Advice:
 
 def advise(verdict: Verdict, fitted: Fitted, seed: int = 0) -> Advice:
     regrets, blind = try_candidates(fitted, seed)
-    chosen = choose(verdict.verdict, regrets)
+    chosen = int(regrets.mean(axis=1).argmin())
     expected = [_expected(c.learner, c.kind, regrets[i], regrets[chosen], fitted.horizon)
                 for i, c in enumerate(CANDIDATES)]  # fmt: skip
     expected.append(_expected("any action", BLIND, blind, regrets[chosen], fitted.horizon))
@@ -125,15 +125,6 @@ def _beats(first: Floats, second: Floats) -> bool:
     """Whether the first has the smaller regret beyond noise."""
     difference = second - first
     return bool(difference.mean() > BEYOND * difference.std(ddof=1) / difference.size**0.5)
-
-
-def choose(verdict: str, regrets: Floats) -> int:
-    """The best of the verdict's kind if none beats it beyond noise, else the best of all."""
-    means = regrets.mean(axis=1)
-    kin = [i for i, candidate in enumerate(CANDIDATES) if candidate.kind == verdict]
-    favourite = min(kin, key=lambda i: means[i]) if kin else int(means.argmin())
-    beaten = any(_beats(other, regrets[favourite]) for i, other in enumerate(regrets) if i != favourite)
-    return int(means.argmin()) if beaten else favourite
 
 
 def _expected(name: str, kind: str, regrets: Floats, advised: Floats, horizon: int) -> Expected:

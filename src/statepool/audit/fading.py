@@ -17,11 +17,10 @@ MOST_BLOCKS, LEAST_BLOCKS, EVENTS = 120, 16, 4
 """Blocks have about this many conversions at least."""
 STEPS = np.append(0.0, np.geomspace(1e-3, 0.15, 7) ** 2)
 SPIKES = (0.0, 0.15, 0.3)
-GAIN = 5.5
+GAIN = 4.0
 """In log-likelihood: what F must explain beyond drift. Chosen on development seeds (docs/audit.md)."""
-CLOSE = 0.7
-"""Shapes within this of the best are as good: of their maturing ages the largest is taken."""
-MATURE = 0.99
+MATURE, SAFE = 0.99, 0.75
+"""The age taken is one at which so much is in, with so much of the likelihood at that age or below."""
 
 
 def _exponential(rate: float, age: Floats) -> Floats:
@@ -58,7 +57,11 @@ def fading_age(age: Floats, happened: Floats) -> float | None:
     best = int(likelihood.argmax())
     if best == 0 or likelihood[best] - likelihood[0] < GAIN:
         return None
-    return float(np.array(mature)[likelihood >= likelihood[best] - CLOSE].max())
+    belief = np.exp(likelihood - likelihood[best])
+    belief[0] = 0.0
+    order = np.argsort(mature, kind="stable")
+    reached = np.cumsum(belief[order]) / belief.sum()
+    return float(np.array(mature)[order][int(np.searchsorted(reached, SAFE))])
 
 
 def _likelihoods(shares: Floats, sizes: Floats, curves: Floats) -> Floats:

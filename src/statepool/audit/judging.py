@@ -36,6 +36,8 @@ DOUBT = 0.15
 CERTAIN = 0.001
 """A direct effect is acted on below this; between it and .05 it is a hint, and speaks for no verdict."""
 POWER = 0.9
+MARGIN = 1.5
+"""Half as many again, since what the states predict is itself only estimated."""
 HOLDOUT = 0.1
 LITTLE = 0.01
 """If no choice can gain more than this a decision, the actions are alike."""
@@ -119,8 +121,8 @@ def rows_needed(counts: Counts, effects: Effects) -> Needed:
     # The upper end of the variance's interval falls as 1/n; by chance the estimate lies above 0, too.
     freedom = possible.freedom
     excess = freedom / chdtri(freedom, 0.95) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
-    even = excess * K * possible.noise / target
-    outcomes = min(max(excess * possible.noise_of_means / target * known, even), 1e12)
+    even = MARGIN * excess * K * possible.noise / target
+    outcomes = min(max(MARGIN * excess * possible.noise_of_means / target * known, even), 1e12)
     return Needed(round(outcomes), max(round(outcomes - known), 0), round(even), bool(outcomes > UNEVEN * even))
 
 
