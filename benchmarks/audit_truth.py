@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).parent.parent / "tests" / "audit"))
 import truths
 
 from statepool import families
-from statepool.audit.judging import UNCLEAR
+from statepool.audit.judging import ALONE, CORRECT, POOL, UNCLEAR
 
 FAMILIES = ("funnel", "clustered", "overlap", "band")
 
@@ -52,7 +52,7 @@ def unclear(first: int, scale: float) -> None:
 
 
 def verdicts(first: int, scale: float) -> None:
-    for verdict, more in ((truths.POOL, 1), (truths.CORRECT, 5), (truths.ALONE, 1)):
+    for verdict, more in ((POOL, 1), (CORRECT, 5), (ALONE, 1)):
         found, beaten = truths.clear_logs(verdict, range(first, first + round(100 * more * scale)))
         right = np.mean([each == verdict for each in found])
         print(f"{verdict}: right {right:.3f} of {len(found)} {dict(Counter(found))}")
@@ -65,9 +65,8 @@ def whatif(first: int, scale: float) -> None:
     shown = ", ".join(f"{name} {share:.3f}" for name, share in zip(("pooled", "plain", "robust"), covered, strict=True))
     print(f"what if, coverage at 95 %: {shown}; warned {warned:.3f}")
     covered, warned, right = truths.what_ifs(seeds, effect=0.15)
-    print(
-        f"  effects of .15: robust {covered[2]:.3f}, pooled {covered[0]:.3f}; warned {warned:.3f}, bound holds {right:.3f}"
-    )
+    print(f"  effects of .15: robust {covered[2]:.3f}, pooled {covered[0]:.3f}")
+    print(f"  warned {warned:.3f}, bound holds {right:.3f}")
 
 
 def variance(first: int, scale: float) -> None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
+from figures_of_merit import CLEAR
 from generated import generate
 from windowed import make_unwindowed, make_windowed
 
@@ -16,7 +17,7 @@ from statepool.audit.counts import Counts, Weighted
 from statepool.audit.drift import measure_drift
 from statepool.audit.effects import estimate_effects
 from statepool.audit.fitting import fit_instance
-from statepool.audit.judging import ALONE, CORRECT, POOL, UNCLEAR, judge
+from statepool.audit.judging import UNCLEAR, judge
 from statepool.audit.lateness import measure_lateness
 from statepool.audit.mapping import estimate_map
 from statepool.audit.maturity import Maturity
@@ -121,12 +122,6 @@ def unwindowed_logs(seeds):
 
 
 # Verdicts
-
-CLEAR = {
-    POOL: ({}, lambda made: True),
-    CORRECT: ({"shared": 0.1}, lambda made: 0.1 < made.lost < 0.4),
-    ALONE: ({"shared": 0.1, "rows_alike": True}, lambda made: made.lost > 0.7),
-}
 
 
 def clear_logs(verdict, seeds, horizon=2_000, worlds=24, n_rows=60_000):

@@ -1,8 +1,8 @@
 """Which learner to run: every candidate on instances fitted to the log, paired on the same delays and the same luck.
 
 The one advised has the least regret; those that noise does not separate from it, by paired differences within `BEYOND`
-of their standard errors, are called ties. Worlds are added while the best is not apart, up to `MOST_WORLDS`. The verdict
-says what can be learnt through the states in the long run; the learner, what is best over the log's own horizon.
+of their standard errors, are called ties. Worlds are added while the best is not apart, up to `MOST_WORLDS`. The
+verdict says what can be learnt through the states in the long run, the learner what is best over the log's horizon.
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -31,6 +31,9 @@ from statepool.audit.units import Unit
 from statepool.audit.width import Width, measure_width
 from statepool.checks import check_count, check_number
 
+SINCE_1970 = (5e8, 5e9)
+"""Times that are numbers between these are taken for seconds since 1970 when lengths of time are told."""
+
 
 @dataclass(frozen=True, eq=False)
 class Audit:
@@ -118,7 +121,8 @@ def weigh_up(
     return Audit(
         opened.name, opened.columns, looked.unit, counts, rows, map_, measure_width(counts, map_, seconds, seed), found,
         effects, lateness, maturity, drift, look_at_states(counts, map_, rows, rounds, int(typical), seed),
-        check_propensities(counts, effects.pooled, looked.held), fitted, advice, opened.seconds,
+        check_propensities(counts, effects.pooled, looked.held), fitted, advice,
+        opened.seconds or SINCE_1970[0] < rows.latest < SINCE_1970[1],
     )  # fmt: skip
 
 

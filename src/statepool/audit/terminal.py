@@ -8,6 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from statepool.audit import words
+from statepool.audit.judging import UNCLEAR
 
 if TYPE_CHECKING:
     from statepool.audit.auditing import Audit
@@ -21,11 +22,12 @@ def print_audit(audit: "Audit", console: Console | None = None) -> None:
     advice = audit.advice
     for sentence in (*words.about_reading(audit), *words.about_window(audit)):
         console.print(escape(sentence), highlight=False)
+    told = "learner meanwhile" if advice.verdict == UNCLEAR else "learner"
     learner = advice.learner + (f" (as good: {', '.join(advice.ties)})" if advice.ties else "")
     console.print(
         Panel(
             escape("\n".join(words.reasons(audit))), title=f"[bold {COLOURS[advice.verdict]}]{advice.verdict}[/]",
-            title_align="left", subtitle=f"learner: {learner}", subtitle_align="left", width=WIDTH,
+            title_align="left", subtitle=f"{told}: {learner}", subtitle_align="left", width=WIDTH,
         )
     )  # fmt: skip
     for title, sentences in (

@@ -23,7 +23,7 @@ def about_rows(audit: "Audit") -> list[str]:
     found += [f"Kept, but odd: {counted(n)} ({why})." for why, n in counts.notes.items()]
     if audit.rows.backwards:
         found.append(f"Kept, without their delay: {counted(audit.rows.backwards)} (outcome before its decision).")
-    if audit.columns.resolved and audit.rows.untold:
+    if audit.columns.resolved and audit.rows.untold and audit.maturity.closing is None:
         found.append(f"Kept, without their delay: {counted(audit.rows.untold)} (outcome without its time).")
     if not audit.rows.timed:
         found.append(
@@ -91,7 +91,7 @@ def about_price(audit: "Audit") -> str:
         mean = float(counts.loss.sum() / max(counts.k.sum(), 1))
         return f"Its mean is {unit.outcome(mean):.3g} {unit.name} a decision, whatever is learnt."
     if effects.spread_pooled < 1e-3 and effects.spread_direct < 1e-3:
-        return "The actions do not differ beyond noise, neither through the states nor otherwise."
+        return "No difference between the actions is seen beyond noise, neither through the states nor otherwise."
     return (
         f"The action that looks best through the states is {unit.amount(effects.price):.3g} {unit.name} a decision "
         f"worse than the best, where choosing blindly is {unit.amount(effects.blind):.3g} worse; the pooled estimate "
@@ -152,12 +152,12 @@ def how_much_more(audit: "Audit") -> str:
         return _what_else(audit)
     if needed.holdout:
         decisions = max(needed.decisions_with_holdout, 1)
-        spent = f" (about {duration(audit, decisions / pace)} at the log's pace)" if pace else ""
+        spent = f" (about {duration(audit, decisions / pace)} at the log's pace)" if pace and audit.seconds else ""
         return (
             f"Too little was tried: a holdout of {HOLDOUT:.0%}, every action alike, for about {rounded(decisions)} "
             f"decisions{spent} would tell."
         )
-    wait = f", {duration(audit, needed.more / pace)} at the log's pace" if pace else ""
+    wait = f", {duration(audit, needed.more / pace)} at the log's pace" if pace and audit.seconds else ""
     return f"About {rounded(max(needed.more, 1))} more rows with an outcome would tell{wait}."
 
 

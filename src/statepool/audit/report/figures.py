@@ -68,7 +68,7 @@ def _draw_regrets(sheet: Sheet, audit: "Audit") -> None:
         label(ax, per[one.learner] + error, row, f"{per[one.learner]:.3g}", colour, (5, 0))
     ax.set_yticks(range(len(audit.advice.expected)), [one.learner for one in audit.advice.expected])
     ax.set_ylim(len(audit.advice.expected) - 0.5, -0.5)
-    ax.set_xlim(0, 1.18 * max(max(per[one.learner] for one in audit.advice.expected), 1e-6 * unit.scale))
+    ax.set_xlim(0, 1.26 * max(max(per[one.learner] for one in audit.advice.expected), 1e-6 * unit.scale))
     ax.tick_params(axis="y", length=0)
     ax.grid(False)
     ax.grid(axis="x")

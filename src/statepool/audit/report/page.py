@@ -63,7 +63,7 @@ def _headline(audit: "Audit") -> str:
     kind = CLASSES[audit.advice.verdict]
     tiles = (
         (f"{width.lower:.2f}", f"behaviours among {counts.n_actions} actions, over {counts.n_states} states"),
-        (f"{effects.lost:.0%}", "of what can be gained is lost by choosing through the states alone"),
+        (_lost(audit), "of what can be gained is lost by choosing through the states alone"),
         (f"{unit.amount(effects.blind):.2g}", f"{unit.name} a decision can be gained over choosing blindly"),
     )
     boxes = "".join(
@@ -74,10 +74,7 @@ def _headline(audit: "Audit") -> str:
         ("What would change it", words.what_would_change_it(audit)),
         ("What to do on Monday", words.what_to_do(audit)),
     )
-    lists = "".join(
-        f'<h3>{title}</h3><ol class="why">{"".join(f"<li>{escape(line)}</li>" for line in lines)}</ol>'
-        for title, lines in parts
-    )
+    lists = "".join(f"<h3>{title}</h3>{_lines(lines)}" for title, lines in parts)
     read = "".join(
         f'<p class="seen">{escape(line)}</p>' for line in (*words.about_reading(audit), *words.about_window(audit))
     )
@@ -86,6 +83,20 @@ def _headline(audit: "Audit") -> str:
         f'{read}<p class="lead">The advice: <b class="{kind}">{audit.advice.verdict}</b>{learner}.</p>'
         f'<div class="tiles">{boxes}</div>{lists}<p class="legend">{escape(words.about_regret_itself(audit))}</p>'
     )
+
+
+def _lost(audit: "Audit") -> str:
+    """The share lost; where the verdict is open, what the log leaves possible of it."""
+    if audit.advice.verdict != UNCLEAR:
+        return f"{audit.effects.lost:.0%}"
+    low, high = min(audit.effects.possible.at_least), min(max(audit.effects.possible.at_most), 1.0)
+    return f"{100 * low:.0f}–{high:.0%}"
+
+
+def _lines(lines: Sequence[str]) -> str:
+    if len(lines) == 1:
+        return f'<p class="seen">{escape(lines[0])}</p>'
+    return f'<ol class="why">{"".join(f"<li>{escape(line)}</li>" for line in lines)}</ol>'
 
 
 def _section(audit: "Audit", name: str, title: str, say: tuple[Say, ...], drawings: Sequence[Drawing]) -> str:
