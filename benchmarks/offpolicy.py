@@ -19,13 +19,24 @@ P = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.3, 0.6], [0.2, 0.2, 0.6]
 MEANS, SHARES, PLAY = np.array([0.2, 0.5, 0.8]), np.array([0.4, 0.3, 0.2, 0.1]), np.full(4, 0.25)
 
 
+class Names(type):
+    """A class that has any name in it, and may be a base of others."""
+
+    def __getattr__(cls, name: str) -> type:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Nothing
+
+
+class Nothing(metaclass=Names):
+    pass
+
+
 class Absent(ModuleType):
     """A module of which only names are asked for, while others are defined."""
 
     def __getattr__(self, name: str) -> type:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return object
+        return getattr(Nothing, name)
 
 
 def main() -> None:

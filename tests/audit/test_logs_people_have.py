@@ -237,3 +237,24 @@ def test_everything_missing_is_said_at_once(tmp_path):
         ValueError, match=r"(?s)action: no column.*state: no column.*outcome: no column.*--action, --state, --outcome"
     ):
         sp.audit_log(path)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_figures_of_a_sample_are_those_of_the_whole_log(timed, tmp_path, monkeypatch):
+    made = generate(7, n_actions=10, n_rows=120_000, shared=0.1)
+    columns = {"action": made.action, "state": made.state, "loss": made.loss}
+    columns |= {"decided_at": made.decided, "resolved_at": made.resolved} if timed else {}
+    path = write_columns(columns, tmp_path / "log.parquet")
+    whole = sp.audit_log(path, **QUICK)
+    monkeypatch.setattr("statepool.audit.sample.MOST_ROWS", 50_000)
+    monkeypatch.setattr("statepool.audit.sample.SAMPLED", 40_000)
+    part = sp.audit_log(path, **QUICK)
+    assert part.rows.action.size < 50_000 < whole.rows.action.size
+    assert part.advice.verdict == whole.advice.verdict
+    assert np.array_equal(part.map.P, whole.map.P)
+    for first, second in zip(part.sufficiency.states, whole.sufficiency.states, strict=True):
+        assert abs(first.size - second.size) < 3 * np.hypot(first.size_error, second.size_error)
+    assert part.effects.blind == pytest.approx(whole.effects.blind, abs=0.03)
+    if timed:
+        assert part.lateness.decisions[1] == pytest.approx(whole.lateness.decisions[1], rel=0.1)
+        assert part.drift.spread == pytest.approx(whole.drift.spread, abs=0.02)

@@ -167,7 +167,8 @@ def unclear_log(seed, kind):
     settings = {"n_actions": K, "drift": 0.08, "shared": float(rng.choice([0.0, 0.05]))}
     if kind == "200 rows":
         return generate(seed, n_rows=200, **settings).rows(), settings
-    made = generate(seed, n_rows=30_000, **settings | {"n_actions": max(K, 8)})
+    settings["n_actions"] = max(K, 8)
+    made = generate(seed, n_rows=30_000, **settings)
     kept = np.flatnonzero((made.action == made.action[0]) | (rng.random(30_000) < 0.02 / 3))
     rare = made.action[kept] != made.action[0]
     share = rare.mean()
@@ -193,12 +194,15 @@ def unclear_logs(kind, seeds, most_rows=300_000):
         rows, settings = unclear_log(seed, kind)
         judged = examine(rows, seed)[-1]
         verdicts.append(judged.verdict)
-        if judged.needed is None or kind != "200 rows":
+        if judged.needed is None:
             continue
-        if judged.needed.outcomes > most_rows:
+        # A holdout's rows are chosen evenly, and as many as the decisions named bring.
+        wanted = judged.needed.even if judged.needed.holdout else judged.needed.outcomes
+        if wanted > most_rows:
             skipped += 1
             continue
-        more = generate(seed, n_rows=judged.needed.outcomes, **settings)
+        chosen = {"favour": 0.0} if judged.needed.holdout else {}
+        more = generate(seed, n_rows=wanted, **settings | chosen)
         told.append(examine(more.rows(), seed)[-1].verdict != UNCLEAR)
     return verdicts, told, skipped
 
