@@ -1,5 +1,6 @@
 """`statepool dimension`: what a map's dimension is, what it promises, and a picture of it."""
 
+from collections.abc import Sequence
 from math import log
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ MOST_PAIRED = 1_000
 """Pairs are compared among this many actions at most: those of the play first."""
 
 
-def inspect_map(P: Floats, horizon: int, delay: int, gap: float, seconds: float | None) -> dict[str, Any]:
+def inspect_map(
+    P: Floats, horizon: int, delay: int, gap: float, seconds: float | None, names: Sequence[str] | None = None
+) -> dict[str, Any]:
     """The bracket, Theorem 1 with and without pooling, and the most distinguishable pairs, as plain data."""
     found = bracket(P, gap=gap, seconds=seconds)
     n_actions, n_states = P.shape
@@ -28,8 +31,15 @@ def inspect_map(P: Floats, horizon: int, delay: int, gap: float, seconds: float 
         "seconds": found.seconds, "play": {int(a): float(found.play[a]) for a in np.flatnonzero(found.play)},
         "horizon": horizon, "delay": delay, "theorem_1_pooled": pooled.value, "theorem_1_rate": pooled.rate,
         "theorem_1_alone": alone.value, "interleaving_pays": interleaving_pays(found.upper, n_actions, delay),
-        "pairs": most_distinguishable(P, found),
+        "pairs": [_named(pair, names) for pair in most_distinguishable(P, found)],
     }  # fmt: skip
+
+
+def _named(pair: dict[str, float], names: Sequence[str] | None) -> dict[str, Any]:
+    """The pair with the names of its rows, where there is one for each."""
+    if names is None:
+        return dict(pair)
+    return pair | {f"{place}_name": names[int(pair[place])] for place in ("first", "second")}
 
 
 def most_distinguishable(P: Floats, found: Bracket, count: int = 5) -> list[dict[str, float]]:
@@ -66,7 +76,10 @@ def print_inspection(console: Console, seen: dict[str, Any]) -> None:
     limit = seen["actions"] + seen["delay"]
     console.print(f"Interleaving d+1 copies {verdict}: vbar (d+1) log K = {scale:.0f} against K + d = {limit}.")
     if seen["pairs"]:
-        pairs = ", ".join(f"{p['first']} and {p['second']} ({p['dimension']:.2f})" for p in seen["pairs"])
+        pairs = ", ".join(
+            f"{p.get('first_name', p['first'])} and {p.get('second_name', p['second'])} ({p['dimension']:.2f})"
+            for p in seen["pairs"]
+        )
         console.print(f"Most distinguishable pairs of actions (2 is never alike, 1 the same): {pairs}.")
 
 
