@@ -8,6 +8,8 @@ from generated import generate, write_columns
 from windowed import DAY, make_windowed
 
 import statepool as sp
+from statepool.live.stores import open_store
+from statepool.serving import _open_map
 
 QUICK = {"horizon": 300, "seconds": 0.1}
 STAGES = np.array(["checkout", "cart", "browse", "bounce"], dtype=object)
@@ -206,13 +208,14 @@ def test_revenue_is_reported_in_its_own_unit_and_a_pool_takes_it(tmp_path):
     assert means["checkout"] == pytest.approx(revenue[stage == 0].mean(), rel=1e-6)
     settings = found.document["settings"]
     assert settings["reward_bounds"] == [0.0, pytest.approx(90, abs=0.1)]
-    with sp.Pool.open(
-        f"sqlite:///{tmp_path}/p.db", "home", np.array(found.document["P"]), found.document["actions"],
-        found.document["states"], **settings,
-    ) as pool:  # fmt: skip
+    found.write(tmp_path / "audit")
+    store = open_store(f"sqlite:///{tmp_path}/p.db")
+    _open_map(store, tmp_path / "audit" / "AUDIT.json", "home")  # what `serve --map` does
+    with sp.Pool.open(store, "home") as pool:
         decision = pool.decide()
         pool.observe(decision.ticket, "checkout")
         pool.resolve(decision.ticket, reward=42.0)
+    store.close()
 
 
 @pytest.mark.parametrize("window", ["soon", "-3d", -1, "3 fortnights", True, [1]])

@@ -57,7 +57,7 @@ def about_window(audit: "Audit") -> list[str]:
         "given": [f"An outcome is what it is {length} after the decision. {rest}"],
         "found": [
             f"Assumed: outcomes are final {length} after the decision, since {maturity.why}. {rest} "
-            "--window 30d says another length, --window 0 that there is none."
+            "Overrule it with --window 45d, or with --window 0 if there is none."
         ],
         "settling": [
             f"Early outcomes mislead, so only rows that are {length} old count, when nearly all outcomes are in. {rest}"
@@ -103,7 +103,6 @@ def about_regret(audit: "Audit") -> str:
     advice, unit = audit.advice, audit.unit
     chosen = next(e for e in advice.expected if e.learner == advice.learner)
     others = [e for e in advice.expected if e.learner != advice.learner and e.kind != BLIND]
-    rival = min(others, key=lambda e: e.regret)
     blind = next(e for e in advice.expected if e.kind == BLIND)
     text = (
         f"On instances fitted to the log, {counted(advice.horizon)} decisions with its own delays and direct effects, "
@@ -112,6 +111,9 @@ def about_regret(audit: "Audit") -> str:
     )
     if advice.ties:
         return f"{text}; {' and '.join(advice.ties)} {'is' if len(advice.ties) == 1 else 'are'} as good within noise."
+    if not others:
+        return f"{text}."
+    rival = min(others, key=lambda e: e.regret)
     return f"{text} against {amount(unit.amount(rival.regret))} of {rival.learner}, the next best."
 
 
