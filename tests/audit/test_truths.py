@@ -8,7 +8,7 @@ from statepool.audit.judging import UNCLEAR
 
 
 def test_windowed_logs():
-    found = truths.windowed_logs(range(30))
+    found = truths.windowed_logs(range(20))
     assert np.mean(found["found"]) >= 0.85
     assert np.mean(found["covered"]) >= 0.88
     assert np.mean(found["drift windowed"]) < 0.02 < np.mean(found["drift untold"])
@@ -26,7 +26,7 @@ def test_logs_that_cannot_tell():
 
 def test_clear_logs_and_their_learner():
     for verdict in CLEAR:
-        found, beaten = truths.clear_logs(verdict, range(6), horizon=300, worlds=6)
+        found, beaten = truths.clear_logs(verdict, range(4), horizon=300, worlds=4)
         assert all(each == verdict for each in found)
         assert np.mean(beaten or [0]) <= 0.5
 
