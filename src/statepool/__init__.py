@@ -8,7 +8,9 @@ from statepool.engine import Comparison, Run, compare, simulate
 from statepool.learners import (
     EXP3IX,
     ActionEXP3,
+    Anytime,
     BestState,
+    Certified,
     CorrectedPool,
     CountedDenominator,
     GreedyStale,
@@ -34,8 +36,10 @@ __version__ = "0.1.0"
 __all__ = [
     "EXP3IX",
     "ActionEXP3",
+    "Anytime",
     "Audit",
     "BestState",
+    "Certified",
     "Comparison",
     "CorrectedPool",
     "CountedDenominator",

@@ -2,7 +2,9 @@
 
 from statepool.checks import unknown_name
 from statepool.learners.action_exp3 import ActionEXP3
+from statepool.learners.anytime import Anytime
 from statepool.learners.best_state import BestState
+from statepool.learners.certified import Certified
 from statepool.learners.corrected_pool import CorrectedPool
 from statepool.learners.counted_denominator import CountedDenominator
 from statepool.learners.exp3_ix import EXP3IX
@@ -20,7 +22,9 @@ from statepool.learners.zimmert_seldin import ZimmertSeldin
 
 REGISTRY: dict[str, type[Learner]] = {
     "action-exp3": ActionEXP3,
+    "anytime": Anytime,
     "best-state": BestState,
+    "certified": Certified,
     "corrected-pool": CorrectedPool,
     "counted-denominator": CountedDenominator,
     "exp3-ix": EXP3IX,
@@ -49,7 +53,9 @@ __all__ = [
     "EXP3IX",
     "REGISTRY",
     "ActionEXP3",
+    "Anytime",
     "BestState",
+    "Certified",
     "CorrectedPool",
     "CountedDenominator",
     "Decision",

@@ -67,6 +67,10 @@ class Learner(ABC):
         """How many numbers a decision carries until its outcome comes."""
         return 1
 
+    def certificate(self, memory: Any) -> float:
+        """What a run's expected regret is below, by its own account, from the memory it ended with."""
+        raise ValueError(f"certificate: {type(self).__name__} keeps none, expected a learner that does: Certified")
+
     def player(
         self, P: ArrayLike, horizon: int | None = None, delay: int = 0, seed: Seed = 0, instance: Instance | None = None
     ) -> "Player":
@@ -148,6 +152,12 @@ def check_settings(rate: float | None = None, mixing: float = 0.0) -> None:
     """The two settings most learners share."""
     check_rate(rate)
     check_number(mixing, "mixing", 0, 1)
+
+
+def check_flag(value: Any, name: str) -> None:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: is {value!r}, expected True or False")
 
 
 def n_copies(copies: int | str, delay: int) -> int:
