@@ -1,6 +1,8 @@
 """The neighbours again, slowly and in plain NumPy, written from their rules alone: what `textbook` is to the rest."""
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import wrightomega
 
 from textbook import Arm, softmin
 
@@ -104,3 +106,117 @@ class Certified(Waiting):
 
     def certificate(self):
         return 2 * self.bound - 2 * np.log(max(self.K, 2)) + len(self.pending())
+
+
+class StateEXP3(Arm):
+    copies, caution = "idle", 0.0
+
+    def setup(self):
+        self.e = self.eta(self.S, self.d + 1 if self.copies == "idle" else 1)
+        self.gamma = self.e / 2 if self.caution == "rate/2" else self.caution
+        self.Ls, self.waiting = [], set()
+
+    def play(self, t):
+        free = [i for i in range(len(self.Ls)) if i not in self.waiting] if self.copies == "idle" else [0]
+        self.turn = free[0] if free else len(self.Ls)
+        if self.turn >= len(self.Ls):
+            self.Ls.append(np.zeros(self.K))
+        return self.mixed(softmin(self.Ls[self.turn], self.e))
+
+    def note(self, t, a, s, x):
+        self.waiting.add(self.turn)
+        return self.turn, x @ self.P[:, s] + self.gamma
+
+    def learn(self, r, a, s, X, note):
+        self.waiting.discard(note[0])
+        self.Ls[note[0]] = self.Ls[note[0]] + self.P[:, s] * X / note[1]
+
+
+class DelayAdapted(Arm):
+    pooled = True
+
+    def setup(self):
+        self.e = self.eta(self.S if self.pooled else self.K)
+
+    def play(self, t):
+        return softmin(self.L, self.e)
+
+    def note(self, t, a, s, x):
+        return x @ self.P[:, s] if self.pooled else x[a]
+
+    def learn(self, r, a, s, X, note):
+        most = max(note, self.note(r, a, s, self.play(r)))
+        self.L = self.L + (self.P[:, s] if self.pooled else np.eye(self.K)[a]) * X / most
+
+
+class CoinGraph(DelayAdapted):
+    def setup(self):
+        super().setup()
+        self.rng = np.random.default_rng((self.seed, 1))
+
+    def learn(self, r, a, s, X, note):
+        if X > 0:
+            self.L = self.L + (self.rng.random(self.K) < self.P[:, s]) * X / note
+
+
+class Evolving(DelayAdapted):
+    def setup(self):
+        super().setup()
+        self.sums, self.counts = np.zeros(self.S), np.zeros(self.S)
+
+    def note(self, t, a, s, x):
+        guess, q = (self.sums[s] + 1) / (self.counts[s] + 2), x @ self.P[:, s]
+        self.L = self.L + self.P[:, s] * guess / q
+        return guess, q
+
+    def learn(self, r, a, s, X, note):
+        self.sums[s] += X
+        self.counts[s] += 1
+        self.L = self.L + self.P[:, s] * (X - note[0]) / note[1]
+
+
+class AuerEXP3(Arm):
+    def setup(self):
+        self.G = np.zeros(self.K)
+        self.mixing = min(1, np.sqrt(self.K * np.log(self.K) / ((np.e - 1) * self.T)))
+
+    def play(self, t):
+        return self.mixed(softmin(-self.G, self.mixing / self.K))
+
+    def note(self, t, a, s, x):
+        return x[a]
+
+    def learn(self, r, a, s, X, note):
+        self.G[a] += (1 - X) / note
+
+
+class ZimmertSeldin(Waiting):
+    pooled, tuning, shift = False, "anytime", False
+
+    def setup(self):
+        super().setup()
+        self.skip = self.tuning == "advanced"
+
+    def play(self, t):
+        self.wait(t)
+        logs, K, d = np.log(self.K), self.K, self.d
+        t0, D0 = 10 * d + d**2 / (K ** (1 / 3) * logs) ** 2, 576 * d**2 * K ** (2 / 3) * logs
+        t0, D0 = (t0, D0) if self.shift else (0, 0)
+        root, entropy = np.sqrt(t + 1 + t0), np.sqrt(2 * (self.waited + D0) / logs)
+
+        def x_of(mu):
+            """Where L + mu = root/sqrt(x) - entropy · log x, each coordinate by itself."""
+            if entropy == 0:
+                return (root / (self.L + mu)) ** 2
+            unit = 2 * entropy / root  # with sqrt(1/x) = unit · w the condition is w + log w = (L + mu)/2e - log unit
+            return 1 / (unit * wrightomega((self.L + mu) / (2 * entropy) - np.log(unit))) ** 2
+
+        low, high = root - self.L.min(), root * np.sqrt(K) + entropy * np.log(K) - self.L.min()
+        low = low - 1 if entropy > 0 else low * 0.999999 - 1e-6 * self.L.min()
+        mu = brentq(lambda mu: x_of(mu).sum() - 1, low, high + 1, xtol=1e-13, rtol=1e-14, maxiter=500)
+        x = x_of(mu)
+        return x / x.sum()
+
+    def learn(self, r, a, s, X, note):
+        if self.arrives(r):
+            self.L = self.L + self.estimate(a, s, X, note)

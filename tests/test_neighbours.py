@@ -1,5 +1,6 @@
 """Every neighbour against its slow textbook version, with fixed, random and missing delays, and its known answers."""
 
+from functools import partial
 from math import log
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import neighbours
 import statepool as sp
 import textbook
+from neighbours import dimension
 
 T = 300
 LEARNERS = [
@@ -18,6 +20,18 @@ LEARNERS = [
     (sp.Anytime, {"pooled": False, "rule": "constant", "patience": 5}),
     (sp.Anytime, {"rule": "epochs"}),
     (sp.Certified, {}),
+    (sp.StateEXP3, {"copies": "idle"}),
+    (sp.StateEXP3, {"copies": "idle", "mixing": 0.1, "rate": 0.3}),
+    (sp.StateEXP3, {"copies": 1, "caution": "rate/2", "rate": 0.3}),
+    (sp.StateEXP3, {"copies": 1, "caution": 0.2, "rate": 0.3}),
+    (sp.DelayAdapted, {"rate": 0.3}),
+    (sp.DelayAdapted, {"pooled": False, "rate": 0.3}),
+    (sp.CoinGraph, {}),
+    (sp.Evolving, {"rate": 0.2}),
+    (sp.AuerEXP3, {}),
+    (sp.ZimmertSeldin, {"tuning": "anytime"}),
+    (sp.ZimmertSeldin, {"tuning": "advanced"}),
+    (sp.ZimmertSeldin, {"tuning": "anytime", "shift": True}),
 ]
 IDS = ["-".join([cls.__name__, *(f"{k}={v}" for k, v in settings.items())]) for cls, settings in LEARNERS]
 
@@ -45,12 +59,87 @@ def test_same_actions_as_the_textbook(cls, settings, kind):
 
 
 @pytest.mark.parametrize("delay", [0, 13])
-@pytest.mark.parametrize("make", [lambda pooled: sp.Anytime(pooled), lambda pooled: sp.Anytime(pooled, skip=True)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        sp.Anytime,
+        partial(sp.Anytime, skip=True),
+        lambda pooled: (sp.StateEXP3 if pooled else sp.ActionEXP3)(),
+        sp.DelayAdapted,
+    ],
+    ids=["anytime", "skip", "plain", "adapted"],
+)
 def test_the_identity_map_makes_a_pooled_learner_its_action_level_twin(make, delay):
     theta = np.random.default_rng(1).random((2_000, 9))
     runs = [sp.simulate(sp.Instance(np.eye(9), theta), make(pooled), delay, seed=3) for pooled in (True, False)]
     np.testing.assert_array_equal(runs[0].actions, runs[1].actions)
-    assert runs[0].plays().tobytes() == runs[1].plays().tobytes()
+    assert runs[0].regret == runs[1].regret
+
+
+def test_idle_copies_take_turns_when_there_is_one_delay():
+    for delay in (0, 10, 50):
+        instance = sp.families.band(1, horizon=2_000)
+        idle, turns = (sp.simulate(instance, sp.StateEXP3(copies=c), delay, seed=7) for c in ("idle", "d+1"))
+        assert idle.actions.tobytes() == turns.actions.tobytes()
+
+
+def test_without_delay_the_delay_adapted_and_the_evolving_are_plain():
+    instance = sp.families.band(1, horizon=2_000)
+    plain, adapted, evolving = (
+        sp.simulate(instance, learner, 0, seed=7)
+        for learner in (sp.StateEXP3(rate=0.1), sp.DelayAdapted(rate=0.1), sp.Evolving(rate=0.1))
+    )
+    assert plain.actions.tobytes() == adapted.actions.tobytes()
+    assert plain.plays().tobytes() == adapted.plays().tobytes()
+    np.testing.assert_array_equal(plain.actions, evolving.actions)
+    np.testing.assert_allclose(plain.plays(), evolving.plays(), atol=1e-9)
+
+
+def test_coins_cost_the_number_of_states_where_pooling_costs_the_dimension():
+    """The second moment of an estimate under the play, exactly, with every loss 1."""
+    P = np.random.default_rng(3).dirichlet(0.6 * np.ones(5), size=12)
+    x = np.full(12, 1 / 12)
+    q = x @ P
+    coins = sum(q[s] * (x @ P[:, s]) / q[s] ** 2 for s in range(5))
+    assert coins == pytest.approx(5)
+    drawn = np.zeros(12)
+    for seed in range(400):
+        player = sp.CoinGraph(rate=1.0).player(P, 10, seed=seed)
+        decision = player.act(0.5)
+        player.observe(decision, 2 if P[decision.action, 2] > 0 else 0)
+        player.update(decision, 1.0)
+        drawn += player.memory.weights.totals[0]
+    error = np.sqrt(P[:, 2] * (1 - P[:, 2]) / 400) / q[2]
+    assert (np.abs(drawn / 400 - P[:, 2] / q[2]) <= 5 * error + 1e-12).all()
+    assert dimension(P, x) < 5
+
+
+def test_coins_are_certain_and_pooling_is_a_graph_of_cliques_when_the_map_is_deterministic():
+    P = np.eye(4)[np.random.default_rng(0).integers(4, size=9)]
+    instance = sp.Instance(P, np.random.default_rng(1).random((1_000, 4)))
+    runs = [sp.simulate(instance, learner, 5, seed=2) for learner in (sp.StateEXP3(), sp.CoinGraph())]
+    np.testing.assert_array_equal(runs[0].actions, runs[1].actions)
+
+
+def test_the_capacity_rate_is_for_a_proved_dimension():
+    instance = sp.families.band(2, n_actions=12, horizon=3_000)
+    rate = sp.StateEXP3(rate="capacity").player(instance.P, 3_000).memory.weights.rate
+    found = sp.dimension.bracket(instance.P, gap=0.05)
+    assert rate == pytest.approx(np.sqrt(2 * np.log(12) / ((found.upper - 1) * 3_000)))
+    alike = sp.StateEXP3(rate="capacity").player(np.full((3, 2), 0.5), 100)
+    assert alike.memory.weights.rate == 1.0
+
+
+def test_zimmert_seldin_without_delay_is_tsallis_inf():
+    player = sp.ZimmertSeldin(tuning="anytime").player(np.eye(3), 20)
+    for _ in range(8):
+        decision = player.act(0.5)
+        player.observe(decision, decision.action)
+        player.update(decision, 0.0)
+    player.memory.totals[:] = 0, 3, 7
+    player.act(0.5)
+    np.testing.assert_allclose(player.play(), [0.710151, 0.209141, 0.080708], atol=5e-7)
+    assert player.memory.solution["mu"][0] == pytest.approx(3.559967, abs=5e-7)
 
 
 def test_waiting_is_the_sum_of_the_delays():
@@ -118,6 +207,22 @@ def test_after_the_guard_certified_is_anytime_afresh():
         (lambda: sp.Anytime(rule="constant"), "patience: is None with rule='constant'"),
         (lambda: sp.Anytime(patience=3), "patience: is 3 with rule='adaptive'"),
         (lambda: sp.Anytime(rule="constant", patience=0), "patience: is 0, expected a whole number of at least 1"),
+        (lambda: sp.ZimmertSeldin(tuning="anytme"), "tuning: 'anytme' is not known; did you mean anytime"),
+        (lambda: sp.ZimmertSeldin(tuning="anytime", scale=2.0), "scale: is 2.0 with tuning='anytime', expected 1"),
+        (lambda: sp.StateEXP3(copies="busy"), "copies: is 'busy', expected .* 'd\\+1', or .pooled. 'idle'"),
+        (
+            lambda: sp.StateEXP3(copies="idle").player([[1.0]]),
+            "horizon: is None, expected a number of rounds: idle copies",
+        ),
+        (
+            lambda: sp.StateEXP3(copies="idle").player(np.full((2_000, 1), 1.0), 10**6),
+            "copies: 'idle' may take one copy a round",
+        ),
+        (lambda: sp.StateEXP3(caution=-1), "caution: is -1, expected a finite number"),
+        (lambda: sp.StateEXP3(rate="capacity").player([[1.0]]), "horizon: is None"),
+        (lambda: sp.StateEXP3(rate="fast"), "rate: is 'fast', expected a positive finite number"),
+        (lambda: sp.DelayAdapted(pooled=None), "pooled: is None"),
+        (lambda: sp.AuerEXP3(exploration=0), "exploration: is 0"),
     ],
 )
 def test_bad_settings(make, message):

@@ -16,7 +16,6 @@ from math import e, expm1, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
 
 from statepool.checks import check_count, check_delay, check_number
 from statepool.guarantees.paper import LARGEST, Guarantee, check_sizes_of
@@ -65,6 +64,8 @@ def theorem_a(
 
 def _best_rate(bound: Callable[[float], float], actions: float, cost: float) -> float:
     """Where a bound that is convex in the rate is smallest; near sqrt(log K / cost) while that is small."""
+    from scipy.optimize import minimize_scalar
+
     if actions == 0:
         return 0.0
     top = sqrt(actions / cost) * 1.01 if cost > 0 else 50.0

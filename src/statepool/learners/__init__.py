@@ -3,10 +3,14 @@
 from statepool.checks import unknown_name
 from statepool.learners.action_exp3 import ActionEXP3
 from statepool.learners.anytime import Anytime
+from statepool.learners.auer_exp3 import AuerEXP3
 from statepool.learners.best_state import BestState
 from statepool.learners.certified import Certified
+from statepool.learners.coin_graph import CoinGraph
 from statepool.learners.corrected_pool import CorrectedPool
 from statepool.learners.counted_denominator import CountedDenominator
+from statepool.learners.delay_adapted import DelayAdapted
+from statepool.learners.evolving import Evolving
 from statepool.learners.exp3_ix import EXP3IX
 from statepool.learners.learner import Decision, Learner, Player, Problem
 from statepool.learners.naive_sharing import NaiveSharing
@@ -23,10 +27,14 @@ from statepool.learners.zimmert_seldin import ZimmertSeldin
 REGISTRY: dict[str, type[Learner]] = {
     "action-exp3": ActionEXP3,
     "anytime": Anytime,
+    "auer-exp3": AuerEXP3,
     "best-state": BestState,
     "certified": Certified,
+    "coin-graph": CoinGraph,
     "corrected-pool": CorrectedPool,
     "counted-denominator": CountedDenominator,
+    "delay-adapted": DelayAdapted,
+    "evolving": Evolving,
     "exp3-ix": EXP3IX,
     "greedy-stale": GreedyStale,
     "naive-sharing": NaiveSharing,
@@ -54,11 +62,15 @@ __all__ = [
     "REGISTRY",
     "ActionEXP3",
     "Anytime",
+    "AuerEXP3",
     "BestState",
     "Certified",
+    "CoinGraph",
     "CorrectedPool",
     "CountedDenominator",
     "Decision",
+    "DelayAdapted",
+    "Evolving",
     "GreedyStale",
     "Learner",
     "NaiveSharing",

@@ -173,7 +173,7 @@ def n_rows(copies: int, horizon: int | None) -> int:
 def check_copies(copies: Any) -> None:
     if isinstance(copies, str):
         if copies != "d+1":
-            raise ValueError(f"copies: is {copies!r}, expected a whole number of at least 1, or 'd+1'")
+            raise ValueError(f"copies: is {copies!r}, expected a whole number of at least 1, 'd+1', or (pooled) 'idle'")
     else:
         check_count(copies, "copies")
 
