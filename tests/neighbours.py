@@ -1,10 +1,12 @@
 """The neighbours again, slowly and in plain NumPy, written from their rules alone: what `textbook` is to the rest."""
 
+from dataclasses import asdict
+
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import wrightomega
 
-from textbook import Arm, softmin
+from textbook import Arm, argmin, arm_of, softmin
 
 
 def dimension(P, x):
@@ -220,3 +222,140 @@ class ZimmertSeldin(Waiting):
     def learn(self, r, a, s, X, note):
         if self.arrives(r):
             self.L = self.L + self.estimate(a, s, X, note)
+
+
+class MetaBIO(Arm):
+    base, adaptive = None, False
+
+    def setup(self):
+        kind, shared = arm_of(globals()[type(self.base).__name__], **asdict(self.base))
+        self.fresh = lambda: kind(self.P, self.T, self.d, self.seed, self.theta, **shared)
+        self.arm, self.begun = self.fresh(), -1 if self.adaptive else 0
+        self.seen, self.losses, self.pending, self.waited = np.zeros(self.S), [[] for _ in range(self.S)], set(), 0
+
+    def play(self, t):
+        self.waited += len(self.pending)
+        limit = 16 * self.S * (t + 1) * np.log(2 * self.S * (t + 1) ** 2)
+        if self.begun < 0 and 8 * self.waited * np.log(max(self.K, 2)) > limit:
+            self.arm, self.begun = self.fresh(), t
+        return self.arm.play(t)
+
+    def choose(self, t, x, u):
+        return self.arm.choose(t, x, u)
+
+    def note(self, t, a, s, x):
+        self.pending.add(t)
+        self.seen[s] += 1
+        note, seen = self.arm.note(t, a, s, x), len(self.losses[s])
+        fed = self.begun >= 0 and seen >= max(1, self.seen[s] / 2)
+        if fed:
+            radius = np.sqrt(np.log(2 * self.S * self.T**2) / (2 * seen))
+            self.arm.learn(t, a, s, max(0, np.sum(self.losses[s]) / seen - radius), note)
+        return note, fed
+
+    def learn(self, r, a, s, X, note):
+        self.pending.discard(r)
+        self.losses[s].append(X)
+        if r >= self.begun and not note[1]:
+            self.arm.learn(r, a, s, X, note[0])
+
+
+class NSDUCRL2(Arm):
+    window, radius, known_map = None, 1.0, False
+
+    def setup(self):
+        self.pairs, self.losses = [], [[] for _ in range(self.S)]
+
+    def low(self):
+        squared = self.radius * np.log(2 * self.S * self.T) / 2
+        return np.array([max(0, np.mean(x) - np.sqrt(squared / len(x))) if x else 0 for x in self.losses])
+
+    def cost(self, a, low):
+        if self.known_map:
+            return self.P[a] @ low
+        row = np.bincount([s for b, s in self.pairs[-(self.window or self.T) :] if b == a], minlength=self.S)
+        if row.sum() == 0:
+            return low.min()
+        left = 0.5 * np.sqrt(2 * self.radius * (self.S * np.log(2) + np.log(2 * self.K * self.T)) / row.sum())
+        row, best = row / row.sum(), int(np.argmin(low))
+        for s in np.argsort(-low, kind="stable"):
+            moved = min(row[s], left)
+            row[s] -= moved
+            row[best] += moved
+            left -= moved
+        return row @ low
+
+    def play(self, t):
+        low = self.low()
+        return np.eye(self.K)[argmin(np.array([self.cost(a, low) for a in range(self.K)]))]
+
+    def choose(self, t, x, u):
+        return int(np.argmax(x))
+
+    def note(self, t, a, s, x):
+        self.pairs.append((a, s))
+
+    def learn(self, r, a, s, X, note):
+        self.losses[s].append(X)
+
+
+class SurrogateIndex(Arm):
+    history, pooled = 200, True
+
+    def setup(self):
+        width = self.S if self.pooled else self.K
+        self.e = self.rate or np.sqrt(2 * np.log(self.K) / (width * self.T))
+        self.losses, self.proxy = [[] for _ in range(self.S)], None
+
+    def play(self, t):
+        return softmin(self.L, self.e)
+
+    def note(self, t, a, s, x):
+        if self.proxy is not None:
+            estimate = self.P[:, s] / (x @ self.P[:, s]) if self.pooled else np.eye(self.K)[a] / x[a]
+            self.L = self.L + self.proxy[s] * estimate
+
+    def learn(self, r, a, s, X, note):
+        if self.proxy is None:
+            self.losses[s].append(X)
+            if sum(map(len, self.losses)) == self.history:
+                self.proxy = np.array([np.mean(x) if x else 0.5 for x in self.losses])
+
+
+class ImpatientThompson(Arm):
+    prior = None
+
+    def setup(self):
+        S = self.S
+        mean, between, within = np.full(S, 1 / S), np.eye(S), np.eye(S)
+        mean[-1], between[-1, -1], within[-1, -1] = 0.5, 1 / 12, 1 / 4
+        if self.prior is not None:
+            mean, between, within = map(np.array, (self.prior.mean, self.prior.between, self.prior.within))
+        self.mean, self.between, self.within = mean, between, within
+        self.states, self.losses = [[] for _ in range(self.K)], [[] for _ in range(self.K)]
+        self.rng = np.random.default_rng((self.seed, 1))
+
+    def posterior(self, a):
+        n, j = len(self.states[a]), len(self.losses[a])
+        if n == 0:
+            return self.mean[-1], np.sqrt(self.between[-1, -1])
+        used = slice(0, self.S if j else self.S - 1)
+        counts = np.r_[np.full(self.S - 1, n), j or 1]
+        seen = np.r_[np.bincount(self.states[a], minlength=self.S)[:-1] / n, np.mean(self.losses[a]) if j else 0]
+        matrix = self.between + self.within / np.maximum.outer(counts, counts) + 1e-9 * np.eye(self.S)
+        weights = np.linalg.solve(matrix[used, used], self.between[-1, used])
+        variance = self.between[-1, -1] - weights @ self.between[-1, used]
+        return self.mean[-1] + weights @ (seen - self.mean)[used], np.sqrt(max(variance, 0))
+
+    def play(self, t):
+        centres, spreads = np.transpose([self.posterior(a) for a in range(self.K)])
+        return np.eye(self.K)[np.argmin(centres + spreads * self.rng.standard_normal(self.K))]
+
+    def choose(self, t, x, u):
+        return int(np.argmax(x))
+
+    def note(self, t, a, s, x):
+        self.states[a].append(s)
+
+    def learn(self, r, a, s, X, note):
+        self.losses[a].append(X)

@@ -10,6 +10,7 @@ import neighbours
 import statepool as sp
 import textbook
 from neighbours import dimension
+from statepool.learners.impatient_thompson import Prior, prior_of
 
 T = 300
 LEARNERS = [
@@ -32,6 +33,15 @@ LEARNERS = [
     (sp.ZimmertSeldin, {"tuning": "anytime"}),
     (sp.ZimmertSeldin, {"tuning": "advanced"}),
     (sp.ZimmertSeldin, {"tuning": "anytime", "shift": True}),
+    (sp.MetaBIO, {"base": sp.Anytime()}),
+    (sp.MetaBIO, {"base": sp.Anytime(), "adaptive": True}),
+    (sp.NSDUCRL2, {}),
+    (sp.NSDUCRL2, {"window": 40, "radius": 0.1}),
+    (sp.NSDUCRL2, {"known_map": True}),
+    (sp.SurrogateIndex, {"history": 50}),
+    (sp.SurrogateIndex, {"history": 20, "pooled": False, "rate": 0.1}),
+    (sp.ImpatientThompson, {}),
+    (sp.ImpatientThompson, {"prior": prior_of(*textbook.random_instance(9, K=30))}),
 ]
 IDS = ["-".join([cls.__name__, *(f"{k}={v}" for k, v in settings.items())]) for cls, settings in LEARNERS]
 
@@ -130,6 +140,45 @@ def test_the_capacity_rate_is_for_a_proved_dimension():
     assert alike.memory.weights.rate == 1.0
 
 
+def test_impatient_thompson_ignores_states_that_its_prior_says_nothing_about():
+    P, _ = textbook.random_instance(7, K=6, S=3, T=400)
+    prior = prior_of(*textbook.random_instance(8, K=40, S=3))
+    between = np.array(prior.between)
+    between[-1, :-1] = between[:-1, -1] = 0
+    within = np.diag(np.diag(prior.within))
+    blind = Prior(prior.mean, tuple(map(tuple, between)), tuple(map(tuple, within)))
+    moved = []
+    for chosen in (prior, blind):
+        player = sp.ImpatientThompson(chosen).player(P, 400)
+        decision = player.act(0.5)
+        before = player.memory.centres.copy()
+        player.observe(decision, int(np.flatnonzero(P[decision.action])[0]))
+        moved.append((player.memory.centres != before).any())
+    assert moved == [True, False]
+
+
+def test_a_prior_made_of_many_rows_is_their_sample_moments():
+    """Against a plain simulation: draw actions, states and outcomes."""
+    P, theta = textbook.random_instance(3, K=5, S=3, zeros=False)
+    prior, rng = prior_of(P, theta), np.random.default_rng(0)
+    means, draws = theta.mean(axis=0), []
+    for row in P:
+        states = rng.choice(3, p=row, size=40_000)
+        outcomes = rng.random(40_000) < means[states]
+        draws.append(np.column_stack([states == 0, states == 1, outcomes]).astype(float))
+    np.testing.assert_allclose(prior.mean, np.mean([d.mean(axis=0) for d in draws], axis=0), atol=0.01)
+    np.testing.assert_allclose(prior.within, np.mean([np.cov(d.T) for d in draws], axis=0), atol=0.01)
+    np.testing.assert_allclose(
+        prior.between, np.cov(np.transpose([d.mean(axis=0) for d in draws]), bias=True), atol=0.01
+    )
+
+
+def test_meta_bio_hands_a_base_over_when_waiting_has_become_dear():
+    instance = sp.families.band(0, n_actions=40, n_states=2, horizon=4_000)
+    memory = sp.simulate(instance, sp.MetaBIO(adaptive=True), 400, seed=1).measure(sp.probes.NoProbe())
+    assert 0 < memory.begun[0] < 4_000
+
+
 def test_zimmert_seldin_without_delay_is_tsallis_inf():
     player = sp.ZimmertSeldin(tuning="anytime").player(np.eye(3), 20)
     for _ in range(8):
@@ -222,6 +271,21 @@ def test_after_the_guard_certified_is_anytime_afresh():
         (lambda: sp.StateEXP3(rate="capacity").player([[1.0]]), "horizon: is None"),
         (lambda: sp.StateEXP3(rate="fast"), "rate: is 'fast', expected a positive finite number"),
         (lambda: sp.DelayAdapted(pooled=None), "pooled: is None"),
+        (lambda: sp.MetaBIO(base="anytime"), "base: is 'anytime', expected a learner that learns from outcomes"),
+        (lambda: sp.MetaBIO(base=sp.MetaBIO()), "base: is MetaBIO.*expected a learner .* wraps none"),
+        (lambda: sp.MetaBIO(base=sp.GreedyStale()), "base: is GreedyStale"),
+        (lambda: sp.NSDUCRL2(window=11).player(np.eye(2), 10), "window: is 11, expected at most the horizon, 10"),
+        (lambda: sp.SurrogateIndex(history=0), "history: is 0"),
+        (lambda: sp.ImpatientThompson(prior=3), "prior: is int, expected a Prior"),
+        (
+            lambda: sp.ImpatientThompson(prior_of(np.eye(3), [[0.5] * 3])).player(np.eye(2), 9),
+            "prior: mean has shape .3,., expected .2,.",
+        ),
+        (
+            lambda: sp.ImpatientThompson(Prior((0.5,), ((-1.0,),), ((1.0,),))).player([[1.0]], 9),
+            "prior: between is not a covariance",
+        ),
+        (lambda: prior_of(np.eye(3), [[0.5] * 2]), "theta: has 2 columns, expected 3"),
         (lambda: sp.AuerEXP3(exploration=0), "exploration: is 0"),
     ],
 )

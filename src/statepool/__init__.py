@@ -7,6 +7,7 @@ from statepool import delays, dimension, families, guarantees, learners
 from statepool.engine import Comparison, Run, compare, simulate
 from statepool.learners import (
     EXP3IX,
+    NSDUCRL2,
     ActionEXP3,
     Anytime,
     AuerEXP3,
@@ -18,6 +19,8 @@ from statepool.learners import (
     DelayAdapted,
     Evolving,
     GreedyStale,
+    ImpatientThompson,
+    MetaBIO,
     NaiveSharing,
     OptimisticStale,
     PlugIn,
@@ -26,6 +29,7 @@ from statepool.learners import (
     SafePool,
     SelfTuned,
     StateEXP3,
+    SurrogateIndex,
     Uniform,
     ZimmertSeldin,
 )
@@ -39,6 +43,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "EXP3IX",
+    "NSDUCRL2",
     "ActionEXP3",
     "Anytime",
     "Audit",
@@ -52,7 +57,9 @@ __all__ = [
     "DelayAdapted",
     "Evolving",
     "GreedyStale",
+    "ImpatientThompson",
     "Instance",
+    "MetaBIO",
     "NaiveSharing",
     "OptimisticStale",
     "PlugIn",
@@ -63,6 +70,7 @@ __all__ = [
     "SafePool",
     "SelfTuned",
     "StateEXP3",
+    "SurrogateIndex",
     "Uniform",
     "ZimmertSeldin",
     "audit_log",

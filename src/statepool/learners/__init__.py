@@ -12,8 +12,11 @@ from statepool.learners.counted_denominator import CountedDenominator
 from statepool.learners.delay_adapted import DelayAdapted
 from statepool.learners.evolving import Evolving
 from statepool.learners.exp3_ix import EXP3IX
+from statepool.learners.impatient_thompson import ImpatientThompson
 from statepool.learners.learner import Decision, Learner, Player, Problem
+from statepool.learners.meta_bio import MetaBIO
 from statepool.learners.naive_sharing import NaiveSharing
+from statepool.learners.nsd_ucrl2 import NSDUCRL2
 from statepool.learners.plug_in import PlugIn
 from statepool.learners.pooled_greedy import PooledGreedy
 from statepool.learners.pooled_thompson import PooledThompson
@@ -21,6 +24,7 @@ from statepool.learners.safe_pool import SafePool
 from statepool.learners.self_tuned import SelfTuned
 from statepool.learners.stale_vector import GreedyStale, OptimisticStale
 from statepool.learners.state_exp3 import StateEXP3
+from statepool.learners.surrogate_index import SurrogateIndex
 from statepool.learners.uniform import Uniform
 from statepool.learners.zimmert_seldin import ZimmertSeldin
 
@@ -37,7 +41,10 @@ REGISTRY: dict[str, type[Learner]] = {
     "evolving": Evolving,
     "exp3-ix": EXP3IX,
     "greedy-stale": GreedyStale,
+    "impatient-thompson": ImpatientThompson,
+    "meta-bio": MetaBIO,
     "naive-sharing": NaiveSharing,
+    "nsd-ucrl2": NSDUCRL2,
     "optimistic-stale": OptimisticStale,
     "plug-in": PlugIn,
     "pooled-greedy": PooledGreedy,
@@ -45,6 +52,7 @@ REGISTRY: dict[str, type[Learner]] = {
     "safe-pool": SafePool,
     "self-tuned": SelfTuned,
     "state-exp3": StateEXP3,
+    "surrogate-index": SurrogateIndex,
     "uniform": Uniform,
     "zimmert-seldin": ZimmertSeldin,
 }
@@ -59,6 +67,7 @@ def find(name: str) -> type[Learner]:
 
 __all__ = [
     "EXP3IX",
+    "NSDUCRL2",
     "REGISTRY",
     "ActionEXP3",
     "Anytime",
@@ -72,7 +81,9 @@ __all__ = [
     "DelayAdapted",
     "Evolving",
     "GreedyStale",
+    "ImpatientThompson",
     "Learner",
+    "MetaBIO",
     "NaiveSharing",
     "OptimisticStale",
     "Player",
@@ -83,6 +94,7 @@ __all__ = [
     "SafePool",
     "SelfTuned",
     "StateEXP3",
+    "SurrogateIndex",
     "Uniform",
     "ZimmertSeldin",
     "find",

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,6 +58,9 @@ class Problem:
 
 class Learner(ABC):
     """Settings only; what a run changes lives in the memory that `start` makes."""
+
+    reads_losses: ClassVar[bool] = False
+    """Whether it is handed true losses: an oracle, for simulation only."""
 
     @abstractmethod
     def start(self, problem: Problem) -> Any:

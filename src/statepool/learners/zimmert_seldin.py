@@ -17,8 +17,8 @@ round's solution, and stopped when the residual before a step is below `SMALL_RE
 Source: Zimmert & Seldin 2020. "fixed" is the seed paper's released study 16, with its scale and shift; it is neither
 anytime nor at the source's factor of 2, which the two others have. Guarantees, recalled: "anytime"
 4 sqrt(KT) + sqrt(8 D log K), "advanced" sqrt(KT) + min_R (|R| + sqrt(D outside R · log K)) up to constants. The shift
-of the new tunings is Masoudian, Zimmert & Seldin 2022, recalled; their skipping of 2024 could not be checked and is left
-out.
+of the new tunings is Masoudian, Zimmert & Seldin 2022, recalled; their skipping of 2024 could not be checked and is
+left out.
 """
 
 from dataclasses import dataclass
