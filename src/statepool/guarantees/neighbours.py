@@ -27,10 +27,14 @@ def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
     return 4 * sqrt(size) + sqrt(8 * waited * log(n_actions))
 
 
-def idle_copies(n_actions: int, most_in_flight: int, budget: float) -> float:
-    """`StateEXP3(copies="idle")` at its best rate: sqrt(2 (most in flight + 1) sum_t v_t log K). By Theorem 3."""
+def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float | None = None) -> float:
+    """`StateEXP3(copies="idle")`: (most in flight + 1) log K/rate + rate/2 sum_t v_t, at the best rate if none.
+
+    By Theorem 3; `budget` bounds sum_t v_t.
+    """
     check_number(budget, "budget", 0, LARGEST)
-    return sqrt(2 * (check_count(most_in_flight, "most_in_flight", lowest=0) + 1) * budget * log(n_actions))
+    learning = (check_count(most_in_flight, "most_in_flight", lowest=0) + 1) * log(n_actions)
+    return sqrt(2 * learning * budget) if rate is None else learning / rate + rate / 2 * budget
 
 
 def skipping_at_a_constant_rate(

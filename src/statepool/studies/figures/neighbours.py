@@ -67,7 +67,8 @@ def draw_bounds(sheet: Sheet, results: Mapping[str, Results]) -> None:
         )
         ax.set_xlim(-0.6, len(study.BOUNDED) - 0.4)
         ax.set_title(arm, fontsize=7.5)
-        ax.set_xlabel(", ".join(f"{_SYMBOL[m]} {b}" for m, b in zip(marks, covered, strict=False)), fontsize=5.5)
+        names = [bound.replace("Theorem ", "") if len(covered) > 1 else bound for bound in covered]
+        ax.set_xlabel("  ".join(f"{_SYMBOL[m]} {name}" for m, name in zip(marks, names, strict=False)), fontsize=6.5)
 
 
 _SYMBOL = {"_": "–", "x": "×", "+": "+"}
