@@ -30,9 +30,14 @@ def compiled(function: Function) -> Function:
     return _compile(function)
 
 
+def compiled_apart(function: Function) -> Function:
+    """The same for a long function that is called from several places: kept once, not copied into each."""
+    return _compile(function, inlined=False)
+
+
 def compiled_allocating(function: Function) -> Function:
     """The same for a function that makes arrays of its own."""
-    return _compile(function, allocates=True)
+    return _compile(function, allocates=True, inlined=False)
 
 
 def compiled_reassociated(function: Function) -> Function:
@@ -45,11 +50,13 @@ def compiled_elementwise(function: Function) -> Function:
     return _compile(function, fastmath=_EXACT)
 
 
-def _compile(function: Function, fastmath: bool | set[str] = False, allocates: bool = False) -> Function:
+def _compile(
+    function: Function, fastmath: bool | set[str] = False, allocates: bool = False, inlined: bool = True
+) -> Function:
     # Without Numba's reference counts, passing a memory of ten arrays from one kernel to the next is free:
     # three times the speed of a whole round at 200 actions. Inlining spares pushing all of it on the stack: a tenth.
     options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "_nrt": allocates,
-               "forceinline": not allocates}  # fmt: skip
+               "forceinline": inlined}  # fmt: skip
     dispatcher = njit(**options)(function)
     # The folder is read when the cache is made: restoring it leaves other packages' caches alone.
     theirs, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder())

@@ -17,9 +17,9 @@ from statepool.audit.lateness import QUANTILES
 if TYPE_CHECKING:
     from statepool.audit.auditing import Audit
 
-RUNS_LIVE = {"state-exp3": "self-tuned"}
-"""What a pool runs instead of a learner that needs a horizon. One that does not pool stays: a pool refuses it, as it
-should."""
+RUNS_LIVE = {"corrected-pool": "self-tuned", "state-exp3": "self-tuned"}
+"""What a pool runs instead of a learner that keeps more than sums over states, or needs a horizon. One that does not
+pool stays: a pool refuses it, as it should."""
 
 
 def document_of(audit: "Audit") -> dict[str, Any]:

@@ -29,6 +29,8 @@ def open_ledger(learner: Learner, n_states: int) -> Ledger:
         raise ValueError(f"learner: {kind.__name__} has no rate, expected one: a live pool has no horizon to set it by")
     if getattr(learner, "copies", 1) != 1:
         raise ValueError("learner: has copies, expected copies=1: live outcomes keep no order to interleave by")
+    if getattr(learner, "caution", 0.0) != 0.0:
+        raise ValueError("learner: has caution, expected caution=0: live charges are not biased low")
     if getattr(learner, "forgetting", 1.0) != 1.0:
         raise ValueError("learner: forgets by arrival, expected forgetting=1 (or SelfTuned, which forgets by play)")
     return LEDGERS[kind](learner, n_states)
