@@ -116,7 +116,7 @@ def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guara
 
 def self_tuned_floor(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
     """What SelfTuned's expected regret never exceeds with the map known; CorrectedPool's, with K for the states."""
-    _check(n_actions, horizon, delay)
+    check_sizes_of(n_actions, horizon, delay)
     check_count(n_states, "n_states")
     size, width = log(n_actions * horizon), 3.3 * (n_states - 1) / SHARE + 2 * delay + 1
     epochs = 3.42 * (sqrt(2 * width * horizon * size) + 3 * sqrt(horizon / SHARE))
