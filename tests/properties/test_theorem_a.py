@@ -37,7 +37,8 @@ def test_the_three_inequalities_on_every_path(seed, K, S, first, fall, greed):
                 used = used + estimates[r]
         eta *= fall
         everything = np.sum(estimates, axis=0) if estimates else np.zeros(K)
-        missing = everything - used
+        # Summed by themselves: a difference of large sums may round to less than nothing.
+        missing = np.sum([estimates[r] for r in range(t) if r + delays[r] + 1 > t] or [np.zeros(K)], axis=0)
         x = textbook.softmin(used, eta)
         q = x @ P
         reachable = np.flatnonzero(q > 1e-9)  # past that no float can tell what is being claimed

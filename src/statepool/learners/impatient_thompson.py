@@ -9,12 +9,12 @@ assumed: mean 1/2 and variance 1/12 of the outcome, nothing known of the states.
 whose rows and losses are known, such as last season's.
 
 Source: McDonald et al. 2023 and Zhang et al. 2026; the posterior as in the published code of impatient bandits, for
-traces of two steps (state, then outcome). No regret bound is claimed. Its draws come from a second stream;
-`play` reports the action that the round's draw favours.
+traces of two steps (state, then outcome). No regret bound is claimed. Its draws come from a second stream,
+and the distribution it plays has no closed form.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,6 +60,8 @@ def _frozen(table: Floats) -> tuple[tuple[float, ...], ...]:
 
 @dataclass(frozen=True)
 class ImpatientThompson(Learner):
+    tells_play: ClassVar[bool] = False
+
     prior: Prior | None = None
 
     def __post_init__(self) -> None:

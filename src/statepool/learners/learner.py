@@ -36,8 +36,9 @@ class Problem:
 
     @cached_property
     def columns(self) -> Floats:
-        """The map transposed: one contiguous row a state."""
-        return np.asarray(columns_of(self.P))
+        """The map transposed: one contiguous row a state, one's own to write to."""
+        columns = columns_of(self.P)
+        return np.asarray(columns if columns.flags.writeable else columns.copy())
 
     def rate(self, given: float | None, width: float, copies: int = 1) -> float:
         """The rate a learner was given, or the default for its width (states or actions)."""
