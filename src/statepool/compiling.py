@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _EXACT = {"contract", "nsz", "nnan", "ninf"}
 _REASSOCIATED = _EXACT | {"reassoc", "arcp"}
 _STALE_CACHE_SECONDS = 7 * 24 * 3600
-_WITHOUT_KERNELS = {"live"}
+_WITHOUT_KERNELS = {"client", "live"}
 """Packages that compile nothing and that nothing compiled imports from: a change in them leaves the cache as it is."""
 
 
