@@ -52,6 +52,12 @@ def compiled_elementwise(function: Function) -> Function:
     return _compile(function, fastmath=_EXACT)
 
 
+@cache
+def compiled_guarded(kernel: Any) -> Any:
+    """A kernel once more, for rules that are not the package's own: they may make arrays, and indices are checked."""
+    return njit(nogil=True, error_model="numpy", boundscheck=True)(kernel.py_func)
+
+
 def _compile(
     function: Function, fastmath: bool | set[str] = False, allocates: bool = False, inlined: bool = True
 ) -> Function:

@@ -18,6 +18,7 @@ from statepool.checks import Floats, Ints, check_count, check_delay, read_only, 
 from statepool.compiling import compiled
 from statepool.kernels import draw_outcome, draw_row
 from statepool.learners.learner import Learner, Problem, typical_delay
+from statepool.learners.outside import explained, suited
 from statepool.learners.rules import act, observe, update
 from statepool.model import Instance
 from statepool.probes import DimensionProbe, NoProbe, PlayProbe, look
@@ -142,10 +143,11 @@ def _run(
     effects = read_only(np.empty((0, 0))) if instance.effects is None else instance.effects
     actions, states = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
     outcomes = np.empty(horizon)
-    _play_rounds(
-        memory, probe, calendar, tickets, instance.P, instance.theta, effects, stream.uniforms(draws * horizon),
-        draws, actions, states, outcomes,
-    )  # fmt: skip
+    with explained(learner, memory):
+        suited(_play_rounds, memory)(
+            memory, probe, calendar, tickets, instance.P, instance.theta, effects, stream.uniforms(draws * horizon),
+            draws, actions, states, outcomes,
+        )  # fmt: skip
     return Run(instance, learner, delay, stream, draws, actions, states, outcomes), memory
 
 
