@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from statepool import delays, dimension, families, grouping, guarantees, learners
     from statepool.audit import Audit, audit_log
-    from statepool.engine import Comparison, Run, compare, simulate
+    from statepool.comparison import Comparison, compare
+    from statepool.engine import Run, simulate
     from statepool.learners import (
         EXP3IX,
         NSDUCRL2,
@@ -110,8 +111,8 @@ _MODULES = (
     "testing",
 )
 _HOMES = {
-    "Audit": "audit", "Comparison": "engine", "Instance": "model", "Pool": "live", "Run": "engine",
-    "audit_log": "audit", "compare": "engine", "simulate": "engine",
+    "Audit": "audit", "Comparison": "comparison", "Instance": "model", "Pool": "live", "Run": "engine",
+    "audit_log": "audit", "compare": "comparison", "simulate": "engine",
 }  # fmt: skip
 """Where a name comes from; all others are learners."""
 

@@ -22,7 +22,9 @@ def check_map(P: ArrayLike, name: str = "P") -> Floats:
     sums = table.sum(axis=1)
     wrong = np.flatnonzero(np.abs(sums - 1) > ROW_TOLERANCE)
     if wrong.size:
-        raise ValueError(f"{name}: row {wrong[0]} sums to {sums[wrong[0]]:.12g}, expected 1 within {ROW_TOLERANCE}")
+        given = f"{name}: row {wrong[0]} sums to {sums[wrong[0]]:.12g}, expected 1 within {ROW_TOLERANCE}"
+        scaled = f"; {name} / {name}.sum(axis=1, keepdims=True) scales every row of an array"
+        raise ValueError(given + (scaled if name.isidentifier() and (sums > 0).all() else ""))
     return table
 
 
@@ -112,6 +114,8 @@ def check_rate(rate: Any) -> float | None:
 
 def check_delay(delay: Any, horizon: int) -> int | Ints:
     """A whole number of rounds, or an array of one such number a round; anything past the horizon never arrives."""
+    if hasattr(delay, "to_numpy"):  # a Series of pandas or polars
+        delay = delay.to_numpy()
     if not isinstance(delay, list | tuple | np.ndarray) or (isinstance(delay, np.ndarray) and delay.ndim == 0):
         value = delay.item() if isinstance(delay, np.ndarray) else delay
         return min(check_count(value, "delay", lowest=0), horizon)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -113,6 +113,14 @@ class Learner(ABC):
             raise ValueError("instance: has another map, expected one whose P is the P given here")
         problem = Problem(table, horizon, check_count(delay, "delay", 0), Stream.from_seed(seed), instance)
         return Player(self, problem, actions, states)
+
+
+def short_name(learner: Learner) -> str:
+    """The learner's class, with the settings that are not the defaults."""
+    settings: tuple[Any, ...] = fields(learner) if is_dataclass(learner) else ()
+    values = [(each.name, getattr(learner, each.name), each.default) for each in settings]
+    given = [f"{name}={value!r}" for name, value, default in values if repr(value) != repr(default)]
+    return type(learner).__name__ + (f"({', '.join(given)})" if given else "")
 
 
 def unknown_play(learner: str) -> str:
