@@ -8,7 +8,7 @@ import pytest
 import statepool as sp
 from live.places import ACTIONS, STATES, P, SQLitePlace, fold_of
 from statepool.live.events import Added, Retired
-from statepool.live.ledgers.ledger import Ledger
+from statepool.live.ledger import Ledger
 from statepool.live.requests import Observe, Resolve
 
 ROWS = dict(zip(ACTIONS, P, strict=True)) | {"d": np.array([0.0, 0.1, 0.9]), "e": np.array([0.5, 0.5, 0.0])}

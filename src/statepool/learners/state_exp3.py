@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import Floats, Ints, check_groups
-from statepool.kernels import LARGEST_CHARGE
+from statepool.compiling import compiled
+from statepool.kernels import LARGEST_CHARGE, dot
+from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
-from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
+from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_clock, start_newcomers
+from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, set_totals, start_weights
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class StateEXP3(Learner):
             labels = check_groups(self.groups)
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
 
+    def sums(self) -> tuple[Sum, ...]:
+        return (Sum("charges", told_by="outcome"),)
+
     def start(self, problem: Problem) -> "StateMemory":
         groups = np.arange(problem.n_states) if self.groups is None else check_groups(self.groups, problem.n_states)
         columns = problem.columns if self.groups is None else merge_columns(problem.columns, groups)
@@ -44,14 +49,27 @@ class StateEXP3(Learner):
         rate = problem.rate(self.rate, width=columns.shape[0], copies=copies)
         rows = n_rows(copies, problem.horizon)
         weights = start_weights(problem.n_actions, rate, self.mixing, rows)
-        return StateMemory(weights, columns, groups, np.zeros((rows, columns.shape[0])))
+        sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
+        return StateMemory(
+            sums, start_clock(), of["charges"][0], weights, columns, groups, np.zeros(1, np.int64),
+            np.zeros((rows, columns.shape[0])), problem.newcomers or start_newcomers(problem.n_actions),
+        )  # fmt: skip
 
 
 class StateMemory(NamedTuple):
+    sums: Sums
+    clock: Any
+    charges: Floats
+    """G of all copies together, a number a state."""
     weights: Weights
+    """One row a copy; its totals are a cache of P^g G."""
     columns: Floats
     groups: Ints
-    charges: Floats
+    copy: Ints
+    """The one that plays."""
+    by_copy: Floats
+    """G, one row a copy, a number a group."""
+    newcomers: Newcomers
 
 
 def merge_columns(columns: Floats, groups: Ints) -> Floats:
@@ -61,28 +79,51 @@ def merge_columns(columns: Floats, groups: Ints) -> Floats:
     return merged
 
 
-def act(memory: Any, t: int, u: float) -> int:
-    copy = t % memory.charges.shape[0]
-    refresh(memory.weights, copy)
-    return draw(memory.weights, copy, u)
+def prepare(memory: Any, t: int) -> None:
+    memory.copy[0] = t % memory.weights.totals.shape[0]
+    refresh(memory.weights, memory.copy[0])
 
 
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    copy = t % memory.charges.shape[0]
-    ticket[0] = reach(memory.weights, copy, memory.columns[memory.groups[state]])
+def rest(memory: Any, out: Any) -> None:
+    distribution(memory.weights, memory.copy[0], out)
 
 
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    copy = t % memory.charges.shape[0]
-    group = memory.groups[state]
-    if loss > 0.0:  # 0 / q(s) is not a number where q(s) has underflowed
-        amount = min(loss / ticket[0], LARGEST_CHARGE)
-        memory.charges[copy, group] += amount
-        charge(memory.weights, copy, memory.columns[group], amount)
+def pick(memory: Any, u: float) -> int:
+    return draw(memory.weights, memory.copy[0], u)
 
 
-def play(memory: Any, t: int, out: Any) -> None:
-    distribution(memory.weights, t % memory.charges.shape[0], out)
+def own_reach(memory: Any, state: int) -> float:
+    return reach(memory.weights, memory.copy[0], memory.columns[memory.groups[state]])
 
 
-add_rule(StateMemory, act, observe, update, play)
+def reach_under(memory: Any, play: Any, state: int) -> float:
+    return dot(play, memory.columns[memory.groups[state]])
+
+
+def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
+    ticket[0] = q
+
+
+@compiled
+def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
+    # 0 / q(s) is not a number where q(s) has underflowed.
+    out[0] = min(loss / ticket[0], LARGEST_CHARGE) if loss > 0.0 else 0.0
+
+
+def absorb(memory: Any, t: int, action: int, state: int) -> None:
+    copy, group, amount = t % memory.by_copy.shape[0], memory.groups[state], memory.sums.outcome.lesson[0]
+    memory.by_copy[copy, group] += amount
+    charge(memory.weights, copy, memory.columns[group], amount)
+
+
+def rebuild(memory: Any) -> None:
+    memory.by_copy[0, :] = 0.0
+    for s in range(memory.groups.size):
+        memory.by_copy[0, memory.groups[s]] += memory.charges[s]
+    set_totals(memory.weights, memory.columns, memory.by_copy[0], memory.newcomers.handicap)
+
+
+add_additive_rule(
+    StateMemory, prepare=prepare, rest=rest, pick=pick, own_reach=own_reach, reach_under=reach_under, carry=carry,
+    lesson=lesson, absorb=absorb, rebuild=rebuild,
+)  # fmt: skip
