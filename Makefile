@@ -40,4 +40,6 @@ bench: setup
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/dimension.py
 	$(BIN)/python benchmarks/audit.py
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-offpolicy.txt
+	$(BIN)/python benchmarks/offpolicy.py
 	$(BIN)/python benchmarks/live_ratios.py

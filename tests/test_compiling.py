@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from statepool import compiling
+
 EXAMPLE = (Path(__file__).parent.parent / "docs" / "learners.md").read_text().split("```python\n")[1].split("```")[0]
 PLAIN = "import statepool as sp; print(sp.simulate(sp.families.spread(0, horizon=50), sp.StateEXP3(), 1, 1).regret)"
 
@@ -26,3 +30,10 @@ def test_a_learner_from_outside_does_not_spoil_the_cache_for_others(tmp_path):
     assert again.stdout == second.stdout
     assert set((tmp_path / "cache").rglob("*_play_rounds*.nbc")) == stored
     assert stored, "the package's own learners are cached"
+
+
+@pytest.mark.parametrize("package", sorted(compiling._WITHOUT_KERNELS))
+def test_what_the_cache_does_not_follow_compiles_nothing(package):
+    folder = Path(compiling.__file__).parent / package
+    assert folder.is_dir()
+    assert not [source for source in folder.rglob("*.py") if "compiling import" in source.read_text()]

@@ -192,7 +192,7 @@ def test_running_out_of_work_says_so(monkeypatch):
 
 def test_time_spent_never_widens_a_bracket():
     P = overlapping(0.0)
-    P /= P.sum(axis=1, keepdims=True)
+    P = P / P.sum(axis=1, keepdims=True)
     search = Search(P, 40, 0.05, float("inf"))
     coarse = search.upper
     search.run()

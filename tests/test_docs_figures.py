@@ -206,7 +206,11 @@ def test_the_floor_of_the_flights():
     rows_a_year = number(said("audit.md", r"holds the ([\d ]+) departures from New York"))
     drifting = 5
     assert "Five of the seven state means drift" in (DOCS / "audit.md").read_text()
-    assert reads(floor, sqrt(delay * number(e2) * min(1 + log(drifting), rows_a_year / delay)))
+    # E2 is printed to one digit, which leaves the floor some room.
+    at_most, at_least = (
+        sqrt(delay * (number(e2) + half) * min(1 + log(drifting), rows_a_year / delay)) for half in (0.05, -0.05)
+    )
+    assert at_least - 0.5 <= number(floor) <= at_most + 0.5
 
 
 def test_default_rates():

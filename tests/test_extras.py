@@ -54,6 +54,7 @@ COMMANDS = {
     "dimension": (["dimension", "map.csv", "--json"], None),
     "dimension of a Parquet file": (["dimension", "map.parquet"], "audit"),
     "audit": (["audit", "log.csv"], "audit"),
+    "whatif": (["whatif", "log.csv"], "audit"),
     "audit of a journal": (["audit", "pool.db"], "audit"),
     "replay": (["replay", "sqlite:///pool.db", "home"], "live"),
     "replay --export": (["replay", "sqlite:///pool.db", "home", "--export", "rows.parquet"], "live"),

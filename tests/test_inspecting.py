@@ -130,7 +130,7 @@ def test_normalise_scales_rows(tmp_path):
     [
         ([], "expected a file, or --funnel K"),
         (["absent.csv"], "absent.csv: cannot be read"),
-        (["map.txt"], "expected one of .csv, .npy, .parquet"),
+        (["map.txt"], "expected one of .csv, .json, .npy, .parquet"),
         (["--funnel", "25", "--gap", "-1"], "gap"),
         (["--funnel", "0"], "n_actions: is 0"),
         (["--funnel", "25", "--picture", "/dev/null/x.png"], "picture: cannot write"),
@@ -149,3 +149,19 @@ def test_files_that_are_not_what_they_say(tmp_path):
         (tmp_path / name).write_text("not this")
         with pytest.raises(ValueError, match="is not a"):
             read_map(tmp_path / name)
+
+
+def test_an_audits_map_and_the_names_of_its_rows(tmp_path):
+    path = tmp_path / "AUDIT.json"
+    path.write_text(json.dumps({"actions": ["poster", "offer"], "states": ["a", "b"], "P": [[0.5, 0.5], [0.9, 0.1]]}))
+    np.testing.assert_array_equal(read_map(path), [[0.5, 0.5], [0.9, 0.1]])
+    done = subprocess.run(
+        [sys.executable, "-c", "from statepool.cli import main; main()", "dimension", str(path)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "poster and offer" in done.stdout
+    for text in ("{}", "{broken", '{"P": "x"}', "[1, [2]]"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"AUDIT\.json: "):
+            read_map(path)

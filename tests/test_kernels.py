@@ -160,3 +160,15 @@ def test_cache_is_rebuilt_when_a_kernel_in_another_file_changes(tmp_path):
     assert run()[0] == (1 - uniforms[:, 1] > edge).sum() != first
     kernel.write_text(text)
     assert run()[0] == first
+
+
+@pytest.mark.parametrize(("K", "S"), [(1, 1), (7, 3), (40, 8), (203, 5)])
+def test_effective_dimension_against_numpy(K, S):
+    """An odd and an even number of states, weights that need not sum to 1, and a state that nothing reaches."""
+    rng = np.random.default_rng(K)
+    P = np.pad(rng.dirichlet(np.ones(S), size=K), ((0, 0), (0, 1)))
+    weights = rng.random(K) * 1e-3
+    q, squares = weights @ P[:, :S], weights @ P[:, :S] ** 2
+    for table in (P, P[:, :S]):
+        found = kernels.effective_dimension(kernels.columns_of(table), weights)
+        np.testing.assert_allclose(found, (squares / q).sum(), rtol=1e-13)

@@ -97,7 +97,7 @@ def simulate(
 
 @app.command()
 def dimension(
-    file: Annotated[Path | None, typer.Argument(help="A map: CSV, Parquet or NPY, one row an action.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="A map: CSV, Parquet, NPY or AUDIT.json.")] = None,
     funnel: Annotated[
         int | None, typer.Option(help="Instead of a file: the funnel family with so many actions.")
     ] = None,
@@ -116,12 +116,13 @@ def dimension(
 
     from statepool import families
     from statepool.inspecting import draw_inspection, inspect_map, print_inspection
-    from statepool.mapfile import read_map
+    from statepool.mapfile import read_map, read_names
 
     if (file is None) == (funnel is None):
         raise ValueError("file: expected a file, or --funnel K, and not both")
     P = read_map(file, normalise) if file else families.funnel(seed=0, n_actions=funnel or 0, horizon=1).P
-    seen = inspect_map(P, horizon, delay, gap, seconds)
+    names = read_names(file) if file else None
+    seen = inspect_map(P, horizon, delay, gap, seconds, names if names and len(names) == len(P) else None)
     if picture:
         draw_inspection(P, seen, picture)
     if as_json:
@@ -132,21 +133,31 @@ def dimension(
 
 @app.command()
 def audit(
-    log: Annotated[Path, typer.Argument(help="A log: CSV, Parquet or JSON lines, one row a decision.")],
+    log: Annotated[
+        str, typer.Argument(help="A file or folder (CSV, Parquet, JSON lines), or postgresql://… and --table.")
+    ],
+    table: Annotated[str | None, typer.Option(help="Of a database: its table, or a query in brackets.")] = None,
     action: Annotated[str | None, typer.Option(help="Column of the action; found by name when not given.")] = None,
     state: Annotated[str | None, typer.Option(help="Column of the state.")] = None,
-    outcome: Annotated[str | None, typer.Option(help="Column of the outcome, a loss in [0, 1].")] = None,
+    outcome: Annotated[str | None, typer.Option(help="Column of the outcome, in [0, 1] unless --rescale.")] = None,
     decided: Annotated[str | None, typer.Option(help="Column of the decision time.")] = None,
     observed: Annotated[str | None, typer.Option(help="Column of the time the state was seen.")] = None,
     resolved: Annotated[str | None, typer.Option(help="Column of the time the outcome came.")] = None,
     propensity: Annotated[str | None, typer.Option(help="Column of the action's probability when chosen.")] = None,
     group: Annotated[str | None, typer.Option(help="Column of a group that actions of the log fall into.")] = None,
     ticket: Annotated[str | None, typer.Option(help="Column that names a decision; repeated ones are dropped.")] = None,
-    reward: Annotated[bool, typer.Option("--reward", help="Larger outcomes are better.")] = False,
+    holdout: Annotated[str | None, typer.Option(help="Column that marks rows of a holdout.")] = None,
+    reward: Annotated[
+        bool | None, typer.Option("--reward/--loss", help="Larger outcomes are better, or worse; else by their name.")
+    ] = None,
     rescale: Annotated[bool, typer.Option("--rescale", help="Map the range of outcomes to [0, 1].")] = False,
+    window: Annotated[
+        str | None, typer.Option(help="An outcome is what it is so long after its decision: 30d; 0: no window.")
+    ] = None,
+    missing: Annotated[str | None, typer.Option(help="What a blank outcome means: 0, 1, a number, or drop.")] = None,
     delay: Annotated[int | None, typer.Option(help="Delay in decisions, if the log has no outcome times.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Decisions to simulate; by default as time allows.")] = None,
-    level: Annotated[float, typer.Option(help="Level of the map's intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of intervals.")] = 0.95,
     seconds: Annotated[float, typer.Option(help="Time allowed for the dimension's bracket.")] = 5.0,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder or .html file for the report and AUDIT.json.")] = None,
@@ -156,9 +167,10 @@ def audit(
     from statepool.audit import audit_log
 
     found = audit_log(
-        log, action=action, state=state, outcome=outcome, decided=decided, observed=observed, resolved=resolved,
-        propensity=propensity, group=group, ticket=ticket, reward=reward, rescale=rescale, delay=delay,
-        horizon=horizon, level=level, seconds=seconds, seed=seed,
+        log, table=table, action=action, state=state, outcome=outcome, decided=decided, observed=observed,
+        resolved=resolved, propensity=propensity, group=group, ticket=ticket, holdout=holdout, reward=reward,
+        rescale=rescale, window=window, missing=missing, delay=delay, horizon=horizon, level=level, seconds=seconds,
+        seed=seed,
     )  # fmt: skip
     report = found.write(out) if out else None
     if as_json:
@@ -169,6 +181,46 @@ def audit(
     print_audit(found)
     if report:
         print(f"Report: {report}")
+
+
+@app.command()
+def whatif(
+    log: Annotated[str, typer.Argument(help="A log as of `statepool audit`.")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An action, best, uniform, logged, or a pool such as sqlite:///pool.db#home; may be repeated."
+        ),
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="Of a database: its table, or a query in brackets.")] = None,
+    action: Annotated[str | None, typer.Option(help="Column of the action; found by name when not given.")] = None,
+    state: Annotated[str | None, typer.Option(help="Column of the state.")] = None,
+    outcome: Annotated[str | None, typer.Option(help="Column of the outcome.")] = None,
+    decided: Annotated[str | None, typer.Option(help="Column of the decision time.")] = None,
+    resolved: Annotated[str | None, typer.Option(help="Column of the time the outcome came.")] = None,
+    propensity: Annotated[str | None, typer.Option(help="Column of the action's probability when chosen.")] = None,
+    reward: Annotated[
+        bool | None, typer.Option("--reward/--loss", help="Larger outcomes are better, or worse; else by their name.")
+    ] = None,
+    rescale: Annotated[bool, typer.Option("--rescale", help="Map the range of outcomes to [0, 1].")] = False,
+    window: Annotated[str | None, typer.Option(help="As of `statepool audit`.")] = None,
+    missing: Annotated[str | None, typer.Option(help="As of `statepool audit`.")] = None,
+    level: Annotated[float, typer.Option(help="Level of intervals.")] = 0.95,
+    export: Annotated[Path | None, typer.Option(help="Write the rows for off-policy packages: .parquet, .csv.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON and nothing else.")] = False,
+) -> None:
+    """What would the log have been worth under another play? Through the states, and by propensities."""
+    from statepool.audit import whatif as asking
+
+    parts = {"action": action, "state": state, "outcome": outcome, "decided": decided, "resolved": resolved}
+    found = asking.what_if(
+        log, policy or ["best", "uniform", "logged"], columns=parts | {"propensity": propensity}, table=table,
+        reward=reward, rescale=rescale, window=window, missing=missing, level=level, export=export,
+    )  # fmt: skip
+    if as_json:
+        print(json.dumps(asking.document_of(found), indent=1))
+    else:
+        asking.print_what_if(found, outcome or "the outcome's own unit")
 
 
 @app.command()

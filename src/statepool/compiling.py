@@ -23,6 +23,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _EXACT = {"contract", "nsz", "nnan", "ninf"}
 _REASSOCIATED = _EXACT | {"reassoc", "arcp"}
 _STALE_CACHE_SECONDS = 7 * 24 * 3600
+_WITHOUT_KERNELS = {"live"}
+"""Packages that compile nothing and that nothing compiled imports from: a change in them leaves the cache as it is."""
 
 
 def compiled(function: Function) -> Function:
@@ -30,9 +32,14 @@ def compiled(function: Function) -> Function:
     return _compile(function)
 
 
+def compiled_apart(function: Function) -> Function:
+    """The same for a long function that is called from several places: kept once, not copied into each."""
+    return _compile(function, inlined=False)
+
+
 def compiled_allocating(function: Function) -> Function:
     """The same for a function that makes arrays of its own."""
-    return _compile(function, allocates=True)
+    return _compile(function, allocates=True, inlined=False)
 
 
 def compiled_reassociated(function: Function) -> Function:
@@ -45,11 +52,13 @@ def compiled_elementwise(function: Function) -> Function:
     return _compile(function, fastmath=_EXACT)
 
 
-def _compile(function: Function, fastmath: bool | set[str] = False, allocates: bool = False) -> Function:
+def _compile(
+    function: Function, fastmath: bool | set[str] = False, allocates: bool = False, inlined: bool = True
+) -> Function:
     # Without Numba's reference counts, passing a memory of ten arrays from one kernel to the next is free:
     # three times the speed of a whole round at 200 actions. Inlining spares pushing all of it on the stack: a tenth.
     options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "_nrt": allocates,
-               "forceinline": not allocates}  # fmt: skip
+               "forceinline": inlined}  # fmt: skip
     dispatcher = njit(**options)(function)
     # The folder is read when the cache is made: restoring it leaves other packages' caches alone.
     theirs, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder())
@@ -99,8 +108,10 @@ def _source_hash() -> str:
     package = Path(__file__).parent
     digest = hashlib.sha256()
     for source in sorted(package.rglob("*.py")):
-        digest.update(str(source.relative_to(package)).encode())
-        digest.update(source.read_bytes())
+        place = source.relative_to(package)
+        if place.parts[0] not in _WITHOUT_KERNELS:
+            digest.update(str(place).encode())
+            digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 

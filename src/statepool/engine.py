@@ -94,6 +94,11 @@ class Run:
         self.measure(DimensionProbe(columns, np.empty(self.instance.n_actions), out))
         return out
 
+    @cached_property
+    def certificate(self) -> float:
+        """What the expected regret is below, by the run's own account, where the learner keeps one (a second run)."""
+        return self.learner.certificate(self.measure(NoProbe()))
+
     def plays(self, every: int = 1) -> Floats:
         """The play distribution of every `every`-th round, one row each (a second run)."""
         check_count(every, "every")
@@ -101,10 +106,10 @@ class Run:
         self.measure(PlayProbe(every, out))
         return out
 
-    def measure(self, probe: Any) -> None:
-        """Run again with a probe looking on, at plays that the learner must tell."""
+    def measure(self, probe: Any) -> Any:
+        """Run again with a probe looking on, at plays that the learner must tell; the memory at the end is returned."""
         self.learner.check_tells_play()
-        _run(self.instance, self.learner, self.delay, self.stream, self.draws, probe)
+        return _run(self.instance, self.learner, self.delay, self.stream, self.draws, probe)[1]
 
 
 def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: Seed = 0, draws: int = 3) -> Run:
@@ -122,10 +127,13 @@ def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: 
         raise ValueError(f"draws: is {draws!r}, expected 2 or 3")
     if draws == 2 and not ((instance.P == 0) | (instance.P == 1)).all():
         raise ValueError("draws: is 2, expected 3, since some action can lead to several states")
-    return _run(instance, learner, check_delay(delay, instance.horizon), Stream.from_seed(seed), draws, NoProbe())
+    return _run(instance, learner, check_delay(delay, instance.horizon), Stream.from_seed(seed), draws, NoProbe())[0]
 
 
-def _run(instance: Instance, learner: Learner, delay: int | Ints, stream: Stream, draws: int, probe: Any) -> Run:
+def _run(
+    instance: Instance, learner: Learner, delay: int | Ints, stream: Stream, draws: int, probe: Any
+) -> tuple[Run, Any]:
+    """The run, and the memory it ended with."""
     horizon = instance.horizon
     problem = Problem(instance.P, horizon, typical_delay(delay), stream, instance)
     memory = learner.start(problem)
@@ -138,7 +146,7 @@ def _run(instance: Instance, learner: Learner, delay: int | Ints, stream: Stream
         memory, probe, calendar, tickets, instance.P, instance.theta, effects, stream.uniforms(draws * horizon),
         draws, actions, states, outcomes,
     )  # fmt: skip
-    return Run(instance, learner, delay, stream, draws, actions, states, outcomes)
+    return Run(instance, learner, delay, stream, draws, actions, states, outcomes), memory
 
 
 @dataclass(frozen=True, eq=False)

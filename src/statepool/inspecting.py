@@ -1,5 +1,6 @@
 """`statepool dimension`: what a map's dimension is, what it promises, and a picture of it."""
 
+from collections.abc import Sequence
 from math import log
 from pathlib import Path
 from typing import Any
@@ -10,26 +11,38 @@ from rich.table import Table
 
 from statepool.checks import Floats, Ints
 from statepool.dimension import Bracket, bracket, effective
-from statepool.guarantees import interleaving_pays, theorem_1
+from statepool.guarantees import interleaving_pays, theorem_1, theorem_a
 
 MOST_PAIRED = 1_000
 """Pairs are compared among this many actions at most: those of the play first."""
 
 
-def inspect_map(P: Floats, horizon: int, delay: int, gap: float, seconds: float | None) -> dict[str, Any]:
-    """The bracket, Theorem 1 with and without pooling, and the most distinguishable pairs, as plain data."""
+def inspect_map(
+    P: Floats, horizon: int, delay: int, gap: float, seconds: float | None, names: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """The bracket, Theorems A and 1 with and without pooling, and the most distinguishable pairs, as plain data."""
     found = bracket(P, gap=gap, seconds=seconds)
     n_actions, n_states = P.shape
-    pooled = theorem_1(n_actions, horizon, delay, (found.upper - 1) * horizon)
-    alone = theorem_1(n_actions, horizon, delay, (n_actions - 1) * horizon)
+    budgets = {"pooled": (found.upper - 1) * horizon, "alone": (n_actions - 1.0) * horizon}
+    a = {name: theorem_a(n_actions, horizon, delay, budget) for name, budget in budgets.items()}
+    one = {name: theorem_1(n_actions, horizon, delay, budget) for name, budget in budgets.items()}
     return {
         "actions": n_actions, "states": n_states, "lower": found.lower, "upper": found.upper,
         "gap": found.upper / found.lower - 1, "reached": found.reached, "proof": str(found.proof),
         "seconds": found.seconds, "play": {int(a): float(found.play[a]) for a in np.flatnonzero(found.play)},
-        "horizon": horizon, "delay": delay, "theorem_1_pooled": pooled.value, "theorem_1_rate": pooled.rate,
-        "theorem_1_alone": alone.value, "interleaving_pays": interleaving_pays(found.upper, n_actions, delay),
-        "pairs": most_distinguishable(P, found),
+        "horizon": horizon, "delay": delay, "theorem_a_pooled": a["pooled"].value, "theorem_a_rate": a["pooled"].rate,
+        "theorem_a_alone": a["alone"].value, "theorem_1_pooled": one["pooled"].value,
+        "theorem_1_rate": one["pooled"].rate, "theorem_1_alone": one["alone"].value,
+        "interleaving_pays": interleaving_pays(found.upper, n_actions, delay),
+        "pairs": [_named(pair, names) for pair in most_distinguishable(P, found)],
     }  # fmt: skip
+
+
+def _named(pair: dict[str, float], names: Sequence[str] | None) -> dict[str, Any]:
+    """The pair with the names of its rows, where there is one for each."""
+    if names is None:
+        return dict(pair)
+    return pair | {f"{place}_name": names[int(pair[place])] for place in ("first", "second")}
 
 
 def most_distinguishable(P: Floats, found: Bracket, count: int = 5) -> list[dict[str, float]]:
@@ -55,18 +68,22 @@ def print_inspection(console: Console, seen: dict[str, Any]) -> None:
         f"{seen['actions']} actions over {seen['states']} states behave like at most {seen['upper']:.2f} actions; "
         f"{len(seen['play'])} of them attain the lower value. Upper bound by {seen['proof']}."
     )
-    table = Table(title=f"What Theorem 1 promises, T={seen['horizon']}, d={seen['delay']}", title_justify="left")
-    for heading in ("", "regret at most", "a round"):
+    table = Table(title=f"What is promised, T={seen['horizon']}, d={seen['delay']}", title_justify="left")
+    for heading in ("", "regret at most (Theorem A)", "a round", "the paper's Theorem 1"):
         table.add_column(heading, justify="right" if heading else "left")
-    for name, key in (("pooled through the state", "theorem_1_pooled"), ("action by action", "theorem_1_alone")):
-        table.add_row(name, f"{seen[key]:.0f}", f"{seen[key] / seen['horizon']:.3f}")
+    for name, key in (("pooled through the state", "pooled"), ("action by action", "alone")):
+        best, printed = seen[f"theorem_a_{key}"], seen[f"theorem_1_{key}"]
+        table.add_row(name, f"{best:.0f}", f"{best / seen['horizon']:.3f}", f"{printed:.0f}")
     console.print(table)
     verdict = "pays" if seen["interleaving_pays"] else "does not pay"
     scale = seen["upper"] * (seen["delay"] + 1) * log(seen["actions"])
     limit = seen["actions"] + seen["delay"]
     console.print(f"Interleaving d+1 copies {verdict}: vbar (d+1) log K = {scale:.0f} against K + d = {limit}.")
     if seen["pairs"]:
-        pairs = ", ".join(f"{p['first']} and {p['second']} ({p['dimension']:.2f})" for p in seen["pairs"])
+        pairs = ", ".join(
+            f"{p.get('first_name', p['first'])} and {p.get('second_name', p['second'])} ({p['dimension']:.2f})"
+            for p in seen["pairs"]
+        )
         console.print(f"Most distinguishable pairs of actions (2 is never alike, 1 the same): {pairs}.")
 
 

@@ -1,7 +1,7 @@
 """The few vectorised primitives that everything hot is made of.
 
-Reassociating arithmetic is allowed in `dot`, `lowest`, `weigh` and the block sums alone; each is tested against
-NumPy to 1e-13.
+Reassociating arithmetic is allowed in `dot`, `lowest`, `weigh`, the block sums and the dimension alone; each is tested
+against NumPy to 1e-13.
 """
 
 from typing import Any
@@ -241,19 +241,29 @@ def draw_outcome(mean: float, u: float) -> float:
     return 1.0 if u <= mean else 0.0
 
 
-@compiled
+@compiled_reassociated
 def effective_dimension(columns: Any, x: Any) -> float:
-    """v(x) = sum_s (sum_a x_a P(s|a)²) / (sum_a x_a P(s|a)), states of probability 0 left out."""
+    """v(x) = sum_s (sum_a x_a P(s|a)²) / (sum_a x_a P(s|a)), states of probability 0 left out.
+
+    Weights serve as well as probabilities: a common factor cancels.
+    """
+    _use_widest_vectors()
     v = 0.0
-    for s in range(columns.shape[0]):
-        q = 0.0
-        squares = 0.0
+    n_states = columns.shape[0]
+    # Two states in one sweep over the actions take two thirds of the time of two sweeps.
+    for s in range(0, n_states, 2):
+        one, two = columns[s], columns[min(s + 1, n_states - 1)]
+        q_one = squares_one = q_two = squares_two = 0.0
         for a in range(x.size):
-            mass = x[a] * columns[s, a]
-            q += mass
-            squares += mass * columns[s, a]
-        if q > 0.0:
-            v += squares / q
+            mass_one, mass_two = x[a] * one[a], x[a] * two[a]
+            q_one += mass_one
+            q_two += mass_two
+            squares_one += mass_one * one[a]
+            squares_two += mass_two * two[a]
+        if q_one > 0.0:
+            v += squares_one / q_one
+        if s + 1 < n_states and q_two > 0.0:
+            v += squares_two / q_two
     return v
 
 

@@ -1,13 +1,14 @@
-"""Read a map from a file: CSV, Parquet or NPY, with or without a header row and a column of names."""
+"""Read a map from a file: CSV, Parquet, NPY or JSON (`AUDIT.json`), with or without names of rows and columns."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
 
 from statepool.checks import ROW_TOLERANCE, Floats, check_map, check_table
 
-READABLE = (".csv", ".npy", ".parquet")
+READABLE = (".csv", ".json", ".npy", ".parquet")
 
 
 def read_map(path: Path, normalise: bool = False) -> Floats:
@@ -15,7 +16,7 @@ def read_map(path: Path, normalise: bool = False) -> Floats:
     if path.suffix.lower() not in READABLE:
         raise ValueError(f"{path}: ends in {path.suffix!r}, expected one of {', '.join(READABLE)}")
     try:
-        table = {".csv": _read_csv, ".npy": _read_npy, ".parquet": _read_parquet}[path.suffix.lower()](path)
+        table = _READERS[path.suffix.lower()](path)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror or error})") from None
     checked = check_table(table, str(path), "one row an action, one column a state")
@@ -103,6 +104,31 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def read_names(path: Path) -> list[str] | None:
+    """The names of a map's rows, where its file has them: JSON's `actions`, CSV's first column if it is no number."""
+    if path.suffix.lower() == ".json":
+        given = json.loads(path.read_text(encoding="utf-8"))
+        return [str(name) for name in given["actions"]] if isinstance(given, dict) and "actions" in given else None
+    if path.suffix.lower() != ".csv":
+        return None
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        first = [row[0] for row in csv.reader(file) if row]
+    body = first[1:] if len(first) > 1 and not _is_number(first[0]) else first
+    return body if not any(map(_is_number, body)) else None
+
+
+def _read_json(path: Path) -> Floats:
+    """The map under `P`, as `AUDIT.json` holds it, or a plain list of rows."""
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+        rows = given["P"] if isinstance(given, dict) else given
+        return np.array(rows, dtype=np.float64)
+    except KeyError:
+        raise ValueError(f"{path}: has no P, expected the rows of a map under that name") from None
+    except (UnicodeDecodeError, ValueError, TypeError):
+        raise ValueError(f"{path}: is not a map as JSON, expected rows of numbers, or these under P") from None
+
+
 def _read_npy(path: Path) -> Floats:
     try:
         return np.asarray(np.load(path, allow_pickle=False))
@@ -127,3 +153,6 @@ def _read_parquet(path: Path) -> Floats:
             f"{path}: column {odd!r} holds no numbers, expected one column a state (and one of names at most)"
         )
     return np.column_stack([np.ma.filled(values, np.nan) for values in numeric.values()])
+
+
+_READERS = {".csv": _read_csv, ".json": _read_json, ".npy": _read_npy, ".parquet": _read_parquet}

@@ -4,8 +4,8 @@ import numpy as np
 from generated import generate
 
 from statepool.audit import audit_log
-from statepool.audit.advice import ALONE, CORRECT, POOL
 from statepool.audit.counts import Counts
+from statepool.audit.judging import ALONE, CORRECT, POOL
 from statepool.audit.mapping import estimate_map
 from statepool.audit.sufficiency import sufficiency_test
 
@@ -43,7 +43,7 @@ def coverage(seeds, level=0.95, n_actions=50) -> float:
         n = rng.multinomial(rng.integers(20, 3_000, n_actions), P).astype(float)
         names = tuple(map(str, range(n_actions)))
         none = np.zeros_like(n)
-        map_ = estimate_map(Counts(names, names[:6], None, n, none, none, none, 0, {}, {}, none), level)
+        map_ = estimate_map(Counts(names, names[:6], None, n, none, none, none, 0, {}, {}), level)
         inside.append(((map_.lower <= P) & (map_.upper >= P)).mean())
     return float(np.mean(inside))
 

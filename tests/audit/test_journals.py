@@ -66,7 +66,7 @@ def test_settings_of_the_learner_are_not_the_pools(file, tmp_path, monkeypatch):
     """A learner that is advised with settings of its own is started with them."""
     tried = advice.Candidate("pooled-greedy", advice.POOL, (("exploration", 0.1),))
     monkeypatch.setattr(advice, "CANDIDATES", (tried,))
-    monkeypatch.setattr(advice, "judge", lambda *_: advice.POOL)
+    monkeypatch.setattr("statepool.audit.auditing.judge", lambda *_: advice.Verdict(advice.POOL))
     found = sp.audit_log(file, horizon=500, seconds=0.5)
     found.write(tmp_path / "audit")
     store = open_store(f"sqlite:///{tmp_path}/live.db")

@@ -8,6 +8,7 @@ from statepool import audit_log
 from statepool.audit.drift import measure_drift
 from statepool.audit.lateness import measure_lateness
 from statepool.audit.mapping import shrinkage
+from statepool.audit.maturity import Maturity
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_delays_are_corrected_for_the_logs_end_and_for_those_that_never_come():
     rows = made.rows()
     loss, resolved = np.where(hidden, np.nan, made.loss), np.where(hidden, np.nan, made.resolved)
     rows = type(rows)(rows.action, rows.state, loss, rows.decided, resolved, 20_000, True, end, np.nan)
-    found = measure_lateness(rows, int(hidden.sum()))
+    found = measure_lateness(rows, int(hidden.sum()), Maturity(None, "none"))
     assert found.time[1] == pytest.approx(3_000 * np.log(2), rel=0.2)
     assert found.never == pytest.approx(0.2, abs=0.03)
     assert found.decisions[1] <= found.time[1]
@@ -74,7 +75,9 @@ def test_bad_news_that_comes_late_is_noticed():
     rows = made.rows()
     late = rows.resolved + 150 * rows.loss
     found = measure_lateness(
-        type(rows)(rows.action, rows.state, rows.loss, rows.decided, late, 20_000, True, 1e9, np.nan), 0
+        type(rows)(rows.action, rows.state, rows.loss, rows.decided, late, 20_000, True, 1e9, np.nan),
+        0,
+        Maturity(None, "none"),
     )
     assert found.misleads
     assert found.early < found.late

@@ -98,14 +98,15 @@ def test_a_state_never_seen_with_an_outcome(usual, tmp_path):
 def test_one_action_only(usual, tmp_path):
     usual["action"][:] = "only"
     found = audit_log(write_columns(usual, tmp_path / "log.parquet"), **QUICK)
-    assert found.advice.verdict == "do not pool"
-    assert "one action only" in found.advice.reasons[0]
+    assert found.advice.verdict == "cannot tell"
+    assert "one action only" in found.document["advice"]["reasons"][0]
 
 
 def test_one_state_only(usual, tmp_path):
     usual["state"][:] = "seen"
     found = audit_log(write_columns(usual, tmp_path / "log.parquet"), **QUICK)
-    assert found.advice.verdict == "do not pool"
+    assert found.advice.verdict == "cannot tell"
+    assert "one state only" in found.advice.missing
 
 
 def test_outcomes_outside_the_range_are_refused_unless_rescaling_is_asked_for(usual, tmp_path):

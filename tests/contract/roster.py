@@ -16,7 +16,23 @@ LEARNERS = {name: cls() for name, cls in sp.learners.REGISTRY.items()} | {
     "pooled-greedy exploring": sp.PooledGreedy(forgetting=0.9, exploration=0.2),
     "pooled-thompson forgetting": sp.PooledThompson(forgetting=0.9),
     "zimmert-seldin shifted": sp.ZimmertSeldin(scale=8.0, shift=True, mixing=0.1),
+    "zimmert-seldin advanced": sp.ZimmertSeldin(tuning="advanced", shift=True, mixing=0.1),
+    "state-exp3 idle": sp.StateEXP3(copies="idle", rate=0.3),
+    "state-exp3 cautious": sp.StateEXP3(rate=0.3, caution="rate/2"),
+    "anytime skipping": sp.Anytime(skip=True),
+    "anytime epochs": sp.Anytime(pooled=False, rule="epochs"),
+    "anytime patient": sp.Anytime(pooled=False, rule="constant", patience=3),
+    "meta-bio adaptive": sp.MetaBIO(adaptive=True),
+    "nsd-ucrl2 window": sp.NSDUCRL2(window=1, radius=0.1),
+    "delay-adapted alone": sp.DelayAdapted(pooled=False, rate=0.3),
+    "surrogate-index short": sp.SurrogateIndex(history=5, pooled=False, rate=0.3),
 }
+LOOPED = (
+    sp.Anytime, sp.Certified, sp.CoinGraph, sp.Evolving, sp.MetaBIO, sp.NSDUCRL2, sp.SurrogateIndex,
+    sp.ImpatientThompson,
+)  # fmt: skip
+"""Held to the contract in the loop alone: stepping and probing would compile each of them twice more. Some are stepped
+through in `test_neighbours`."""
 ORACLES = ("greedy-stale", "optimistic-stale")
 SIZES = {"n_actions": 9, "horizon": HORIZON}
 

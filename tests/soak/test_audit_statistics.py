@@ -3,9 +3,11 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parent.parent / "audit"))
+import truths
 from figures_of_merit import CLEAR, NULLS, advice_right, coverage, false_alarms, power
 
 pytestmark = pytest.mark.soak
@@ -37,3 +39,27 @@ def test_advice(verdict, tmp_path):
     print(f"{verdict}: right on {sum(right)} of {len(right)} clear logs")
     assert len(right) >= 20
     assert sum(right) >= 0.95 * len(right)
+
+
+def test_windows():
+    found = truths.windowed_logs(range(500))
+    mean = {name: float(np.mean(values)) for name, values in found.items()}
+    print({name: round(value, 4) for name, value in mean.items()})
+    assert mean["drift windowed"] <= 1.5 * mean["drift full"] + 1e-3
+    assert mean["floor windowed"] <= 1.5 * mean["floor full"] + 0.5
+    assert 0.03 <= mean["false alarm"] <= 0.07
+    assert abs(mean["covered"] - 0.95) <= 0.03
+    assert mean["found"] >= 0.95
+    assert np.mean(truths.unwindowed_logs(range(500))["assumed"]) <= 0.02
+
+
+@pytest.mark.parametrize("kind", ["200 rows", "one action at 98 %", "immature only"])
+def test_logs_that_cannot_tell(kind):
+    verdicts, told, _ = truths.unclear_logs(kind, range(100))
+    assert np.mean([verdict == "cannot tell" for verdict in verdicts]) >= 0.95
+    assert not told or np.mean(told) >= 0.8
+
+
+def test_what_ifs():
+    covered, _, _ = truths.what_ifs(range(500))
+    assert (np.abs(covered - 0.95) <= 0.03).all()

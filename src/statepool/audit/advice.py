@@ -1,15 +1,8 @@
-"""The advice: pool, pool with corrections, or do not pool; with which learner, and what regret to expect of each.
+"""Which learner to run: every candidate on instances fitted to the log, paired on the same delays and the same luck.
 
-    nothing to choose    the actions do not differ beyond noise                               → do not pool
-    pool                 no direct effect found, or what pooling loses is next to nothing     (both < SMALL)
-    do not pool          choosing by the pooled estimate loses half and more of what can be gained  (both ≥ LARGE)
-    with corrections     anything between
-
-Both: the price of choosing by pooling over that of choosing blindly, for the actions of the log, and for others whose
-direct effects spread as much (`effects`): that the best action by chance is the one pooling favours, or is not, must
-not decide alone. The learners are then run on the
-instance fitted to the log, direct effects included; the advised one is the best of its kind there, and where a learner
-of another kind does better on the log's own horizon, the advice says so.
+The one advised has the least regret; those that noise does not separate from it, by paired differences within `BEYOND`
+of their standard errors, are called ties. Worlds are added while the best is not apart, up to `MOST_WORLDS`. The
+verdict says what can be learnt through the states in the long run, the learner what is best over the log's horizon.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -21,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from statepool import learners
-from statepool.audit.counts import Counts
-from statepool.audit.effects import Effects
 from statepool.audit.fitting import Fitted
-from statepool.audit.lateness import Lateness
-from statepool.audit.sufficiency import Sufficiency
-from statepool.audit.words import counted
+from statepool.audit.judging import ALONE, CORRECT, POOL, Needed, Verdict
+from statepool.checks import Floats
 from statepool.engine import simulate
 
-POOL, CORRECT, ALONE = "pool", "pool with corrections", "do not pool"
+BLIND = "blind"
+WORLDS, MOST_WORLDS = 4, 24
+BEYOND = 2.0
+WORK = 10**8
+"""Rounds × actions × states of all runs together, from which on no worlds are added."""
 
 
 @dataclass(frozen=True)
@@ -50,139 +44,91 @@ CANDIDATES = (
 )
 """What is tried."""
 
-BLIND = "blind"
-SMALL, LARGE = 0.05, 0.5
-LEVEL = 0.05
-SEEDS = 3
-
 
 @dataclass(frozen=True)
 class Expected:
-    """A candidate's regret on the fitted instance, and a decision's share of it."""
+    """A candidate's regret on the fitted instances, a decision's share of it, and what the advised one saves."""
 
     learner: str
     kind: str
     regret: float
     error: float
     per_decision: float
+    behind: float
+    """How much more regret than the advised learner has, on the same worlds; below 0: less."""
+    behind_error: float
+
+    @property
+    def tied(self) -> bool:
+        """Whether noise does not separate it from the advised learner."""
+        return abs(self.behind) <= BEYOND * self.behind_error
 
 
 @dataclass(frozen=True)
 class Advice:
     verdict: str
-    reasons: tuple[str, str, str]
+    missing: str
+    needed: Needed | None
     learner: str
     settings: dict[str, Any]
     expected: tuple[Expected, ...]
     horizon: int
 
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """Learners that are as good as the advised one, as far as can be seen."""
+        return tuple(e.learner for e in self.expected if e.learner != self.learner and e.kind != BLIND and e.tied)
 
-def advise(
-    counts: Counts, found: Sufficiency, effects: Effects, lateness: Lateness, fitted: Fitted, seed: int = 0
-) -> Advice:
-    verdict = judge(counts, found, effects)
-    expected = try_candidates(fitted, seed)
-    chosen = choose(verdict, expected)
-    settings = next(dict(c.settings) for c in CANDIDATES if c.learner == chosen.learner)
-    reasons = (
-        _about_sufficiency(counts, found, effects), _about_price(counts, verdict, effects),
-        _about_regret(verdict, chosen, expected, lateness, fitted),
+
+def advise(verdict: Verdict, fitted: Fitted, seed: int = 0) -> Advice:
+    regrets, blind = try_candidates(fitted, seed)
+    chosen = int(regrets.mean(axis=1).argmin())
+    expected = [_expected(c.learner, c.kind, regrets[i], regrets[chosen], fitted.horizon)
+                for i, c in enumerate(CANDIDATES)]  # fmt: skip
+    expected.append(_expected("any action", BLIND, blind, regrets[chosen], fitted.horizon))
+    advised = CANDIDATES[chosen]
+    return Advice(
+        verdict.verdict, verdict.missing, verdict.needed, advised.learner, dict(advised.settings), tuple(expected),
+        fitted.horizon,
     )  # fmt: skip
-    return Advice(verdict, reasons, chosen.learner, settings, expected, fitted.horizon)
 
 
-def judge(counts: Counts, found: Sufficiency, effects: Effects) -> str:
-    if counts.n_actions < 2 or _alike(effects):
-        return ALONE
-    shares = (effects.lost, effects.typical_loss)
-    if found.p >= LEVEL or max(shares) < SMALL:
-        return POOL
-    return ALONE if min(shares) >= LARGE else CORRECT
+def try_candidates(fitted: Fitted, seed: int) -> tuple[Floats, Floats]:
+    """Regrets, one row a candidate and one column a world; and those of choosing blindly."""
+    regrets, blind = _run(fitted, seed, 0, WORLDS)
+    rounds = fitted.horizon * fitted.P.size * len(CANDIDATES)
+    while regrets.shape[1] < MOST_WORLDS and rounds * regrets.shape[1] < WORK and not _apart(regrets):
+        more, blinder = _run(fitted, seed, regrets.shape[1], regrets.shape[1] + WORLDS)
+        regrets, blind = np.hstack([regrets, more]), np.append(blind, blinder)
+    return regrets, blind
 
 
-def _alike(effects: Effects) -> bool:
-    return effects.spread_pooled < 1e-3 and effects.spread_direct < 1e-3
-
-
-def try_candidates(fitted: Fitted, seed: int) -> tuple[Expected, ...]:
-    """Every candidate on the fitted instance, paired on the same delays and the same luck; and choosing blindly."""
-    worlds = [(fitted.instance(seed + i), fitted.delays(seed + i), seed + i) for i in range(SEEDS)]
+def _run(fitted: Fitted, seed: int, first: int, last: int) -> tuple[Floats, Floats]:
+    worlds = [(fitted.instance(seed + i), fitted.delays(seed + i), seed + i) for i in range(first, last)]
 
     def regret(run: tuple[Candidate, tuple[Any, Any, int]]) -> float:
         candidate, (instance, delays, number) = run
         return simulate(instance, learners.find(candidate.learner)(**dict(candidate.settings)), delays, number).regret
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
-        regrets = list(pool.map(regret, product(CANDIDATES, worlds)))
-    found = [
-        _expected(candidate.learner, candidate.kind, regrets[SEEDS * i : SEEDS * i + SEEDS], fitted.horizon)
-        for i, candidate in enumerate(CANDIDATES)
-    ]
-    blind = [float(instance.total_losses.mean() - instance.total_losses.min()) for instance, _, _ in worlds]
-    return (*found, _expected("any action", BLIND, blind, fitted.horizon))
+        regrets = np.array(list(pool.map(regret, product(CANDIDATES, worlds)))).reshape(len(CANDIDATES), -1)
+    return regrets, np.array([float(w.total_losses.mean() - w.total_losses.min()) for w, _, _ in worlds])
 
 
-def _expected(name: str, kind: str, regrets: list[float], horizon: int) -> Expected:
-    mean, error = float(np.mean(regrets)), float(np.std(regrets, ddof=1) / len(regrets) ** 0.5)
-    return Expected(name, kind, mean, error, mean / horizon)
+def _apart(regrets: Floats) -> bool:
+    """Whether the best is ahead of all others beyond noise, each difference paired."""
+    best = int(regrets.mean(axis=1).argmin())
+    return all(_beats(regrets[best], other) for i, other in enumerate(regrets) if i != best)
 
 
-def choose(verdict: str, expected: tuple[Expected, ...]) -> Expected:
-    """The best of the kind advised; the best of all but blind where none is registered."""
-    kin = [e for e in expected if e.kind == verdict] or [e for e in expected if e.kind != BLIND]
-    return min(kin, key=lambda e: e.regret)
+def _beats(first: Floats, second: Floats) -> bool:
+    """Whether the first has the smaller regret beyond noise."""
+    difference = second - first
+    return bool(difference.mean() > BEYOND * difference.std(ddof=1) / difference.size**0.5)
 
 
-def _about_sufficiency(counts: Counts, found: Sufficiency, effects: Effects) -> str:
-    if counts.n_actions < 2:
-        return "There is one action only, so there is nothing to choose."
-    rejected = [s for s, p in enumerate(found.corrected) if p < LEVEL]
-    if not rejected:
-        return (
-            f"In none of the {counts.n_states} states do outcomes differ between actions beyond chance "
-            f"(p = {found.p:.2g} for the whole log), so the state seems to be all that matters."
-        )
-    sizes = [found.states[s].size for s in rejected]
-    return (
-        f"In {len(rejected)} of {counts.n_states} states outcomes differ between actions beyond chance "
-        f"(p = {found.p:.1g}), by direct effects of {_span(sizes)} in mean loss, noise taken off."
-    )
-
-
-def _span(sizes: list[float]) -> str:
-    low, high = f"{min(sizes):.3f}", f"{max(sizes):.3f}"
-    return low if low == high else f"{low} to {high}"
-
-
-def _about_price(counts: Counts, verdict: str, effects: Effects) -> str:
-    if counts.n_actions < 2:
-        return f"Its mean loss is {float(counts.loss.sum() / counts.k.sum()):.3f}, whatever is learnt."
-    if _alike(effects):
-        return (
-            "The actions do not differ beyond noise, neither through the states nor otherwise: nothing can be gained."
-        )
-    return (
-        f"The action that looks best through the states is {effects.price:.3f} worse a decision than the best, where "
-        f"choosing blindly is {effects.blind:.3f} worse, and the pooled estimate ranks the actions with a "
-        f"correlation of {effects.rank_correlation:.2f}."
-    )
-
-
-def _about_regret(
-    verdict: str, chosen: Expected, expected: tuple[Expected, ...], lateness: Lateness, fitted: Fitted
-) -> str:
-    best = min((e for e in expected if e.kind != BLIND), key=lambda e: e.regret)
-    text = (
-        f"On an instance fitted to the log, {counted(fitted.horizon)} decisions with its own delays and direct "
-        f"effects, {chosen.learner} has a regret of {counted(chosen.regret)}"
-    )
-    others = [e for e in expected if e.kind not in (chosen.kind, BLIND)]
-    if others:
-        rival = min(others, key=lambda e: e.regret)
-        text += f" against {counted(rival.regret)} of {rival.learner}"
-    if best.learner != chosen.learner and best.regret + 2 * best.error < chosen.regret:
-        text += f" (on so short a horizon {best.learner} still does better, but it would stay biased)"
-    if lateness.misleads:
-        how = "better" if lateness.early < lateness.late else "worse"
-        text += f"; beware that outcomes that come early are {how} than late ones"
-    return text + "."
+def _expected(name: str, kind: str, regrets: Floats, advised: Floats, horizon: int) -> Expected:
+    count = regrets.size**0.5
+    behind = regrets - advised
+    mean, error = float(regrets.mean()), float(regrets.std(ddof=1) / count)
+    return Expected(name, kind, mean, error, mean / horizon, float(behind.mean()), float(behind.std(ddof=1) / count))

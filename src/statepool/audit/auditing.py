@@ -1,7 +1,7 @@
 """From a log to an answer: read, count, estimate, test, fit, try, advise.
 
-log ─▶ counts ─▶ map, means          ─▶ dimension
-    └▶ sample ─▶ sufficiency, delays, drift ─▶ effects ─▶ fitted instance ─▶ advice
+log ─▶ sample ─▶ window ─▶ counts ─▶ map, means      ─▶ dimension
+                       └▶ sufficiency, delays, drift ─▶ effects ─▶ verdict, fitted instance ─▶ advice
 """
 
 from dataclasses import dataclass, field
@@ -13,19 +13,26 @@ import numpy as np
 
 from statepool.audit.advice import Advice, advise
 from statepool.audit.columns import Columns
-from statepool.audit.counts import Counts, count_log
+from statepool.audit.counts import Counts
 from statepool.audit.drift import Drift, measure_drift
 from statepool.audit.effects import Effects, estimate_effects
 from statepool.audit.fitting import Fitted, default_horizon, fit_instance
+from statepool.audit.judging import judge
 from statepool.audit.lateness import Lateness, measure_lateness
+from statepool.audit.looking import Looked, look
 from statepool.audit.mapping import Map, estimate_map
+from statepool.audit.maturity import Maturity, read_missing, read_window
 from statepool.audit.propensities import Propensities, check_propensities
-from statepool.audit.reading import open_log
-from statepool.audit.sample import Rows, draw_rows
+from statepool.audit.reading import Log, open_log
+from statepool.audit.sample import Rows
 from statepool.audit.states import States, look_at_states
 from statepool.audit.sufficiency import Sufficiency, sufficiency_test
+from statepool.audit.units import Unit
 from statepool.audit.width import Width, measure_width
 from statepool.checks import check_count, check_number
+
+SINCE_1970 = (5e8, 5e9)
+"""Times that are numbers between these are taken for seconds since 1970 when lengths of time are told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +41,16 @@ class Audit:
 
     name: str
     columns: Columns
+    unit: Unit
     counts: Counts
     rows: Rows = field(repr=False)
+    """The rows looked at in time, with the outcomes of those that are mature."""
     map: Map = field(repr=False)
     width: Width
     sufficiency: Sufficiency = field(repr=False)
     effects: Effects = field(repr=False)
     lateness: Lateness = field(repr=False)
+    maturity: Maturity
     drift: Drift = field(repr=False)
     states: States
     propensities: Propensities | None
@@ -66,40 +76,53 @@ class Audit:
 def audit_log(
     log: Any, *, action: str | None = None, state: str | None = None, outcome: str | None = None,
     decided: str | None = None, observed: str | None = None, resolved: str | None = None,
-    propensity: str | None = None, group: str | None = None, ticket: str | None = None, reward: bool = False,
-    rescale: bool = False, delay: int | None = None, horizon: int | None = None, level: float = 0.95,
+    propensity: str | None = None, group: str | None = None, ticket: str | None = None, holdout: str | None = None,
+    table: str | None = None, reward: bool | None = None, rescale: bool = False, window: Any = None,
+    missing: Any = None, delay: int | None = None, horizon: int | None = None, level: float = 0.95,
     seconds: float = 5.0, seed: int = 0,
 ) -> Audit:  # fmt: skip
-    """Audit a log: a file (CSV, Parquet, JSON lines), or a pandas or polars frame.
+    """Audit a log: a file or folder (CSV, Parquet, JSON lines), a frame, or a database's address and its `table`.
 
-    Columns are named, or found by name. `reward` says that larger outcomes are better; `rescale` maps outcomes to
-    [0, 1]; `delay` is that in decisions where the log has no outcome times; `horizon` the decisions to simulate;
-    `level` that of the map's intervals; `seconds` the time allowed for the dimension's bracket.
+    Columns are named, or found by name. `reward` says that larger outcomes are better (None: the outcome's name does);
+    `rescale` maps outcomes to [0, 1]; `window` is how long after its decision an outcome is what it is ("30d"; 0: there
+    is none; None: looked for); `missing` what a blank outcome means (a number, or "drop"); `delay` that in decisions
+    where the log has no outcome times; `horizon` the decisions to simulate; `level` that of intervals; `seconds` the
+    time allowed for the dimension's bracket.
     """
     _check(delay, horizon, level, seconds, seed)
+    length, blank = read_window(window), read_missing(missing)
     given = {
         "action": action, "state": state, "outcome": outcome, "decided": decided, "observed": observed,
-        "resolved": resolved, "propensity": propensity, "group": group, "ticket": ticket,
+        "resolved": resolved, "propensity": propensity, "group": group, "ticket": ticket, "holdout": holdout,
     }  # fmt: skip
-    opened = open_log(log, given, reward)
+    opened = open_log(log, given, reward, blank if isinstance(blank, float) else None, table)
     try:
-        counts = count_log(opened, rescale)
-        rows = draw_rows(opened, counts, seed)
+        looked = look(opened, length, blank is not None, rescale, seed)
     finally:
-        opened.connection.close()
+        opened.engine.close()
+    return weigh_up(opened, looked, delay, horizon, level, seconds, seed)
+
+
+def weigh_up(
+    opened: Log, looked: Looked, delay: int | None, horizon: int | None, level: float, seconds: float, seed: int
+) -> Audit:
+    """Estimate, test, fit, try and advise, from what was counted and sampled."""
+    counts, rows, maturity = looked.counts, looked.rows, looked.maturity
     map_ = estimate_map(counts, level)
     found = sufficiency_test(rows, counts.n_actions, counts.n_states, seed)
     effects = estimate_effects(counts, map_, found, seed)
-    lateness = measure_lateness(rows, int((counts.n - counts.k).sum()), delay)
+    lateness = measure_lateness(looked.recorded, int((counts.n - counts.k).sum()), maturity, delay)
     typical = float(lateness.decisions[1]) if np.isfinite(lateness.decisions[1]) else 0.0
     drift = measure_drift(rows, map_.P, counts.state_means, typical)
     rounds = horizon or default_horizon(counts)
     fitted = fit_instance(counts, map_, drift, effects, lateness, rounds)
+    verdict = judge(counts, found, effects, maturity)
+    advice = advise(verdict, fitted, seed)
     return Audit(
-        opened.name, opened.columns, counts, rows, map_, measure_width(counts, map_, seconds, seed), found, effects,
-        lateness, drift, look_at_states(counts, map_, rows, rounds, int(typical), seed),
-        check_propensities(counts, effects.pooled), fitted,
-        advise(counts, found, effects, lateness, fitted, seed), opened.seconds,
+        opened.name, opened.columns, looked.unit, counts, rows, map_, measure_width(counts, map_, seconds, seed), found,
+        effects, lateness, maturity, drift, look_at_states(counts, map_, rows, rounds, int(typical), seed),
+        check_propensities(counts, effects.pooled, looked.held), fitted, advice,
+        opened.seconds or SINCE_1970[0] < rows.latest < SINCE_1970[1],
     )  # fmt: skip
 
 

@@ -4,12 +4,15 @@ Every row that is left out is counted under its reason. Duplicated tickets keep 
 is one. Time is looked at elsewhere, on the rows of `sample`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from statepool.audit.facts import Facts, timed_condition
+from statepool.audit.maturity import Maturity
 from statepool.audit.reading import Log
+from statepool.audit.units import Unit
 from statepool.checks import Floats, Ints
 
 MOST_STATES = 1_000
@@ -37,8 +40,8 @@ class Counts:
     """Rows left out, by reason."""
     notes: dict[str, int]
     """Rows kept with something odd about them."""
-    weights: Floats = field(repr=False)
-    """Sums of 1/propensity, of its square, and of loss/propensity, one row an action; empty without propensities."""
+    weighted: "Weighted | None" = field(repr=False, default=None)
+    """The same sums with every row weighted by 1/propensity, where the log has propensities."""
 
     @property
     def n_actions(self) -> int:
@@ -56,120 +59,109 @@ class Counts:
     def state_means(self) -> Floats:
         """The mean loss of each state; of all rows where the state was never seen with an outcome."""
         k, loss = self.k.sum(axis=0), self.loss.sum(axis=0)
-        return np.where(k > 0, loss / np.maximum(k, 1), loss.sum() / max(k.sum(), 1))
+        if self.weighted is not None:
+            k, loss = self.weighted.k.sum(axis=0), self.weighted.loss.sum(axis=0)
+        return np.where(k > 0, loss / np.maximum(k, 1e-300), loss.sum() / k.sum() if k.sum() else 0.5)
+
+    @property
+    def state_errors(self) -> Floats:
+        """The standard error of each state's mean; infinite where fewer than two outcomes are known."""
+        k, loss, square = (table.sum(axis=0) for table in (self.k, self.loss, self.square))
+        enough = np.maximum(k, 2)
+        variance = np.maximum(square / enough - (loss / enough) ** 2, 0) * enough / (enough - 1)
+        rows = k if self.weighted is None else np.minimum(k, self.weighted.effective_outcomes)
+        return np.where(k > 1, np.sqrt(variance / np.maximum(rows, 1)), np.inf)
+
+    def state_intervals(self, level: float) -> tuple[Floats, Floats]:
+        """Ends of an interval for each state's mean: Wilson's for outcomes of 0 and 1, Student's for others."""
+        from statepool.audit.mapping import student, wilson
+
+        means, errors, k = self.state_means, self.state_errors, self.k.sum(axis=0)
+        binary = bool(np.allclose(self.loss, self.square))
+        rows = k if self.weighted is None else np.minimum(k, self.weighted.effective_outcomes)
+        if not binary:
+            return student(means, errors, k, level)
+        return wilson(means * np.maximum(rows, 1), np.maximum(rows, 1), level)
+
+    def plain_tables(self) -> "Counts":
+        """Without weights."""
+        return replace(self, weighted=None)
 
 
-def count_log(log: Log, rescale: bool = False) -> Counts:
-    """Count the log; leaves in duckdb `rows`, what is kept of it, and tables of the codes of actions and states."""
-    facts = Facts.of(log)
-    low, scale = _scale_of_losses(log, facts, rescale)
-    loss = "loss" if (low, scale) == (0.0, 1.0) else f"(loss - {low!r}) * {scale!r} AS loss"
-    # Conditions cost time on every row: they are left out where the facts say that they hold.
-    kept = "" if facts.clean else f"WHERE {_timed(log)} AND NOT unreadable"
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Sums of weights 1/propensity: one row an action, one column a state."""
+
+    n: Floats
+    nn: Floats
+    """Of all rows: the weights, and their squares."""
+    k: Floats
+    kk: Floats
+    loss: Floats
+    square: Floats
+    """Of rows with an outcome: weights, their squares, and weighted losses and squares of losses."""
+    loss_twice: Floats
+    square_twice: Floats
+    """The same of losses with squared weights."""
+
+    @property
+    def effective_rows(self) -> Floats:
+        """How many evenly weighted rows each action's are worth."""
+        return _kish(self.n.sum(axis=1), self.nn.sum(axis=1))
+
+    @property
+    def effective_outcomes(self) -> Floats:
+        """The same of each state's outcomes."""
+        return _kish(self.k.sum(axis=0), self.kk.sum(axis=0))
+
+    @property
+    def share_effective(self) -> float:
+        return float(_kish(self.n.sum(), self.nn.sum()))
+
+
+def _kish(total: Any, squares: Any) -> Any:
+    return np.divide(total**2, squares, out=np.zeros_like(np.asarray(total, float)), where=np.asarray(squares) > 0)
+
+
+def define_rows(log: Log, facts: Facts, unit: Unit, maturity: Maturity | None = None, held_only: bool = False) -> None:
+    """Let the engine know `rows`: what is kept of the log, with losses in [0, 1] of those old enough to have one."""
+    loss = unit.loss_expression("outcome")
+    kept = "" if facts.clean else f"WHERE {timed_condition(log)} AND NOT unreadable"
     if not facts.clean:
-        loss = f"CASE WHEN isfinite(loss) THEN {loss.removesuffix(' AS loss')} END AS loss"
-    log.connection.execute(f"CREATE TEMP VIEW rows AS SELECT * EXCLUDE (loss), {loss} FROM deduplicated {kept}")
-    cells = log.connection.execute(_cells(log)).fetchnumpy()
-    return _tabulate(log, cells, facts)
+        loss = f"CASE WHEN outcome BETWEEN -1e308 AND 1e308 THEN {loss} END"
+    if maturity is not None:
+        loss = maturity.loss_expression(loss)
+    if held_only:
+        loss = f"CASE WHEN held = 1 THEN {loss} END"
+    columns = "action, state, grouping, decided, observed, resolved, propensity, held"
+    log.engine.define("rows", f"SELECT {columns}, {loss} AS loss FROM deduplicated {kept}")
+
+
+def count_log(log: Log, facts: Facts) -> Counts:
+    """Count `rows` by action and state."""
+    return _tabulate(log, log.engine.fetch(_cells(log)), facts)
 
 
 def _cells(log: Log) -> str:
     wanted = "action, state, count(*) AS n, count(loss) AS k, sum(loss) AS loss, sum(loss * loss) AS square"
     if log.columns.group:
         wanted += ", min(grouping) AS grouping"
+    source = "rows"
     if log.columns.propensity:
-        valid = "isfinite(propensity) AND propensity > 0 AND propensity <= 1"
-        counted = f"loss IS NOT NULL AND {valid}"
-        wanted += f""", sum(1 / propensity) FILTER ({counted}) AS w, sum(1 / propensity**2) FILTER ({counted}) AS ww,
-            sum(loss / propensity) FILTER ({counted}) AS wx,
-            count(*) FILTER (propensity IS NOT NULL AND NOT ({valid})) AS unlikely"""
-    return f"SELECT {wanted} FROM rows GROUP BY action, state"
-
-
-def _timed(log: Log) -> str:
-    return "coalesce(isfinite(decided), false)" if log.columns.decided else "true"
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the whole log says at a glance, and whether any row has to be left out."""
-
-    total: int
-    duplicated: int
-    untimed: int
-    unreadable: int
-    known: int
-    low: float
-    high: float
-    outside: int
-    """Losses: how many, their range, and how many of them lie outside [0, 1]."""
-    clean: bool
-
-    @classmethod
-    def of(cls, log: Log) -> "Facts":
-        duplicated = _drop_duplicates(log)
-        quick = _QUICK if not log.textual else None
-        if quick:
-            # Parquet files answer this without reading a row.
-            total, timed, first, last, known, low, high = log.connection.execute(quick).fetchone()
-            numbers = [number for number in (first, last, low, high) if number is not None]
-            times_fit = timed == total or not log.columns.decided
-            if known and times_fit and np.isfinite(numbers).all() and low >= 0 and high <= 1:
-                return cls(total, duplicated, 0, 0, known, low, high, 0, True)
-        found = log.connection.execute(_CAREFUL.format(timed=_timed(log))).fetchone()
-        # Labels are counted so that they are read: a line that is no text is then no row here either.
-        total, untimed, unreadable, known, low, high, outside = found[:7]
-        return cls(total, duplicated, untimed, unreadable, known, low or 0.0, high or 0.0, outside, False)
-
-
-_QUICK = (
-    "SELECT count(*), count(decided), min(decided), max(decided), count(loss), min(loss), max(loss) FROM deduplicated"
-)
-_CAREFUL = """
-    SELECT count(*), count(*) FILTER (NOT {timed}), count(*) FILTER ({timed} AND unreadable), count(x), min(x), max(x),
-        count(*) FILTER (x < 0 OR x > 1), count(action), count(state), count(grouping),
-        count(propensity)
-    FROM (SELECT *, CASE WHEN isfinite(loss) THEN loss END AS x FROM deduplicated)
-"""
-
-
-def _drop_duplicates(log: Log) -> int:
-    """Make `deduplicated`, the log with one row a ticket; how many rows that left out."""
-    run = log.connection.execute
-    if log.columns.ticket:
-        tickets, distinct = run("SELECT count(ticket), count(DISTINCT ticket) FROM log").fetchone()
-        if tickets > distinct:
-            order = "PARTITION BY ticket ORDER BY loss IS NULL, decided, resolved, action, state"
-            run(
-                "CREATE TEMP TABLE deduplicated AS SELECT * FROM log"
-                f" QUALIFY ticket IS NULL OR row_number() OVER ({order}) = 1"
-            )
-            return int(tickets - distinct)
-    run("CREATE TEMP VIEW deduplicated AS SELECT * FROM log")
-    return 0
-
-
-def _scale_of_losses(log: Log, facts: Facts, rescale: bool) -> tuple[float, float]:
-    """What to take off and to multiply by, so that losses lie in [0, 1]; nothing unless asked for."""
-    if not facts.total:
-        raise ValueError(f"{log.name}: has no rows, expected one for each decision")
-    if not facts.known:
-        raise ValueError(f"outcome: column {log.columns.outcome!r} holds no number, expected losses in [0, 1]")
-    if not rescale and facts.outside:
-        raise ValueError(
-            f"outcome: {facts.outside} of {facts.known} losses lie outside [0, 1] (they run from {facts.low:g} to "
-            f"{facts.high:g}), expected losses in [0, 1]; --rescale maps their range to it"
-        )
-    spread = facts.high - facts.low
-    if rescale and ((spread == 0 and facts.outside) or not np.isfinite(spread)):
-        raise ValueError(
-            f"outcome: losses run from {facts.low:g} to {facts.high:g}, expected a finite range that can be rescaled"
-        )
-    return (float(facts.low), 1 / spread) if rescale and spread > 0 else (0.0, 1.0)
+        valid = "propensity > 0 AND propensity <= 1"
+        source = f"(SELECT *, CASE WHEN {valid} THEN 1 / propensity END AS w FROM rows) AS weighing"
+        known = "CASE WHEN loss IS NOT NULL THEN w END"
+        wanted += f""", sum(w) AS wn, sum(w * w) AS wnn, sum({known}) AS wk, sum(w * {known}) AS wkk,
+            sum(w * loss) AS wloss, sum(w * loss * loss) AS wsquare, sum(w * w * loss) AS wwloss,
+            sum(w * w * loss * loss) AS wwsquare, count(*) - count(w) AS unlikely,
+            sum(CASE WHEN propensity IS NULL THEN 1 ELSE 0 END) AS untold"""
+    return f"SELECT {wanted} FROM {source} GROUP BY action, state"
 
 
 def _tabulate(log: Log, cells: dict[str, Any], facts: Facts) -> Counts:
-    filled = {name: np.ma.filled(values, 0) for name, values in cells.items() if values.dtype.kind != "O"}
+    filled = {
+        name: np.nan_to_num(values.astype(np.float64)) for name, values in cells.items() if values.dtype.kind != "O"
+    }
     actions, states = (_labels(cells[part]) for part in ("action", "state"))
     nameless = np.array([a == "" for a in actions], dtype=bool)
     stateless = np.array([s == "" for s in states], dtype=bool) & ~nameless
@@ -182,21 +174,31 @@ def _tabulate(log: Log, cells: dict[str, Any], facts: Facts) -> Counts:
         "no state": int(filled["n"][stateless].sum()),
     }
     kept = ~nameless & ~stateless
-    if not kept.any() or not filled["k"][kept].sum():
+    if not kept.any():
         raise ValueError(
-            f"{log.name}: no row with an outcome is left, expected rows with an action, a state, an outcome and a time "
+            f"{log.name}: no row is left, expected rows with an action, a state, an outcome and a time "
             f"({_said(dropped)})"
         )
-    unlikely = int(filled["unlikely"][kept].sum()) if "unlikely" in filled else 0
     tables = _Tables(actions, states, filled, kept)
-    _leave_codes(log, tables)
     return Counts(
         tables.actions, tables.states, tables.groups(cells["grouping"]) if log.columns.group else None,
         tables.of("n"), tables.of("k"), tables.of("loss"), tables.of("square"),
         facts.total + facts.duplicated + log.unread, {why: n for why, n in dropped.items() if n},
-        {"propensity outside (0, 1]": unlikely} if unlikely else {},
-        tables.weights() if log.columns.propensity else np.empty((0, 3)),
+        *_propensities(log, tables),
     )  # fmt: skip
+
+
+def _propensities(log: Log, tables: "_Tables") -> tuple[dict[str, int], Weighted | None]:
+    """What is odd about propensities, and the weighted sums; none if over a tenth of the rows have no usable one."""
+    if not log.columns.propensity:
+        return {}, None
+    unlikely, untold = (int(tables.cells[name].sum()) for name in ("unlikely", "untold"))
+    notes = {"propensity outside (0, 1]": unlikely - untold, "no propensity": untold}
+    usable = unlikely <= 0.1 * tables.cells["n"].sum()
+    weighted = Weighted(
+        *(tables.of(name) for name in ("wn", "wnn", "wk", "wkk", "wloss", "wsquare", "wwloss", "wwsquare"))
+    )
+    return {why: n for why, n in notes.items() if n}, weighted if usable else None
 
 
 class _Tables:
@@ -228,25 +230,11 @@ class _Tables:
         np.add.at(table, (self._row, self._column), self.cells[name].astype(np.float64))
         return table
 
-    def weights(self) -> Floats:
-        sums = [np.bincount(self._row, self.cells[name], len(self.actions)) for name in ("w", "ww", "wx")]
-        return np.column_stack(sums)
-
     def groups(self, labels: Any) -> tuple[str, ...]:
         found = [""] * len(self.actions)
         for row, label in zip(self._row, np.array(_labels(labels), dtype=object)[self.kept], strict=True):
             found[row] = min(found[row] or label, label or found[row])
         return tuple(found)
-
-
-def _leave_codes(log: Log, tables: _Tables) -> None:
-    """Tables in duckdb from a label, as it stands in the log, to its place here."""
-    for part, labels in (("action", tables.actions), ("state", tables.states)):
-        columns = {"label": np.array(labels, dtype=object), "code": np.arange(len(labels))}
-        log.connection.register(f"{part}_arrays", columns)
-        log.connection.execute(
-            f"CREATE TEMP TABLE {part}_codes AS SELECT label::VARCHAR AS label, code FROM {part}_arrays"
-        )
 
 
 def _labels(values: Any) -> list[str]:

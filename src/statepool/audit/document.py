@@ -1,6 +1,8 @@
 """The audit as plain data: what `--json` prints and `AUDIT.json` holds.
 
-The first five keys are what a pool needs to start: `actions`, `states`, `P`, `learner`, and the pool's own `settings`.
+The first five keys are a pool ready to start: `actions`, `states`, `P`, `learner`, and the pool's `settings` in the
+user's own unit: bounds of rewards or losses, expiry and default loss from the window, a holdout. The learner advised
+stands under `advice`; `learner` is the nearest to it that a pool runs.
 """
 
 import math
@@ -8,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from statepool.audit import words
+from statepool.audit.judging import HOLDOUT, UNCLEAR
 from statepool.audit.lateness import QUANTILES
 
 if TYPE_CHECKING:
@@ -24,8 +28,10 @@ def document_of(audit: "Audit") -> dict[str, Any]:
         "states": list(audit.counts.states),
         "P": audit.map.P.tolist(),
         "learner": _learner(audit),
-        "settings": {},
+        "settings": pool_settings(audit),
         "advice": _advice(audit),
+        "reading": _reading(audit),
+        "window": _window(audit),
         "log": _log(audit),
         "map": _map(audit),
         "sufficiency": _sufficiency(audit),
@@ -36,6 +42,58 @@ def document_of(audit: "Audit") -> dict[str, Any]:
         "propensities": None if audit.propensities is None else dict(vars(audit.propensities)),
     }
     return plain(document)
+
+
+def live_learner(audit: "Audit") -> str:
+    """What a pool of this map runs; where nothing can be told, one that pools and keeps a holdout finds out."""
+    if audit.advice.verdict == UNCLEAR:
+        return "self-tuned"
+    return RUNS_LIVE.get(audit.advice.learner, audit.advice.learner)
+
+
+def _learner(audit: "Audit") -> str | dict[str, Any]:
+    """The same as `PUT /v1/pools/{name}` takes it: its name, and with settings of its own both."""
+    runs, options = live_learner(audit), audit.advice.settings
+    return {"name": runs, "options": options} if options and runs == audit.advice.learner else runs
+
+
+def pool_settings(audit: "Audit") -> dict[str, Any]:
+    """The pool's settings, so that it takes outcomes in the log's own unit."""
+    unit, maturity = audit.unit, audit.maturity
+    found: dict[str, Any] = {"holdout": HOLDOUT}
+    if unit.is_reward:
+        found["reward_bounds"] = [unit.low, unit.high]
+    elif (unit.low, unit.high) != (0.0, 1.0):
+        found["loss_bounds"] = [unit.low, unit.high]
+    if maturity.window is not None and maturity.how != "settling":
+        # What has not come by then did not happen: the outcome that is known at the end of the window only.
+        closing = 1.0 if maturity.closing is None else maturity.closing
+        found["expire_after"] = maturity.window
+        found["default_loss"] = closing if unit.is_reward else unit.outcome(closing)
+    return found
+
+
+def _reading(audit: "Audit") -> dict[str, Any]:
+    unit = audit.unit
+    return {
+        "sentence": words.about_reading(audit)[0],
+        "outcomes_are": unit.kind,
+        "known": audit.columns.direction,
+        "unit": unit.name,
+        "low": unit.low,
+        "high": unit.high,
+    }
+
+
+def _window(audit: "Audit") -> dict[str, Any]:
+    maturity = audit.maturity
+    return {
+        "length": maturity.window,
+        "known": maturity.how,
+        "why": maturity.why,
+        "immature_rows": int((audit.counts.n.sum()) * float((audit.rows.decided > maturity.cut).mean())),
+        "sentence": " ".join(words.about_window(audit)),
+    }
 
 
 def plain(value: Any) -> Any:
@@ -51,18 +109,18 @@ def plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-def _learner(audit: "Audit") -> str | dict[str, Any]:
-    """The learner that a pool runs: its name, or name and options where it has settings of its own."""
-    advised, options = audit.advice.learner, audit.advice.settings
-    runs = RUNS_LIVE.get(advised, advised)
-    return {"name": runs, "options": options} if options and runs == advised else runs
-
-
 def _advice(audit: "Audit") -> dict[str, Any]:
     advice = audit.advice
     return {
         "verdict": advice.verdict,
-        "reasons": advice.reasons,
+        "reasons": words.reasons(audit),
+        "missing": advice.missing,
+        "needed": None if advice.needed is None else dict(vars(advice.needed)),
+        "would_change_it": words.what_would_change_it(audit),
+        "learner": advice.learner,
+        "settings": advice.settings,
+        "ties": advice.ties,
+        "holdout": HOLDOUT,
         "horizon": advice.horizon,
         "expected": [dict(vars(expected)) for expected in advice.expected],
     }
@@ -108,13 +166,15 @@ def _map(audit: "Audit") -> dict[str, Any]:
 
 def _sufficiency(audit: "Audit") -> dict[str, Any]:
     found = audit.sufficiency
+    intervals = zip(*audit.counts.state_intervals(audit.map.level), strict=True)
     per_state = [
         {
-            "state": name, "rows": test.rows, "mean_loss": mean, "p": test.p, "p_corrected": corrected,
+            "state": name, "rows": test.rows, "mean_loss": mean, "mean_loss_interval": interval,
+            "mean": audit.unit.outcome(mean), "p": test.p, "p_corrected": corrected,
             "direct_effect": test.size, "direct_effect_error": test.size_error,
         }
-        for name, mean, test, corrected in zip(
-            audit.counts.states, audit.counts.state_means, found.states, found.corrected, strict=True
+        for name, mean, interval, test, corrected in zip(
+            audit.counts.states, audit.counts.state_means, intervals, found.states, found.corrected, strict=True
         )
     ]  # fmt: skip
     return {"p": found.p, "states": per_state, "adjusted_for_time": audit.rows.timed}
@@ -147,8 +207,12 @@ def _delays(audit: "Audit") -> dict[str, Any]:
         "time": dict(zip(names, late.time, strict=False)),
         "decisions": dict(zip(names, late.decisions, strict=False)),
         "missing": late.missing,
+        "share_come": late.come,
         "share_waiting": late.waiting,
-        "share_never": late.never,
+        "share_never": late.gone,
+        "never_in_the_long_run": late.never,
+        "time_of_better": dict(zip(names, late.better, strict=False)),
+        "time_of_worse": dict(zip(names, late.worse, strict=False)),
         "early_minus_late_loss": late.early - late.late,
         "p": late.p,
         "early_outcomes_mislead": late.misleads,

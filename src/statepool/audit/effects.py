@@ -12,14 +12,46 @@ from what is then known, never the difference of two estimated minima: the winne
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from statepool.audit.counts import Counts
-from statepool.audit.mapping import Map
+from statepool.audit.mapping import Map, effective_counts
 from statepool.audit.sufficiency import StateTest, Sufficiency
 from statepool.checks import Floats, Ints
 
 DRAWS = 200
 LEVEL = 0.05
+SURE = 1.645
+LEAST_FREEDOM = 4.0
+"""Fewer actions than five say next to nothing about the spread of effects in general; it is not used against them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Direct:
+    """D of each action if effects spread as much as the log leaves possible, and the variance of what is unknown."""
+
+    mean: Floats
+    variance: Floats
+
+
+@dataclass(frozen=True)
+class Possible:
+    """What the log leaves open about the variance of direct effects over actions, and what that would cost."""
+
+    noise_of_means: float
+    """The variance of what is seen of an action's effect, if there is none; a mean over actions."""
+    freedom: float
+    """As how many independent actions these are, less one: degrees of freedom of the variance."""
+    at_least: tuple[float, float]
+    at_most: tuple[float, float]
+    """(lost by the log's actions, lost by new ones) if effects spread as little, or as much, as the log leaves open."""
+    noise: float
+    """The variance of one outcome around its state and moment."""
+    spread: float
+    """Standard deviation of c over actions, net of noise; at least what its own noise may hide."""
+    gain: float
+    """The most that choosing well may gain over choosing blindly, per decision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +80,9 @@ class Effects:
     saving: float
     saving_error: float
     """What correcting saves a decision over pooling, each half judged by the other."""
+    possible: "Possible"
+    """What the spread of direct effects may be, given the log's noise."""
+    own_direct: "Direct" = field(repr=False)
 
     @property
     def lost(self) -> float:
@@ -56,9 +91,9 @@ class Effects:
 
 
 def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 0) -> Effects:
-    h, visits = counts.state_means, counts.n.sum(axis=1)
+    h, visits = counts.state_means, effective_counts(counts).sum(axis=1)
     pooled = map_.P @ h
-    noise = (map_.P @ h**2 - pooled**2) / (visits + map_.strength)
+    noise = np.maximum(map_.P @ h**2 - pooled**2, 0) / (visits + map_.strength)
     # Where the test finds nothing, what is left over is noise and is not carried on.
     tests = [
         test if p < LEVEL else replace(test, size=0.0) for test, p in zip(found.states, found.corrected, strict=True)
@@ -66,19 +101,54 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     direct = np.column_stack([shrunken(test) for test in tests])
     doubt = np.column_stack([_doubt(test) for test in tests])
     U, C, V = (np.sum([getattr(test, name) for test in found.states], axis=0) for name in "UCV")
-    D, left, spread = _shrink(U, C, V, signal=found.p < LEVEL)
+    square, noise_of_means, freedom = _spread(U, C, V)
+    believed = max(square, 0.0) if found.p < LEVEL else 0.0
+    D, left = _shrink(U, C, V, believed)
     rng = np.random.default_rng((seed, 12))
-    c = pooled + np.sqrt(np.maximum(noise, 0)) * rng.standard_normal((DRAWS, pooled.size))
-    m = c + D + np.sqrt(left) * rng.standard_normal((DRAWS, pooled.size))
+    c = pooled + np.sqrt(noise) * rng.standard_normal((DRAWS, pooled.size))
+    luck = rng.standard_normal((2, DRAWS, pooled.size))
+    m = c + D + np.sqrt(left) * luck[0]
     prices, blind = _prices(c, m)
-    anew = _prices(c, c + spread * rng.standard_normal(c.shape))
-    saving, error = _cross_fitted(pooled, found, spread)
+    anew = _share_lost(c, c + believed**0.5 * luck[1])
+    saving, saving_error = _cross_fitted(pooled, found, believed**0.5)
+    ends = variance_interval(square, noise_of_means, freedom)
+    least, worst = (_shares_at(end, c, (U, C, V), luck) for end in ends)
+    spread, widest = _net(pooled, noise), max(float(pooled.var()) + SURE * _error_of_variance(pooled, noise), 0.0)
+    possible = Possible(
+        noise_of_means, freedom, least[:2], worst[:2], _outcome_noise(found), max(spread, widest**0.5 / 2), worst[2]
+    )
     return Effects(
-        direct, doubt, pooled, pooled + D, _net(pooled, noise), spread, float(prices.mean()),
+        direct, doubt, pooled, pooled + D, spread, believed**0.5, float(prices.mean()),
         (float(np.quantile(prices, 0.025)), float(np.quantile(prices, 0.975))),
-        blind, float(anew[0].mean() / anew[1]) if anew[1] > 0 else 0.0, _mean_correlation(_ranks(c), _ranks(m)),
-        _mean_correlation(c, m), saving, error,
+        blind, anew, _mean_correlation(_ranks(c), _ranks(m)), _mean_correlation(c, m), saving, saving_error, possible,
+        Direct(*_shrink(U, C, V, ends[1])),
     )  # fmt: skip
+
+
+def _shares_at(
+    square: float, c: Floats, sums: tuple[Floats, Floats, Floats], luck: Floats
+) -> tuple[float, float, float]:
+    """What the log's actions and new ones lose if effects have this variance, and what blind choice then costs."""
+    D, left = _shrink(*sums, square)
+    m = c + D + np.sqrt(left) * luck[0]
+    _, blind = _prices(c, m)
+    return _share_lost(c, m), _share_lost(c, c + square**0.5 * luck[1]), blind
+
+
+def _share_lost(c: Floats, m: Floats) -> float:
+    prices, blind = _prices(c, m)
+    return float(prices.mean() / blind) if blind > 0 else 0.0
+
+
+def _outcome_noise(found: Sufficiency) -> float:
+    rows = np.array([test.rows for test in found.states], dtype=np.float64)
+    return float(np.average([test.variance for test in found.states], weights=np.maximum(rows, 1e-9)))
+
+
+def _error_of_variance(values: Floats, noise: Floats) -> float:
+    """The standard error of the variance of values, from their noise."""
+    spread = max(float(values.var()), 0.0)
+    return float((2 * np.mean((noise + spread) ** 2) / max(values.size, 1)) ** 0.5)
 
 
 def _prices(c: Floats, m: Floats) -> tuple[Floats, float]:
@@ -107,21 +177,43 @@ def _doubt(test: StateTest) -> Floats:
     return np.sqrt(test.variance / (test.C + test.variance / test.size**2))
 
 
-def _shrink(U: Floats, C: Floats, V: Floats, signal: bool) -> tuple[Floats, Floats, float]:
-    """D shrunk, the variance left, and its standard deviation over actions."""
-    raw = np.divide(U, C, out=np.zeros_like(U), where=C > 0)
-    noise = np.divide(V, C**2, out=np.full_like(U, np.inf), where=C > 0)
-    seen = np.isfinite(noise) & (noise > 0)
+def _spread(U: Floats, C: Floats, V: Floats) -> tuple[float, float, float]:
+    """The variance of D over actions net of noise (it may come out negative), the noise, and degrees of freedom."""
+    raw, noise, seen = _raw(U, C, V)
     if seen.sum() < 2:
-        return np.zeros_like(U), np.zeros_like(U), 0.0
+        return 0.0, np.inf, LEAST_FREEDOM
     # Rare actions say little about the spread: weigh by how well each is known.
     weights = 1 / (noise[seen] + 0.02**2) ** 2
-    square = float((weights * (raw[seen] ** 2 - noise[seen])).sum() / weights.sum())
-    square = max(square, 0.0) if signal else 0.0
-    if square == 0:
-        return np.zeros_like(U), np.zeros_like(U), 0.0
+    weights /= weights.sum()
+    typical = float((weights * noise[seen]).sum())
+    square = float((weights * raw[seen] ** 2).sum()) - typical
+    # Uneven noise and weights leave as many degrees of freedom as the variance of the sum says.
+    worth = typical**2 / float((weights**2 * noise[seen] ** 2).sum())
+    return square, typical, max(worth - 1, LEAST_FREEDOM)
+
+
+def variance_interval(square: float, noise: float, freedom: float) -> tuple[float, float]:
+    """The variance's interval at 90 %, as that of a χ²: what is seen has variance noise + square."""
+    if not np.isfinite(noise):
+        return 0.0, 1.0
+    seen = noise + max(square, 0.0)
+    high, low = chdtri(freedom, 0.05), chdtri(freedom, 0.95)
+    return max(seen * freedom / high - noise, 0.0), min(seen * freedom / low - noise, 1.0)
+
+
+def _raw(U: Floats, C: Floats, V: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    raw = np.divide(U, C, out=np.zeros_like(U), where=C > 0)
+    noise = np.divide(V, C**2, out=np.full_like(U, np.inf), where=C > 0)
+    return raw, noise, np.isfinite(noise) & (noise > 0)
+
+
+def _shrink(U: Floats, C: Floats, V: Floats, square: float) -> tuple[Floats, Floats]:
+    """D shrunk by a prior of this variance, and the variance left."""
+    raw, noise, seen = _raw(U, C, V)
+    if square <= 0 or seen.sum() < 2:
+        return np.zeros_like(U), np.full_like(U, max(square, 0.0))
     kept = np.where(seen, square / (square + noise), 0.0)
-    return kept * raw, square * (1 - kept), square**0.5
+    return kept * raw, square * (1 - kept)
 
 
 def _net(values: Floats, noise: Floats) -> float:

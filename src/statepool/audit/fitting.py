@@ -12,7 +12,7 @@ from statepool.audit.counts import Counts
 from statepool.audit.drift import Drift
 from statepool.audit.effects import Effects
 from statepool.audit.lateness import Lateness
-from statepool.audit.mapping import Map
+from statepool.audit.mapping import Map, effective_counts
 from statepool.checks import Floats, Ints
 from statepool.model import Instance
 
@@ -27,6 +27,8 @@ class Fitted:
     """What the log says of the world, and the worlds that it leaves possible."""
 
     P: Floats
+    rows: Floats
+    """What each entry of P rests on, in rows, the prior's included: the map of a world is drawn from that."""
     theta: Floats
     direct: Floats
     doubt: Floats
@@ -39,10 +41,16 @@ class Fitted:
         return len(self.theta)
 
     def instance(self, seed: int) -> Instance:
-        """One possible world: direct effects drawn from what is known of them."""
-        drawn = self.direct + self.doubt * np.random.default_rng((seed, 15)).standard_normal(self.direct.shape)
+        """One possible world: map and direct effects drawn from what is known of them.
+
+        If every world had the same map, rows that are alike but for noise would favour the same action in all of them.
+        """
+        rng = np.random.default_rng((seed, 15))
+        drawn = self.direct + self.doubt * rng.standard_normal(self.direct.shape)
         effects = np.clip(drawn, -self.theta.min(axis=0), 1 - self.theta.max(axis=0))
-        return Instance(self.P, self.theta, effects if effects.any() else None)
+        weights = rng.standard_gamma(self.rows)
+        P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, self.P)
+        return Instance(P / P.sum(axis=1, keepdims=True), self.theta, effects if effects.any() else None)
 
     def delays(self, seed: int) -> Ints:
         """A delay for each round, drawn from the log's; past the horizon for those that never come."""
@@ -59,4 +67,5 @@ def default_horizon(counts: Counts) -> int:
 def fit_instance(counts: Counts, map_: Map, drift: Drift, effects: Effects, lateness: Lateness, horizon: int) -> Fitted:
     covered = min(horizon / max(counts.rows, 1), 1.0)
     theta = drift.path(np.linspace(1 - covered, 1, horizon))
-    return Fitted(map_.P, theta, effects.direct, effects.doubt, lateness.draws)
+    rows = effective_counts(counts) + map_.strength * map_.prior
+    return Fitted(map_.P, rows, theta, effects.direct, effects.doubt, lateness.draws)

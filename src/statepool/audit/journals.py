@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 
-def read_journal(connection: Any, path: Path) -> None:
+def read_journal(connection: Any, files: list[Path]) -> None:
     """The only pool of a SQLite file, as the table `source`."""
+    path = files[0]
     try:
         from statepool.live.export import export
         from statepool.live.pool import Pool

@@ -2,11 +2,16 @@
 
 An outcome that has not come by the end of the log may still come. Kaplan and Meier's curve counts a waiting decision
 for as long as it has waited; its steps weigh the delays seen, so that long ones, which the log's end hides more often,
-count for those hidden. `never` is the share of decisions older than nearly every delay seen (`OLD` of them) that still
-have no outcome; quantiles are of outcomes that come.
+count for those hidden. Its steps at outcomes of one kind are Aalen and Johansen's for that kind: wins and losses have
+a delay distribution each, and neither need be like the other. `never` is the cure fraction: the share of decisions
+older than nearly every delay seen (`OLD` of them) that still have no outcome. A row without an outcome that has waited
+for time t is still to come with probability (1 - never)(1 - F(t)) / (never + (1 - never)(1 - F(t))).
+
+With a window nothing has to be estimated: mature rows have their outcome, at its time or when the window closed.
 
 Whether delay and outcome go together is asked within states and within stretches of time, by ranks (van Elteren): a
-learner pools outcomes of a state, so only what happens inside a state can mislead it.
+learner pools outcomes of a state, so only what happens inside a state can mislead it. Where they do, and there is no
+window, rows younger than nearly every delay of the slower kind are left out as if there were one (`settling_age`).
 """
 
 from dataclasses import dataclass, field
@@ -15,6 +20,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from statepool.audit.maturity import Maturity
 from statepool.audit.sample import Rows
 from statepool.checks import Floats, Ints
 
@@ -35,11 +41,17 @@ class Lateness:
     known: bool
     missing: int
     """Rows of the log without an outcome."""
+    come: float
     waiting: float
-    """Share of rows without an outcome that may still come."""
+    gone: float
+    """Shares of rows whose outcome is in, may still come, and never will: they add up to 1."""
     never: float
+    """The share of decisions whose outcome never comes, in the long run."""
     time: list[float]
     decisions: list[float]
+    better: list[float]
+    worse: list[float]
+    """The same in time for outcomes better and worse than the mean, each by its own distribution."""
     early: float
     late: float
     """Mean loss, net of state and period, of the earlier and of the later half of outcomes, above and below 0."""
@@ -53,26 +65,89 @@ class Lateness:
         return self.p < 0.01 and abs(self.early - self.late) >= MISLEADS
 
 
-def measure_lateness(rows: Rows, missing: int, delay: int | None = None) -> Lateness:
-    """From the sample; `delay`, in decisions, where the log has no outcome times."""
-    share = missing / max(rows.population, 1)
+def measure_lateness(rows: Rows, missing: int, maturity: Maturity, delay: int | None = None) -> Lateness:
+    """From the sample as recorded; `delay`, in decisions, where the log has no outcome times and no window."""
+    if rows.timed and maturity.window is not None and maturity.how != "settling":
+        return _by_window(rows.matured(maturity), missing, maturity)
     delays = rows.resolved - rows.decided
     come = np.isfinite(rows.loss) & (delays >= 0) & np.isfinite(delays)
     if not rows.timed or not come.any():
-        assumed = float(delay or 0)
-        return Lateness(False, missing, 0.0, share, [], [assumed] * 4, 0.0, 0.0, 1.0, np.array([assumed]))
-    waited = np.maximum(rows.latest - rows.decided, 0.0)
+        assumed, share = float(delay or 0), missing / max(rows.population, 1)
+        nothing: list[float] = []
+        return Lateness(
+            False, missing, 1 - share, 0.0, share, share, nothing, [assumed] * 4, nothing, nothing, 0.0, 0.0, 1.0,
+            np.array([assumed]),
+        )  # fmt: skip
+    return _by_waiting(rows, missing, delays, come)
+
+
+def _by_waiting(rows: Rows, missing: int, delays: Floats, come: Bools) -> Lateness:
+    waited = np.maximum(rows.age, 0.0)
     lost = ~np.isfinite(rows.loss)
     old = waited > np.quantile(delays[come], OLD)
     never = float((lost & old).sum() / max(old.sum(), 1))
-    weights = _weights(np.where(come, delays, waited)[come | lost], come[come | lost]) / max(1 - never, 1e-9)
+    weights = waiting_weights(np.where(come, delays, waited)[come | lost], come[come | lost]) / max(1 - never, 1e-9)
     meanwhile = decisions_meanwhile(rows, np.where(come, delays, np.nan))[come]
     early, late, p = _outcome_and_delay(rows, delays, come)
     shares = np.array(QUANTILES)
+    good = rows.loss[come] < float(rows.loss[come].mean())
+    kinds = [_own_quantiles(delays[come], weights, kind, shares) for kind in (good, ~good)]
+    waiting = float(_still_to_come(waited[lost], delays[come], weights, never).sum() / lost.size)
     return Lateness(
-        True, missing, float((lost & ~old).mean()), never, _quantiles(delays[come], weights, shares).tolist(),
-        _quantiles(meanwhile, weights, shares).tolist(), early, late, p, _typical(meanwhile, weights, never),
+        True, missing, float(1 - lost.mean()), waiting, float(lost.mean()) - waiting, never,
+        weighted_quantiles(delays[come], weights, shares).tolist(),
+        weighted_quantiles(meanwhile, weights, shares).tolist(), kinds[0], kinds[1], early, late, p,
+        _typical(meanwhile, weights, never),
     )  # fmt: skip
+
+
+def _by_window(rows: Rows, missing: int, maturity: Maturity) -> Lateness:
+    """Every mature row's outcome is known: when it came, or else when the window closed."""
+    assert maturity.window is not None
+    mature, known = rows.decided <= maturity.cut, np.isfinite(rows.loss)
+    delays = rows.resolved - rows.decided
+    delays = np.where(np.isfinite(delays) & (delays >= 0), np.minimum(delays, maturity.window), maturity.window)
+    never = float((mature & ~known).sum() / max(mature.sum(), 1))
+    gone = float((mature & ~known).mean())
+    meanwhile = decisions_meanwhile(rows, np.where(known, delays, np.nan))[known]
+    if not known.any():
+        # Nothing is mature: how many decisions a window holds is known all the same.
+        pace = rows.population / max(rows.latest - float(rows.decided[0]), 1e-9)
+        meanwhile, delays, known = np.array([pace * maturity.window]), np.array([maturity.window]), np.array([True])
+        good = np.array([True])
+    else:
+        good = rows.loss[known] < float(rows.loss[known].mean())
+    times, even = delays[known], np.full(int(known.sum()), 1 / known.sum())
+    shares = np.array(QUANTILES)
+    kinds = [_own_quantiles(times, even, kind, shares) for kind in (good, ~good)]
+    come = float(np.isfinite(rows.loss).mean())
+    return Lateness(
+        True, missing, come, 1 - come - gone, gone, never, weighted_quantiles(times, even, shares).tolist(),
+        weighted_quantiles(meanwhile, even, shares).tolist(), kinds[0], kinds[1], 0.0, 0.0, 1.0,
+        _typical(meanwhile, even, never),
+    )  # fmt: skip
+
+
+def settling_age(rows: Rows, late: Lateness) -> float | None:
+    """The age from which on nearly all outcomes of either kind are in, if early ones mislead and some are waiting."""
+    if not late.known or not late.misleads or late.waiting <= 0:
+        return None
+    slower = max(late.better[3] if late.better else np.nan, late.worse[3] if late.worse else np.nan)
+    span = rows.latest - float(rows.decided[0])
+    return float(min(slower, span / 2)) if np.isfinite(slower) else span / 2
+
+
+def _own_quantiles(delays: Floats, weights: Floats, kind: Bools, shares: Floats) -> list[float]:
+    total = float(weights[kind].sum())
+    return weighted_quantiles(delays[kind], weights[kind] / total, shares).tolist() if total > 0 else []
+
+
+def _still_to_come(waited: Floats, delays: Floats, weights: Floats, never: float) -> Floats:
+    """For each row without an outcome the chance that it comes, given how long it has waited."""
+    order = np.argsort(delays, kind="stable")
+    reached = np.append(0.0, np.cumsum(weights[order]))
+    left = (1 - never) * np.clip(1 - reached[np.searchsorted(delays[order], waited, side="right")], 0, 1)
+    return np.asarray(np.divide(left, never + left, out=np.zeros_like(left), where=never + left > 0))
 
 
 def decisions_meanwhile(rows: Rows, delays: Floats) -> Floats:
@@ -90,7 +165,7 @@ def decisions_meanwhile(rows: Rows, delays: Floats) -> Floats:
     return np.where(np.isfinite(delays), np.maximum(then - here, 0), np.nan)
 
 
-def _weights(times: Floats, come: Bools) -> Floats:
+def waiting_weights(times: Floats, come: Bools) -> Floats:
     """Kaplan and Meier's step at each outcome that came, in the order given."""
     order = np.argsort(times, kind="stable")
     at_risk = np.arange(times.size, 0, -1)
@@ -100,7 +175,7 @@ def _weights(times: Floats, come: Bools) -> Floats:
     return np.asarray(steps[come])
 
 
-def _quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
+def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
     """Weighted quantiles; NaN for shares that the weights do not reach."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
@@ -112,7 +187,7 @@ def _typical(meanwhile: Floats, weights: Floats, never: float, n: int = 1_000) -
     """Equally likely delays; those past what the log shows are taken as the longest seen."""
     lost = round(never * n)
     grid = (np.arange(n - lost) + 0.5) / max(n - lost, 1)
-    drawn = _quantiles(meanwhile, weights, grid)
+    drawn = weighted_quantiles(meanwhile, weights, grid)
     return np.append(np.where(np.isnan(drawn), meanwhile.max(), np.round(drawn)), np.full(lost, np.inf))
 
 

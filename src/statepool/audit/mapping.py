@@ -5,7 +5,8 @@
 kappa is read off the counts: with rho = 1/(kappa + 1) the share of the variance that lies between actions, Pearson's
 statistic of the table has mean (K-1)(S-1) times 1 + rho (n0 - 1). Alike rows give a large kappa and rare actions
 lean on the prior; rows that truly differ give a small one. Rows of groups are shrunk to the overall row likewise.
-Intervals are Wilson's, of the plain proportions: they do not lean on other actions.
+Intervals are Wilson's, of the plain proportions: they do not lean on other actions. With propensities rows count by
+1/propensity, as many as they are worth.
 """
 
 from dataclasses import dataclass
@@ -35,22 +36,33 @@ class Map:
 
 
 def estimate_map(counts: Counts, level: float = 0.95) -> Map:
-    overall = (counts.n.sum(axis=0) + 1e-9) / (counts.n.sum() + 1e-9 * counts.n_states)
+    n = effective_counts(counts)
+    overall = (n.sum(axis=0) + 1e-9) / (n.sum() + 1e-9 * counts.n_states)
     prior = np.tile(overall, (counts.n_actions, 1))
     if counts.groups is not None:
-        prior = _rows_of_groups(counts, overall)
-    strength = shrinkage(counts.n, prior)
-    visits = counts.n.sum(axis=1, keepdims=True)
-    P = (counts.n + strength * prior) / (visits + strength)
-    lower, upper = wilson(counts.n, visits, level)
+        prior = _rows_of_groups(n, counts.groups, overall)
+    strength = shrinkage(n, prior)
+    visits = n.sum(axis=1, keepdims=True)
+    P = (n + strength * prior) / (visits + strength)
+    lower, upper = wilson(n, visits, level)
     return Map(P / P.sum(axis=1, keepdims=True), lower, upper, level, strength, prior)
 
 
-def _rows_of_groups(counts: Counts, overall: Floats) -> Floats:
-    assert counts.groups is not None
-    names, place = np.unique(np.array(counts.groups), return_inverse=True)
-    tables = np.zeros((names.size, counts.n_states))
-    np.add.at(tables, place, counts.n)
+def effective_counts(counts: Counts) -> Floats:
+    """Rows by action and state; with propensities weighted, and as many as the weighted rows are worth (Kish)."""
+    if counts.weighted is None:
+        return counts.n
+    weights = counts.weighted.n
+    totals = weights.sum(axis=1, keepdims=True)
+    scale = counts.weighted.effective_rows[:, None] / np.maximum(totals, 1e-300)
+    # Actions without a usable propensity keep their plain rows.
+    return np.where(totals > 0, weights * scale, counts.n)
+
+
+def _rows_of_groups(n: Floats, groups: tuple[str, ...], overall: Floats) -> Floats:
+    names, place = np.unique(np.array(groups), return_inverse=True)
+    tables = np.zeros((names.size, overall.size))
+    np.add.at(tables, place, n)
     strength = shrinkage(tables, np.tile(overall, (names.size, 1)))
     rows = (tables + strength * overall) / (tables.sum(axis=1, keepdims=True) + strength)
     return np.asarray(rows[place])
@@ -82,3 +94,11 @@ def wilson(hits: Floats, trials: Floats, level: float) -> tuple[Floats, Floats]:
     return np.where(hits > 0, np.maximum(middle - half, 0), 0.0), np.where(
         hits < trials, np.minimum(middle + half, 1), 1.0
     )
+
+
+def student(means: Floats, errors: Floats, n: Floats, level: float) -> tuple[Floats, Floats]:
+    """Student's interval of a mean of losses, inside [0, 1]."""
+    from scipy.stats import t
+
+    half = t.ppf(0.5 + level / 2, np.maximum(n - 1, 1)) * errors
+    return np.maximum(means - half, 0.0), np.minimum(means + half, 1.0)

@@ -1,9 +1,10 @@
 """A log of any kind as one relation `log` of flat rows, inside duckdb: files are streamed, never held.
 
     action, state, grouping, ticket     VARCHAR   any column, as text
-    loss                                DOUBLE    numbers, or true and false; a reward is turned into 1 - reward
+    outcome                             DOUBLE    numbers, or true and false, in the log's own unit
     decided, observed, resolved         DOUBLE    numbers as they are, dates and times as seconds since 1970
     propensity                          DOUBLE
+    held                                DOUBLE    1 for rows of a holdout
 
 CSV and JSON are read as text throughout and converted value by value, so that one odd entry spoils its own row only.
 """
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from statepool.audit.columns import Columns, find_columns
+from statepool.audit.engines import DuckEngine, Engine
 from statepool.audit.journals import read_journal
+from statepool.audit.remote import is_address, open_remote
 
 MEMORY = "1GB"
 MOST_THREADS = 8
@@ -26,9 +29,9 @@ INTEGERS = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UBIGINT", "UINTEGER", "
 
 @dataclass(frozen=True)
 class Log:
-    """An open log: a connection whose view `log` holds the flat rows."""
+    """An open log: an engine that knows the flat rows by the name `log`."""
 
-    connection: Any
+    engine: Engine
     columns: Columns
     name: str
     seconds: bool
@@ -39,8 +42,15 @@ class Log:
     """Whether outcomes or times are text, of which some may be no number."""
 
 
-def open_log(source: Any, given: Mapping[str, str | None], reward: bool = False) -> Log:
-    """Open a file, a pandas or polars frame, an Arrow table, or a journal."""
+def open_log(
+    source: Any, given: Mapping[str, str | None], reward: bool | None = None, missing: float | None = None,
+    table: str | None = None,
+) -> Log:  # fmt: skip
+    """Open a file, a folder or pattern of files, a frame, an Arrow table, a journal, or a table of a database."""
+    if is_address(source):
+        return open_remote(source, table, given, reward, missing)
+    if table is not None:
+        raise ValueError(f"table: is {table!r}, expected none unless the log is a database's address")
     duckdb = _duckdb()
     connection = _connect()
     try:
@@ -48,12 +58,17 @@ def open_log(source: Any, given: Mapping[str, str | None], reward: bool = False)
         types = {row[0]: row[1] for row in connection.execute("DESCRIBE source").fetchall()}
         columns = find_columns(list(types), given, reward)
         seconds = _counts_seconds(connection, columns, types)
-        connection.execute(f"CREATE TEMP VIEW log AS SELECT {_flat(columns, types, seconds)} FROM source")
+        engine = DuckEngine(connection)
+        engine.define("log", f"SELECT {_flat(columns, types, seconds, missing)} FROM source")
         connection.execute("SELECT * FROM log LIMIT 1").fetchall()
         textual = _is_textual(columns, types)
-        return Log(connection, columns, name, seconds, _unread(connection, textual), textual)
+        return Log(engine, columns, name, seconds, _unread(connection, textual), textual)
     except duckdb.Error as error:
+        connection.close()
         raise ValueError(f"{_told(source)}: cannot be read as a log ({_first_line(error)})") from None
+    except ValueError:
+        connection.close()
+        raise
 
 
 def _duckdb() -> Any:
@@ -77,54 +92,69 @@ def _open_source(connection: Any, source: Any) -> str:
     """Make the view `source`; the name to call it by."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        if not path.is_file():
-            raise ValueError(f"{path}: is not a file, expected a log to read")
-        if path.stat().st_size == 0:
-            raise ValueError(f"{path}: is empty, expected a log with a row for each decision")
-        kind = path.suffixes[-2] if path.suffix.lower() == ".gz" and len(path.suffixes) > 1 else path.suffix
-        if kind.lower() not in READERS:
-            raise ValueError(f"{path}: ends in {kind!r}, expected one of {', '.join(READERS)}")
-        READERS[kind.lower()](connection, path)
+        files = _files(path)
+        kind = files[0].suffixes[-2] if files[0].suffix.lower() == ".gz" and len(files[0].suffixes) > 1 else None
+        kind = (kind or files[0].suffix).lower()
+        if kind not in READERS:
+            raise ValueError(f"{files[0]}: ends in {kind!r}, expected one of {', '.join(READERS)}")
+        READERS[kind](connection, files)
         return path.name
     connection.register("frame", source if hasattr(source, "shape") else _refuse(source))
     connection.execute("CREATE TEMP VIEW source AS SELECT * FROM frame")
     return f"{type(source).__module__.partition('.')[0]} frame"
 
 
+def _files(path: Path) -> list[Path]:
+    """The file, or those of a folder or a pattern such as logs/*.parquet, in order of their names; all of one kind."""
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_")))
+    else:
+        found = [path] if path.is_file() else sorted(path.parent.glob(path.name)) if "*" in path.name else []
+    if not found:
+        raise ValueError(f"{path}: is not a file, expected a log to read")
+    filled = [file for file in found if file.stat().st_size]
+    if not filled:
+        raise ValueError(f"{path}: is empty, expected a log with a row for each decision")
+    endings = sorted({"".join(file.suffixes[-2:] if file.suffix == ".gz" else [file.suffix]) for file in filled})
+    if len(endings) > 1:
+        raise ValueError(f"{path}: holds files ending in {' and '.join(endings)}, expected all of one kind")
+    return filled
+
+
 def _refuse(source: Any) -> Any:
     raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
 
 
-def _read_parquet(connection: Any, path: Path) -> None:
-    connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM read_parquet({_text(path)})")
+def _read_parquet(connection: Any, files: list[Path]) -> None:
+    connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM read_parquet({_list(files)})")
 
 
-def _read_csv(connection: Any, path: Path) -> None:
+def _read_csv(connection: Any, files: list[Path]) -> None:
     # Lines that are too short or too long are kept, with what they have; those not readable at all are counted.
     options = "all_varchar=true, header=true, null_padding=true, store_rejects=true"
     query = "CREATE OR REPLACE TEMP VIEW source AS SELECT * FROM read_csv({}, {})"
-    connection.execute(query.format(_text(path), options))
+    connection.execute(query.format(_list(files), options))
     try:
         connection.execute("SELECT count(*) FROM source").fetchall()
     except _duckdb().Error as error:
         # Line breaks inside quotes and lines that are too short: duckdb reads both only one part after the other.
         if "parallel=false" not in str(error):
             raise
-        connection.execute(query.format(_text(path), f"{options}, parallel=false"))
+        connection.execute(query.format(_list(files), f"{options}, parallel=false"))
 
 
-def _read_json_lines(connection: Any, path: Path) -> None:
+def _read_json_lines(connection: Any, files: list[Path]) -> None:
     # Line by line, as text: one that is no object becomes a row without anything, and is counted as such.
     options = "delim='\x1f', quote='', escape='', header=false, auto_detect=false, max_line_size=16777216, "
     options += "store_rejects=true"
-    lines = f"(SELECT line FROM read_csv({_text(path)}, columns={{'line': 'VARCHAR'}}, {options}))"
+    lines = f"(SELECT line FROM read_csv({_list(files)}, columns={{'line': 'VARCHAR'}}, {options}))"
     # In two steps, since both sides of an AND may be evaluated.
     valid = "CASE WHEN json_valid(line) THEN json_type(line) = 'OBJECT' ELSE false END"
     keys = f"CASE WHEN {valid} THEN json_keys(line) END"
     sniffed = f"SELECT unnest({keys}) AS name FROM (SELECT * FROM {lines} LIMIT 20000)"
     names = [row[0] for row in connection.execute(f"SELECT DISTINCT name FROM ({sniffed}) ORDER BY name").fetchall()]
     if not names:
-        raise ValueError(f"{path}: holds no JSON object, expected one on each line")
+        raise ValueError(f"{files[0]}: holds no JSON object, expected one on each line")
     columns = ", ".join(
         f"CASE WHEN {valid} THEN json_extract_string(line, {_text(_json_path(name))}) END AS {_name(name)}"
         for name in names
@@ -136,7 +166,7 @@ def _json_path(name: str) -> str:
     return '$."' + name.replace('"', '\\"') + '"'
 
 
-READERS: dict[str, Callable[[Any, Path], None]] = {
+READERS: dict[str, Callable[[Any, list[Path]], None]] = {
     ".csv": _read_csv,
     ".tsv": _read_csv,
     ".parquet": _read_parquet,
@@ -168,15 +198,16 @@ def _is_textual(columns: Columns, types: Mapping[str, str]) -> bool:
 _NUMERIC = ("DOUBLE", "FLOAT", "BOOLEAN", "DECIMAL", "TIMESTAMP", "DATE", *INTEGERS)
 
 
-def _flat(columns: Columns, types: Mapping[str, str], seconds: bool) -> str:
-    loss = _number(columns.outcome, types)
+def _flat(columns: Columns, types: Mapping[str, str], seconds: bool, missing: float | None) -> str:
+    outcome, present = _number(columns.outcome, types), _present(columns.outcome, types)
     parts = {
         "action": _label(columns.action, types),
         "state": _label(columns.state, types),
-        "loss": f"1 - {loss}" if columns.is_reward else loss,
+        "outcome": outcome if missing is None else f"CASE WHEN {present} THEN {outcome} ELSE {missing!r} END",
         # An outcome that is there but cannot be read is not the same as one that has not come.
-        "unreadable": f"{_present(columns.outcome, types)} AND NOT coalesce(isfinite({loss}), false)",
+        "unreadable": f"{present} AND NOT coalesce(isfinite({outcome}), false)",
         "propensity": _number(columns.propensity, types) if columns.propensity else "NULL::DOUBLE",
+        "held": _number(columns.holdout, types) if columns.holdout else "NULL::DOUBLE",
         "grouping": _label(columns.group, types) if columns.group else "NULL::VARCHAR",
         "ticket": _label(columns.ticket, types) if columns.ticket else "NULL::VARCHAR",
     }
@@ -218,11 +249,11 @@ def _unread(connection: Any, textual: bool) -> int:
     """Lines of a text file that are lost when its values are read: those that are no text at all."""
     if not textual:
         return 0
-    used = ", ".join(f"count({part})" for part in ("action", "state", "loss", "decided", "grouping", "propensity"))
+    used = ", ".join(f"count({part})" for part in ("action", "state", "outcome", "decided", "grouping", "propensity"))
     connection.execute(f"SELECT {used} FROM log").fetchall()
     kept = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'reject_errors'").fetchone()[0]
     # Every reading of the file notes them anew, once for each value that is wrong.
-    query = "SELECT count(DISTINCT line) FROM reject_errors"
+    query = "SELECT count(DISTINCT (file_id, line)) FROM reject_errors"
     return int(connection.execute(query).fetchone()[0]) if kept else 0
 
 
@@ -232,6 +263,10 @@ def _name(column: str) -> str:
 
 def _text(value: object) -> str:
     return "'" + str(value).replace("'", "''") + "'"
+
+
+def _list(files: list[Path]) -> str:
+    return "[" + ", ".join(_text(file) for file in files) + "]"
 
 
 def _told(source: Any) -> str:

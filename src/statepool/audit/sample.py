@@ -1,22 +1,39 @@
 """The rows that are looked at one by one, in time: all of a log, or an even sample of a large one.
 
-Which rows are taken follows from a hash of what they hold, so the same log gives the same sample.
+Which rows are taken follows from what the log holds, not from how it is stored: one file or forty, sorted or shuffled,
+in duckdb or elsewhere, the same rows are taken.
+
+    moments    where few decisions share a moment: every moment is in or out by a pseudo-random number of its time
+    cells      otherwise: rows alike in all that is looked at are counted, the cells are put in order of time, state,
+               action and outcome, and every `step`-th row of that order is taken. Each (action, state) cell and each
+               stretch of time is then seen as often as in the log, to within one row.
 """
 
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from statepool.audit.counts import Counts
+from statepool.audit.engines import Answer
+from statepool.audit.facts import Facts
+from statepool.audit.maturity import Maturity
 from statepool.audit.reading import Log
 from statepool.checks import Floats
 
 MOST_ROWS = 400_000
 SAMPLED = 120_000
 """Logs up to the first are taken whole; of longer ones about as many rows as the second."""
+
+CROWDED = 1.5
+"""Mean number of rows that share a moment, from which moments would be taken or left as whole crowds."""
+
+# Golden ratio, then a quadratic: plain products and floors, which every engine computes to the same bit.
+_TURN = "SELECT *, decided * 0.6180339887498949 - floor(decided * 0.6180339887498949) AS turn FROM rows"
+_LUCK = f"SELECT *, turn * (turn + 1.0) * 4321.987 AS spun FROM ({_TURN}) AS turned"
+_CONTENT = "action, state, loss, decided, resolved, propensity, held"
+_LOOKED_AT = f"{_CONTENT}, observed - decided AS waited"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +53,8 @@ class Rows:
     """The last moment in the log: what has not come by then may still come."""
     observed: float
     """The median time from decision to state, NaN where unknown."""
+    propensity: Floats | None = None
+    held: Floats | None = None
 
     @property
     def backwards(self) -> int:
@@ -49,44 +68,86 @@ class Rows:
         odd = int((np.isfinite(self.loss) & ~np.isfinite(self.resolved)).sum())
         return round(odd * self.population / max(self.decided.size, 1))
 
+    @property
+    def age(self) -> Floats:
+        """How long before the end of the log each decision was made."""
+        return self.latest - self.decided
 
-def draw_rows(log: Log, counts: Counts, seed: int = 0) -> Rows:
+    def matured(self, maturity: Maturity) -> "Rows":
+        """The same rows, with the outcomes of those that are old enough to have one."""
+        return replace(self, loss=maturity.losses(self.loss, self.decided, self.resolved))
+
+    def reordered(self, place: NDArray[np.int64]) -> "Rows":
+        """With states numbered anew."""
+        return replace(self, state=place[self.state])
+
+
+def draw_rows(log: Log, counts: Counts, facts: Facts, seed: int = 0) -> Rows:
     """Fetch the sample, sorted by time; rows of the same moment in random order."""
-    every = 1 if counts.rows <= MOST_ROWS else ceil(counts.rows / SAMPLED)
-    taken = "" if every == 1 else f"WHERE hash(decided, action, state) % {every} = 0"
-    query = f"""
-        SELECT a.code AS action, s.code AS state, loss, decided, resolved, observed - decided AS waited
-        FROM (SELECT * FROM rows {taken}) JOIN action_codes a ON trim(action) = a.label
-        JOIN state_codes s ON trim(state) = s.label
-    """
-    found = {name: np.ma.filled(values, np.nan) if values.dtype.kind == "f" else np.asarray(values)
-             for name, values in log.connection.execute(query).fetchnumpy().items()}  # fmt: skip
     timed = log.columns.decided is not None
+    found = _fetch(log, counts.rows, timed)
+    kept, action, state = _code(found, counts)
+    found = {name: values[kept] for name, values in found.items() if values.dtype.kind != "O"}
     rng = np.random.default_rng((seed, 10))
     # The order in which several threads hand rows over is not fixed: sort by all there is before breaking ties.
-    parts = [found[name] for name in ("loss", "resolved", "state", "action", "decided")]
-    first = np.lexsort(parts)
+    first = np.lexsort((found["loss"], found["resolved"], state, action, found["decided"]))
     ties = rng.permutation(first.size)
     order = first[np.lexsort((ties, found["decided"][first] if timed else ties))]
     waits = found["waited"][np.isfinite(found["waited"])]
     return Rows(
-        found["action"][order], found["state"][order], found["loss"][order].astype(np.float64),
-        found["decided"][order].astype(np.float64), found["resolved"][order].astype(np.float64), counts.rows, timed,
-        _latest(log) if every == 1 else _latest_of(found), float(np.median(waits)) if waits.size else float("nan"),
+        action[order], state[order], found["loss"][order], found["decided"][order], found["resolved"][order],
+        counts.rows, timed, facts.latest, float(np.median(waits)) if waits.size else float("nan"),
+        found["propensity"][order] if log.columns.propensity else None,
+        found["held"][order] if log.columns.holdout else None,
     )  # fmt: skip
 
 
-def _latest_of(found: dict[str, Any]) -> float:
-    """The same by the sample, which misses the end of a long log by about a row of the sample."""
-    times = np.concatenate([found["decided"], found["resolved"], found["decided"] + found["waited"]]).astype(np.float64)
-    times = times[np.isfinite(times)]
-    return float(times.max()) if times.size else float("nan")
+def _fetch(log: Log, population: int, timed: bool) -> Answer:
+    if population <= MOST_ROWS:
+        return _floats(log.engine.fetch(f"SELECT {_LOOKED_AT} FROM rows"))
+    if timed:
+        share, most = SAMPLED / population, 4 * SAMPLED
+        taken = f"spun - floor(spun) < {share!r}"
+        found = _floats(log.engine.fetch(f"SELECT {_LOOKED_AT} FROM ({_LUCK}) AS spun WHERE {taken} LIMIT {most}"))
+        crowd = np.unique(found["decided"], return_counts=True)[1]
+        if SAMPLED / 2 < found["decided"].size < most and (crowd**2).sum() <= CROWDED * crowd.sum():
+            return found
+    return _systematic(log, population)
 
 
-def _latest(log: Log) -> float:
-    """The last moment that any time of the log names."""
-    times = log.connection.execute("SELECT max(decided), max(observed), max(resolved) FROM rows").fetchone()
-    if not all(time is None or np.isfinite(time) for time in times):
-        wanted = ", ".join(f"max({part}) FILTER (isfinite({part}))" for part in ("decided", "observed", "resolved"))
-        times = log.connection.execute(f"SELECT {wanted} FROM rows").fetchone()
-    return max((float(time) for time in times if time is not None), default=float("nan"))
+def _systematic(log: Log, population: int) -> Answer:
+    step = population / SAMPLED
+    cells = f"SELECT {_CONTENT}, observed - decided AS waited, count(*) AS m FROM rows GROUP BY {_CONTENT}, waited"
+    summed = (
+        f"SELECT *, sum(m) OVER (ORDER BY decided, state, action, loss, resolved, propensity, held, waited "
+        f"ROWS UNBOUNDED PRECEDING) AS upto FROM ({cells}) AS cells"
+    )
+    takes = f"floor(upto / {step!r} + 0.5) - floor((upto - m) / {step!r} + 0.5)"
+    found = _floats(
+        log.engine.fetch(
+            f"SELECT * FROM (SELECT {_CONTENT}, waited, {takes} AS taken FROM ({summed}) AS summed) AS all_cells "
+            "WHERE taken > 0"
+        )
+    )
+    times = found.pop("taken").astype(np.int64)
+    return {name: np.repeat(values, times) for name, values in found.items()}
+
+
+def _floats(found: Answer) -> Answer:
+    return {
+        name: values if name in ("action", "state") else values.astype(np.float64) for name, values in found.items()
+    }
+
+
+def _code(found: Answer, counts: Counts) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+    """Which rows have both labels, and the places of these labels."""
+    coded = [_places(found[part], labels) for part, labels in (("action", counts.actions), ("state", counts.states))]
+    kept = (coded[0] >= 0) & (coded[1] >= 0)
+    return kept, coded[0][kept], coded[1][kept]
+
+
+def _places(labels: NDArray[Any], names: tuple[str, ...]) -> NDArray[np.int64]:
+    place: dict[Any, int] = {name: i for i, name in enumerate(names)}
+    # Each spelling of a label is stripped once.
+    known = {label: place.get(str(label).strip(), -1) if label is not None else -1 for label in set(labels.tolist())}
+    return np.array([known[label] for label in labels.tolist()], dtype=np.int64)

@@ -2,12 +2,21 @@
 
 from statepool.checks import unknown_name
 from statepool.learners.action_exp3 import ActionEXP3
+from statepool.learners.anytime import Anytime
+from statepool.learners.auer_exp3 import AuerEXP3
 from statepool.learners.best_state import BestState
+from statepool.learners.certified import Certified
+from statepool.learners.coin_graph import CoinGraph
 from statepool.learners.corrected_pool import CorrectedPool
 from statepool.learners.counted_denominator import CountedDenominator
+from statepool.learners.delay_adapted import DelayAdapted
+from statepool.learners.evolving import Evolving
 from statepool.learners.exp3_ix import EXP3IX
+from statepool.learners.impatient_thompson import ImpatientThompson
 from statepool.learners.learner import Decision, Learner, Player, Problem
+from statepool.learners.meta_bio import MetaBIO
 from statepool.learners.naive_sharing import NaiveSharing
+from statepool.learners.nsd_ucrl2 import NSDUCRL2
 from statepool.learners.plug_in import PlugIn
 from statepool.learners.pooled_greedy import PooledGreedy
 from statepool.learners.pooled_thompson import PooledThompson
@@ -15,17 +24,27 @@ from statepool.learners.safe_pool import SafePool
 from statepool.learners.self_tuned import SelfTuned
 from statepool.learners.stale_vector import GreedyStale, OptimisticStale
 from statepool.learners.state_exp3 import StateEXP3
+from statepool.learners.surrogate_index import SurrogateIndex
 from statepool.learners.uniform import Uniform
 from statepool.learners.zimmert_seldin import ZimmertSeldin
 
 REGISTRY: dict[str, type[Learner]] = {
     "action-exp3": ActionEXP3,
+    "anytime": Anytime,
+    "auer-exp3": AuerEXP3,
     "best-state": BestState,
+    "certified": Certified,
+    "coin-graph": CoinGraph,
     "corrected-pool": CorrectedPool,
     "counted-denominator": CountedDenominator,
+    "delay-adapted": DelayAdapted,
+    "evolving": Evolving,
     "exp3-ix": EXP3IX,
     "greedy-stale": GreedyStale,
+    "impatient-thompson": ImpatientThompson,
+    "meta-bio": MetaBIO,
     "naive-sharing": NaiveSharing,
+    "nsd-ucrl2": NSDUCRL2,
     "optimistic-stale": OptimisticStale,
     "plug-in": PlugIn,
     "pooled-greedy": PooledGreedy,
@@ -33,6 +52,7 @@ REGISTRY: dict[str, type[Learner]] = {
     "safe-pool": SafePool,
     "self-tuned": SelfTuned,
     "state-exp3": StateEXP3,
+    "surrogate-index": SurrogateIndex,
     "uniform": Uniform,
     "zimmert-seldin": ZimmertSeldin,
 }
@@ -47,14 +67,23 @@ def find(name: str) -> type[Learner]:
 
 __all__ = [
     "EXP3IX",
+    "NSDUCRL2",
     "REGISTRY",
     "ActionEXP3",
+    "Anytime",
+    "AuerEXP3",
     "BestState",
+    "Certified",
+    "CoinGraph",
     "CorrectedPool",
     "CountedDenominator",
     "Decision",
+    "DelayAdapted",
+    "Evolving",
     "GreedyStale",
+    "ImpatientThompson",
     "Learner",
+    "MetaBIO",
     "NaiveSharing",
     "OptimisticStale",
     "Player",
@@ -65,6 +94,7 @@ __all__ = [
     "SafePool",
     "SelfTuned",
     "StateEXP3",
+    "SurrogateIndex",
     "Uniform",
     "ZimmertSeldin",
     "find",

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 
 from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
 from statepool.learners.rules import add_rule
-from statepool.learners.tree import Tree, start_tree, tree_charge, tree_distribution, tree_draw, tree_probability
+from statepool.learners.tree import (
+    Tree,
+    start_tree,
+    tree_charge,
+    tree_distribution,
+    tree_draw,
+    tree_probability,
+    tree_reward,
+)
 
 
 @dataclass(frozen=True)
@@ -28,14 +36,18 @@ class ActionEXP3(Learner):
         copies = n_copies(self.copies, problem.delay)
         rate = problem.rate(self.rate, width=problem.n_actions, copies=copies)
         rows = n_rows(copies, problem.horizon)
-        return ActionMemory(start_tree(problem.n_actions, rate, self.mixing, rows), rows, 0.0)
+        return ActionMemory(start_tree(problem.n_actions, rate, self.mixing, rows), rows)
 
 
 class ActionMemory(NamedTuple):
     tree: Tree
     copies: int
-    caution: float
+    caution: float = 0.0
     """Added to x(A) in the denominator: 0 here, half the rate for implicit exploration."""
+    adapted: bool = False
+    """Whether to divide by the larger of x(A) then and now (`DelayAdapted`)."""
+    gains: bool = False
+    """Whether 1 - X is added to what the action has won, instead of X to what it has lost (`AuerEXP3`)."""
 
 
 def act(memory: Any, t: int, u: float) -> int:
@@ -47,7 +59,13 @@ def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
 
 
 def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    tree_charge(memory.tree, t % memory.copies, action, loss / ticket[0])
+    copy, chance = t % memory.copies, ticket[0]
+    if memory.adapted:
+        chance = max(chance, tree_probability(memory.tree, copy, action) + memory.caution)
+    if memory.gains:
+        tree_reward(memory.tree, copy, action, (1.0 - loss) / chance)
+    else:
+        tree_charge(memory.tree, copy, action, loss / chance)
 
 
 def play(memory: Any, t: int, out: Any) -> None:

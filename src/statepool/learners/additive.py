@@ -13,7 +13,7 @@ A learner's file gives, on its memory (a NamedTuple with `sums` and `clock`, a r
     carry_of_action(memory, action, state, p, ticket)   what the outcome will need that depends on the action drawn
     lesson(out, loss, t, ticket)            what that outcome adds to the sums: of carried numbers alone
     notice(memory, t, action, state)        optional: a cache brought up to date with a state just seen
-    absorb(memory, t, action, state)        optional: the same, with the lesson of an outcome just added
+    absorb(memory, t, action, state, ticket) optional: the same, with the lesson of an outcome just added
     rebuild(memory)                         optional: all caches, from sums that were written from outside
 
 The sums told of a state seen get 1 each, those of an age its rounds and 1.
@@ -70,6 +70,10 @@ def _change_nothing(memory: Any, t: int, action: int, state: int) -> None:
     pass
 
 
+def _absorb_nothing(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    pass
+
+
 def _rebuild_nothing(memory: Any) -> None:
     pass
 
@@ -78,7 +82,7 @@ def add_additive_rule(
     memory: type, *, prepare: Any, rest: Any, pick: Any, carry: Any, lesson: Any, lead: Any = lead_nobody,
     own_reach: Any = _certain, reach_under: Any = _certain_under, own_probability: Any = _certain,
     carry_of_action: Any = _carry_nothing_of_action,
-    notice: Any = _change_nothing, absorb: Any = _change_nothing, rebuild: Any = _rebuild_nothing,
+    notice: Any = _change_nothing, absorb: Any = _absorb_nothing, rebuild: Any = _rebuild_nothing,
 ) -> None:  # fmt: skip
     """Tie a rule to a memory type, for simulations and for live pools alike."""
     _RULES[memory] = AdditiveRule(
@@ -149,7 +153,7 @@ def carry_of_action(memory: Any, action: int, state: int, p: float, ticket: Any)
     raise NotImplementedError
 
 
-def absorb(memory: Any, t: int, action: int, state: int) -> None:
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     """Compiled code only."""
     raise NotImplementedError
 
@@ -229,7 +233,7 @@ def _notice(memory, t, action, state):  # type: ignore[no-untyped-def]
 
 
 @overload(absorb, strict=False)
-def _absorb(memory, t, action, state):  # type: ignore[no-untyped-def]
+def _absorb(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.absorb
 
@@ -273,7 +277,7 @@ def _update(memory: Any, t: int, action: int, state: int, loss: float, ticket: A
     if sums.age.lesson.size > 0:
         sums.age.lesson[0] = sums.now[0] - t
         add(sums, sums.age, t, 0, action, state)
-    absorb(memory, t, action, state)
+    absorb(memory, t, action, state, ticket)
 
 
 def _play(memory: Any, t: int, out: Any) -> None:

@@ -203,7 +203,7 @@ def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
     teach_alarms(out[CHARGE + 1 :], loss, ticket[ALARMS:])
 
 
-def absorb(memory: Any, t: int, action: int, state: int) -> None:
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     weigh_cell(memory.effects, state, action)
     read_action(memory.effects, memory.columns, action)
     if t >= memory.clock.start:

@@ -67,6 +67,8 @@ class Learner(ABC):
 
     tells_play: ClassVar[bool] = True
     """Whether the distribution that an action is drawn from is known."""
+    reads_losses: ClassVar[bool] = False
+    """Whether it is handed true losses: an oracle, for simulation only."""
 
     carried_by_action: ClassVar[tuple[int, ...]] = ()
     """Which numbers of a ticket depend on the action drawn, and not on the state alone."""
@@ -92,6 +94,10 @@ class Learner(ABC):
         """Raise if nobody can say with which probability an action was played."""
         if not self.tells_play:
             raise ValueError(unknown_play(type(self).__name__))
+
+    def certificate(self, memory: Any) -> float:
+        """What a run's expected regret is below, by its own account, from the memory it ended with."""
+        raise ValueError(f"certificate: {type(self).__name__} keeps none, expected a learner that does: Certified")
 
     def player(
         self, P: ArrayLike, horizon: int | None = None, delay: int = 0, seed: Seed = 0, instance: Instance | None = None
@@ -196,6 +202,12 @@ def check_settings(rate: float | None = None, mixing: float = 0.0) -> None:
     check_number(mixing, "mixing", 0, 1)
 
 
+def check_flag(value: Any, name: str) -> None:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: is {value!r}, expected True or False")
+
+
 def n_copies(copies: int | str, delay: int) -> int:
     """How many interleaved copies: a number, or "d+1"."""
     return delay + 1 if copies == "d+1" else int(copies)
@@ -209,7 +221,7 @@ def n_rows(copies: int, horizon: int | None) -> int:
 def check_copies(copies: Any) -> None:
     if isinstance(copies, str):
         if copies != "d+1":
-            raise ValueError(f"copies: is {copies!r}, expected a whole number of at least 1, or 'd+1'")
+            raise ValueError(f"copies: is {copies!r}, expected a whole number of at least 1, 'd+1', or (pooled) 'idle'")
     else:
         check_count(copies, "copies")
 

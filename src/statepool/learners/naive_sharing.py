@@ -70,7 +70,7 @@ def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
     out[0] = min(loss / ticket[0], LARGEST_CHARGE) if loss > 0.0 else 0.0
 
 
-def absorb(memory: Any, t: int, action: int, state: int) -> None:
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     charge(memory.weights, 0, memory.columns[state], memory.sums.outcome.lesson[0])
 
 

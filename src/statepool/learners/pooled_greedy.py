@@ -74,7 +74,7 @@ def pick(memory: Any, u: float) -> int:
     return min(int((u - (1.0 - memory.exploration)) / memory.exploration * memory.values.size), memory.values.size - 1)
 
 
-def absorb(memory: Any, t: int, action: int, state: int) -> None:
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     memory.best[0] = -1
 
 

@@ -227,7 +227,7 @@ def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
     teach_alarms(out[N_LESSON + 1 :], loss, ticket[ALARMS:])
 
 
-def absorb(memory: Any, t: int, action: int, state: int) -> None:
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     if t >= memory.clock.start:
         charge(memory.safe, 0, memory.columns[state], memory.clock.rate * memory.sums.outcome.lesson[N_LESSON])
 

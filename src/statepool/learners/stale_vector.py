@@ -7,7 +7,7 @@ Oracles, for simulation only. Source: paper, Appendix E, Experiment 3. Differs f
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -45,6 +45,7 @@ def read_vector(vector: Any, t: int) -> None:
 
 @dataclass(frozen=True)
 class GreedyStale(Learner):
+    reads_losses: ClassVar[bool] = True
     mixing: float = 0.0
 
     def __post_init__(self) -> None:
@@ -61,6 +62,7 @@ class GreedyStaleMemory(NamedTuple):
 
 @dataclass(frozen=True)
 class OptimisticStale(Learner):
+    reads_losses: ClassVar[bool] = True
     rate: float | None = None
     mixing: float = 0.0
 

@@ -6,35 +6,53 @@ With `copies` > 1, copy t mod copies plays round t and learns from it alone (Int
 With `groups`, the same on merged states. L is a cache of P G: `charges` holds G, one number a state, all there
 is to remember.
 
-Source: paper, Section 3 and Appendices A and B; guarantees: Theorems 1 (one copy), 3 and 4.
-Differs from the source: nothing.
+    copies="idle"     BOLD (Joulani et al. 2013): the lowest-numbered copy that waits for nothing plays, a new one if
+                      all wait; with one delay for all this is "d+1"
+    caution=γ         implicit exploration (Neu 2015, Kocák et al. 2014), pooled: divide by q(s) + γ; theirs: "rate/2"
+    rate="capacity"   Eldowa et al. 2024, d = 0: sqrt(2 log K/((vbar - 1) T)), vbar a proved bound of the dimension
+
+Source: paper, Section 3 and Appendices A and B; guarantees: Theorems A, 1 and B (one copy), 3 and 4.
+Differs from the source: nothing. The three options are of the neighbours named, read in abstract only; BOLD's rate is
+that of "d+1", the pooled caution and its bound are ours (docs/theory.md).
 """
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from statepool.checks import Floats, Ints, check_groups
+from statepool.checks import Floats, Ints, check_groups, check_number
 from statepool.compiling import compiled
+from statepool.dimension import bracket
 from statepool.kernels import LARGEST_CHARGE, dot
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
 from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_clock, start_newcomers
 from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, set_totals, start_weights
 
+CAPACITY, IDLE, HALF = "capacity", "idle", "rate/2"
+CAPACITY_GAP = 0.05
+"""How closely the dimension is bracketed for a rate."""
+
+MOST_NUMBERS = 1 << 27
+"""A copy for every round would take this many totals at most: a gigabyte."""
+
 
 @dataclass(frozen=True)
 class StateEXP3(Learner):
-    rate: float | None = None
+    rate: float | str | None = None
     copies: int | str = 1
     groups: ArrayLike | None = None
     mixing: float = 0.0
+    caution: float | str = 0.0
 
     def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
-        check_copies(self.copies)
+        check_settings(None if self.rate == CAPACITY else self.rate, self.mixing)  # type: ignore[arg-type]
+        if self.copies != IDLE:
+            check_copies(self.copies)
+        if self.caution != HALF:
+            check_number(self.caution, "caution", 0, 1e9)
         if self.groups is not None:
             labels = check_groups(self.groups)
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
@@ -45,15 +63,25 @@ class StateEXP3(Learner):
     def start(self, problem: Problem) -> "StateMemory":
         groups = np.arange(problem.n_states) if self.groups is None else check_groups(self.groups, problem.n_states)
         columns = problem.columns if self.groups is None else merge_columns(problem.columns, groups)
-        copies = n_copies(self.copies, problem.delay)
-        rate = problem.rate(self.rate, width=columns.shape[0], copies=copies)
-        rows = n_rows(copies, problem.horizon)
+        copies = problem.delay + 1 if self.copies == IDLE else n_copies(self.copies, problem.delay)
+        rows = _most_copies(problem) if self.copies == IDLE else n_rows(copies, problem.horizon)
+        rate = self._rate(problem, columns, copies)
         weights = start_weights(problem.n_actions, rate, self.mixing, rows)
         sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
         return StateMemory(
-            sums, start_clock(), of["charges"][0], weights, columns, groups, np.zeros(1, np.int64),
-            np.zeros((rows, columns.shape[0])), problem.newcomers or start_newcomers(problem.n_actions),
+            sums, start_clock(), of["charges"][0], weights, columns, groups, np.zeros((rows, columns.shape[0])),
+            rate / 2 if self.caution == HALF else float(self.caution), np.zeros(1, np.int64),
+            np.zeros(rows if self.copies == IDLE else 0, np.bool_),
+            problem.newcomers or start_newcomers(problem.n_actions),
         )  # fmt: skip
+
+    def _rate(self, problem: Problem, columns: Floats, copies: int) -> float:
+        if self.rate == CAPACITY:
+            return capacity_rate(columns.T, problem.known_horizon())
+        return problem.rate(self.rate, width=columns.shape[0], copies=copies)  # type: ignore[arg-type]
+
+    def ticket_width(self, problem: Problem) -> int:
+        return 2 if self.copies == IDLE else 1
 
 
 class StateMemory(NamedTuple):
@@ -65,11 +93,34 @@ class StateMemory(NamedTuple):
     """One row a copy; its totals are a cache of P^g G."""
     columns: Floats
     groups: Ints
-    copy: Ints
-    """The one that plays."""
     by_copy: Floats
     """G, one row a copy, a number a group."""
+    caution: float
+    """Added to q(s) in the denominator."""
+    turn: Ints
+    """The copy that plays."""
+    busy: NDArray[np.bool_]
+    """Which copies wait for an outcome; empty where they take turns."""
     newcomers: Newcomers
+
+
+def capacity_rate(P: Floats, horizon: int) -> float:
+    """The rate for a budget (vbar - 1) T without delay; vbar is bounded from above."""
+    n_actions = P.shape[0]
+    spread = (bracket(P, gap=CAPACITY_GAP).upper - 1) * horizon
+    return float(np.sqrt(2 * np.log(n_actions) / spread)) if spread > 0 else 1.0
+
+
+def _most_copies(problem: Problem) -> int:
+    """A copy for every round: what is never played is never touched, and takes no memory."""
+    if problem.horizon is None:
+        raise ValueError("horizon: is None, expected a number of rounds: idle copies may come to one a round")
+    if problem.horizon * problem.n_actions > MOST_NUMBERS:
+        raise ValueError(
+            f"copies: 'idle' may take one copy a round, {problem.horizon} of {problem.n_actions} actions, "
+            f"expected at most {MOST_NUMBERS} numbers in all, or copies='d+1'"
+        )
+    return problem.horizon
 
 
 def merge_columns(columns: Floats, groups: Ints) -> Floats:
@@ -79,21 +130,33 @@ def merge_columns(columns: Floats, groups: Ints) -> Floats:
     return merged
 
 
+@compiled
+def choose_idle(memory: Any) -> None:
+    """The lowest-numbered copy that waits for nothing takes the turn."""
+    copy = 0
+    while memory.busy[copy]:
+        copy += 1
+    memory.turn[0] = copy
+
+
 def prepare(memory: Any, t: int) -> None:
-    memory.copy[0] = t % memory.weights.totals.shape[0]
-    refresh(memory.weights, memory.copy[0])
+    if memory.busy.size > 0:
+        choose_idle(memory)
+    else:
+        memory.turn[0] = t % memory.by_copy.shape[0]
+    refresh(memory.weights, memory.turn[0])
 
 
 def rest(memory: Any, out: Any) -> None:
-    distribution(memory.weights, memory.copy[0], out)
+    distribution(memory.weights, memory.turn[0], out)
 
 
 def pick(memory: Any, u: float) -> int:
-    return draw(memory.weights, memory.copy[0], u)
+    return draw(memory.weights, memory.turn[0], u)
 
 
 def own_reach(memory: Any, state: int) -> float:
-    return reach(memory.weights, memory.copy[0], memory.columns[memory.groups[state]])
+    return reach(memory.weights, memory.turn[0], memory.columns[memory.groups[state]])
 
 
 def reach_under(memory: Any, play: Any, state: int) -> float:
@@ -101,7 +164,14 @@ def reach_under(memory: Any, play: Any, state: int) -> float:
 
 
 def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
-    ticket[0] = q
+    ticket[0] = q + memory.caution
+    if memory.busy.size > 0:
+        ticket[1] = memory.turn[0]
+
+
+def notice(memory: Any, t: int, action: int, state: int) -> None:
+    if memory.busy.size > 0:
+        memory.busy[memory.turn[0]] = True
 
 
 @compiled
@@ -110,8 +180,18 @@ def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
     out[0] = min(loss / ticket[0], LARGEST_CHARGE) if loss > 0.0 else 0.0
 
 
-def absorb(memory: Any, t: int, action: int, state: int) -> None:
-    copy, group, amount = t % memory.by_copy.shape[0], memory.groups[state], memory.sums.outcome.lesson[0]
+@compiled
+def release(memory: Any, t: int, ticket: Any) -> int:
+    """The copy that played round t, which waits no longer."""
+    if memory.busy.size == 0:
+        return t % memory.by_copy.shape[0]
+    copy = int(ticket[1])
+    memory.busy[copy] = False
+    return copy
+
+
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    copy, group, amount = release(memory, t, ticket), memory.groups[state], memory.sums.outcome.lesson[0]
     memory.by_copy[copy, group] += amount
     charge(memory.weights, copy, memory.columns[group], amount)
 
@@ -125,5 +205,5 @@ def rebuild(memory: Any) -> None:
 
 add_additive_rule(
     StateMemory, prepare=prepare, rest=rest, pick=pick, own_reach=own_reach, reach_under=reach_under, carry=carry,
-    lesson=lesson, absorb=absorb, rebuild=rebuild,
+    notice=notice, lesson=lesson, absorb=absorb, rebuild=rebuild,
 )  # fmt: skip

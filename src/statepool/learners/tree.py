@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, Ints
-from statepool.compiling import compiled
+from statepool.compiling import compiled, compiled_apart
 from statepool.kernels import BLOCK, LARGEST_CHARGE, LOWEST_EXPONENT, exp, exponentials, lowest
 
-_SMALLEST_SUM = 1e-30
+_SMALLEST_SUM, _LARGEST_SUM = 1e-30, 1e30
 
 
 class Tree(NamedTuple):
@@ -73,17 +73,28 @@ def tree_sum(tree: Any, copy: int) -> float:
 @compiled
 def tree_charge(tree: Any, copy: int, action: int, amount: float) -> None:
     """Add to one action's total and bring the nodes above it up to date."""
-    if amount <= 0.0:
-        return
+    if amount > 0.0:
+        _add(tree, copy, action, min(amount, LARGEST_CHARGE))
+
+
+@compiled
+def tree_reward(tree: Any, copy: int, action: int, amount: float) -> None:
+    """Take from one action's total."""
+    if amount > 0.0:
+        _add(tree, copy, action, -min(amount, LARGEST_CHARGE))
+
+
+@compiled_apart
+def _add(tree: Any, copy: int, action: int, amount: float) -> None:
     nodes = tree.nodes[copy]
-    tree.totals[copy, action] += min(amount, LARGEST_CHARGE)
+    tree.totals[copy, action] += amount
     exponent = tree.rate * (tree.references[copy] - tree.totals[copy, action])
-    nodes[action] = exp(max(exponent, LOWEST_EXPONENT))
+    nodes[action] = exp(min(max(exponent, LOWEST_EXPONENT), -LOWEST_EXPONENT))
     i = action
     for level in range(1, tree.counts.size):
         i //= BLOCK
         nodes[tree.starts[level] + i] = _sum_of_children(tree, nodes, level, i)
-    if tree_sum(tree, copy) < _SMALLEST_SUM:
+    if not _SMALLEST_SUM <= tree_sum(tree, copy) <= _LARGEST_SUM:
         rebuild(tree, copy)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.compiling import compiled
+from statepool.compiling import compiled, compiled_apart
 from statepool.kernels import BLOCK, LARGEST_CHARGE, add_scaled, block_sums, combine, dot, draw_blocked, lowest, weigh
 
 _SMALLEST_SUM = 1e-30
@@ -51,24 +51,31 @@ def refresh(weights: Any, copy: int) -> None:
     """Bring the weights of a copy up to date with its totals."""
     if weights.changed[copy]:
         weights.changed[copy] = False
-        _reweigh(weights, copy, weights.totals[copy])
+        _reweigh(weights, copy, weights.totals[copy], weights.rate)
 
 
 @compiled
 def reweigh(weights: Any, copy: int, totals: Any) -> None:
     """Set the weights of a copy from the given totals, which may also have fallen."""
     weights.references[copy] = lowest(totals)
-    _reweigh(weights, copy, totals)
+    _reweigh(weights, copy, totals, weights.rate)
+
+
+@compiled_apart
+def reweigh_at(weights: Any, copy: int, rate: float) -> None:
+    """Set the weights of a copy from its totals at a rate that may change from round to round."""
+    weights.changed[copy] = False
+    _reweigh(weights, copy, weights.totals[copy], rate)
 
 
 @compiled
-def _reweigh(weights: Any, copy: int, totals: Any) -> None:
+def _reweigh(weights: Any, copy: int, totals: Any, rate: float) -> None:
     row, blocks = weights.weights[copy], weights.blocks[copy]
-    total = weigh(totals, weights.references[copy], weights.rate, row, blocks)
+    total = weigh(totals, weights.references[copy], rate, row, blocks)
     # Totals only grow, so the sum shrinks until the reference has to be moved up to the smallest of them.
     if total < _SMALLEST_SUM:
         weights.references[copy] = lowest(totals)
-        total = weigh(totals, weights.references[copy], weights.rate, row, blocks)
+        total = weigh(totals, weights.references[copy], rate, row, blocks)
     if weights.mixing > 0.0:
         share = weights.mixing * total / row.size
         for a in range(row.size):
@@ -100,6 +107,14 @@ def charge(weights: Any, copy: int, column: Any, amount: float) -> None:
     """totals += amount · column; a charge of 0 changes nothing and costs nothing."""
     if amount > 0.0:
         add_scaled(weights.totals[copy], column, min(amount, LARGEST_CHARGE))
+        weights.changed[copy] = True
+
+
+@compiled
+def charge_action(weights: Any, copy: int, action: int, amount: float) -> None:
+    """The same for one action alone."""
+    if amount > 0.0:
+        weights.totals[copy, action] += min(amount, LARGEST_CHARGE)
         weights.changed[copy] = True
 
 

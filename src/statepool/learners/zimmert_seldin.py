@@ -1,17 +1,24 @@
 """Zimmert–Seldin hybrid FTRL: the rate-optimal delayed bandit that cannot see the state.
 
-    x = argmin <x, L> - sqrt(t + 1 + t0) sum sqrt(x) + (1/rate) sum x log x        L(A) += X / x(A)
+    x = argmin <x, L> - B_t sum sqrt(x) + (1/rate_t) sum x log x        L(A) += X / x(A)
 
-`rate` = scale · sqrt(log K / (max(d, 1) T)); t0 = 64 d² with `shift`, else 0.
+    tuning       B_t                     1/rate_t                                       with `shift`
+    "fixed"      sqrt(t + 1 + t0)        sqrt(max(d, 1) T / log K) / scale              t0 = 64 d²
+    "anytime"    2 sqrt(t + 1 + t0)      sqrt(2 (D_t + D0) / log K), 0 while D_t = 0    t0 = 10d + d²/(K^⅓ log K)²
+    "advanced"   the same, giving up on outcomes that are waited for too long           D0 = 24² d² K^⅔ log K
 
-The solver works in y = 1/sqrt(x). Stationarity reads F(y_a) = L_a + mu with F(y) = B y/2 + (2/rate) log y, B =
-sqrt(t + 1 + t0), and mu is set by sum 1/y² = 1. Newton's method on all y and mu at once, started from the last
+D_t sums what was outstanding in the rounds so far (`outstanding`); d is known only where `shift` or "fixed" need it.
+
+The solver works in y = 1/sqrt(x). Stationarity reads F(y_a) = L_a + mu with F(y) = B y/2 + (2/rate) log y, and mu is
+set by sum 1/y² = 1. Newton's method on all y and mu at once, started from the last
 round's solution, and stopped when the residual before a step is below `SMALL_RESIDUAL`, so that after it
 (convergence is quadratic) it is at rounding level.
 
-Source: Zimmert & Seldin 2020; scale and shift as in the paper's released study 16.
-Differs from the source: nothing but the
-solver.
+Source: Zimmert & Seldin 2020. "fixed" is the seed paper's released study 16, with its scale and shift; it is neither
+anytime nor at the source's factor of 2, which the two others have. Guarantees, recalled: "anytime"
+4 sqrt(KT) + sqrt(8 D log K), "advanced" sqrt(KT) + min_R (|R| + sqrt(D outside R · log K)) up to constants. The shift
+of the new tunings is Masoudian, Zimmert & Seldin 2022, recalled; their skipping of 2024 could not be checked and is
+left out.
 """
 
 from dataclasses import dataclass
@@ -21,11 +28,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_number
+from statepool.checks import Floats, check_number, unknown_name
 from statepool.compiling import compiled, compiled_reassociated
 from statepool.kernels import BLOCK, LARGEST_CHARGE, block_sums, draw_blocked, log
 from statepool.learners.learner import Learner, Problem
+from statepool.learners.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
 from statepool.learners.rules import add_rule
+
+TUNINGS = ("fixed", "anytime", "advanced")
+SOLUTION = np.dtype([("mu", "f8"), ("sum", "f8"), ("strength", "f8"), ("inverse_rate", "f8")], align=True)
 
 SMALL_RESIDUAL = 1e-7
 _MOST_STEPS = 100
@@ -36,19 +47,38 @@ class ZimmertSeldin(Learner):
     scale: float = 1.0
     shift: bool = False
     mixing: float = 0.0
+    tuning: str = "fixed"
 
     def __post_init__(self) -> None:
         check_number(self.scale, "scale", 0, 1e9, open_low=True)
         check_number(self.mixing, "mixing", 0, 1)
+        if self.tuning not in TUNINGS:
+            raise ValueError(unknown_name("tuning", self.tuning, TUNINGS))
+        if self.tuning != "fixed" and self.scale != 1.0:
+            raise ValueError(f"scale: is {self.scale!r} with tuning={self.tuning!r}, expected 1, or tuning='fixed'")
 
     def start(self, problem: Problem) -> "HybridMemory":
-        K, d = problem.n_actions, problem.delay
-        rate = float(self.scale) * sqrt(natural_log(K) / (max(d, 1) * problem.known_horizon()))
+        K = problem.n_actions
+        solution = np.zeros(1, SOLUTION)
+        solution["sum"] = solution["strength"] = 1.0
+        follows = self.tuning != "fixed"
+        if not follows:
+            rate = float(self.scale) * sqrt(natural_log(K) / (max(problem.delay, 1) * problem.known_horizon()))
+            solution["inverse_rate"] = 1 / rate if rate > 0 else 0.0
         return HybridMemory(
-            np.zeros(K), np.full(K, sqrt(K)), np.full(K, 1 / K), np.empty(K), np.empty(K),
-            np.empty(-(-K // BLOCK)), np.array([0.0, 1.0, 1.0]), 1 / rate if rate > 0 else 0.0,
-            64.0 * d**2 if self.shift else 0.0, float(self.mixing),
+            np.zeros(K), np.full(K, sqrt(K)), np.full(K, 1 / K), np.empty(K), np.empty(K), np.empty(-(-K // BLOCK)),
+            solution, start_outstanding(problem, skip=self.tuning == "advanced"), follows, *self._offsets(problem),
+            float(self.mixing),
         )  # fmt: skip
+
+    def _offsets(self, problem: Problem) -> tuple[float, float]:
+        """What is added to the round and to D."""
+        d, K, logs = problem.delay, problem.n_actions, natural_log(max(problem.n_actions, 2))
+        if not self.shift:
+            return 0.0, 0.0
+        if self.tuning == "fixed":
+            return 64.0 * d**2, 0.0
+        return 10 * d + (d / (K ** (1 / 3) * logs)) ** 2, 24**2 * d**2 * K ** (2 / 3) * logs
 
 
 class HybridMemory(NamedTuple):
@@ -59,23 +89,26 @@ class HybridMemory(NamedTuple):
     residuals: Floats
     slopes: Floats
     blocks: Floats
-    scalars: Floats
-    """mu, the sum of the weights, and the last round's B."""
-    inverse_rate: float
+    solution: Any
+    """One record of SOLUTION: mu, the sum of the weights, B and 1/rate of the last round."""
+    outstanding: Outstanding
+    follows: bool
+    """Whether 1/rate follows what is outstanding."""
     offset: float
+    waited_before: float
     mixing: float
 
 
 @compiled_reassociated
 def _linearise(memory: Any, B: float) -> tuple[float, float, float, float]:
     """Residuals and slopes of every action, and the sums that Newton's step for mu needs."""
-    mu = memory.scalars[0]
+    mu, inverse_rate = memory.solution[0].mu, memory.solution[0].inverse_rate
     mass = pull = weight = worst = 0.0
     for a in range(memory.roots.size):
         y = memory.roots[a]
         inverse = 1.0 / y
-        residual = 0.5 * B * y + 2.0 * memory.inverse_rate * log(y) - memory.totals[a] - mu
-        step = 1.0 / (0.5 * B + 2.0 * memory.inverse_rate * inverse)
+        residual = 0.5 * B * y + 2.0 * inverse_rate * log(y) - memory.totals[a] - mu
+        step = 1.0 / (0.5 * B + 2.0 * inverse_rate * inverse)
         x = inverse * inverse
         memory.residuals[a] = residual
         memory.slopes[a] = step
@@ -99,7 +132,7 @@ def _solve(memory: Any, B: float) -> None:
     for _ in range(_MOST_STEPS):
         mass, pull, weight, worst = _linearise(memory, B)
         change = (0.5 * (mass - 1.0) + pull) / weight
-        memory.scalars[0] += change
+        memory.solution[0].mu += change
         _step(memory, change)
         if worst + abs(mass - 1.0) < SMALL_RESIDUAL:
             break
@@ -108,11 +141,11 @@ def _solve(memory: Any, B: float) -> None:
 @compiled
 def _settle(memory: Any, action: int, B: float) -> None:
     """Bring one action's root to its new total with mu held: the jump is large, the others' are small."""
-    y = memory.roots[action]
-    goal = memory.totals[action] + memory.scalars[0]
+    y, inverse_rate = memory.roots[action], memory.solution[0].inverse_rate
+    goal = memory.totals[action] + memory.solution[0].mu
     for _ in range(_MOST_STEPS):
-        gap = goal - 0.5 * B * y - 2.0 * memory.inverse_rate * log(y)
-        move = gap / (0.5 * B + 2.0 * memory.inverse_rate / y)
+        gap = goal - 0.5 * B * y - 2.0 * inverse_rate * log(y)
+        move = gap / (0.5 * B + 2.0 * inverse_rate / y)
         y = max(y + move, 0.5 * y)
         if abs(move) < 1e-9 * y:
             break
@@ -120,8 +153,14 @@ def _settle(memory: Any, action: int, B: float) -> None:
 
 
 def act(memory: Any, t: int, u: float) -> int:
-    memory.scalars[2] = np.sqrt(t + 1.0 + memory.offset)
-    _solve(memory, memory.scalars[2])
+    solution = memory.solution[0]
+    begin_round(memory.outstanding, t)
+    solution.strength = np.sqrt(t + 1.0 + memory.offset)
+    if memory.follows:
+        solution.strength *= 2.0
+        waited = memory.outstanding.tally[0].waited + memory.waited_before
+        solution.inverse_rate = np.sqrt(2.0 * waited / memory.outstanding.log_actions)
+    _solve(memory, solution.strength)
     for a in range(memory.roots.size):
         memory.weights[a] = 1.0 / (memory.roots[a] * memory.roots[a])
     total = block_sums(memory.weights, memory.blocks)
@@ -130,23 +169,24 @@ def act(memory: Any, t: int, u: float) -> int:
             memory.weights[a] *= 1.0 - memory.mixing
             memory.weights[a] += memory.mixing * total / memory.weights.size
         total = block_sums(memory.weights, memory.blocks)
-    memory.scalars[1] = total
+    solution.sum = total
     return draw_blocked(memory.weights, memory.blocks, u * total)
 
 
 def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    ticket[0] = memory.weights[action] / memory.scalars[1]
+    count_play(memory.outstanding, t)
+    ticket[0] = memory.weights[action] / memory.solution[0].sum
 
 
 def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    if loss > 0.0:
+    if count_arrival(memory.outstanding, t) and loss > 0.0:
         memory.totals[action] += min(loss / ticket[0], LARGEST_CHARGE)
-        _settle(memory, action, memory.scalars[2])
+        _settle(memory, action, memory.solution[0].strength)
 
 
 def play(memory: Any, t: int, out: Any) -> None:
     for a in range(out.size):
-        out[a] = memory.weights[a] / memory.scalars[1]
+        out[a] = memory.weights[a] / memory.solution[0].sum
 
 
 add_rule(HybridMemory, act, observe, update, play)

@@ -15,6 +15,7 @@ from statepool.studies import (
     grouping,
     hostile_maps,
     matched_difficulty,
+    neighbours,
     phase_diagram,
     representation,
     safe_pool,
@@ -31,6 +32,7 @@ STUDIES: dict[str, Study] = {
         bound_and_gain, unknown_map, hostile_maps, safe_pool, counted_denominator, effective_dimension, representation,
         drift_scaling, dependence, matched_difficulty, smoothing, certificate_gap, grouping, funnel, baselines,
         tuned_baseline, phase_diagram, certified_dimension, self_tuned, direct_effects,
+        neighbours,
     )
 }  # fmt: skip
 

@@ -17,6 +17,7 @@ from live.service.clients import Client
 from statepool.live import StoreUnavailable
 from statepool.live.dashboard import routes
 from statepool.live.dashboard.shown import label, loss, number, share, signed, span
+from statepool.live.errors import NoSuchPool
 from statepool.live.lift import lift
 from statepool.live.service import create_app
 from statepool.live.stores import open_store
@@ -197,7 +198,7 @@ class Empty(Shelf):
         return ["home", "other"]
 
     def get(self, name):
-        raise ValueError("has no events")
+        raise NoSuchPool(name)
 
 
 def test_a_pool_whose_first_event_is_still_to_come():

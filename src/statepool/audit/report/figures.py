@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statepool.audit.advice import ALONE, CORRECT, POOL
+from statepool.audit.judging import ALONE, CORRECT, POOL
 from statepool.audit.words import duration
+from statepool.checks import Floats
 from statepool.studies.figures import Drawing, Figure
 from statepool.studies.figures.palette import AMBER, BLUE, FAINT, GREEN, MUTED, PURPLE, SURFACE, VERMILLION
 from statepool.studies.figures.phase import draw_cell, frame_cells
@@ -53,58 +54,62 @@ def draw_figures(audit: "Audit") -> list[Drawing]:
 
 
 def _draw_regrets(sheet: Sheet, audit: "Audit") -> None:
+    unit = audit.unit
+    per = {one.learner: unit.amount(one.per_decision) for one in audit.advice.expected}
     (ax,) = sheet.panels(1, 0.5 + 0.26 * len(audit.advice.expected))
     for row, one in enumerate(audit.advice.expected):
         colour = KINDS[one.kind]
-        ax.barh(row, one.per_decision, height=0.62, color=colour)
-        error = one.error / audit.advice.horizon
-        ax.errorbar(one.per_decision, row, xerr=error, color=MUTED, elinewidth=0.9)
-        text = (
-            f"{one.learner} ({one.kind}): regret {one.regret:.0f} ± {one.error:.0f}, {one.per_decision:.4f} a decision"
-        )
-        sheet.target_box(ax, 0, row - 0.4, max(one.per_decision, ax.get_xlim()[1] * 0.05), 0.8, text)
-        label(ax, one.per_decision + error, row, f"{one.per_decision:.4f}", colour, (5, 0))
+        ax.barh(row, per[one.learner], height=0.62, color=colour)
+        error = unit.amount(one.error) / audit.advice.horizon
+        ax.errorbar(per[one.learner], row, xerr=error, color=MUTED, elinewidth=0.9)
+        regret = f"{unit.amount(one.regret):.3g} ± {unit.amount(one.error):.2g} {unit.name}"
+        text = f"{one.learner} ({one.kind}): regret {regret}, {per[one.learner]:.3g} a decision"
+        sheet.target_box(ax, 0, row - 0.4, max(per[one.learner], ax.get_xlim()[1] * 0.05), 0.8, text)
+        label(ax, per[one.learner] + error, row, f"{per[one.learner]:.3g}", colour, (5, 0))
     ax.set_yticks(range(len(audit.advice.expected)), [one.learner for one in audit.advice.expected])
     ax.set_ylim(len(audit.advice.expected) - 0.5, -0.5)
-    ax.set_xlim(0, 1.18 * max(max(one.per_decision for one in audit.advice.expected), 1e-6))
+    ax.set_xlim(0, 1.26 * max(max(per[one.learner] for one in audit.advice.expected), 1e-6 * unit.scale))
     ax.tick_params(axis="y", length=0)
     ax.grid(False)
     ax.grid(axis="x")
-    ax.set_xlabel("regret a decision")
+    ax.set_xlabel(f"regret a decision, {unit.name}")
 
 
 def _draw_prediction(sheet: Sheet, audit: "Audit") -> None:
     (ax,) = sheet.panels(1, 3.0)
-    predicted, own = audit.effects.pooled, audit.effects.own
+    predicted, own = (audit.unit.outcomes(means) for means in (audit.effects.pooled, audit.effects.own))
     visits = audit.counts.n.sum(axis=1)
     shown = np.argsort(-visits, kind="stable")[:MOST_DOTS]
     low, high = min(predicted[shown].min(), own[shown].min()), max(predicted[shown].max(), own[shown].max())
-    pad = 0.04 * max(high - low, 1e-3)
+    pad = 0.04 * max(high - low, 1e-3 * audit.unit.scale)
     ax.plot([low - pad, high + pad], [low - pad, high + pad], color=MUTED, linestyle="--", linewidth=0.9)
     ax.scatter(predicted[shown], own[shown], s=5 + 40 * np.sqrt(visits[shown] / visits.max()), color=BLUE, alpha=0.55,
                edgecolors=SURFACE, linewidths=0.4)  # fmt: skip
     for a in shown:
-        text = f"{audit.counts.actions[a]}: {predicted[a]:.3f} through the states, {own[a]:.3f} by its own outcomes"
+        text = f"{audit.counts.actions[a]}: {predicted[a]:.3g} through the states, {own[a]:.3g} by its own outcomes"
         sheet.target(ax, predicted[a], own[a], f"{text} ({visits[a]:.0f} rows)", 7)
-    ax.set(xlabel="mean loss predicted through the states", ylabel="mean loss, direct effects included")
+    name = audit.unit.name
+    ax.set(xlabel=f"mean {name}, predicted through the states", ylabel=f"mean {name}, direct effects included")
     ax.grid(axis="x")
 
 
 def _draw_effects(sheet: Sheet, audit: "Audit") -> None:
     (ax,) = sheet.panels(1, 0.55 + 0.24 * audit.counts.n_states)
+    unit = audit.unit
     for s, (name, test) in enumerate(zip(audit.counts.states, audit.sufficiency.states, strict=True)):
+        size, error = unit.amount(test.size), unit.amount(min(test.size_error, 1.0))
         sure = audit.sufficiency.corrected[s] < 0.05
         colour = VERMILLION if sure else MUTED
-        ax.errorbar(test.size, s, xerr=min(test.size_error, 1.0), color=colour, marker="o", elinewidth=1.1)
+        ax.errorbar(size, s, xerr=error, color=colour, marker="o", elinewidth=1.1)
         found = "beyond chance" if sure else "not beyond chance"
-        sheet.target(ax, test.size, s, f"{name}: {test.size:.3f} ± {test.size_error:.3f}, p = "
+        sheet.target(ax, size, s, f"{name}: {size:.3g} ± {error:.2g} {unit.name}, p = "
                      f"{audit.sufficiency.corrected[s]:.2g}, {found}")  # fmt: skip
     ax.set_yticks(range(audit.counts.n_states), [_short(name) for name in audit.counts.states])
     ax.set_ylim(audit.counts.n_states - 0.5, -0.5)
     ax.set_xlim(left=0)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
-    ax.set_xlabel("direct effects in the state, standard deviation over actions")
+    ax.set_xlabel(f"direct effects in the state, {unit.name}, standard deviation over actions")
 
 
 def _draw_map(sheet: Sheet, audit: "Audit") -> None:
@@ -128,8 +133,7 @@ def _draw_map(sheet: Sheet, audit: "Audit") -> None:
 
 def _draw_delays(sheet: Sheet, audit: "Audit") -> None:
     left, right = sheet.panels(2, 2.1)
-    waits = audit.rows.resolved - audit.rows.decided
-    times = waits[np.isfinite(audit.rows.loss) & np.isfinite(waits) & (waits >= 0)]
+    times = _delays_seen(audit)
     draws = audit.lateness.draws[np.isfinite(audit.lateness.draws)]
     # The last half per cent would squeeze all others into a corner.
     shares = np.linspace(0, 0.995, 101)[1:]
@@ -147,30 +151,38 @@ def _draw_delays(sheet: Sheet, audit: "Audit") -> None:
     right.set_xlabel("decisions made meanwhile")
 
 
+def _delays_seen(audit: "Audit") -> Floats:
+    waits = audit.rows.resolved - audit.rows.decided
+    return np.asarray(waits[np.isfinite(audit.rows.loss) & np.isfinite(waits) & (waits >= 0)])
+
+
 def _draw_drift(sheet: Sheet, audit: "Audit") -> None:
     (ax,) = sheet.panels(1, 2.4)
-    drift = audit.drift
+    drift, unit = audit.drift, audit.unit
+    observed, means = unit.outcomes(drift.observed), unit.outcomes(drift.means)
     chosen = np.argsort(-drift.spread, kind="stable")[:MOST_LINES]
     x = 100 * drift.times
     ends = []
     for colour, s in zip(LINES, sorted(chosen), strict=False):
-        ax.plot(x, drift.observed[:, s], ".", color=colour, markersize=2.2, alpha=0.5)
-        ax.plot(x, drift.means[:, s], color=colour)
+        ax.plot(x, observed[:, s], ".", color=colour, markersize=2.2, alpha=0.5)
+        ax.plot(x, means[:, s], color=colour)
         name = audit.counts.states[s]
         for b in range(0, x.size, max(x.size // 20, 1)):
-            text = f"{name}, {x[b]:.0f} % into the log: {drift.means[b, s]:.3f} (seen {drift.observed[b, s]:.3f})"
-            sheet.target(ax, x[b], drift.means[b, s], text, 8)
-        ends.append((float(drift.means[-1, s]), name, colour))
-    ax.set_ylim(-0.02, 1.02)
-    for y, (_, name, colour) in zip(_apart([end[0] for end in ends], 0.075), ends, strict=True):
-        label(ax, 100, y, _short(name), colour, (4, 0))
+            text = f"{name}, {x[b]:.0f} % into the log: {means[b, s]:.3g} (seen {observed[b, s]:.3g})"
+            sheet.target(ax, x[b], means[b, s], text, 8)
+        ends.append((float(means[-1, s]), name, colour))
+    ax.set_ylim(unit.low - 0.02 * unit.scale, unit.high + 0.02 * unit.scale)
+    for y, (_, name, colour) in zip(
+        _apart([(end[0] - unit.low) / unit.scale for end in ends], 0.075), ends, strict=True
+    ):
+        label(ax, 100, unit.low + y * unit.scale, _short(name), colour, (4, 0))
     ax.set_xlim(0, 132 if not sheet.narrow else 150)
     # Lines of the grid end where the data do: the names of the states stand to the right.
     ax.grid(False)
-    ax.hlines(np.linspace(0, 1, 6), 0, 100, color=FAINT, linewidth=0.5, zorder=0)
+    ax.hlines(np.linspace(unit.low, unit.high, 6), 0, 100, color=FAINT, linewidth=0.5, zorder=0)
     ax.spines["bottom"].set_bounds(0, 100)
     ax.set_xticks([0, 25, 50, 75, 100])
-    ax.set(xlabel="share of the log's decisions, %", ylabel="mean loss of the state")
+    ax.set(xlabel="share of the log's decisions, %", ylabel=f"mean {unit.name} of the state")
 
 
 def _apart(values: list[float], least: float) -> list[float]:
@@ -228,7 +240,7 @@ PLANS = (
     Plan(
         "delays", "How late outcomes come",
         "Left in time, right in decisions made while waiting. Only outcomes that come are counted.",
-        "delays", _draw_delays, lambda audit: audit.lateness.known,
+        "delays", _draw_delays, lambda audit: audit.lateness.known and _delays_seen(audit).size > 0,
     ),
     Plan(
         "drift", "How the state means move",

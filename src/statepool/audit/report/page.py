@@ -6,9 +6,13 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from statepool.audit import words
-from statepool.audit.advice import ALONE
-from statepool.audit.document import RUNS_LIVE
-from statepool.audit.words import counted
+from statepool.audit.advice import Expected
+from statepool.audit.document import live_learner
+from statepool.audit.judging import ALONE, UNCLEAR
+from statepool.audit.offpolicy import estimate_play
+from statepool.audit.policies import read_policy
+from statepool.audit.whatif import sentences
+from statepool.audit.words import amount, counted
 from statepool.studies.figures import Drawing
 from statepool.studies.report import page as studies_page
 from statepool.studies.report.inline import figure_of
@@ -16,15 +20,16 @@ from statepool.studies.report.inline import figure_of
 if TYPE_CHECKING:
     from statepool.audit.auditing import Audit
 
-CLASSES = {"pool": "digit", "pool with corrections": "near", "do not pool": "off"}
+CLASSES = {"pool": "digit", "pool with corrections": "near", "do not pool": "off", "cannot tell": "near"}
 Say = Callable[["Audit"], list[str]]
 SECTIONS: tuple[tuple[str, str, tuple[Say, ...]], ...] = (
     ("advice", "The advice", ()),
     ("sufficiency", "Is the state all that matters?", (words.about_pooling,)),
     ("map", "The map", (words.about_map, words.about_propensities)),
-    ("delays", "Delays", (words.about_delays,)),
+    ("delays", "Delays", (words.about_window, words.about_delays)),
     ("drift", "Drift", (words.about_drift,)),
     ("states", "The states", (words.about_states,)),
+    ("whatif", "What if?", ()),
     ("log", "The log", (words.about_rows,)),
 )
 
@@ -54,26 +59,50 @@ def _contents() -> str:
 
 
 def _headline(audit: "Audit") -> str:
-    counts, effects, width = audit.counts, audit.effects, audit.width
+    counts, effects, width, unit = audit.counts, audit.effects, audit.width, audit.unit
     kind = CLASSES[audit.advice.verdict]
     tiles = (
         (f"{width.lower:.2f}", f"behaviours among {counts.n_actions} actions, over {counts.n_states} states"),
-        (f"{effects.lost:.0%}", "of what can be gained is lost by choosing through the states alone"),
-        (f"{effects.rank_correlation:.2f}", "correlation of predicted and true ranks of actions"),
+        (_lost(audit), "of what can be gained is lost by choosing through the states alone"),
+        (f"{unit.amount(effects.blind):.2g}", f"{unit.name} a decision can be gained over choosing blindly"),
     )
-    boxes = "".join(f'<div class="tile {kind}"><b>{number}</b><span>{text}</span></div>' for number, text in tiles)
-    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in audit.advice.reasons)
-    learner = f"<code>{audit.advice.learner}</code>"
+    boxes = "".join(
+        f'<div class="tile {kind}"><b>{number}</b><span>{escape(text)}</span></div>' for number, text in tiles
+    )
+    parts = (
+        ("What it rests on", words.reasons(audit)),
+        ("What would change it", words.what_would_change_it(audit)),
+        ("What to do on Monday", words.what_to_do(audit)),
+    )
+    lists = "".join(f"<h3>{title}</h3>{_lines(lines)}" for title, lines in parts)
+    read = "".join(
+        f'<p class="seen">{escape(line)}</p>' for line in (*words.about_reading(audit), *words.about_window(audit))
+    )
+    learner = "" if audit.advice.verdict == UNCLEAR else f", with <code>{audit.advice.learner}</code>"
     return (
-        f'<p class="lead">The advice: <b class="{kind}">{audit.advice.verdict}</b>, with {learner}.</p>'
-        f'<div class="tiles">{boxes}</div><ol class="why">{reasons}</ol>'
+        f'{read}<p class="lead">The advice: <b class="{kind}">{audit.advice.verdict}</b>{learner}.</p>'
+        f'<div class="tiles">{boxes}</div>{lists}<p class="legend">{escape(words.about_regret_itself(audit))}</p>'
     )
+
+
+def _lost(audit: "Audit") -> str:
+    """The share lost; where the verdict is open, what the log leaves possible of it."""
+    if audit.advice.verdict != UNCLEAR:
+        return f"{audit.effects.lost:.0%}"
+    low, high = min(audit.effects.possible.at_least), min(max(audit.effects.possible.at_most), 1.0)
+    return f"{100 * low:.0f}–{high:.0%}"
+
+
+def _lines(lines: Sequence[str]) -> str:
+    if len(lines) == 1:
+        return f'<p class="seen">{escape(lines[0])}</p>'
+    return f'<ol class="why">{"".join(f"<li>{escape(line)}</li>" for line in lines)}</ol>'
 
 
 def _section(audit: "Audit", name: str, title: str, say: tuple[Say, ...], drawings: Sequence[Drawing]) -> str:
     figures = "".join(_inline(drawing) for drawing in drawings if drawing.figure.home == name)
     said = "".join(f'<p class="seen">{escape(sentence)}</p>' for speak in say for sentence in speak(audit))
-    tables = {"advice": _learners, "sufficiency": _tests, "states": _states, "log": _columns}
+    tables = {"advice": _learners, "sufficiency": _tests, "states": _states, "whatif": _what_if, "log": _columns}
     table = tables[name](audit) if name in tables else ""
     return f'<section id="{name}" class="study"><h2>{title}</h2>{said}{figures}{table}</section>'
 
@@ -99,26 +128,37 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], n
 
 
 def _learners(audit: "Audit") -> str:
+    unit = audit.unit
     rows = [
-        (e.learner, e.kind, f"{counted(e.regret)} ± {e.error:.0f}", f"{e.per_decision:.4f}")
+        (e.learner, e.kind, f"{amount(unit.amount(e.regret))} ± {amount(unit.amount(e.error))}",
+         _behind(audit, e), f"{unit.amount(e.per_decision):.2g}")
         for e in audit.advice.expected
-    ]
-    title = f"{counted(audit.advice.horizon)} decisions like the log's latest"
-    return _table(title, ("", "kind", "regret", "a decision"), rows, _how_to_start(audit))
+    ]  # fmt: skip
+    title = f"Regret over {counted(audit.advice.horizon)} decisions like the log's latest, in {unit.name}"
+    return _table(escape(title), ("", "kind", "regret", "behind", "a decision"), rows, _how_to_start(audit))
+
+
+def _behind(audit: "Audit", e: Expected) -> str:
+    if e.learner == audit.advice.learner:
+        return "advised"
+    if e.tied:
+        return "a tie"
+    return f"{amount(audit.unit.amount(e.behind))} ± {amount(audit.unit.amount(e.behind_error))}"
 
 
 def _how_to_start(audit: "Audit") -> str:
     if audit.advice.verdict == ALONE:
         return "AUDIT.json holds the map for the record; a pool does not run a learner that does not pool."
-    advised, runs = audit.advice.learner, RUNS_LIVE.get(audit.advice.learner, audit.advice.learner)
+    advised, runs = audit.advice.learner, live_learner(audit)
     told = f"{runs}, the nearest to {advised} that runs live" if runs != advised else runs
     return f"To start with this map: statepool serve --map AUDIT.json (actions, states, P, and the learner {told})."
 
 
 def _tests(audit: "Audit") -> str:
-    found, means = audit.sufficiency, audit.counts.state_means
+    found, means, unit = audit.sufficiency, audit.counts.state_means, audit.unit
     rows = [
-        (name, counted(test.rows), f"{means[s]:.3f}", f"{test.size:.3f} ± {test.size_error:.3f}", f"{test.p:.2g}",
+        (name, counted(test.rows), f"{unit.outcome(means[s]):.3g}",
+         f"{unit.amount(test.size):.3g} ± {unit.amount(test.size_error):.2g}", f"{test.p:.2g}",
          f"{found.corrected[s]:.2g}")
         for s, (name, test) in enumerate(zip(audit.counts.states, found.states, strict=True))
     ]  # fmt: skip
@@ -126,7 +166,7 @@ def _tests(audit: "Audit") -> str:
         "Outcomes of a state are compared between actions within short stretches of time and shuffled within them; "
         "p is the share of shuffles that differ as much. Corrected: Holm, for the number of states."
     )
-    headings = ("", "rows", "mean loss", "direct effects", "p", "p, corrected")
+    headings = ("", "outcomes", escape(f"mean {unit.name}"), "direct effects", "p", "p, corrected")
     return _table("State by state", headings, rows, note)
 
 
@@ -134,14 +174,33 @@ def _states(audit: "Audit") -> str:
     groups = audit.states.groups
     rows = [
         (name, f"{audit.counts.n[:, s].sum() / audit.counts.rows:.1%}", f"{audit.states.telling[s]:.0%}",
-         f"{audit.drift.spread[s]:.3f}", "" if groups is None else f"{groups[s]}")
+         f"{audit.unit.amount(audit.drift.spread[s]):.3g}", "" if groups is None else f"{groups[s]}")
         for s, name in enumerate(audit.counts.states)
     ]  # fmt: skip
     note = "Tells: the state's part in what the states predict of the differences between actions."
     return _table("What each state is worth", ("", "share of rows", "tells", "drift", "group"), rows, note)
 
 
+def _what_if(audit: "Audit") -> str:
+    """What other plays would have been worth on the log, where it has outcomes to tell."""
+    if audit.counts.k.sum() < 2:
+        return ""
+    found = [estimate_play(audit, read_policy(name, audit), name) for name in ("best", "uniform")]
+    rows = [
+        (one.policy, *(f"{e.value:.3g} ({e.lower:.3g} to {e.upper:.3g})" for e in (one.pooled, one.robust, one.plain)))
+        for one in found
+    ]
+    title = f"Worth of a decision, in {audit.unit.name}; the log's own: {found[0].logged:.3g}"
+    headings = ("", "through the states", "doubly robust", "inverse propensity")
+    named = "best: the action that looks best through the states; uniform: every action alike."
+    return _table(escape(title), headings, rows, " ".join([named, *sentences(found)]))
+
+
 def _columns(audit: "Audit") -> str:
-    rows = [(part, str(column)) for part, column in vars(audit.columns).items() if column and part != "is_reward"]
+    rows = [
+        (part, str(column))
+        for part, column in vars(audit.columns).items()
+        if column and part not in ("is_reward", "direction")
+    ]
     rows.append(("larger outcomes are", "better" if audit.columns.is_reward else "worse"))
     return _table("Columns", ("", "in the log"), rows)

@@ -15,6 +15,7 @@ from statepool.studies.figures import (
     grouping,
     matched,
     mechanism,
+    neighbours,
     phase,
     scaling,
     self_tuned,
@@ -147,6 +148,20 @@ FIGURES = (
         "Regret as actions move the outcome past what the state tells; K=40 or, for the funnel, 200, d=50, T=10000. "
         "Lines are means over 20 seeds, bands the middle half of them.",
         ("direct-effects",), "direct-effects", direct.draw_direct_effects,
+    ),
+    Figure(
+        "neighbours", "The neighbourhood on one page",
+        "Every learner (rows) on every setting (columns); the number is the mean regret. Blue: less than State-EXP3, "
+        "orange: more; full strength is a factor of sixteen. Above the line learners that see the state, below it "
+        "those that see the action alone. Settings: study 15's, hostile maps, resonance, the funnel over 20 000 "
+        "rounds, and random delays of mean 50.",
+        ("neighbours",), "neighbours", neighbours.draw_heat_map,
+    ),
+    Figure(
+        "neighbours-bounds", "Regrets and bounds",
+        "Blue: mean regret; black: what is proved of that learner, with what its own runs spent. Regrets below 1 are "
+        "drawn at 1.",
+        ("neighbours",), "neighbours", neighbours.draw_bounds,
     ),
 )  # fmt: skip
 

@@ -38,7 +38,7 @@ class Guarantee:
 
 def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
     """State-EXP3 with one copy, at a given rate or at the best that is covered."""
-    _check(n_actions, horizon, delay)
+    check_sizes_of(n_actions, horizon, delay)
     check_number(budget, "budget", 0, LARGEST)
     cap = largest_covered_rate(delay)
     if rate is None:
@@ -58,7 +58,7 @@ def theorem_1_rate(n_actions: int, horizon: int, delay: int, budget: float) -> f
 
 def theorem_1_printed(n_actions: int, horizon: int, delay: int, budget: float) -> float:
     """Theorem 1 as the paper prints it: a closed form that is never below its value at the best covered rate."""
-    _check(n_actions, horizon, delay)
+    check_sizes_of(n_actions, horizon, delay)
     return sqrt(2 * (3.3 * budget + 2 * delay * horizon) * log(n_actions)) + e * (delay + 1) * log(n_actions) + delay
 
 
@@ -116,7 +116,7 @@ def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guara
 
 def self_tuned_floor(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
     """What SelfTuned's expected regret never exceeds with the map known; CorrectedPool's, with K for the states."""
-    _check(n_actions, horizon, delay)
+    check_sizes_of(n_actions, horizon, delay)
     check_count(n_states, "n_states")
     size, width = log(n_actions * horizon), 3.3 * (n_states - 1) / SHARE + 2 * delay + 1
     epochs = 3.42 * (sqrt(2 * width * horizon * size) + 3 * sqrt(horizon / SHARE))
@@ -173,7 +173,8 @@ def inaccuracy(instance: Instance, delay: int, n_drifting: int) -> tuple[Check, 
     return Check(e2, lambda2), Check(lambda2, n_drifting * e2)
 
 
-def _check(n_actions: int, horizon: int, delay: int) -> None:
+def check_sizes_of(n_actions: int, horizon: int, delay: int) -> None:
+    """What every theorem is told."""
     check_count(n_actions, "n_actions")
     check_count(horizon, "horizon")
     check_count(delay, "delay", lowest=0)

@@ -1,0 +1,70 @@
+"""Plays to ask about: a distribution over the log's actions, from a few words.
+
+ACTION or fixed:ACTION     that action always
+best                       the action that looks best through the states
+uniform                    every action alike
+logged                     the mix of actions in the log
+sqlite:///pool.db#home     what a saved pool would play now (holdout and shares included)
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statepool.checks import Floats, unknown_name
+
+if TYPE_CHECKING:
+    from statepool.audit.whatif import Evidence
+
+
+def read_policy(text: str, audit: "Evidence") -> Floats:
+    """The play that the text names, one probability for each action of the log."""
+    known: dict[str, Callable[[], Floats]] = {
+        "best": lambda: _always(int(audit.effects.pooled.argmin()), audit.counts.n_actions),
+        "uniform": lambda: np.full(audit.counts.n_actions, 1 / audit.counts.n_actions),
+        "logged": lambda: audit.counts.k.sum(axis=1) / audit.counts.k.sum(),
+    }
+    actions = audit.counts.actions
+    if "://" in text:
+        return _play_of_pool(text, actions)
+    label = text.removeprefix("fixed:")
+    if label in actions:
+        return _always(actions.index(label), len(actions))
+    if text in known:
+        return known[text]()
+    raise ValueError(unknown_name("policy", text, [*known, *actions[:20]]))
+
+
+def _always(place: int, n_actions: int) -> Floats:
+    play = np.zeros(n_actions)
+    play[place] = 1.0
+    return play
+
+
+def _play_of_pool(address: str, actions: tuple[str, ...]) -> Floats:
+    try:
+        from statepool.live.pool import Pool
+        from statepool.live.stores import open_store
+    except ImportError as error:
+        raise ValueError(f'policy: {error.name} is not installed, expected pip install "statepool[live]"') from None
+    url, _, name = address.partition("#")
+    store = open_store(url, create=False)
+    try:
+        names = store.pools()
+        name = name or (names[0] if len(names) == 1 else "")
+        if name not in names:
+            raise ValueError(f"policy: {url} holds {', '.join(names) or 'no pool'}, expected one of them after a #")
+        fold = Pool(store, name).fold()
+        version, _ = fold.make_version()
+        labels = [str(fold.catalogue.actions[i]) for i in version.ids]
+        shares = dict(zip(labels, np.asarray(version.play, dtype=np.float64).tolist(), strict=True))
+    finally:
+        store.close()
+    missing = [label for label in labels if label not in actions and shares[label] > 1e-6]
+    if missing:
+        raise ValueError(
+            f"policy: the pool plays {missing[0]!r}, which the log never tried, expected actions of the log"
+        )
+    play = np.array([shares.get(action, 0.0) for action in actions])
+    return play / play.sum()

@@ -1,0 +1,134 @@
+"""A log in a database: its table or query, by the types that the database tells."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from statepool.audit.columns import Columns, find_columns
+from statepool.audit.engines import RemoteEngine
+
+if TYPE_CHECKING:
+    from statepool.audit.reading import Log
+
+NUMBERS = ("int", "serial", "double", "real", "float", "numeric", "decimal", "number", "bignumeric")
+DATES = ("timestamp", "date")
+
+
+def is_address(source: Any) -> bool:
+    """Whether a log is a database's address, such as postgresql://host/shop, or a connection with its dialect."""
+    return isinstance(source, Table) or (isinstance(source, str) and source.partition("://")[0] in OPENERS)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or query of any engine that SQLGlot can speak to, through a DB-API connection of the caller's."""
+
+    connection: Any
+    dialect: str
+    table: str
+
+
+def _open_postgres(address: str) -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise ValueError('log: psycopg is not installed, expected pip install "statepool[live]"') from None
+    try:
+        return psycopg.connect(address, autocommit=True)
+    except psycopg.Error as error:
+        raise ValueError(f"log: {address.partition('@')[2] or address} does not answer ({_first(error)})") from None
+
+
+OPENERS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "postgresql": ("postgres", _open_postgres),
+    "postgres": ("postgres", _open_postgres),
+}
+"""By the scheme of an address: SQLGlot's name of the dialect, and how to connect."""
+
+
+def open_remote(
+    source: Any, table: str | None, given: Mapping[str, str | None], reward: bool | None, missing: float | None
+) -> "Log":
+    from statepool.audit.reading import Log
+
+    if isinstance(source, str) and not table:
+        raise ValueError("table: expected the log's table, or a query in brackets, beside the database's address")
+    opened = source if isinstance(source, Table) else _connect(source, str(table))
+    engine = RemoteEngine(opened.connection, opened.dialect)
+    try:
+        types = _types(opened)
+        columns = find_columns(list(types), given, reward)
+        seconds = _counts_seconds(columns, types)
+        engine.define("log", f"SELECT {_flat(columns, types, seconds, missing)} FROM {_relation(opened.table)}")
+    except Exception as error:
+        engine.close()
+        if isinstance(error, ValueError):
+            raise
+        raise ValueError(f"table: {opened.table!r} cannot be read as a log ({_first(error)})") from None
+    return Log(engine, columns, opened.table[:60], seconds, 0, False)
+
+
+def _connect(address: str, table: str) -> Table:
+    dialect, connect = OPENERS[address.partition("://")[0]]
+    return Table(connect(address), dialect, table)
+
+
+def _relation(table: str) -> str:
+    return f"{table} AS source" if table.lstrip().startswith("(") else table
+
+
+def _types(opened: Table) -> dict[str, str]:
+    """Each column's type, as the connection tells it of an empty answer."""
+    cursor = opened.connection.cursor()
+    cursor.execute(f"SELECT * FROM {_relation(opened.table)} LIMIT 0")
+    return {column[0]: str(getattr(column, "type_display", column[1])).lower() for column in cursor.description}
+
+
+def _counts_seconds(columns: Columns, types: Mapping[str, str]) -> bool:
+    times = [getattr(columns, part) for part in ("decided", "observed", "resolved")]
+    return any(types[column].startswith(DATES) for column in times if column)
+
+
+def _flat(columns: Columns, types: Mapping[str, str], seconds: bool, missing: float | None) -> str:
+    outcome = _number("outcome", columns.outcome, types)
+    filled = outcome if missing is None else f"coalesce({outcome}, {missing!r})"
+    parts = {
+        "action": f"CAST({_name(columns.action)} AS VARCHAR)",
+        "state": f"CAST({_name(columns.state)} AS VARCHAR)",
+        "outcome": filled,
+        "unreadable": f"{_name(columns.outcome)} IS NOT NULL AND NOT ({outcome} BETWEEN -1e308 AND 1e308)",
+        "propensity": _optional("propensity", columns.propensity, types),
+        "held": _optional("holdout", columns.holdout, types),
+        "grouping": f"CAST({_name(columns.group)} AS VARCHAR)" if columns.group else "CAST(NULL AS VARCHAR)",
+        "ticket": f"CAST({_name(columns.ticket)} AS VARCHAR)" if columns.ticket else "CAST(NULL AS VARCHAR)",
+    }
+    for part in ("decided", "observed", "resolved"):
+        column = getattr(columns, part)
+        parts[part] = _time(part, column, types) if column else "CAST(NULL AS DOUBLE)"
+    return ", ".join(f"{expression} AS {part}" for part, expression in parts.items())
+
+
+def _optional(part: str, column: str | None, types: Mapping[str, str]) -> str:
+    return _number(part, column, types) if column else "CAST(NULL AS DOUBLE)"
+
+
+def _number(part: str, column: str, types: Mapping[str, str]) -> str:
+    if types[column].startswith("bool"):
+        return f"CASE WHEN {_name(column)} THEN 1.0 WHEN NOT {_name(column)} THEN 0.0 END"
+    if not types[column].startswith(NUMBERS):
+        raise ValueError(f"{part}: column {column!r} is {types[column]}, expected numbers, or true and false")
+    return f"CAST({_name(column)} AS DOUBLE)"
+
+
+def _time(part: str, column: str, types: Mapping[str, str]) -> str:
+    if types[column].startswith(DATES):
+        return f"CAST(EXTRACT(EPOCH FROM {_name(column)}) AS DOUBLE)"
+    return _number(part, column, types)
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _first(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

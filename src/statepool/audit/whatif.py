@@ -1,0 +1,118 @@
+"""What would the log have been worth under another play? From a log and the names of plays to estimates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from statepool.audit.counts import Counts
+from statepool.audit.effects import Effects, estimate_effects
+from statepool.audit.exporting import export_rows
+from statepool.audit.looking import look
+from statepool.audit.mapping import estimate_map
+from statepool.audit.maturity import Maturity, read_missing, read_window
+from statepool.audit.offpolicy import Estimate, WhatIf, estimate_play
+from statepool.audit.policies import read_policy
+from statepool.audit.reading import open_log
+from statepool.audit.sufficiency import Sufficiency, sufficiency_test
+from statepool.audit.units import Unit
+from statepool.checks import check_number
+
+WIDTH = 100
+
+
+class Evidence(Protocol):
+    """What the estimators look at; an audit is one."""
+
+    @property
+    def counts(self) -> Counts: ...
+    @property
+    def unit(self) -> Unit: ...
+    @property
+    def sufficiency(self) -> Sufficiency: ...
+    @property
+    def effects(self) -> Effects: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    counts: Counts
+    unit: Unit
+    sufficiency: Sufficiency
+    effects: Effects
+    maturity: Maturity
+
+
+def what_if(
+    log: Any, policies: Sequence[str], *, columns: dict[str, str | None] | None = None, table: str | None = None,
+    reward: bool | None = None, rescale: bool = False, window: Any = None, missing: Any = None, level: float = 0.95,
+    seed: int = 0, export: Path | str | None = None,
+) -> list[WhatIf]:  # fmt: skip
+    """Estimate what the log would have been worth under each policy; see `policies` for how they are named.
+
+    `columns` names columns by their part, the rest is as in `audit_log`; `export` writes the rows as off-policy
+    packages read them.
+    """
+    check_number(level, "level", 0.5, 0.9999)
+    if not policies:
+        raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
+    length, blank = read_window(window), read_missing(missing)
+    opened = open_log(log, columns or {}, reward, blank if isinstance(blank, float) else None, table)
+    try:
+        looked = look(opened, length, blank is not None, rescale, seed)
+        seen = _see(looked.counts, looked.unit, looked.rows, looked.maturity, seed)
+        found = [estimate_play(seen, read_policy(policy, seen), policy, level) for policy in policies]
+        if export is not None:
+            export_rows(opened.engine, seen.counts, seen.unit, Path(export))
+    finally:
+        opened.engine.close()
+    return found
+
+
+def _see(counts: Counts, unit: Unit, rows: Any, maturity: Maturity, seed: int) -> Seen:
+    if counts.k.sum() < 2:
+        raise ValueError("log: has no outcome that is old enough, expected some to estimate from")
+    found = sufficiency_test(rows, counts.n_actions, counts.n_states, seed)
+    return Seen(counts, unit, found, estimate_effects(counts, estimate_map(counts), found, seed), maturity)
+
+
+def document_of(found: Sequence[WhatIf]) -> list[dict[str, Any]]:
+    return [
+        {name: dict(vars(value)) if isinstance(value, Estimate) else value for name, value in vars(one).items()}
+        for one in found
+    ]
+
+
+def sentences(found: Sequence[WhatIf]) -> list[str]:
+    """What to make of the estimates."""
+    said = []
+    if not found[0].exact:
+        said.append(
+            "The log has no propensities (--propensity): the actions' shares stand in for them, which is right if "
+            "actions were not chosen for their circumstances."
+        )
+    for one in found:
+        if one.biased:
+            said.append(
+                f"{one.policy}: direct effects were found that may bias the pooled value by up to {one.bias:.2g}, more "
+                f"than its error of {one.pooled.error:.2g}: believe the doubly robust one."
+            )
+    return said
+
+
+def print_what_if(found: Sequence[WhatIf], unit_name: str, console: Console | None = None) -> None:
+    console = console or Console(width=WIDTH)
+    title = f"Worth of a decision, in {unit_name}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
+    table = Table(title=escape(title), title_justify="left")
+    for heading in ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most"):
+        table.add_column(heading, justify="left" if heading == "policy" else "right", overflow="fold")
+    for one in found:
+        shown = [f"{e.value:.4g} ({e.lower:.4g} to {e.upper:.4g})" for e in (one.pooled, one.robust, one.plain)]
+        table.add_row(escape(one.policy), *shown, f"{one.bias:.2g}" + (" !" if one.biased else ""))
+    console.print(table)
+    for sentence in sentences(found):
+        console.print(escape(sentence), highlight=False)

@@ -1,0 +1,119 @@
+"""Theorems A, A-skip, B and C as functions: bounds for one copy of pooled exponential weights under delay.
+
+    A        any rates that never rise, any oblivious delays:  log K/rate_T + sum_t rate_t (k1 (v_t - 1) + k2 o_t)
+             constant rate: log K/rate + rate (k1 V + k2 D);  `Anytime`: sqrt(8 log K (.6 (m-1+V) + 1.3 D)) + 2 log K
+    A-skip   the same with D of what was still waited for, and one for each round given up
+    B        one delay d >= 1, constant rate <= 1/(e(d+1)):  log K/rate + rate (3V + 3/8 d W) + d
+    C        `Certified`: 2B - b0 + what has not come, a figure of the run itself: `Run.certificate`
+
+k1 = (e^r - 1 - r)/r², k2 = (e^r - 1)/r, o_t the outcomes outstanding in round t, D their sum, V >= sum_t (v_t - 1),
+W >= sum_t min(1, v_t - 1), m = min(K, S). All of them assume that the map is known and that losses and delays were
+fixed ahead (C: losses alone). Proofs: docs/theory.md.
+"""
+
+from collections.abc import Callable
+from math import e, expm1, inf, log, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statepool.checks import check_count, check_delay, check_number
+from statepool.guarantees.paper import LARGEST, Guarantee, check_sizes_of
+from statepool.learners.anytime import anytime_bound
+from statepool.rates import largest_covered_rate
+
+SMALL_RATE = 1e-4
+
+
+def first_cost(rate: float) -> float:
+    """(e^r - 1 - r)/r², what a round's spread v - 1 costs; 1/2 at small rates."""
+    if rate < SMALL_RATE:  # the difference would be all rounding
+        return 0.5 + rate / 6
+    return (expm1(rate) - rate) / rate**2
+
+
+def second_cost(rate: float) -> float:
+    """(e^r - 1)/r, what an outstanding outcome costs; 1 at small rates."""
+    return expm1(rate) / rate if rate > 0 else 1.0
+
+
+def total_wait(delay: int | ArrayLike, horizon: int) -> int:
+    """D: every outstanding outcome counted in every round, sum_t min(d_t, T - t)."""
+    checked = check_delay(delay, check_count(horizon, "horizon"))
+    return int(np.minimum(checked, horizon - 1 - np.arange(horizon)).sum())
+
+
+def theorem_a(
+    n_actions: int, horizon: int, delay: int | ArrayLike, budget: float, rate: float | None = None
+) -> Guarantee:
+    """State-EXP3 at a constant rate, however large, or the best one; `budget` bounds sum_t (v_t - 1)."""
+    check_sizes_of(n_actions, horizon, 0)
+    check_number(budget, "budget", 0, LARGEST)
+    waited, actions = total_wait(delay, horizon), log(n_actions)
+
+    def bound(at: float) -> float:
+        if at > 700:  # past what an exponential can hold
+            return inf
+        return actions / at + at * (first_cost(at) * budget + second_cost(at) * waited) if n_actions > 1 else 0.0
+
+    if rate is None:
+        rate = _best_rate(bound, actions, budget / 2 + waited)
+    check_number(rate, "rate", 0, LARGEST, open_low=n_actions > 1)
+    return Guarantee(bound(rate), rate, True)
+
+
+def _best_rate(bound: Callable[[float], float], actions: float, cost: float) -> float:
+    """Where a bound that is convex in the rate is smallest; near sqrt(log K / cost) while that is small."""
+    from scipy.optimize import minimize_scalar
+
+    if actions == 0:
+        return 0.0
+    top = sqrt(actions / cost) * 1.01 if cost > 0 else 50.0
+    return float(minimize_scalar(bound, bounds=(0, min(top, 50.0)), method="bounded", options={"xatol": 1e-12}).x)
+
+
+def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: float) -> float:
+    """`Anytime()`, whatever T and the delays: `spread` is (the mean of) sum_t (v_t - 1), `waited` is D."""
+    check_number(spread, "spread", 0, LARGEST)
+    check_number(waited, "waited", 0, LARGEST)
+    width = min(check_count(n_actions, "n_actions"), check_count(n_states, "n_states")) - 1
+    return float(anytime_bound(log(n_actions), width, float(spread), float(waited)))
+
+
+def theorem_a_skip(n_actions: int, n_states: int, spread: float, waited: float, given_up: int) -> float:
+    """`Anytime(skip=True)`: `waited` counts a round until it comes or is given up, `given_up` how many were."""
+    return theorem_a_anytime(n_actions, n_states, spread, waited) + check_count(given_up, "given_up", lowest=0)
+
+
+def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float:
+    """min over sets R of |R| + sqrt((D outside R + |R|) log K), which bounds sqrt(D log K) of the skipping rule."""
+    checked = check_delay(delay, check_count(horizon, "horizon"))
+    waits = np.sort(np.minimum(checked, horizon - 1 - np.arange(horizon)))[::-1]
+    outside = waits.sum() - np.concatenate([[0], np.cumsum(waits)])
+    left_out = np.arange(horizon + 1)
+    return float((left_out + np.sqrt((outside + left_out) * log(n_actions))).min())
+
+
+def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
+    """State-EXP3 at a constant rate and one delay: pooling cheapens the waiting too."""
+    check_sizes_of(n_actions, horizon, check_count(delay, "delay"))
+    check_number(budget, "budget", 0, LARGEST)
+    variance = 3 * budget + 3 / 8 * delay * min(budget, horizon)
+    cap = largest_covered_rate(delay)
+    if rate is None:
+        rate = min(cap, sqrt(log(n_actions) / variance)) if variance > 0 else cap
+    check_number(rate, "rate", 0, LARGEST, open_low=n_actions > 1)
+    learning = log(n_actions) / rate if n_actions > 1 else 0.0
+    return Guarantee(learning + rate * variance + delay, rate, rate <= cap)
+
+
+def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: float, most_in_flight: int) -> float:
+    """`Certified()` with its guard, whatever happens: sqrt(2) times Theorem A (m - 1 counted twice) and the rest."""
+    width = min(check_count(n_actions, "n_actions"), check_count(n_states, "n_states")) - 1
+    twice = theorem_a_anytime(n_actions, n_states, spread + width, waited) - 2 * log(n_actions)
+    return sqrt(2) * twice + 6 * log(n_actions) + 6 + check_count(most_in_flight, "most_in_flight", lowest=0)
+
+
+def drift_lemma_cap(most_arrivals: int) -> float:
+    """The largest rate of the drift lemma per arrival, where at most so many others arrive during a flight."""
+    return 1 / (e * (check_count(most_arrivals, "most_arrivals", lowest=0) + 1))

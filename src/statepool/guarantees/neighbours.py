@@ -1,0 +1,76 @@
+"""What the neighbours promise: each bound as a function, saying what it assumes and how well it is known.
+
+*Recalled* bounds are as remembered from their sources and were not read again; *derived* ones are proved in
+docs/theory.md or follow from a theorem that is.
+"""
+
+from math import log, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statepool.checks import check_count, check_delay, check_number
+from statepool.guarantees.anytime import first_cost, second_cost
+from statepool.guarantees.paper import LARGEST
+
+
+def auer(n_actions: int, horizon: int) -> float:
+    """`AuerEXP3()` without delay: 2.63 sqrt(K T log K). Recalled."""
+    check_count(n_actions, "n_actions")
+    return 2.63 * sqrt(n_actions * check_count(horizon, "horizon") * log(n_actions))
+
+
+def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
+    """`ZimmertSeldin(tuning="anytime")`, any oblivious delays: 4 sqrt(KT) + sqrt(8 D log K). Recalled."""
+    check_number(waited, "waited", 0, LARGEST)
+    size = check_count(n_actions, "n_actions") * check_count(horizon, "horizon")
+    return 4 * sqrt(size) + sqrt(8 * waited * log(n_actions))
+
+
+def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float | None = None) -> float:
+    """`StateEXP3(copies="idle")`: (most in flight + 1) log K/rate + rate/2 sum_t v_t, at the best rate if none.
+
+    By Theorem 3; `budget` bounds sum_t v_t.
+    """
+    check_number(budget, "budget", 0, LARGEST)
+    learning = (check_count(most_in_flight, "most_in_flight", lowest=0) + 1) * log(n_actions)
+    return sqrt(2 * learning * budget) if rate is None else learning / rate + rate / 2 * budget
+
+
+def skipping_at_a_constant_rate(
+    n_actions: int, horizon: int, delay: int | ArrayLike, patience: int, rate: float, width: float | None = None
+) -> float:
+    """`Anytime(rule="constant")`: rounds that come too late cost 1, the others Theorem A. Derived; `width` bounds v."""
+    checked = check_delay(delay, check_count(horizon, "horizon"))
+    delays = np.broadcast_to(checked, horizon)
+    dropped = int((delays > patience).sum())
+    waited = float(np.minimum(np.minimum(delays, patience), horizon - 1 - np.arange(horizon)).sum())
+    spread = ((n_actions if width is None else width) - 1) * horizon
+    return dropped + log(n_actions) / rate + rate * (first_cost(rate) * spread + second_cost(rate) * waited)
+
+
+def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: float, confidence: float) -> float:
+    """`StateEXP3(caution=…)` without delay: what regret exceeds with chance `confidence` at the most. Derived."""
+    check_number(confidence, "confidence", 0, 1, open_low=True)
+    check_number(caution, "caution", 0, LARGEST, open_low=True)
+    seen = n_states * check_count(horizon, "horizon") + log(2 / confidence) / (2 * caution)
+    return log(n_actions) / rate + (rate / 2 + caution) * seen + log(2 * n_actions / confidence) / (2 * caution)
+
+
+def nsd_ucrl2(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
+    """`NSDUCRL2()` where neither map nor means change, one delay. Not proved in docs/theory.md."""
+    K, S, T = check_count(n_actions, "n_actions"), check_count(n_states, "n_states"), check_count(horizon, "horizon")
+    rows = sqrt(2 * (S * log(2) + log(2 * K * T))) * (2 * sqrt(K * T) + K)
+    means = 2 * sqrt(log(2 * S * T) / 2) * (2 * S * (delay + 1) + 2 * sqrt(2 * S * T))
+    return rows + means + sqrt(2 * T * log(T)) + 2
+
+
+def meta_bio(base: float, n_states: int, horizon: int, drift: float = 0.0) -> float:
+    """`MetaBIO(base)`: the base's bound at the delays that are left, and the price of the means. Measured."""
+    S, T = check_count(n_states, "n_states"), check_count(horizon, "horizon")
+    return base + 4 * sqrt(S * T * log(2 * S * T**2)) + 1 + 2 * drift
+
+
+def surrogate_index(history: int, delay: int, undelayed: float, drift: float) -> float:
+    """`SurrogateIndex()`: history + d + EXP3's bound without delay + 2 sum_t max_s |theta_t(s) - h(s)|. Derived."""
+    return check_count(history, "history") + delay + undelayed + 2 * drift

@@ -1,0 +1,168 @@
+"""Anytime: pooled exponential weights whose rate follows what the run has cost so far; any delays, nothing known ahead.
+
+    G = .6 (m - 1 + sum_{s<t} (v_s - 1)) + 1.3 D_t        m = min(K, S)        rate = min(1/2, sqrt(log K / 2G))
+    x(a) ∝ exp(-rate · L(a))        L(a) += P(s|a) · X / q(s)        q(s) as of the round played
+
+D_t counts every outstanding outcome in every round. With `skip` a round that is waited for too long is given up
+(`outstanding`). Without `pooled` the action played is charged alone and v = K.
+
+Source: ours; guarantee: Theorems A and A-skip, docs/theory.md. Without `pooled` it is delay-adaptive EXP3 and stands
+for Cesa-Bianchi, Gentile & Mansour 2019, Thune et al. 2019, Bistritz et al. 2019 and György & Joulani 2021, whose own
+rates need a cap, a bound on the delays or an epoch's restart that Theorem A does without. Where their rules differ
+they are here as `rule`:
+    "constant"   Thune's skipping: one rate for the horizon, outcomes older than `patience` dropped. The rate is ours
+                 (it minimises Theorem A with D at most patience · T), theirs is capped by 1/(2e d_max).
+    "epochs"     Bistritz's doubling: a fresh start whenever D (this round counted) has doubled, at the rate
+                 sqrt(log K / 2^epoch). Recalled, not read: the count of the present round is ours.
+György & Joulani's data-dependent rate could not be recovered and is not here.
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statepool.checks import Floats, check_count, unknown_name
+from statepool.compiling import compiled
+from statepool.kernels import effective_dimension
+from statepool.learners.learner import Learner, Problem, check_flag
+from statepool.learners.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
+from statepool.learners.rules import add_rule
+from statepool.learners.weights import (
+    Weights,
+    charge,
+    charge_action,
+    distribution,
+    draw,
+    probability,
+    reach,
+    reweigh_at,
+    start_weights,
+)
+
+LARGEST_RATE = 0.5
+SPREAD_COST, WAIT_COST = 0.6, 1.3
+"""Bounds of (e^r - 1 - r)/r² and (e^r - 1)/r at rates r up to 1/2."""
+
+RULES = ("adaptive", "constant", "epochs")
+PACE = np.dtype([("rate", "f8"), ("spread", "f8"), ("epoch", "i8"), ("since", "i8")], align=True)
+
+
+@dataclass(frozen=True)
+class Anytime(Learner):
+    pooled: bool = True
+    skip: bool = False
+    rule: str = "adaptive"
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        check_flag(self.pooled, "pooled")
+        check_flag(self.skip, "skip")
+        if self.rule not in RULES:
+            raise ValueError(unknown_name("rule", self.rule, RULES))
+        if self.patience is not None:
+            check_count(self.patience, "patience")
+        if (self.rule == "constant") != (self.patience is not None):
+            raise ValueError(
+                f"patience: is {self.patience!r} with rule={self.rule!r}, expected one with 'constant' only"
+            )
+
+    def start(self, problem: Problem) -> "AnytimeMemory":
+        pace = np.zeros(1, PACE)
+        pace["rate"] = self._constant_rate(problem) if self.rule == "constant" else 0.0
+        return AnytimeMemory(
+            start_weights(problem.n_actions, 0.0), problem.columns,
+            start_outstanding(problem, self.skip, self.patience), pace, self._width(problem),
+            log(problem.n_actions), self.pooled, self.rule == "epochs",
+        )  # fmt: skip
+
+    def _width(self, problem: Problem) -> float:
+        """The largest v - 1 there can be."""
+        return float((min(problem.n_actions, problem.n_states) if self.pooled else problem.n_actions) - 1)
+
+    def _constant_rate(self, problem: Problem) -> float:
+        cost = (self._width(problem) / 2 + (self.patience or 0)) * problem.known_horizon()
+        return min(LARGEST_RATE, sqrt(log(problem.n_actions) / cost)) if cost > 0 else LARGEST_RATE
+
+
+class AnytimeMemory(NamedTuple):
+    weights: Weights
+    columns: Floats
+    outstanding: Outstanding
+    pace: Any
+    """One record of PACE: the rate, the sum of v - 1, the epoch and the round it began in."""
+    width: float
+    log_actions: float
+    pooled: bool
+    epochs: bool
+
+
+@compiled
+def adaptive_rate(log_actions: float, width: float, spread: float, waited: float) -> float:
+    """The rate of Theorem A, from what was spent so far."""
+    cost = SPREAD_COST * (width + spread) + WAIT_COST * waited
+    return min(LARGEST_RATE, np.sqrt(log_actions / (2.0 * cost))) if cost > 0.0 else LARGEST_RATE
+
+
+@compiled
+def anytime_bound(log_actions: float, width: float, spread: float, waited: float) -> float:
+    """What Theorem A says of the adaptive rate after that was spent."""
+    cost = SPREAD_COST * (width + spread) + WAIT_COST * waited
+    return np.sqrt(8.0 * log_actions * cost) + 2.0 * log_actions
+
+
+@compiled
+def set_pace(memory: Any, t: int) -> None:
+    """The rate of round t."""
+    pace, waited = memory.pace[0], memory.outstanding.tally[0].waited
+    if memory.epochs:
+        if waited + t + 1 >= 2.0**pace.epoch:
+            _begin_epoch(memory, t, waited + t + 1)
+        pace.rate = min(LARGEST_RATE, np.sqrt(memory.log_actions / 2.0**pace.epoch))
+    elif memory.outstanding.patience == 0.0:
+        pace.rate = adaptive_rate(memory.log_actions, memory.width, pace.spread, waited)
+
+
+@compiled
+def _begin_epoch(memory: Any, t: int, spent: float) -> None:
+    pace = memory.pace[0]
+    while spent >= 2.0**pace.epoch:
+        pace.epoch += 1
+    pace.since = t
+    memory.weights.totals[0, :] = 0.0
+    memory.weights.references[0] = 0.0
+
+
+def act(memory: Any, t: int, u: float) -> int:
+    begin_round(memory.outstanding, t)
+    set_pace(memory, t)
+    reweigh_at(memory.weights, 0, memory.pace[0].rate)
+    if memory.pooled:
+        memory.pace[0].spread += effective_dimension(memory.columns, memory.weights.weights[0]) - 1.0
+    else:
+        memory.pace[0].spread += memory.width
+    return draw(memory.weights, 0, u)
+
+
+def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    count_play(memory.outstanding, t)
+    if memory.pooled:
+        ticket[0] = reach(memory.weights, 0, memory.columns[state])
+    else:
+        ticket[0] = probability(memory.weights, 0, action)
+
+
+def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
+    if count_arrival(memory.outstanding, t) and t >= memory.pace[0].since and loss > 0.0:
+        if memory.pooled:
+            charge(memory.weights, 0, memory.columns[state], loss / ticket[0])
+        else:
+            charge_action(memory.weights, 0, action, loss / ticket[0])
+
+
+def play(memory: Any, t: int, out: Any) -> None:
+    distribution(memory.weights, 0, out)
+
+
+add_rule(AnytimeMemory, act, observe, update, play)

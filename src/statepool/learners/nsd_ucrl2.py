@@ -1,0 +1,135 @@
+"""NSD-UCRL2: optimism about means and about the rows of a map that may drift.
+
+    means   low(s) = mean(s) - sqrt(radius · log(2ST) / (2 n(s))), at least 0 and 0 where nothing has come
+    rows    counted over the last `window` plays; a share ½ sqrt(2 radius (S log 2 + log 2KT) / N(a)) of each row is
+            moved from its worst states to the best one
+    play    the action whose moved row costs least, the first of equals
+
+`known_map` takes the rows from P and moves nothing. `radius` scales the squared radii: 1 is what is proved.
+
+Source: Vernade et al. 2020, abstract and idea only; the radii are ours. The map may drift and is not read, the means
+may not. With window T and a map that stays: regret <= sqrt(2 (S log 2 + log 2KT)) (2 sqrt(KT) + K) +
+2 sqrt(log(2ST)/2) (2S(d+1) + 2 sqrt(2ST)) + sqrt(2 T log T) + 2 (docs/theory.md).
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statepool.checks import Floats, Ints, check_count, check_number
+from statepool.compiling import compiled
+from statepool.kernels import TIE
+from statepool.learners.best_state import favourite_distribution
+from statepool.learners.learner import Learner, Problem, check_flag
+from statepool.learners.rules import add_rule
+
+
+@dataclass(frozen=True)
+class NSDUCRL2(Learner):
+    window: int | None = None
+    radius: float = 1.0
+    known_map: bool = False
+
+    def __post_init__(self) -> None:
+        if self.window is not None:
+            check_count(self.window, "window")
+        check_number(self.radius, "radius", 0, 1e9)
+        check_flag(self.known_map, "known_map")
+
+    def start(self, problem: Problem) -> "OptimistMemory":
+        K, S, T = problem.n_actions, problem.n_states, problem.known_horizon()
+        window = T if self.window is None else self.window
+        if window > T:
+            raise ValueError(f"window: is {window}, expected at most the horizon, {T}")
+        rows = problem.P.copy() if self.known_map else np.zeros((K, S))
+        return OptimistMemory(
+            rows, np.zeros(K), np.zeros((window, 2), np.int64), np.zeros(S), np.zeros(S), np.zeros(S),
+            np.zeros(S, np.int64), np.zeros(1, np.int64), self.radius * log(2 * S * T) / 2,
+            0.0 if self.known_map else sqrt(self.radius * (S * log(2) + log(2 * K * T)) / 2), self.known_map,
+        )  # fmt: skip
+
+
+class OptimistMemory(NamedTuple):
+    rows: Floats
+    """Counts of states in the window, or the map where it is known."""
+    plays: Floats
+    recent: Ints
+    """The (action, state) of the rounds in the window, in a ring."""
+    sums: Floats
+    counts: Floats
+    low: Floats
+    order: Ints
+    """States, the cheapest first."""
+    best: Ints
+    squared_radius: float
+    row_radius: float
+    known_map: bool
+
+
+@compiled
+def sort_states(memory: Any) -> None:
+    """Low means, and the states in their order."""
+    low, order = memory.low, memory.order
+    for s in range(low.size):
+        n = memory.counts[s]
+        low[s] = max(0.0, memory.sums[s] / n - np.sqrt(memory.squared_radius / n)) if n > 0.0 else 0.0
+        i = s
+        while i > 0 and low[order[i - 1]] > low[s]:
+            order[i] = order[i - 1]
+            i -= 1
+        order[i] = s
+
+
+@compiled
+def hope_for(memory: Any, action: int) -> float:
+    """What an action costs if its row is as good as it may be."""
+    plays = 1.0 if memory.known_map else memory.plays[action]
+    cheapest = memory.low[memory.order[0]]
+    if plays == 0.0:
+        return cheapest
+    left = memory.row_radius / np.sqrt(plays)
+    cost = 0.0
+    for i in range(memory.order.size - 1, -1, -1):
+        state = memory.order[i]
+        share = memory.rows[action, state] / plays
+        moved = min(share, left)
+        left -= moved
+        cost += (share - moved) * memory.low[state] + moved * cheapest
+    return cost
+
+
+def act(memory: Any, t: int, u: float) -> int:
+    sort_states(memory)
+    best, lowest = 0, hope_for(memory, 0)
+    for a in range(1, memory.rows.shape[0]):
+        cost = hope_for(memory, a)
+        if cost < lowest - TIE:
+            best, lowest = a, cost
+    memory.best[0] = best
+    return best
+
+
+def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    if memory.known_map:
+        return
+    window = memory.recent.shape[0]
+    if t >= window:
+        memory.rows[memory.recent[t % window, 0], memory.recent[t % window, 1]] -= 1.0
+        memory.plays[memory.recent[t % window, 0]] -= 1.0
+    memory.recent[t % window, 0], memory.recent[t % window, 1] = action, state
+    memory.rows[action, state] += 1.0
+    memory.plays[action] += 1.0
+
+
+def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
+    memory.sums[state] += loss
+    memory.counts[state] += 1.0
+
+
+def play(memory: Any, t: int, out: Any) -> None:
+    favourite_distribution(memory.best[0], 0.0, out)
+
+
+add_rule(OptimistMemory, act, observe, update, play)

@@ -1,0 +1,85 @@
+"""What is still outstanding: how many outcomes are waited for, summed over the rounds, and which are given up.
+
+    active   rounds played whose outcome has neither come nor been given up
+    waited   D_t, the sum of `active` over the rounds played so far
+
+With skipping, a round is given up once it has been waited for in max(1, sqrt(waited / log K)) rounds (or in `patience`
+rounds, where that is set), and its outcome is then ignored whenever it comes. These thresholds never fall, so rounds
+are given up in the order they were played: `front` is the first that may still come, and one flag a round behind it
+tells whether it has.
+
+Source: Zimmert & Seldin 2020 for the rule; the fixed patience is Thune, Cesa-Bianchi & Seldin 2019.
+"""
+
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from statepool.compiling import compiled
+from statepool.learners.learner import Problem
+
+TALLY = np.dtype([("active", "i8"), ("waited", "f8"), ("front", "i8"), ("given_up", "i8")], align=True)
+
+LONGEST_WAIT = 1 << 16
+"""Without a horizon so many rounds are remembered; who has waited longer is given up."""
+
+
+class Outstanding(NamedTuple):
+    tally: Any
+    """One record of TALLY."""
+    arrived: NDArray[np.bool_]
+    """One flag a round, in a ring; empty where no round is ever given up."""
+    patience: float
+    """How long a round is waited for; 0 where that follows what was waited for so far."""
+    log_actions: float
+
+
+def start_outstanding(problem: Problem, skip: bool = False, patience: int | None = None) -> Outstanding:
+    """Nothing played."""
+    skips = skip or patience is not None
+    flags = np.zeros((problem.horizon or LONGEST_WAIT) if skips else 0, np.bool_)
+    return Outstanding(np.zeros(1, TALLY), flags, float(patience or 0), log(max(problem.n_actions, 2)))
+
+
+@compiled
+def begin_round(outstanding: Any, t: int) -> None:
+    """Give up those that have waited too long, and count the others once more."""
+    tally = outstanding.tally[0]
+    if outstanding.arrived.size > 0:
+        _give_up(outstanding, t)
+    tally.waited += tally.active
+
+
+@compiled
+def _give_up(outstanding: Any, t: int) -> None:
+    tally, arrived = outstanding.tally[0], outstanding.arrived
+    longest = outstanding.patience
+    if longest == 0.0:
+        longest = max(1.0, np.sqrt(tally.waited / outstanding.log_actions))
+    while tally.front < t and (t - tally.front - 1 >= longest or t - tally.front >= arrived.size):
+        if not arrived[tally.front % arrived.size]:
+            tally.active -= 1
+            tally.given_up += 1
+        tally.front += 1
+
+
+@compiled
+def count_play(outstanding: Any, t: int) -> None:
+    """Round t was played."""
+    outstanding.tally[0].active += 1
+    if outstanding.arrived.size > 0:
+        outstanding.arrived[t % outstanding.arrived.size] = False
+
+
+@compiled
+def count_arrival(outstanding: Any, t: int) -> bool:
+    """Round t's outcome has come; False if it was given up before."""
+    tally = outstanding.tally[0]
+    if outstanding.arrived.size > 0:
+        if t < tally.front:
+            return False
+        outstanding.arrived[t % outstanding.arrived.size] = True
+    tally.active -= 1
+    return True

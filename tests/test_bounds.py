@@ -1,0 +1,85 @@
+"""Regret below what is proved, in the mean over many runs, on every family, with losses and delays fixed ahead."""
+
+import numpy as np
+import pytest
+
+import statepool as sp
+from statepool import guarantees
+from statepool.probes import NoProbe
+
+T, RUNS = 300, 200
+FAMILIES = [name for name in sp.families.REGISTRY if name != "direct"]  # which breaks the assumption on purpose
+
+
+def small(family):
+    make = sp.families.find(family)
+    known = make.__code__.co_varnames
+    return make(1, **{name: size for name, size in {"n_actions": 9, "horizon": T}.items() if name in known})
+
+
+def delays_of(seed):
+    return sp.delays.missing(seed, T, 10, 0.05)
+
+
+def mean_and_error(values):
+    return np.mean(values), np.std(values, ddof=1) / np.sqrt(len(values))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_regret_stays_below_its_bounds(family):
+    """One instance and one set of delays a family, many runs; three standard errors are allowed for luck."""
+    instance, delays = small(family), delays_of(3)
+    K, S = instance.n_actions, instance.n_states
+    regrets, certificates, spreads = {}, [], {}
+    for name, learner in {
+        "certified": sp.Certified(), "anytime": sp.Anytime(), "skip": sp.Anytime(skip=True), "state": sp.StateEXP3(0.1),
+    }.items():  # fmt: skip
+        runs = [sp.simulate(instance, learner, delays, seed) for seed in range(RUNS)]
+        regrets[name] = mean_and_error([run.regret for run in runs])
+        if name == "certified":
+            certificates = [run.certificate for run in runs]
+        if name in ("anytime", "skip"):
+            ends = [run.measure(NoProbe()) for run in runs[:20]]
+            spreads[name] = float(np.mean([end.pace["spread"][0] for end in ends])), ends[0].outstanding.tally[0]
+    mean, error = mean_and_error(np.array(certificates))
+    assert regrets["certified"][0] - 3 * regrets["certified"][1] <= mean + 3 * error
+    spread, tally = spreads["anytime"]
+    assert tally["waited"] == guarantees.total_wait(delays, T)
+    assert regrets["anytime"][0] <= guarantees.theorem_a_anytime(K, S, spread, float(tally["waited"]))
+    spread, tally = spreads["skip"]
+    bound = guarantees.theorem_a_skip(K, S, spread, float(tally["waited"]), int(tally["given_up"]))
+    assert regrets["skip"][0] <= bound
+    assert regrets["state"][0] <= guarantees.theorem_a(K, T, delays, (min(K, S) - 1) * T, rate=0.1).value
+
+
+@pytest.mark.parametrize("family", ["band", "funnel", "hard", "switching", "spread"])
+def test_regret_stays_below_theorem_b(family):
+    instance, delay = small(family), 6
+    bound = guarantees.theorem_b(instance.n_actions, T, delay, (min(instance.P.shape) - 1) * T)
+    regrets = [sp.simulate(instance, sp.StateEXP3(bound.rate), delay, seed).regret for seed in range(RUNS)]
+    assert bound.covered
+    assert np.mean(regrets) <= bound.value
+
+
+def test_neighbours_bounds():
+    assert guarantees.auer(4, 100) == pytest.approx(2.63 * np.sqrt(400 * np.log(4)))
+    assert guarantees.zimmert_seldin(4, 100, 50) == pytest.approx(80 + np.sqrt(400 * np.log(4)))
+    assert guarantees.idle_copies(4, 3, 100) == guarantees.theorem_3(4, 3, 100).value
+    same = guarantees.theorem_a(4, 100, 5, 300.0, rate=0.05).value
+    assert guarantees.skipping_at_a_constant_rate(4, 100, 5, patience=9, rate=0.05) == pytest.approx(same)
+    late = guarantees.skipping_at_a_constant_rate(4, 100, 10, patience=9, rate=0.05)
+    assert late >= 100
+    assert guarantees.cautious(9, 3, 1_000, 0.05, 0.025, 0.1) > np.log(9) / 0.05
+    assert guarantees.meta_bio(10.0, 3, 100) > 10
+    assert guarantees.nsd_ucrl2(5, 3, 100, 2) < guarantees.nsd_ucrl2(5, 3, 100, 20)
+    assert guarantees.surrogate_index(20, 5, 30.0, 2.0) == 59
+
+
+def test_cautious_regret_exceeds_its_bound_no_more_often_than_it_says():
+    instance = small("band")
+    rate, K, S = 0.1, instance.n_actions, instance.n_states
+    bound = guarantees.cautious(K, S, T, rate, rate / 2, 0.05)
+    best = instance.total_losses.min()
+    runs = [sp.simulate(instance, sp.StateEXP3(rate, caution="rate/2"), 0, seed) for seed in range(RUNS)]
+    lost = np.array([run.outcomes.sum() - best for run in runs])
+    assert (lost > bound).mean() <= 0.05
