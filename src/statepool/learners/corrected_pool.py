@@ -99,7 +99,7 @@ class CorrectedMemory(NamedTuple):
     effects: Effects
     charges: Floats
     anchor: Floats
-    """The optimistic state means of the round that safe started in: it started on the action best by them."""
+    """The optimistic state means of the round that safe started in, should the action that it started on retire."""
     safe: Weights
     """Its totals are the rate times L."""
     columns: Floats
@@ -132,7 +132,10 @@ def _read_safe(memory: Any) -> None:
     """Safe's totals, from the charges of its actions and from where it started."""
     totals, clock = memory.safe.totals[0], memory.clock
     combine(memory.columns, memory.anchor, totals)
-    anchor = lowest_index(totals, TIE)
+    anchor = lowest_index(totals, TIE)  # unless the leader of that moment is still there
+    for a in range(totals.size):
+        if memory.newcomers.number[a] == clock.anchor:
+            anchor = a
     for a in range(totals.size):
         totals[a] = clock.rate * memory.charges[a]
         if memory.newcomers.came[a] >= clock.start:
@@ -145,7 +148,9 @@ def prepare(memory: Any, t: int) -> None:
     mix(memory.memories, t)
     clear_means(memory.effects, memory.memories)
     hope_for_states(memory)
+    clock.leader = _find_leader(memory)
     if t >= 2 * clock.start:
+        clock.anchor = memory.newcomers.number[clock.leader]
         begin(clock, t, mean_delay(memory.memories), memory.values.size, memory.values.size)
         for s in range(memory.hopes.size):
             memory.anchor[s] = memory.hopes[s]
@@ -153,7 +158,6 @@ def prepare(memory: Any, t: int) -> None:
             memory.charges[a] = 0.0
         memory.alarms.excess[0] = 0.0
         _read_safe(memory)
-    clock.leader = _find_leader(memory)
     refresh(memory.safe, 0)
     clock.part = 1.0 if is_ringing(memory.alarms, clock.start, SHARE) else SHARE
 

@@ -16,8 +16,9 @@ from statepool.kernels import log, lowest
 SHARE = 1 / 32
 """What insurance costs: a thirty-second of what following gains; the floor grows as 1/sqrt(SHARE)."""
 
-CLOCK = np.dtype([("start", np.int64), ("leader", np.int64), ("rate", float), ("part", float)])
-"""The round that safe started in, the leader of the play, safe's rate, and its part of the play."""
+CLOCK = np.dtype([("start", np.int64), ("leader", np.int64), ("anchor", np.int64), ("rate", float), ("part", float)])
+"""The round that safe started in, the leader of the play, the number of the action that safe started on (for learners
+that know actions apart), safe's rate, and its part of the play."""
 
 
 def start_clock() -> Any:

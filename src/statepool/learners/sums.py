@@ -70,15 +70,17 @@ def start_clock() -> Any:
 
 
 class Newcomers(NamedTuple):
-    """Of each action, what it is charged for states that no play could reach before it came, and when it came."""
+    """Of each action, what it is charged for states that no play could reach before it came, when it came, and the
+    number that it keeps while others come and go."""
 
     handicap: Floats
     came: Ints
+    number: Ints
 
 
 def start_newcomers(n_actions: int) -> Newcomers:
     """All were there from the start."""
-    return Newcomers(np.zeros(n_actions), np.zeros(n_actions, np.int64))
+    return Newcomers(np.zeros(n_actions), np.zeros(n_actions, np.int64), np.arange(n_actions))
 
 
 class Views(NamedTuple):

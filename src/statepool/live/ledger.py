@@ -42,6 +42,11 @@ class Ledger:
     def __init__(self, learner: Learner, n_states: int) -> None:
         declared = check_live(learner)
         self.learner, self.n_states = learner, n_states
+        smallest = _problem(np.full((1, n_states), 1 / n_states), None)
+        # A learner that does not fit so many states refuses to start.
+        self._lesson = lesson_function(learner.start(smallest))
+        self._carry = np.zeros((n_states, learner.ticket_width(smallest)))
+        self._places = np.array(learner.carried_by_action, np.int64)
         self.learns_map = learner.learns_map
         self.heeds_states = any(each.told_by == "state" for each in declared)
         """Whether a state whose outcome has not come changes the play."""
@@ -56,20 +61,12 @@ class Ledger:
     def set_actions(self, P: Floats, ids: Ints, handicaps: Floats, came: Ints) -> None:
         """The active actions; `handicaps`: what each was charged, in round `came`, for states not reached."""
         self.P, self.ids = P, ids
-        self.memory = self.learner.start(_problem(P, Newcomers(handicaps, came)))
-        width = self.learner.ticket_width(_problem(P[:1], None))
-        self._carry = np.zeros((self.n_states, width))
-        self._places = np.array(self.learner.carried_by_action, np.int64)
-        self._lesson = lesson_function(self.memory)
+        self.memory = self.learner.start(_problem(P, Newcomers(handicaps, came, ids)))
 
     def place_of(self, number: int) -> int | None:
         """Where an action stands among the active ones."""
         place = int(np.searchsorted(self.ids, number))
         return place if place < len(self.ids) and self.ids[place] == number else None
-
-    def check(self, P: Floats) -> None:
-        """Refuse a learner that does not fit the map, before a pool is made of it."""
-        self.learner.start(_problem(P[:1], None))
 
     def columns(self) -> Floats:
         """The map that is played by, transposed."""
@@ -196,11 +193,18 @@ class Ledger:
 
     def category_row(self, ids: list[int]) -> Floats | None:
         """The row that actions of a category have shown together, where the map is learnt."""
-        pairs = np.zeros(self.n_states)
-        for row in self._rows:
-            if row.of.name == "pairs":
-                pairs += sum((row.cells[number].read(0) for number in ids if number in row.cells), np.zeros(1))
+        seen = self.by_action("pairs", 0)
+        pairs = sum((seen[number] for number in ids if number in seen), np.zeros(self.n_states))
         return (pairs + 1 / self.n_states) / (pairs.sum() + 1.0) if pairs.any() else None
+
+    def sums(self, name: str, plays: int) -> Floats:
+        """What is known under a name after `plays` decisions: a row for each memory of it."""
+        return np.array([row.exact.read(plays) for row in self._rows if row.of.name == name])
+
+    def by_action(self, name: str, plays: int) -> dict[int, Floats]:
+        """The same of a sum that tells actions apart, of those that were played."""
+        rows = [row for row in self._rows if row.of.name == name]
+        return {number: exact.read(plays) for row in rows for number, exact in row.cells.items()}
 
     def dump(self) -> list[Any]:
         rows = [[row.exact.dump(), [[id_, row.cells[id_].dump()] for id_ in sorted(row.cells)]] for row in self._rows]

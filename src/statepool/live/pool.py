@@ -348,8 +348,8 @@ def opening(
     """The first event of a new pool, everything checked."""
     learner = SelfTuned() if learner is None else learner
     name, options = specification(learner)
-    names, seen, table = catalogue_rows(P, actions, states, Ledger(learner, 1).learns_map)
-    Ledger(learner, len(seen)).check(table)
+    names, seen, table = catalogue_rows(P, actions, states, learner.learns_map)
+    Ledger(learner, len(seen))  # refuses a learner that cannot run live, or does not fit the map
     kinds = check_categories(categories, names)
     checked = check_settings(settings)
     opened = Opened(
