@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import statepool as sp
-from statepool.learners.direct_effects import guess_effect
+from statepool.learners.parts.direct_effects import guess_effect
 
 
 def regrets(learner, size, horizon, delay, seeds=6, family="spread"):

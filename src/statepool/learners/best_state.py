@@ -17,7 +17,7 @@ from statepool.compiling import compiled
 from statepool.kernels import lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.pooled_means import carry_nothing, loss_and_count
+from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count
 from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 UNREACHABLE = 2.0

@@ -24,10 +24,11 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, TIE, combine, log, lowest_index
-from statepool.learners import alarms, direct_effects, memories
 from statepool.learners.additive import add_additive_rule
-from statepool.learners.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
-from statepool.learners.direct_effects import (
+from statepool.learners.learner import Learner, Problem
+from statepool.learners.parts import alarms, direct_effects, memories
+from statepool.learners.parts.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
+from statepool.learners.parts.direct_effects import (
     Effects,
     carry_cell,
     carry_state,
@@ -39,8 +40,7 @@ from statepool.learners.direct_effects import (
     teach_effects,
     weigh_cell,
 )  # fmt: skip
-from statepool.learners.learner import Learner, Problem
-from statepool.learners.memories import (
+from statepool.learners.parts.memories import (
     N_MEMORIES,
     Memories,
     carry_guesses,
@@ -49,10 +49,10 @@ from statepool.learners.memories import (
     start_memories,
     teach_memories,
 )  # fmt: skip
-from statepool.learners.safe import SHARE, begin, lean_on, start_clock
+from statepool.learners.parts.safe import SHARE, begin, lean_on, start_clock
+from statepool.learners.parts.weights import Weights, distribution, draw, probability, refresh, start_weights
 from statepool.learners.self_tuned import hope_for_states
 from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_newcomers
-from statepool.learners.weights import Weights, distribution, draw, probability, refresh, start_weights
 
 CHARGES = Sum("charges", told_by="outcome", over="actions", anew=True)
 

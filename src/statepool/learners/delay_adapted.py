@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from statepool.checks import Floats
 from statepool.learners.action_exp3 import ActionEXP3
 from statepool.learners.learner import Learner, Problem, check_flag, check_settings
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from statepool.checks import Floats
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, add_scaled
 from statepool.learners.learner import Learner, Problem, check_settings
+from statepool.learners.parts.weights import Weights, distribution, draw, reach, reweigh, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, distribution, draw, reach, reweigh, start_weights
 
 
 @dataclass(frozen=True)

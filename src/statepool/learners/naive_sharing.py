@@ -14,8 +14,8 @@ from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem, check_settings
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, refresh, set_totals, start_weights
 from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_clock, start_newcomers
-from statepool.learners.weights import Weights, charge, distribution, draw, refresh, set_totals, start_weights
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from statepool.checks import Floats, Ints, check_number
 from statepool.kernels import TIE, combine, lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.pooled_means import carry_nothing, loss_and_count, mean_sums
+from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count, mean_sums
 from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 

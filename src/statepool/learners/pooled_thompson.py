@@ -16,7 +16,7 @@ from statepool.kernels import TIE, combine, lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.best_state import draw_favourite
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.pooled_means import carry_nothing, loss_and_count, mean_sums
+from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count, mean_sums
 from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 

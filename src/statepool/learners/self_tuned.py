@@ -24,11 +24,11 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, TIE, combine, dot, log, lowest_index
-from statepool.learners import alarms, memories
 from statepool.learners.additive import add_additive_rule
-from statepool.learners.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.memories import (
+from statepool.learners.parts import alarms, memories
+from statepool.learners.parts.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
+from statepool.learners.parts.memories import (
     N_LESSON,
     N_MEMORIES,
     Memories,
@@ -38,9 +38,9 @@ from statepool.learners.memories import (
     start_memories,
     teach_memories,
 )  # fmt: skip
-from statepool.learners.safe import SHARE, begin, lean_on, start_clock
+from statepool.learners.parts.safe import SHARE, begin, lean_on, start_clock
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_newcomers
-from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 
 OPTIMISM = 0.4
 """The squared bonus, in units of the variance of a mean of n losses (at the most 1/4n) times log⁺."""

@@ -28,8 +28,17 @@ from statepool.dimension import bracket
 from statepool.kernels import LARGEST_CHARGE, dot
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
+from statepool.learners.parts.weights import (
+    Weights,
+    charge,
+    distribution,
+    draw,
+    reach,
+    refresh,
+    set_totals,
+    start_weights,
+)
 from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_clock, start_newcomers
-from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, set_totals, start_weights
 
 CAPACITY, IDLE, HALF = "capacity", "idle", "rate/2"
 CAPACITY_GAP = 0.05

@@ -167,7 +167,7 @@ def test_without_the_extra_it_is_said_what_to_install(tmp_path):
 
 
 def test_other_commands_import_none_of_it():
-    code = "import sys, statepool, statepool.cli, statepool.serving; print(*sys.modules)"
+    code = "import sys, statepool, statepool.cli, statepool.commands.serve; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"starlette", "uvicorn", "msgspec", "apsw", "psycopg", "jinja2"} & set(loaded.stdout.split())
 
