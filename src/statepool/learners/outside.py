@@ -13,13 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numba
 from numba import typeof
 from numba.core.errors import NumbaError, NumbaWarning
 
 from statepool.compiling import compiled_guarded
-from statepool.learners.rules import Rule, is_own, rule_of
+from statepool.learners.rules import is_own, rule_of
 
 PLACE = re.compile(r'(?:File "|at )([^"\n(]+?\.py)"?,? (?:line )?\(?(\d+)\)?')
+NOT_THEIRS = (Path(__file__).resolve().parents[1], Path(numba.__file__).resolve().parent)
 EXPECTED = "expected numbers, NumPy arrays, loops and the NumPy functions that Numba knows"
 
 
@@ -35,25 +37,24 @@ def explained(learner: Any, memory: Any) -> Iterator[None]:
         yield
         return
     name = type(learner).__name__
-    rule = check_memory(name, memory)
+    check_memory(name, memory)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumbaWarning)
         try:
             yield
         except NumbaError as error:
-            raise ValueError(_sentence(name, rule, str(error))) from None
+            raise ValueError(_sentence(name, str(error))) from None
         except IndexError:
             raise ValueError(
                 f"learner: {name} reads or writes past the end of an array, or plays an action that is not there"
             ) from None
 
 
-def check_memory(name: str, memory: Any) -> Rule:
+def check_memory(name: str, memory: Any) -> None:
     """What `start` gives: a NamedTuple of numbers and arrays, whose type has a rule."""
     if not isinstance(memory, tuple) or not hasattr(memory, "_fields"):
         raise ValueError(f"learner: {name}.start gives {type(memory).__name__}, expected a NamedTuple of arrays")
-    rule = rule_of(type(memory))
-    if rule is None:
+    if rule_of(type(memory)) is None:
         raise ValueError(
             f"learner: {type(memory).__name__}, the memory of {name}, has no rule, expected add_rule for it"
         )
@@ -65,17 +66,15 @@ def check_memory(name: str, memory: Any) -> Rule:
             raise ValueError(
                 f"learner: field {field!r} of {name}'s memory holds {held}, expected a number or a NumPy array"
             ) from None
-    return rule
 
 
-def _sentence(name: str, rule: Rule, text: str) -> str:
-    """Which line of the rule it was; if it is none of them, what the loop makes of the rule."""
-    sources = {Path(function.__code__.co_filename).name: function.__code__.co_filename for function in rule if function}
+def _sentence(name: str, text: str) -> str:
+    """Which line of somebody else's file it was; if it is none of them, what the loop makes of the rule."""
     for path, number in PLACE.findall(text):
-        source = sources.get(Path(path.strip()).name)
-        if source is not None:
-            line = linecache.getline(source, int(number)).strip()
-            return f"learner: {name} does not compile at {Path(source).name}, line {number} ({line}), {EXPECTED}"
+        source = Path(path.strip()).resolve()
+        if not any(source.is_relative_to(folder) for folder in NOT_THEIRS):
+            line = linecache.getline(str(source), int(number)).strip()
+            return f"learner: {name} does not compile at {source.name}, line {number} ({line}), {EXPECTED}"
     return (
         f"learner: {name} does not fit the loop, expected act(memory, t, u) to give a whole number, "
         "observe(memory, t, action, state, ticket), update(memory, t, action, state, loss, ticket) and "
