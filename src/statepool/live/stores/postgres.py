@@ -19,6 +19,7 @@ import psycopg
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.forks import forks
+from statepool.live.stores.contents import TABLES, Contents, Rows, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.postgres_connections import PATIENCE, Connection, Connections, errors
 from statepool.live.stores.store import (
@@ -352,8 +353,48 @@ class PostgresStore(Store):
         with self._writing() as connection:
             connection.execute(sql, (os.urandom(PROBE_BYTES),))
 
+    def copy_to(self, path: str) -> None:
+        """In one snapshot of the server's, which holds up nobody."""
+        from statepool.live.stores.sqlite import SQLiteStore
+
+        target = SQLiteStore(path, synchronous="OFF")  # whoever asked brings the file to disk as a whole
+        try:
+            with self.contents() as contents:
+                target.fill(contents)
+        finally:
+            target.close()
+
+    @contextmanager
+    def contents(self) -> Iterator[Contents]:
+        with self._reading() as connection:
+            yield Contents(lambda table: _stream(connection, table))
+
+    def fill(self, contents: Contents) -> None:
+        """Rows come by COPY, whole tables in one transaction; what a table then knows of its numbers is set after."""
+        with self._writing() as connection:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # the other store may be slow
+            connection.execute("LOCK TABLE statepool.pools, statepool.keys IN EXCLUSIVE MODE")
+            held = "SELECT (SELECT count(*) FROM statepool.pools) + (SELECT count(*) FROM statepool.keys)"
+            refuse_unless_empty((connection.execute(held).fetchone() or (0,))[0])
+            for table, columns in TABLES.items():
+                sql = f"COPY statepool.{table} ({', '.join(columns)}) FROM STDIN"
+                with connection.cursor() as cursor, cursor.copy(sql) as copy:
+                    for row in contents.rows(table):
+                        copy.write_row(row)
+            connection.execute(
+                "SELECT setval(pg_get_serial_sequence('statepool.pools', 'id'), max(id)) FROM statepool.pools"
+            )
+
     def close(self) -> None:
         self._connections.close()
+
+
+def _stream(connection: Connection, table: str) -> Rows:
+    """Through a cursor of the server's, so that a large table is never in memory."""
+    with connection.cursor(name=f"statepool_{table}", binary=True) as cursor:
+        cursor.itersize = PIECE
+        cursor.execute(select(table, "statepool."))
+        yield from cursor
 
 
 def _key(of: str) -> int:

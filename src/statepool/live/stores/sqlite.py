@@ -10,6 +10,7 @@ import apsw
 
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
+from statepool.live.stores.contents import LEFT_BEHIND, TABLES, Contents, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.sqlite_file import Connection, SQLiteFile, Synchronous, errors
 from statepool.live.stores.sqlite_place import check_folder, check_version, keep_private
@@ -264,6 +265,33 @@ class SQLiteStore(Store):
     def probe(self) -> None:
         with self._file.writing() as connection, errors():
             connection.execute("REPLACE INTO probes VALUES (1, ?)", (os.urandom(PROBE_BYTES),))
+
+    def copy_to(self, path: str) -> None:
+        """By SQLite's own backup, in one step: pages of one moment, while others go on writing."""
+        with self._file.reading() as source, errors():
+            source.execute("SELECT count(*) FROM pools").fetchall()  # the moment
+            target = apsw.Connection(path)
+            try:
+                with target.backup("main", source, "main") as work:
+                    work.step()
+                for table in LEFT_BEHIND:
+                    target.execute(f"DELETE FROM {table}")
+            finally:
+                target.close(force=True)
+
+    @contextmanager
+    def contents(self) -> Iterator[Contents]:
+        with self._file.reading() as connection:
+            yield Contents(lambda table: iter(connection.execute(select(table))))
+
+    def fill(self, contents: Contents) -> None:
+        with self._file.writing() as connection, errors():
+            refuse_unless_empty(
+                connection.execute("SELECT (SELECT count(*) FROM pools) + (SELECT count(*) FROM keys)").get
+            )
+            for table, columns in TABLES.items():
+                sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+                connection.executemany(sql, contents.rows(table))
 
     def close(self) -> None:
         self._file.close()

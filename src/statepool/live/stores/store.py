@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from statepool.live.errors import Damaged
 from statepool.live.events import Kind
+from statepool.live.stores.contents import Contents
 
 PROBE_BYTES = 1 << 16
 """What a probe writes: more than the pages of a small batch, so that room for the one is room for the other."""
@@ -176,6 +177,18 @@ class Store(ABC):
     @abstractmethod
     def probe(self) -> None:
         """Write something of no meaning, as large as a batch; raises StoreUnavailable where that cannot be kept."""
+
+    @abstractmethod
+    def copy_to(self, path: str) -> None:
+        """Everything of one moment, beside writers, into an empty SQLite file."""
+
+    @abstractmethod
+    def contents(self) -> AbstractContextManager[Contents]:
+        """Everything of one moment, to be read."""
+
+    @abstractmethod
+    def fill(self, contents: Contents) -> None:
+        """Take in everything of another store, all or nothing; refused with a ValueError unless this one is empty."""
 
     @abstractmethod
     def close(self) -> None:
