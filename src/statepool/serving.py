@@ -111,7 +111,7 @@ def list_keys(url: str) -> list[tuple[str, str]]:
         store = _open_store(url, create=False)
         try:
             kept = store.keys()
-            return [(name, role) for name, _, role in kept]
+            return [(key.name, key.role) for key in kept]
         finally:
             store.close()
 

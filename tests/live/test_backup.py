@@ -103,7 +103,7 @@ def test_a_bad_file_is_refused_in_one_sentence(sqlite, tmp_path, case):
     before = sorted(os.listdir(tmp_path))
     url = f"sqlite:///{tmp_path}/no/where.db" if case == "folder" else f"sqlite:///{target}"
     done = statepool("restore", str(file), url)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert done.stderr.startswith("statepool: ")
     assert sorted(os.listdir(tmp_path)) == before
 
@@ -123,6 +123,7 @@ def test_the_commands(sqlite, tmp_path):
     done = statepool("backup", sqlite.url, str(file), "--verify", "--json")
     assert done.returncode == 0, done.stderr
     [held] = json.loads(done.stdout)["pools"]
-    assert held["hash"] == sqlite.events()[-1][-1].hex() and held["decisions"] == 5 and not held["faults"]
+    assert held == held | {"hash": sqlite.events()[-1][-1].hex(), "decisions": 5, "faults": []}
     done = statepool("restore", str(file), f"sqlite:///{tmp_path}/r.db", "--verify")
-    assert done.returncode == 0 and held["hash"] in done.stdout, done.stderr
+    assert done.returncode == 0, done.stderr
+    assert held["hash"] in done.stdout

@@ -3,13 +3,23 @@
 import pytest
 
 from live.backups import take_under_load
-from live.conftest import database, place, server  # noqa: F401
 from live.killed import moments
+from live.postgres import Server
 
 pytestmark = pytest.mark.soak
 
 
-def test_backups_at_fifty_moments(place, tmp_path):
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/pool.db"
+        return
+    server = Server()
+    yield server.url()
+    server.stop()
+
+
+def test_backups_at_fifty_moments(url, tmp_path):
     targets = [f"sqlite:///{tmp_path}/restored-{n}.db" for n in range(50)]
-    taken = take_under_load(place.url, place.name, tmp_path, moments(50, longest=0.5, seed=16), targets)
+    taken = take_under_load(url, "home", tmp_path, moments(50, longest=0.5, seed=16), targets)
     print(f"{len(taken)} backups, {len(taken[-1][0])} answers told before the last")

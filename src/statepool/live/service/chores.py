@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+from statepool.live.anchors import Anchoring
 from statepool.live.errors import NoSuchPool, StoreUnavailable
 from statepool.live.service.health import Health
 from statepool.live.service.keys import Keys
@@ -23,8 +24,12 @@ Chore = Callable[[str], Awaitable[None]]
 class Chores:
     """Warming up, expiry, keys read again, and another look at pools that are in trouble."""
 
-    def __init__(self, pools: Pools, keys: Keys, health: Health, expire_every: float) -> None:
+    def __init__(
+        self, pools: Pools, keys: Keys, health: Health, expire_every: float, anchoring: Anchoring | None = None,
+        anchor_every: float = 60.0,
+    ) -> None:  # fmt: skip
         self._pools, self._keys, self._health, self._expire_every = pools, keys, health, expire_every
+        self._anchoring, self._anchor_every = anchoring, anchor_every
         self._running: dict[tuple[Chore, str], asyncio.Task[None]] = {}
         self._repeated: list[asyncio.Task[None]] = []
         self._key_thread = ThreadPoolExecutor(1, "keys")
@@ -37,6 +42,8 @@ class Chores:
             asyncio.create_task(_repeat(RECOVER_EVERY, self._recover_all)),
             asyncio.create_task(_repeat(self._expire_every, self._expire_all)),
         ]
+        if self._anchoring is not None:
+            self._repeated.append(asyncio.create_task(_repeat(self._anchor_every, self._anchor)))
 
     async def stop(self) -> None:
         chores = [*self._repeated, *self._running.values()]
@@ -47,6 +54,16 @@ class Chores:
 
     async def _reload_keys(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._key_thread, self._keys.reload)
+
+    async def _anchor(self) -> None:
+        """A place of the anchors that does not answer is told once, and tried again."""
+        assert self._anchoring is not None
+        try:
+            await asyncio.to_thread(self._anchoring.note)
+        except Exception as error:
+            self._health.note_anchors(error)
+        else:
+            self._health.note_anchors(None)
 
     async def _warm_all(self) -> None:
         with suppress(Exception):  # without a store there is nothing to warm

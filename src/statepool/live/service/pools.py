@@ -18,6 +18,7 @@ from statepool.live.stores.store import Store
 
 LARGEST_BATCH = 1_000
 LONGEST_QUEUE = 20_000
+MOST_POOLS = 10_000
 PATIENCE = 1.0
 """How long a batch waits for others, as a part of the last batch's time."""
 
@@ -148,8 +149,9 @@ def _trouble(answers: Any) -> Exception | None:
 class Pools:
     """Every pool of a store, opened when it is first asked for. `names` and `get` may be called from any thread."""
 
-    def __init__(self, store: Store, note: Note) -> None:
+    def __init__(self, store: Store, note: Note, most: int = MOST_POOLS) -> None:
         self.store = store
+        self.most = most
         self._note = note
         self._lock = threading.Lock()
         self._pools: dict[str, Pool] = {}

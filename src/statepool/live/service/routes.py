@@ -15,6 +15,7 @@ from statepool.live.pool import Pool
 from statepool.live.requests import AddAction, Change, Expire, RetireAction, ReweightAction
 from statepool.live.service.admission import Visit
 from statepool.live.service.bodies import ActionBody, PoolBody, decode
+from statepool.live.service.calls import note_call
 from statepool.live.service.health import Health
 from statepool.live.service.making import known_settings, make_pool
 from statepool.live.service.metrics import CONTENT_TYPE, Metrics, Reading, read_pool
@@ -39,7 +40,7 @@ class Host(Protocol):
     metrics: Metrics
     health: Health
 
-    def admit(self, scope: Any, need: str) -> Visit: ...
+    def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit: ...
 
     async def body(self, request: Request) -> bytes: ...
 
@@ -72,9 +73,11 @@ def routes(host: Host) -> list[Route]:
 
 def _guarded(host: Host, endpoint: Endpoint, need: str | None) -> Endpoint:
     async def guarded(request: Request) -> Response:
-        if need is not None:
-            host.admit(request.scope, need)
-        return await endpoint(request)
+        if need is None:
+            return await endpoint(request)
+        visit = host.admit(request.scope, need, request.path_params.get("name"))
+        request.state.caller = visit.caller
+        return await (note_call(host.pools.store, request, endpoint) if need == "admin" else endpoint(request))
 
     return guarded
 
@@ -94,7 +97,8 @@ class _Site:
         return answer
 
     async def list_pools(self, request: Request) -> Response:
-        return reply({"pools": await asyncio.to_thread(self._pools.names)})
+        names = await asyncio.to_thread(self._pools.names)
+        return reply({"pools": [name for name in names if request.state.caller.may_use(name)]})
 
     async def show_pool(self, request: Request) -> Response:
         lane = await self._lane(request)
@@ -111,6 +115,8 @@ class _Site:
 
     def _open(self, name: str, asked: PoolBody) -> bool:
         created = not self._pools.has(name)
+        if created and len(self._pools.names()) >= self._pools.most:
+            raise Refused(429, f"pool: the store holds {self._pools.most} pools, expected no more to be made here")
         self._pools.adopt(make_pool(self._pools.store, name, asked))
         return created
 

@@ -11,8 +11,10 @@ TABLES: dict[str, tuple[str, ...]] = {
     "events": ("pool", "seq", "kind", "ticket", "play", "at", "body", "hash"),
     "pending": ("pool", "play", "ticket", "at"),
     "snapshots": ("pool", "seq", "body"),
-    "keys": ("name", "hash", "role"),
+    "keys": ("name", "hash", "role", "until", "pools"),
+    "calls": ("at", "who", "address", "did", "status", "said"),
 }
+ORDERS = {"events": "pool, seq", "calls": "id"}
 LEFT_BEHIND = ("sessions", "probes")
 
 Rows = Iterator[tuple[Any, ...]]
@@ -25,9 +27,9 @@ class Contents(NamedTuple):
 
 
 def select(table: str, prefix: str = "") -> str:
-    """The rows of a table, the events of a pool in their order."""
-    order = " ORDER BY pool, seq" if table == "events" else ""
-    return f"SELECT {', '.join(TABLES[table])} FROM {prefix}{table}{order}"
+    """The rows of a table, those of a journal in their order."""
+    order = ORDERS.get(table)
+    return f"SELECT {', '.join(TABLES[table])} FROM {prefix}{table}" + (f" ORDER BY {order}" if order else "")
 
 
 def refuse_unless_empty(held: int) -> None:

@@ -8,7 +8,6 @@ before or with its own, since the log is flushed in order. The tables are in the
 
 import hashlib
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,13 +21,13 @@ from statepool.live.forks import forks
 from statepool.live.stores.contents import TABLES, Contents, Rows, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.postgres_connections import PATIENCE, Connection, Connections, errors
+from statepool.live.stores.postgres_people import PostgresPeople
 from statepool.live.stores.store import (
     PROBE_BYTES,
     Batch,
     Entry,
     Head,
     Overdue,
-    Store,
     View,
     check_gapless,
     check_linked,
@@ -227,7 +226,7 @@ class PostgresBatch(PostgresView, Batch):
         self._todo.append((sql, {"pool": self._pool, **values}))
 
 
-class PostgresStore(Store):
+class PostgresStore(PostgresPeople):
     """A batch has a connection of its own, so that a pool whose lock is held elsewhere holds up no other pool."""
 
     def __init__(self, url: str) -> None:
@@ -311,41 +310,16 @@ class PostgresStore(Store):
         with self._reading() as connection:
             return sorted(name for (name,) in connection.execute("SELECT name FROM statepool.pools"))
 
+    def heads(self) -> dict[str, Head]:
+        with self._reading() as connection:
+            rows = connection.execute("SELECT name, seq, hash, plays, epoch FROM statepool.pools").fetchall()
+            return {name: Head(*head) for name, *head in sorted(rows)}
+
     def ensure(self, name: str) -> None:
         if name in self.pools():
             return
         with self._writing() as connection:
             connection.execute("INSERT INTO statepool.pools (name) VALUES (%s) ON CONFLICT DO NOTHING", (name,))
-
-    def keys(self) -> list[tuple[str, str, str]]:
-        with self._reading() as connection:
-            rows = connection.execute("SELECT name, hash, role FROM statepool.keys").fetchall()
-            return sorted((name, hash_, role) for name, hash_, role in rows)
-
-    def add_key(self, name: str, digest: str, role: str) -> None:
-        sql = "INSERT INTO statepool.keys (name, hash, role) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
-        with self._writing() as connection:
-            if not connection.execute(sql, (name, digest, role)).rowcount:
-                raise ValueError(f"there is a key named {name!r} already")
-
-    def drop_key(self, name: str) -> bool:
-        sql = """WITH gone AS (DELETE FROM statepool.keys WHERE name = %s RETURNING hash),
-                      ended AS (DELETE FROM statepool.sessions WHERE key IN (SELECT hash FROM gone))
-                 SELECT count(*) FROM gone"""
-        with self._writing() as connection:
-            return connection.execute(sql, (name,)).fetchone() != (0,)
-
-    def add_session(self, digest: str, key: str, until: int) -> None:
-        sql = "INSERT INTO statepool.sessions (hash, key, until) VALUES (%s, %s, %s)"
-        with self._writing() as connection:
-            connection.execute("DELETE FROM statepool.sessions WHERE until < %s", (int(time.time()),))
-            connection.execute(sql, (digest, key, until))
-
-    def session(self, digest: str) -> tuple[str, int] | None:
-        with self._reading() as connection:
-            sql = "SELECT key, until FROM statepool.sessions WHERE hash = %s"
-            row = connection.execute(sql, (digest,)).fetchone()
-            return None if row is None else (row[0], row[1])
 
     def probe(self) -> None:
         sql = """INSERT INTO statepool.probes (id, body) VALUES (1, %s)

@@ -13,6 +13,7 @@ from statepool.live.events import Kind
 from statepool.live.stores.contents import LEFT_BEHIND, TABLES, Contents, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.sqlite_file import Connection, SQLiteFile, Synchronous, errors
+from statepool.live.stores.sqlite_people import SQLitePeople
 from statepool.live.stores.sqlite_place import check_folder, check_version, keep_private
 from statepool.live.stores.store import (
     PROBE_BYTES,
@@ -20,7 +21,6 @@ from statepool.live.stores.store import (
     Entry,
     Head,
     Overdue,
-    Store,
     View,
     check_gapless,
     check_linked,
@@ -157,7 +157,7 @@ class SQLiteBatch(SQLiteView, Batch):
         self._write(lambda: self._connection.execute("REPLACE INTO snapshots VALUES (?, ?, ?)", values))
 
 
-class SQLiteStore(Store):
+class SQLiteStore(SQLitePeople):
     """`synchronous` below FULL loses acknowledged batches when the power fails; `vfs` is for tests of that."""
 
     def __init__(self, path: str | os.PathLike[str], synchronous: Synchronous = "FULL", vfs: str | None = None) -> None:
@@ -231,36 +231,16 @@ class SQLiteStore(Store):
         with self._file.reading() as connection, errors():
             return sorted(name for (name,) in connection.execute("SELECT name FROM pools"))
 
+    def heads(self) -> dict[str, Head]:
+        with self._file.reading() as connection, errors():
+            rows = connection.execute("SELECT name, seq, hash, plays, epoch FROM pools ORDER BY name")
+            return {name: Head(*head) for name, *head in rows}
+
     def ensure(self, name: str) -> None:
         if name in self.pools():
             return
         with self._file.writing() as connection, errors():
             connection.execute("INSERT INTO pools (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
-
-    def keys(self) -> list[tuple[str, str, str]]:
-        with self._file.reading() as connection, errors():
-            return list(connection.execute("SELECT name, hash, role FROM keys ORDER BY name"))
-
-    def add_key(self, name: str, digest: str, role: str) -> None:
-        with self._file.writing() as connection, errors():
-            connection.execute("INSERT INTO keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (name, digest, role))
-            if not connection.changes():
-                raise ValueError(f"there is a key named {name!r} already")
-
-    def drop_key(self, name: str) -> bool:
-        with self._file.writing() as connection, errors():
-            connection.execute("DELETE FROM sessions WHERE key = (SELECT hash FROM keys WHERE name = ?)", (name,))
-            connection.execute("DELETE FROM keys WHERE name = ?", (name,))
-            return connection.changes() > 0
-
-    def add_session(self, digest: str, key: str, until: int) -> None:
-        with self._file.writing() as connection, errors():
-            connection.execute("DELETE FROM sessions WHERE until < ?", (int(time.time()),))
-            connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (digest, key, until))
-
-    def session(self, digest: str) -> tuple[str, int] | None:
-        with self._file.reading() as connection, errors():
-            return connection.execute("SELECT key, until FROM sessions WHERE hash = ?", (digest,)).fetchone()
 
     def probe(self) -> None:
         with self._file.writing() as connection, errors():

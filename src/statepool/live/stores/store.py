@@ -16,6 +16,9 @@ from statepool.live.stores.contents import Contents
 PROBE_BYTES = 1 << 16
 """What a probe writes: more than the pages of a small batch, so that room for the one is room for the other."""
 
+MOST_CALLS = 100_000
+"""Calls of administrators that are kept."""
+
 
 class Head(NamedTuple):
     """Where a pool's journal ends: the last event, its hash, how many decisions there were, the epoch of the latest
@@ -37,6 +40,31 @@ class Entry(NamedTuple):
     at: int
     body: bytes
     hash: bytes
+
+
+class Key(NamedTuple):
+    """An API key: its hash and role, the second it ends at (None: never), the pools it is for (none named: all)."""
+
+    name: str
+    hash: str
+    role: str
+    until: int | None = None
+    pools: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, digest: str, role: str, until: int | None, pools: str) -> "Key":
+        return cls(name, digest, role, until, tuple(pools.split()))
+
+
+class Call(NamedTuple):
+    """Something that took an administrator: when (microseconds), by whose key, from where, what, and the answer."""
+
+    at: int
+    who: str
+    address: str
+    did: str
+    status: int
+    said: str = ""
 
 
 class Overdue(NamedTuple):
@@ -133,7 +161,7 @@ def check_linked(seq: int, rows: Sequence[Sequence[Any]]) -> tuple[bytes, Entry]
 
 
 class Store(ABC):
-    """A place that holds pools, and API keys as (name, hash, role)."""
+    """A place that holds pools, and who may use them."""
 
     connections = 0
     """Grows whenever the store was lost and found again: what was read or written but not acknowledged may be gone."""
@@ -141,6 +169,10 @@ class Store(ABC):
     @abstractmethod
     def pools(self) -> list[str]:
         """The names, sorted."""
+
+    @abstractmethod
+    def heads(self) -> dict[str, Head]:
+        """Where the journal of every pool ends, by name."""
 
     @abstractmethod
     def ensure(self, name: str) -> None:
@@ -155,12 +187,19 @@ class Store(ABC):
         """One consistent reading, beside writers."""
 
     @abstractmethod
-    def keys(self) -> list[tuple[str, str, str]]:
-        """The API keys: (name, hash, role)."""
+    def keys(self) -> list[Key]:
+        """The API keys, by name."""
 
     @abstractmethod
-    def add_key(self, name: str, digest: str, role: str) -> None:
+    def add_key(self, name: str, digest: str, role: str, until: int | None = None, pools: tuple[str, ...] = ()) -> None:
         """Keep a key; a name that is taken is refused with a ValueError."""
+
+    @abstractmethod
+    def renew_key(self, name: str, digest: str, old_name: str, old_until: int, until: int | None) -> bool:
+        """Another key of the same name, role and pools; the one before goes by its old name, and ends soon.
+
+        False if there is no key of that name.
+        """
 
     @abstractmethod
     def drop_key(self, name: str) -> bool:
@@ -173,6 +212,14 @@ class Store(ABC):
     @abstractmethod
     def session(self, digest: str) -> tuple[str, int] | None:
         """The hash of a session's key and when it ends; None if there is no such session."""
+
+    @abstractmethod
+    def add_call(self, call: Call) -> None:
+        """Keep what an administrator did; the oldest make room."""
+
+    @abstractmethod
+    def calls(self, limit: int) -> list[Call]:
+        """The latest ones, oldest first."""
 
     @abstractmethod
     def probe(self) -> None:
