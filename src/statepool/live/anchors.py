@@ -48,7 +48,8 @@ class Anchor(msgspec.Struct, frozen=True):
 def heads(store: Store, now: datetime | None = None) -> list[Anchor]:
     """Where the pools of a store stand."""
     time = (now or datetime.now(UTC)).isoformat(timespec="seconds")
-    return [Anchor(time, name, head.seq, head.hash.hex()) for name, head in store.heads().items() if head.seq]
+    standings = store.standings().pools
+    return [Anchor(time, name, at.head.seq, at.head.hash.hex()) for name, at in standings.items() if at.head.seq]
 
 
 class Anchoring:

@@ -70,7 +70,7 @@ def replay(
     `expect` is a hash that was noted before: a journal without an event of that hash was cut short, or is another one.
     `anchors` are such notes with the number of their event.
     """
-    if name not in store.pools():
+    if not store.has(name):
         raise ValueError(f"pool: {name!r} is not in this store, expected one of {', '.join(store.pools()) or 'none'}")
     found = Replay(name)
     noted = Noted(name, anchors)

@@ -14,7 +14,7 @@ from journals import append, decide, made, write
 
 from statepool.live.errors import Conflict, Damaged, StoreUnavailable
 from statepool.live.stores import open_store
-from statepool.live.stores.store import Call, Entry, Head, Key, Overdue, Store
+from statepool.live.stores.store import Call, Entry, Head, Key, Overdue, Standing, Store
 
 NOTHING = Head(0, b"", 0)
 
@@ -404,6 +404,11 @@ def test_calls_are_kept_and_the_oldest_make_room(store: Store, monkeypatch: pyte
     assert [call.at for call in store.calls(1)] == [4]
 
 
-def test_the_heads_of_all_pools(store: Store) -> None:
+def test_where_all_pools_stand(store: Store) -> None:
     store.ensure("another")
-    assert store.heads() == {"another": NOTHING, "home": NOTHING}
+    decide(store, "t1", "t2")
+    with store.view("home") as view:
+        head, [first, _] = view.head(), view.pending()
+    clock, pools = store.standings()
+    assert pools == {"another": Standing(NOTHING, 0, None), "home": Standing(head, 2, first.at)}
+    assert abs(clock / 1e6 - time.time()) < 60

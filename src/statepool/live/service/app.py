@@ -77,7 +77,8 @@ class Service:
     def __init__(self, store: Store, rules: Rules, log: RequestLog) -> None:
         self._rules, self._log = rules, log
         self.health, self.metrics = Health(store, log.say), Metrics()
-        self.pools, self.keys = Pools(store, self.health.note, rules.most_pools), Keys(store, rules.keyed)
+        self.pools = Pools(store, self.health.note, self.metrics.add_batch, rules.most_pools)
+        self.keys = Keys(store, rules.keyed)
         self.players: list[Player] = []
         anchoring = None if rules.anchors is None else Anchoring(store, rules.anchors)
         self._chores = Chores(self.pools, self.keys, self.health, rules.expire_every, anchoring, rules.anchor_every)

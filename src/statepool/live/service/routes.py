@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable
+from statepool.live.errors import Conflict, StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.requests import AddAction, Change, Expire, RetireAction, ReweightAction
 from statepool.live.service.admission import Visit
@@ -187,18 +187,19 @@ class _Site:
         return reply({"status": "ready", "trouble": troubles})
 
     async def show_metrics(self, request: Request) -> Response:
-        names = await asyncio.to_thread(self._pools.names)
-        readings = dict(zip(names, await asyncio.gather(*map(self._read, names)), strict=True))
-        there = {name: reading for name, reading in readings.items() if not isinstance(reading, NoSuchPool)}
-        return Response(self._host.metrics.expose(there), media_type=CONTENT_TYPE)
+        health = self._host.health
+        standings = await asyncio.to_thread(self._pools.store.standings)
+        lanes = self._pools.lanes()
+        read = await asyncio.gather(*map(self._read, lanes))
+        readings = {lane.pool.name: reading for lane, reading in zip(lanes, read, strict=True) if reading is not None}
+        text = self._host.metrics.expose(standings, readings, frozenset(health.troubles), health.anchored_at)
+        return Response(text, media_type=CONTENT_TYPE)
 
-    async def _read(self, name: str) -> Reading | NoSuchPool | None:
+    async def _read(self, lane: Lane) -> Reading | None:
         """A pool that fails, or that hangs, is told as one that is in trouble; the others are told all the same."""
+        name = lane.pool.name
         try:
-            lane = await self._pools.lane(name)
             reading: Reading = await asyncio.wait_for(lane.call(lambda: read_pool(lane.pool)), STORE_SECONDS)
-        except NoSuchPool as missing:
-            return missing
         except TimeoutError:
             late = StoreUnavailable(f"the pool did not answer within {STORE_SECONDS:g} seconds")
             self._host.health.note(name, late)

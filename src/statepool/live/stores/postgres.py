@@ -28,6 +28,8 @@ from statepool.live.stores.store import (
     Entry,
     Head,
     Overdue,
+    Standing,
+    Standings,
     View,
     check_gapless,
     check_linked,
@@ -40,6 +42,13 @@ CATALOGUE = """
     SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
     FROM statepool.events AS e LEFT JOIN statepool.events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
     WHERE e.pool = %s AND e.kind = 'catalogue' AND e.seq > %s AND e.seq <= %s ORDER BY e.seq LIMIT %s
+"""
+CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+# The oldest is the first of an index: one look a pool, however many wait.
+STANDINGS = """
+    SELECT name, pending, CASE WHEN pending > 0 THEN (
+        SELECT at FROM statepool.pending WHERE pool = pools.id ORDER BY at LIMIT 1) END, seq, hash, plays, epoch
+    FROM statepool.pools
 """
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -310,13 +319,18 @@ class PostgresStore(PostgresPeople):
         with self._reading() as connection:
             return sorted(name for (name,) in connection.execute("SELECT name FROM statepool.pools"))
 
-    def heads(self) -> dict[str, Head]:
+    def standings(self) -> Standings:
         with self._reading() as connection:
-            rows = connection.execute("SELECT name, seq, hash, plays, epoch FROM statepool.pools").fetchall()
-            return {name: Head(*head) for name, *head in sorted(rows)}
+            rows = connection.execute(STANDINGS).fetchall()
+            clock = (connection.execute(f"SELECT {CLOCK}").fetchone() or (0,))[0]
+        return Standings(clock, {name: Standing(Head(*head), n, oldest) for name, n, oldest, *head in sorted(rows)})
+
+    def has(self, name: str) -> bool:
+        with self._reading() as connection:
+            return connection.execute("SELECT FROM statepool.pools WHERE name = %s", (name,)).fetchone() is not None
 
     def ensure(self, name: str) -> None:
-        if name in self.pools():
+        if self.has(name):
             return
         with self._writing() as connection:
             connection.execute("INSERT INTO statepool.pools (name) VALUES (%s) ON CONFLICT DO NOTHING", (name,))
@@ -377,8 +391,7 @@ def _key(of: str) -> int:
 
 
 def _select_pool(connection: Connection, name: str) -> psycopg.Cursor[Row]:
-    clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-    sql = f"SELECT {clock}, id, seq, hash, plays, epoch FROM statepool.pools WHERE name = %s"
+    sql = f"SELECT {CLOCK}, id, seq, hash, plays, epoch FROM statepool.pools WHERE name = %s"
     return connection.execute(sql, (name,), binary=True)
 
 

@@ -21,6 +21,8 @@ from statepool.live.stores.store import (
     Entry,
     Head,
     Overdue,
+    Standing,
+    Standings,
     View,
     check_gapless,
     check_linked,
@@ -33,6 +35,13 @@ CATALOGUE = """
     SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
     FROM events AS e INDEXED BY events_catalogue LEFT JOIN events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
     WHERE e.pool = ? AND e.kind = 'catalogue' AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?
+"""
+
+# The oldest is the first of an index: one look a pool, however many wait.
+STANDINGS = """
+    SELECT name, pending, CASE WHEN pending > 0 THEN (
+        SELECT min(at) FROM pending INDEXED BY pending_at WHERE pending.pool = pools.id) END, seq, hash, plays, epoch
+    FROM pools ORDER BY name
 """
 
 
@@ -231,13 +240,18 @@ class SQLiteStore(SQLitePeople):
         with self._file.reading() as connection, errors():
             return sorted(name for (name,) in connection.execute("SELECT name FROM pools"))
 
-    def heads(self) -> dict[str, Head]:
+    def standings(self) -> Standings:
         with self._file.reading() as connection, errors():
-            rows = connection.execute("SELECT name, seq, hash, plays, epoch FROM pools ORDER BY name")
-            return {name: Head(*head) for name, *head in rows}
+            rows: list[Any] = connection.execute(STANDINGS).fetchall()
+        found = {name: Standing(Head(*head), pending, oldest) for name, pending, oldest, *head in rows}
+        return Standings(time.time_ns() // 1000, found)
+
+    def has(self, name: str) -> bool:
+        with self._file.reading() as connection, errors():
+            return bool(connection.execute("SELECT count(*) FROM pools WHERE name = ?", (name,)).get)
 
     def ensure(self, name: str) -> None:
-        if name in self.pools():
+        if self.has(name):
             return
         with self._file.writing() as connection, errors():
             connection.execute("INSERT INTO pools (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))

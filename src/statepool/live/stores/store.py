@@ -67,6 +67,21 @@ class Call(NamedTuple):
     said: str = ""
 
 
+class Standing(NamedTuple):
+    """Where a pool's journal ends, how many decisions wait for an outcome, and when the oldest of them was made."""
+
+    head: Head
+    pending: int
+    oldest: int | None
+
+
+class Standings(NamedTuple):
+    """By the pools' names, and the store's clock, which `oldest` is of."""
+
+    clock: int
+    pools: dict[str, Standing]
+
+
 class Overdue(NamedTuple):
     """A decision without an outcome."""
 
@@ -171,8 +186,12 @@ class Store(ABC):
         """The names, sorted."""
 
     @abstractmethod
-    def heads(self) -> dict[str, Head]:
-        """Where the journal of every pool ends, by name."""
+    def has(self, name: str) -> bool:
+        """Whether there is a pool of that name, with events or without."""
+
+    @abstractmethod
+    def standings(self) -> "Standings":
+        """Where every pool stands, at a price that does not grow with what it holds."""
 
     @abstractmethod
     def ensure(self, name: str) -> None:
