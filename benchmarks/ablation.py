@@ -14,10 +14,10 @@ import numpy as np
 from statepool import delays
 from statepool.engine import simulate
 from statepool.learners import Learner
+from statepool.studies.beyond.self_tuned import STUDY, best_of
+from statepool.studies.beyond.self_tuned_sweeps import RULES
 from statepool.studies.cells import CellStore
 from statepool.studies.runner import LocalExecutor, run_studies
-from statepool.studies.self_tuned import STUDY, best_of
-from statepool.studies.self_tuned_sweeps import RULES
 from statepool.studies.study import Results, Study, Sweep
 from statepool.studies.tasks import make_instance
 from variants import WITHOUT, build

@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).parent.parent / "tests" / "audit"))
 import truths
 
 from statepool import families
-from statepool.audit.judging import ALONE, CORRECT, POOL, UNCLEAR
+from statepool.audit.verdict import ALONE, CORRECT, POOL, UNCLEAR
 
 FAMILIES = ("funnel", "clustered", "overlap", "band")
 

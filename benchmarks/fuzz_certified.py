@@ -17,7 +17,7 @@ import statepool as sp
 from fuzz_self_tuned import MOTIONS, ROWS, STREAM, draw_recipe, make_delays
 from statepool.learners.certified import NEVER
 from statepool.probes import NoProbe
-from statepool.studies.self_tuned_sweeps import SWEEPS
+from statepool.studies.beyond.self_tuned_sweeps import SWEEPS
 from statepool.studies.study import Cell, Sweep
 from statepool.studies.tasks import make_instance
 

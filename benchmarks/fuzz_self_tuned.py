@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import statepool as sp
-from statepool.studies.self_tuned_sweeps import ARMS, RULES
+from statepool.studies.beyond.self_tuned_sweeps import ARMS, RULES
 from statepool.studies.tasks import make_learner
 
 Floats = NDArray[np.float64]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from statepool.kernels import LARGEST_CHARGE
 from statepool.learners.learner import Learner, Problem
+from statepool.learners.parts.weights import Weights, distribution, draw, probability, refresh, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, distribution, draw, probability, refresh, start_weights
 
 
 @dataclass(frozen=True)

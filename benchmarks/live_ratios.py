@@ -262,7 +262,7 @@ def run_echo() -> None:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from statepool.serving import UVICORN
+    from statepool.commands.serve import UVICORN
 
     async def echo(request: Request) -> Response:
         body = msgspec.json.decode(await request.body())

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import statepool as sp
-from statepool.studies.self_tuned_sweeps import SWEEPS
+from statepool.studies.beyond.self_tuned_sweeps import SWEEPS
 from statepool.studies.tasks import make_instance
 
 Floats = NDArray[np.float64]

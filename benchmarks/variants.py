@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
-from statepool.learners import Learner, memories, self_tuned
+from statepool.learners import Learner, self_tuned
+from statepool.learners.parts import memories
 
 MEMORIES, LEARNER = "memories", "self_tuned"
 _FORGETTING = "FORGETTING = (1.0, 0.9999, 0.999, 0.99)"
@@ -54,7 +55,7 @@ def build(edits: tuple[Edit, ...], folder: Path) -> Learner:
     names = {module: f"{folder.name}_{module}" for module in sources}
     sources[LEARNER] = (
         sources[LEARNER]
-        .replace("statepool.learners.memories", names[MEMORIES])
+        .replace("statepool.learners.parts.memories", names[MEMORIES])
         .replace("SelfTunedMemory", f"SelfTunedMemory_{folder.name}")
     )
     built = [_load(names[module], folder / f"{module}.py", text) for module, text in sources.items()]

@@ -15,7 +15,7 @@ from statepool.learners.self_tuned import GUARD, SHARE
 from statepool.live.exact import BITS
 from statepool.live.fold import CHEAP
 from statepool.live.settings import check_settings, loss_of
-from statepool.studies.certified_dimension import PROMISED
+from statepool.studies.beyond.certified_dimension import PROMISED
 from statepool.studies.tasks import make_instance
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -5,7 +5,7 @@ import pytest
 
 import statepool as sp
 import textbook
-from statepool.learners.tree import (
+from statepool.learners.parts.tree import (
     rebuild,
     start_tree,
     tree_charge,
@@ -14,7 +14,7 @@ from statepool.learners.tree import (
     tree_probability,
     tree_sum,
 )
-from statepool.learners.weights import charge, distribution, draw, refresh, start_weights
+from statepool.learners.parts.weights import charge, distribution, draw, refresh, start_weights
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,12 @@
 """The command `statepool`: thin, no logic."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from statepool.extras import how_to_install
+from statepool.commands.extras import how_to_install
 from statepool.stream import APART
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -15,8 +14,6 @@ keys = typer.Typer(no_args_is_help=True, help="The keys of a service: who may de
 app.add_typer(keys, name="keys")
 
 StoreOption = Annotated[str, typer.Option("--store", help="sqlite:///file.db or postgresql://…")]
-
-QUICK_SEEDS = 2
 
 
 @app.callback()
@@ -36,39 +33,9 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON and nothing else.")] = False,
 ) -> None:
     """Run the paper's studies: every published number beside ours."""
-    from rich.console import Console
+    from statepool.commands.reproduce import run
 
-    from statepool.studies import STUDIES, find
-    from statepool.studies.cells import CellStore
-    from statepool.studies.published import records_of
-    from statepool.studies.report import write_report
-    from statepool.studies.runner import ALL_SEEDS, ClusterExecutor, LocalExecutor, run_studies
-    from statepool.studies.terminal import WIDTH, Bars, print_study, print_summary
-
-    if jobs == 0 or jobs < -1:
-        raise ValueError(f"jobs: is {jobs}, expected a positive number, or -1 for one a core")
-    chosen = [find(name) for name in studies or [s.name for s in STUDIES.values() if not s.beyond]]
-    store = CellStore(out / "cells")
-    execute = ClusterExecutor(cluster) if cluster else LocalExecutor(jobs)
-    bars = Bars(Console(stderr=True))
-    with bars.progress:
-        results = run_studies(chosen, execute, store, bars, QUICK_SEEDS if quick else ALL_SEEDS)
-    if store.damaged:
-        print(f"{store.damaged} damaged entries in {store.folder} were computed again", file=sys.stderr)
-    tables = {study.name: study.tables(results[study.name]) for study in chosen}
-    records = {study.name: records_of(study, tables[study.name]) for study in chosen}
-    every = [record for found in records.values() for record in found]
-    text = json.dumps([record.as_json() for record in every], indent=1)
-    (out / "records.json").write_text(text)
-    report = write_report(out, chosen, tables, records, results, quick)
-    if as_json:
-        print(text)
-        return
-    console = Console(width=WIDTH)
-    for study in chosen:
-        print_study(console, study, tables[study.name], records[study.name], quick)
-    print_summary(console, every, quick)
-    console.print(f"Report: {report}")
+    run(studies or [], quick, jobs, cluster, out, as_json)
 
 
 @app.command()
@@ -84,15 +51,9 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON and nothing else.")] = False,
 ) -> None:
     """Compare learners on a family, paired on the same luck: regret, and what each saves over the first."""
-    from statepool.comparing import compare_named, comparison_table
+    from statepool.commands.simulate import run
 
-    rows = compare_named(family, learners or ["state-exp3", "self-tuned"], delay, seeds, stream, setting or [])
-    if as_json:
-        print(json.dumps(rows, indent=1))
-        return
-    from rich.console import Console
-
-    Console(width=100).print(comparison_table(rows, f"{family}, delay {delay}, {seeds} seeds"))
+    run(family, learners or ["state-exp3", "self-tuned"], delay, seeds, stream, setting or [], as_json)
 
 
 @app.command()
@@ -112,23 +73,9 @@ def dimension(
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON and nothing else.")] = False,
 ) -> None:
     """Bracket a map's effective dimension, and say what it promises."""
-    from rich.console import Console
+    from statepool.commands.dimension import run
 
-    from statepool import families
-    from statepool.inspecting import draw_inspection, inspect_map, print_inspection
-    from statepool.mapfile import read_map, read_names
-
-    if (file is None) == (funnel is None):
-        raise ValueError("file: expected a file, or --funnel K, and not both")
-    P = read_map(file, normalise) if file else families.funnel(seed=0, n_actions=funnel or 0, horizon=1).P
-    names = read_names(file) if file else None
-    seen = inspect_map(P, horizon, delay, gap, seconds, names if names and len(names) == len(P) else None)
-    if picture:
-        draw_inspection(P, seen, picture)
-    if as_json:
-        print(json.dumps(seen, indent=1))
-    else:
-        print_inspection(Console(width=100), seen)
+    run(file, funnel, horizon, delay, gap, seconds, normalise, picture, as_json)
 
 
 @app.command()
@@ -164,23 +111,14 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON and nothing else.")] = False,
 ) -> None:
     """Should you pool? Answer from a log: map, sufficiency, delays, drift, and the learner to run."""
-    from statepool.audit import audit_log
+    from statepool.commands.audit import run
 
-    found = audit_log(
-        log, table=table, action=action, state=state, outcome=outcome, decided=decided, observed=observed,
+    run(
+        log, out, as_json, table=table, action=action, state=state, outcome=outcome, decided=decided, observed=observed,
         resolved=resolved, propensity=propensity, group=group, ticket=ticket, holdout=holdout, reward=reward,
         rescale=rescale, window=window, missing=missing, delay=delay, horizon=horizon, level=level, seconds=seconds,
         seed=seed,
     )  # fmt: skip
-    report = found.write(out) if out else None
-    if as_json:
-        print(json.dumps(found.document, indent=1))
-        return
-    from statepool.audit.terminal import print_audit
-
-    print_audit(found)
-    if report:
-        print(f"Report: {report}")
 
 
 @app.command()
@@ -210,17 +148,14 @@ def whatif(
     as_json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON and nothing else.")] = False,
 ) -> None:
     """What would the log have been worth under another play? Through the states, and by propensities."""
-    from statepool.audit import whatif as asking
+    from statepool.commands.whatif import run
 
     parts = {"action": action, "state": state, "outcome": outcome, "decided": decided, "resolved": resolved}
-    found = asking.what_if(
-        log, policy or ["best", "uniform", "logged"], columns=parts | {"propensity": propensity}, table=table,
-        reward=reward, rescale=rescale, window=window, missing=missing, level=level, export=export,
+    run(
+        log, policy or ["best", "uniform", "logged"], outcome or "the outcome's own unit", as_json,
+        columns=parts | {"propensity": propensity}, table=table, reward=reward, rescale=rescale, window=window,
+        missing=missing, level=level, export=export,
     )  # fmt: skip
-    if as_json:
-        print(json.dumps(asking.document_of(found), indent=1))
-    else:
-        asking.print_what_if(found, outcome or "the outcome's own unit")
 
 
 @app.command()
@@ -232,18 +167,55 @@ def replay(
     expect: Annotated[
         str | None, typer.Option(help="The hash of an event that was noted before: a journal without it was cut short.")
     ] = None,
+    anchors: Annotated[
+        str | None, typer.Option(help="Where heads were noted (see `statepool anchor`): each is compared.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON and nothing else.")] = False,
 ) -> None:
     """Rebuild a live pool from its journal, and check every link of it."""
-    from statepool.replaying import print_replay, replay_pool
+    from statepool.commands.replay import run
 
-    found = replay_pool(store, name, redraw, export, expect)
-    if as_json:
-        print(json.dumps(found, indent=1))
-    else:
-        print_replay(found)
-    if not found["agrees"]:
+    if not run(store, name, redraw, export, expect, anchors, as_json):
         raise typer.Exit(1)
+
+
+@app.command()
+def backup(
+    store: Annotated[str, typer.Argument(help="What to copy, also while it is used: sqlite:///… or postgresql://…")],
+    file: Annotated[Path, typer.Argument(help="A new file; it is a store itself, as sqlite:///FILE.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Replay every journal of the copy.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what it holds as JSON and nothing else.")] = False,
+) -> None:
+    """Copy all pools and keys of a store, as they are at one moment, to a file."""
+    from statepool.commands.backup import run_backup
+
+    if not run_backup(store, file, verify, as_json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="What `statepool backup` wrote.")],
+    store: Annotated[str, typer.Argument(help="A new sqlite:///… file, or an empty postgresql://… database.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Replay every journal before it is put there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what it holds as JSON and nothing else.")] = False,
+) -> None:
+    """Put a backup into an empty store: all of it, or nothing."""
+    from statepool.commands.backup import run_restore
+
+    if not run_restore(file, store, verify, as_json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def anchor(
+    store: Annotated[str, typer.Argument(help="Whose pools: sqlite:///… or postgresql://…")],
+    where: Annotated[str, typer.Argument(help="A file, https://…, or another database: postgresql://…, sqlite:///…")],
+) -> None:
+    """Note the number and hash of every pool's last event elsewhere, for `statepool replay --anchors`."""
+    from statepool.commands.anchor import run
+
+    run(store, where)
 
 
 @app.command()
@@ -270,16 +242,22 @@ def serve(
     proxy: Annotated[
         str | None, typer.Option(help="Address of a proxy whose X-Forwarded-For and -Proto are believed.")
     ] = None,
+    max_pools: Annotated[int, typer.Option(help="Pools that the store may hold; no more are made over HTTP.")] = 10_000,
+    anchor: Annotated[
+        str | None, typer.Option(help="Where to note the pools' heads: a file, https://…, postgresql://…, sqlite:///…")
+    ] = None,
+    anchor_every: Annotated[float, typer.Option(help="Seconds between such notes.")] = 60.0,
     open_: Annotated[bool, typer.Option("--open", help="Serve others without keys.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
     """Run pools over HTTP: the API, the dashboard at /, metrics."""
-    from statepool import serving
+    from statepool.commands import serve as serving
 
     url = store or serving.DEFAULT_STORE
     options = serving.Options(
-        url, host, port, workers, rate_limit, max_body, open_, quiet, max_connections, max_pending, proxy
-    )
+        url, host, port, workers, rate_limit, max_body, open_, quiet, max_connections, max_pending, proxy,
+        anchor, anchor_every, max_pools,
+    )  # fmt: skip
     if demo:
         if map_file is not None:
             raise ValueError("map: the demo has a map of its own, expected --demo or --map")
@@ -292,21 +270,48 @@ def serve(
 def add_key(
     name: Annotated[str, typer.Argument(help="What to call it.")],
     role: Annotated[str, typer.Option(help="decide, report or admin.")],
+    expires: Annotated[str | None, typer.Option(help="How long it lasts: 90d, 12h; for ever when not given.")] = None,
+    pool: Annotated[list[str] | None, typer.Option(help="A pool it is for; may be repeated. None: all.")] = None,
     store: StoreOption = "sqlite:///statepool.db",
 ) -> None:
     """Make a key and print it: it is told this once."""
-    from statepool import serving
+    from statepool.commands import keys
 
-    print(serving.add_key(store, name, role))
+    print(keys.add_key(store, name, role, expires, pool or []))
+
+
+@keys.command("renew")
+def renew_key(
+    name: Annotated[str, typer.Argument(help="Which one.")],
+    expires: Annotated[str | None, typer.Option(help="How long the new one lasts.")] = None,
+    overlap: Annotated[str, typer.Option(help="How long the one before goes on.")] = "1d",
+    store: StoreOption = "sqlite:///statepool.db",
+) -> None:
+    """Make another key with the same name and rights and print it; the one before goes on for a while."""
+    from statepool.commands import keys
+
+    print(keys.renew_key(store, name, expires, overlap))
+
+
+@keys.command("calls")
+def list_calls(
+    limit: Annotated[int, typer.Option(help="How many, the latest.")] = 100,
+    store: StoreOption = "sqlite:///statepool.db",
+) -> None:
+    """What administrators did: when, whose key, from where, the answer, what."""
+    from statepool.commands import keys
+
+    for line in keys.list_calls(store, limit):
+        print(line)
 
 
 @keys.command("list")
 def list_keys(store: StoreOption = "sqlite:///statepool.db") -> None:
-    """Names and roles."""
-    from statepool import serving
+    """Names, roles, until when, and for which pools."""
+    from statepool.commands import keys
 
-    for name, role in serving.list_keys(store):
-        print(f"{name}\t{role}")
+    for line in keys.list_keys(store):
+        print(line)
 
 
 @keys.command("drop")
@@ -314,9 +319,9 @@ def drop_key(
     name: Annotated[str, typer.Argument(help="Which one.")], store: StoreOption = "sqlite:///statepool.db"
 ) -> None:
     """Forget a key; a running service does within seconds."""
-    from statepool import serving
+    from statepool.commands import keys
 
-    serving.drop_key(store, name)
+    keys.drop_key(store, name)
 
 
 def main() -> None:

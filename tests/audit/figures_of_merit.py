@@ -5,9 +5,9 @@ from generated import generate
 
 from statepool.audit import audit_log
 from statepool.audit.counts import Counts
-from statepool.audit.judging import ALONE, CORRECT, POOL
-from statepool.audit.mapping import estimate_map
+from statepool.audit.map import estimate_map
 from statepool.audit.sufficiency import sufficiency_test
+from statepool.audit.verdict import ALONE, CORRECT, POOL
 
 NULLS = {
     "mix moving with the drift": {},

@@ -7,8 +7,8 @@ import pytest
 
 import statepool as sp
 from statepool.audit import advice
+from statepool.commands.serve import _open_map
 from statepool.live.stores import open_store
-from statepool.serving import _open_map
 
 P = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
 STATES, LOSSES = ["bounce", "browse", "cart"], [0.9, 0.5, 0.1]
@@ -66,7 +66,7 @@ def test_settings_of_the_learner_are_not_the_pools(file, tmp_path, monkeypatch):
     """A learner that is advised with settings of its own is started with them."""
     tried = advice.Candidate("pooled-greedy", advice.POOL, (("exploration", 0.1),))
     monkeypatch.setattr(advice, "CANDIDATES", (tried,))
-    monkeypatch.setattr("statepool.audit.auditing.judge", lambda *_: advice.Verdict(advice.POOL))
+    monkeypatch.setattr("statepool.audit.audit.judge", lambda *_: advice.Verdict(advice.POOL))
     found = sp.audit_log(file, horizon=500, seconds=0.5)
     found.write(tmp_path / "audit")
     store = open_store(f"sqlite:///{tmp_path}/live.db")

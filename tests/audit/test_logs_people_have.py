@@ -8,8 +8,8 @@ from generated import generate, write_columns
 from windowed import DAY, make_windowed
 
 import statepool as sp
+from statepool.commands.serve import _open_map
 from statepool.live.stores import open_store
-from statepool.serving import _open_map
 
 QUICK = {"horizon": 300, "seconds": 0.1}
 STAGES = np.array(["checkout", "cart", "browse", "bounce"], dtype=object)

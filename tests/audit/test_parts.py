@@ -5,9 +5,9 @@ import pytest
 from generated import generate, write_columns
 
 from statepool import audit_log
+from statepool.audit.delays import measure_lateness
 from statepool.audit.drift import measure_drift
-from statepool.audit.lateness import measure_lateness
-from statepool.audit.mapping import shrinkage
+from statepool.audit.map import shrinkage
 from statepool.audit.maturity import Maturity
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import truths
 from figures_of_merit import CLEAR
 
-from statepool.audit.judging import UNCLEAR
+from statepool.audit.verdict import UNCLEAR
 
 
 def test_windowed_logs():

@@ -14,17 +14,17 @@ from windowed import make_unwindowed, make_windowed
 from statepool import learners
 from statepool.audit.advice import CANDIDATES, advise
 from statepool.audit.counts import Counts, Weighted
+from statepool.audit.delays import measure_lateness
 from statepool.audit.drift import measure_drift
 from statepool.audit.effects import estimate_effects
-from statepool.audit.fitting import fit_instance
-from statepool.audit.judging import UNCLEAR, judge
-from statepool.audit.lateness import measure_lateness
-from statepool.audit.mapping import estimate_map
+from statepool.audit.fit import fit_instance
+from statepool.audit.map import estimate_map
 from statepool.audit.maturity import Maturity
 from statepool.audit.offpolicy import estimate_play
 from statepool.audit.sample import Rows
 from statepool.audit.sufficiency import sufficiency_test
 from statepool.audit.units import Unit
+from statepool.audit.verdict import UNCLEAR, judge
 from statepool.audit.whatif import Seen
 from statepool.audit.windows import find_window
 from statepool.engine import simulate

@@ -3,8 +3,8 @@
 import pytest
 
 from statepool.studies import STUDIES
+from statepool.studies.beyond.direct_effects import crossing
 from statepool.studies.cells import CellStore
-from statepool.studies.direct_effects import crossing
 from statepool.studies.runner import LocalExecutor, run_studies
 
 

@@ -25,7 +25,7 @@ def test_a_result_comes_back_with_every_bit(tmp_path):
 def test_another_task_has_another_key():
     other = replace(TASK, arguments={**TASK.arguments, "seed": 2})
     assert key_of(TASK) != key_of(other)
-    assert key_of(TASK) != key_of(replace(TASK, function="statepool.studies.funnel:shares"))
+    assert key_of(TASK) != key_of(replace(TASK, function="statepool.studies.paper.funnel:shares"))
     assert key_of(TASK) == key_of(replace(TASK, rounds=99)), "rounds only move the progress bar"
 
 

@@ -8,10 +8,10 @@ import pytest
 from made_up import MadeUp
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from statepool.report.palette import COLOURS
+from statepool.report.sheet import Sheet, styled
 from statepool.studies import STUDIES
 from statepool.studies.figures import FIGURES, Figure, write_figures
-from statepool.studies.figures.palette import COLOURS
-from statepool.studies.figures.sheet import Sheet, styled
 
 SHAPES = pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
 EACH = pytest.mark.parametrize("figure", FIGURES, ids=[figure.name for figure in FIGURES])
@@ -66,7 +66,7 @@ def test_ticks_and_titles_stay_apart(figure: Figure, narrow: bool) -> None:
 def test_files_are_the_same_bytes_twice_and_hold_their_fonts(tmp_path: Path) -> None:
     results = {"effective-dimension": MadeUp(), "matched-difficulty": MadeUp()}
     for folder in ("first", "second"):
-        names = [drawing.figure.name for drawing in write_figures(results, tmp_path / folder)]
+        names = [drawing.name for drawing in write_figures(results, tmp_path / folder)]
     assert names == ["figure-1", "matched-control"]
     files = sorted(path.name for path in (tmp_path / "first").iterdir())
     assert files == ["figure-1.pdf", "figure-1.svg", "matched-control.pdf", "matched-control.svg"]

@@ -2,7 +2,7 @@
 
 import statepool as sp
 from statepool.learners.impatient_thompson import prior_of
-from statepool.studies.neighbours import ARMS, COVERED, OF_ACTIONS, bounds, build, compared
+from statepool.studies.beyond.neighbours import ARMS, COVERED, OF_ACTIONS, bounds, build, compared
 
 TINY = {"family": "band", "settings": {"n_actions": 9, "horizon": 300}, "seed": 1, "stream": 2, "delay": 10}
 

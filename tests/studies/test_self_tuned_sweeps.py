@@ -2,7 +2,16 @@
 
 import pytest
 
-from statepool.studies.self_tuned_sweeps import CHECKPOINTS, GREEDY, SELF, SWEEPS, THOMPSON, at, checkpoints, over_time
+from statepool.studies.beyond.self_tuned_sweeps import (
+    CHECKPOINTS,
+    GREEDY,
+    SELF,
+    SWEEPS,
+    THOMPSON,
+    at,
+    checkpoints,
+    over_time,
+)
 from statepool.studies.tasks import paired
 
 

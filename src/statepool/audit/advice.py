@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from statepool import learners
-from statepool.audit.fitting import Fitted
-from statepool.audit.judging import ALONE, CORRECT, POOL, Needed, Verdict
+from statepool.audit.fit import Fitted
+from statepool.audit.verdict import ALONE, CORRECT, POOL, UNCLEAR, Needed, Verdict
 from statepool.checks import Floats
 from statepool.engine import simulate
 
@@ -24,6 +24,10 @@ WORLDS, MOST_WORLDS = 4, 24
 BEYOND = 2.0
 WORK = 10**8
 """Rounds × actions × states of all runs together, from which on no worlds are added."""
+
+RUNS_LIVE = {"corrected-pool": "self-tuned", "state-exp3": "self-tuned"}
+"""What a pool runs instead of a learner that keeps more than sums over states, or needs a horizon. One that does not
+pool stays: a pool refuses it, as it should."""
 
 
 @dataclass(frozen=True)
@@ -132,3 +136,10 @@ def _expected(name: str, kind: str, regrets: Floats, advised: Floats, horizon: i
     behind = regrets - advised
     mean, error = float(regrets.mean()), float(regrets.std(ddof=1) / count)
     return Expected(name, kind, mean, error, mean / horizon, float(behind.mean()), float(behind.std(ddof=1) / count))
+
+
+def live_learner(advice: Advice) -> str:
+    """What a pool of this map runs; where nothing can be told, one that pools and keeps a holdout finds out."""
+    if advice.verdict == UNCLEAR:
+        return "self-tuned"
+    return RUNS_LIVE.get(advice.learner, advice.learner)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from statepool.audit.facts import Facts, timed_condition
+from statepool.audit.intervals import student, wilson
+from statepool.audit.log import Log
 from statepool.audit.maturity import Maturity
-from statepool.audit.reading import Log
 from statepool.audit.units import Unit
 from statepool.checks import Floats, Ints
 
@@ -74,8 +75,6 @@ class Counts:
 
     def state_intervals(self, level: float) -> tuple[Floats, Floats]:
         """Ends of an interval for each state's mean: Wilson's for outcomes of 0 and 1, Student's for others."""
-        from statepool.audit.mapping import student, wilson
-
         means, errors, k = self.state_means, self.state_errors, self.k.sum(axis=0)
         binary = bool(np.allclose(self.loss, self.square))
         rows = k if self.weighted is None else np.minimum(k, self.weighted.effective_outcomes)

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statepool.audit import words
-from statepool.audit.judging import HOLDOUT, UNCLEAR
-from statepool.audit.lateness import QUANTILES
+from statepool.audit import sentences
+from statepool.audit.advice import live_learner
+from statepool.audit.delays import QUANTILES
+from statepool.audit.verdict import HOLDOUT
 
 if TYPE_CHECKING:
-    from statepool.audit.auditing import Audit
-
-RUNS_LIVE = {"corrected-pool": "self-tuned", "state-exp3": "self-tuned"}
-"""What a pool runs instead of a learner that keeps more than sums over states, or needs a horizon. One that does not
-pool stays: a pool refuses it, as it should."""
+    from statepool.audit.audit import Audit
 
 
 def document_of(audit: "Audit") -> dict[str, Any]:
@@ -44,16 +41,9 @@ def document_of(audit: "Audit") -> dict[str, Any]:
     return plain(document)
 
 
-def live_learner(audit: "Audit") -> str:
-    """What a pool of this map runs; where nothing can be told, one that pools and keeps a holdout finds out."""
-    if audit.advice.verdict == UNCLEAR:
-        return "self-tuned"
-    return RUNS_LIVE.get(audit.advice.learner, audit.advice.learner)
-
-
 def _learner(audit: "Audit") -> str | dict[str, Any]:
     """The same as `PUT /v1/pools/{name}` takes it: its name, and with settings of its own both."""
-    runs, options = live_learner(audit), audit.advice.settings
+    runs, options = live_learner(audit.advice), audit.advice.settings
     return {"name": runs, "options": options} if options and runs == audit.advice.learner else runs
 
 
@@ -76,7 +66,7 @@ def pool_settings(audit: "Audit") -> dict[str, Any]:
 def _reading(audit: "Audit") -> dict[str, Any]:
     unit = audit.unit
     return {
-        "sentence": words.about_reading(audit)[0],
+        "sentence": sentences.about_reading(audit)[0],
         "outcomes_are": unit.kind,
         "known": audit.columns.direction,
         "unit": unit.name,
@@ -92,7 +82,7 @@ def _window(audit: "Audit") -> dict[str, Any]:
         "known": maturity.how,
         "why": maturity.why,
         "immature_rows": int((audit.counts.n.sum()) * float((audit.rows.decided > maturity.cut).mean())),
-        "sentence": " ".join(words.about_window(audit)),
+        "sentence": " ".join(sentences.about_window(audit)),
     }
 
 
@@ -113,10 +103,10 @@ def _advice(audit: "Audit") -> dict[str, Any]:
     advice = audit.advice
     return {
         "verdict": advice.verdict,
-        "reasons": words.reasons(audit),
+        "reasons": sentences.reasons(audit),
         "missing": advice.missing,
         "needed": None if advice.needed is None else dict(vars(advice.needed)),
-        "would_change_it": words.what_would_change_it(audit),
+        "would_change_it": sentences.what_would_change_it(audit),
         "learner": advice.learner,
         "settings": advice.settings,
         "ties": advice.ties,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from statepool.audit.counts import Counts
-from statepool.audit.mapping import Map, effective_counts
+from statepool.audit.map import Map, effective_counts
 from statepool.audit.sufficiency import StateTest, Sufficiency
 from statepool.checks import Floats, Ints
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from statepool.audit.reading import Log
+from statepool.audit.log import Log
 from statepool.audit.units import Unit
 
 LARGEST = 1e308

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statepool.audit.columns import Columns, find_columns
 from statepool.audit.engines import RemoteEngine
-
-if TYPE_CHECKING:
-    from statepool.audit.reading import Log
+from statepool.audit.log import Log
 
 NUMBERS = ("int", "serial", "double", "real", "float", "numeric", "decimal", "number", "bignumeric")
 DATES = ("timestamp", "date")
@@ -48,9 +46,7 @@ OPENERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 def open_remote(
     source: Any, table: str | None, given: Mapping[str, str | None], reward: bool | None, missing: float | None
-) -> "Log":
-    from statepool.audit.reading import Log
-
+) -> Log:
     if isinstance(source, str) and not table:
         raise ValueError("table: expected the log's table, or a query in brackets, beside the database's address")
     opened = source if isinstance(source, Table) else _connect(source, str(table))

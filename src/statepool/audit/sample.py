@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from statepool.audit.counts import Counts
 from statepool.audit.engines import Answer
 from statepool.audit.facts import Facts
+from statepool.audit.log import Log
 from statepool.audit.maturity import Maturity
-from statepool.audit.reading import Log
 from statepool.checks import Floats
 
 MOST_ROWS = 400_000

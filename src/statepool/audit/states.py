@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from statepool.audit.counts import Counts
-from statepool.audit.mapping import Map
+from statepool.audit.map import Map
 from statepool.audit.sample import Rows
 from statepool.checks import Floats
 from statepool.grouping import choose_groups

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statepool.audit.sample import Rows
-from statepool.audit.shuffling import shuffled_statistics
+from statepool.audit.shuffles import shuffled_statistics
 from statepool.checks import Floats, Ints
 
 STRETCH = 32

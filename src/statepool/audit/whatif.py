@@ -5,24 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from statepool.audit.counts import Counts
 from statepool.audit.effects import Effects, estimate_effects
-from statepool.audit.exporting import export_rows
-from statepool.audit.looking import look
-from statepool.audit.mapping import estimate_map
+from statepool.audit.export import export_rows
+from statepool.audit.first_look import look
+from statepool.audit.map import estimate_map
 from statepool.audit.maturity import Maturity, read_missing, read_window
-from statepool.audit.offpolicy import Estimate, WhatIf, estimate_play
+from statepool.audit.offpolicy import WhatIf, estimate_play
 from statepool.audit.policies import read_policy
-from statepool.audit.reading import open_log
+from statepool.audit.sources import open_log
 from statepool.audit.sufficiency import Sufficiency, sufficiency_test
 from statepool.audit.units import Unit
 from statepool.checks import check_number
-
-WIDTH = 100
 
 
 class Evidence(Protocol):
@@ -80,14 +74,7 @@ def _see(counts: Counts, unit: Unit, rows: Any, maturity: Maturity, seed: int) -
     return Seen(counts, unit, found, estimate_effects(counts, estimate_map(counts), found, seed), maturity)
 
 
-def document_of(found: Sequence[WhatIf]) -> list[dict[str, Any]]:
-    return [
-        {name: dict(vars(value)) if isinstance(value, Estimate) else value for name, value in vars(one).items()}
-        for one in found
-    ]
-
-
-def sentences(found: Sequence[WhatIf]) -> list[str]:
+def cautions_of(found: Sequence[WhatIf]) -> list[str]:
     """What to make of the estimates."""
     said = []
     if not found[0].exact:
@@ -102,17 +89,3 @@ def sentences(found: Sequence[WhatIf]) -> list[str]:
                 f"than its error of {one.pooled.error:.2g}: believe the doubly robust one."
             )
     return said
-
-
-def print_what_if(found: Sequence[WhatIf], unit_name: str, console: Console | None = None) -> None:
-    console = console or Console(width=WIDTH)
-    title = f"Worth of a decision, in {unit_name}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
-    table = Table(title=escape(title), title_justify="left")
-    for heading in ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most"):
-        table.add_column(heading, justify="left" if heading == "policy" else "right", overflow="fold")
-    for one in found:
-        shown = [f"{e.value:.4g} ({e.lower:.4g} to {e.upper:.4g})" for e in (one.pooled, one.robust, one.plain)]
-        table.add_row(escape(one.policy), *shown, f"{one.bias:.2g}" + (" !" if one.biased else ""))
-    console.print(table)
-    for sentence in sentences(found):
-        console.print(escape(sentence), highlight=False)

@@ -7,7 +7,7 @@ dated by happening  every outcome with a time is of one kind and every one witho
 blank by age      rows younger than some age are blank unless they are of one kind, rows older are all in, and the
                   change is sudden: with delays of any other kind the share of blanks fades.
 falling share     no blanks and no times, but the share of one outcome fades towards the end of the log, in the
-                  shape that waiting has, beyond what drift explains (`fading`).
+                  shape that waiting has, beyond what drift explains (`fade`).
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.audit.fading import fading_age
-from statepool.audit.lateness import waiting_weights, weighted_quantiles
+from statepool.audit.delays import waiting_weights, weighted_quantiles
+from statepool.audit.fade import fading_age
 from statepool.audit.sample import Rows
 
 LEAST = 10

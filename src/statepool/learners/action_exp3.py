@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
-from statepool.learners.rules import add_rule
-from statepool.learners.tree import (
+from statepool.learners.parts.tree import (
     Tree,
     start_tree,
     tree_charge,
@@ -20,6 +19,7 @@ from statepool.learners.tree import (
     tree_probability,
     tree_reward,
 )
+from statepool.learners.rules import add_rule
 
 
 @dataclass(frozen=True)

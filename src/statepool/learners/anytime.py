@@ -27,9 +27,8 @@ from statepool.checks import Floats, check_count, unknown_name
 from statepool.compiling import compiled
 from statepool.kernels import effective_dimension
 from statepool.learners.learner import Learner, Problem, check_flag
-from statepool.learners.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
-from statepool.learners.rules import add_rule
-from statepool.learners.weights import (
+from statepool.learners.parts.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
+from statepool.learners.parts.weights import (
     Weights,
     charge,
     charge_action,
@@ -40,6 +39,7 @@ from statepool.learners.weights import (
     reweigh_at,
     start_weights,
 )
+from statepool.learners.rules import add_rule
 
 LARGEST_RATE = 0.5
 SPREAD_COST, WAIT_COST = 0.6, 1.3

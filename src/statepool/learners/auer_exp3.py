@@ -14,7 +14,7 @@ from math import e, log, sqrt
 from statepool.checks import check_number
 from statepool.learners.action_exp3 import ActionMemory
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.tree import start_tree
+from statepool.learners.parts.tree import start_tree
 
 
 @dataclass(frozen=True)

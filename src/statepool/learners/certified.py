@@ -23,9 +23,9 @@ from statepool.compiling import compiled
 from statepool.kernels import effective_dimension, log
 from statepool.learners.anytime import adaptive_rate, anytime_bound
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
+from statepool.learners.parts.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, reweigh_at, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, charge, distribution, draw, reach, reweigh_at, start_weights
 
 FIRST_BOUND = 2.0
 """b0 in units of log K: the first rate is 1/2."""

@@ -17,8 +17,7 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.learners.learner import Learner, Problem, check_settings
-from statepool.learners.rules import add_rule
-from statepool.learners.weights import (
+from statepool.learners.parts.weights import (
     Weights,
     charge_action,
     distribution,
@@ -27,6 +26,7 @@ from statepool.learners.weights import (
     refresh,
     start_weights,
 )
+from statepool.learners.rules import add_rule
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ import numpy as np
 from statepool.checks import Floats, Ints
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, TIE, exp, log, lowest_index
-from statepool.learners.direct_effects import (
+from statepool.learners.learner import Learner, Problem
+from statepool.learners.parts.direct_effects import (
     WIDTH,
     Effects,
     clear_means,
@@ -33,8 +34,17 @@ from statepool.learners.direct_effects import (
     learn_effect,
     start_effects,
 )
-from statepool.learners.learner import Learner, Problem
-from statepool.learners.memories import Memories, fade, faded, mix, remember, share_out, start_memories, write_guesses
+from statepool.learners.parts.memories import (
+    Memories,
+    fade,
+    faded,
+    mix,
+    remember,
+    share_out,
+    start_memories,
+    write_guesses,
+)
+from statepool.learners.parts.weights import Weights, probability, refresh, start_weights
 from statepool.learners.rules import add_rule
 from statepool.learners.self_tuned import (
     ARRIVALS,
@@ -63,7 +73,6 @@ from statepool.learners.self_tuned import (
     play,
     usual_loss,
 )
-from statepool.learners.weights import Weights, probability, refresh, start_weights
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ import numpy as np
 from statepool.checks import Floats, check_count, check_number, unknown_name
 from statepool.compiling import compiled
 from statepool.learners.learner import Learner, Problem, check_settings
-from statepool.learners.map_counts import MapCounts, count_pair, estimate_column, start_counts
-from statepool.learners.rules import add_rule
-from statepool.learners.weights import (
+from statepool.learners.parts.map_counts import MapCounts, count_pair, estimate_column, start_counts
+from statepool.learners.parts.weights import (
     Weights,
     charge,
     distribution,
@@ -26,6 +25,7 @@ from statepool.learners.weights import (
     refresh,
     start_weights,
 )
+from statepool.learners.rules import add_rule
 
 _SMALLEST_FREQUENCY = 1e-6
 

@@ -16,9 +16,9 @@ from statepool.checks import Floats
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, add_scaled
 from statepool.learners.learner import Learner, Problem, check_settings
-from statepool.learners.pooled_means import PooledMeans, add_loss, start_means
+from statepool.learners.parts.pooled_means import PooledMeans, add_loss, start_means
+from statepool.learners.parts.weights import Weights, distribution, draw, reach, reweigh, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, distribution, draw, reach, reweigh, start_weights
 
 
 @dataclass(frozen=True)

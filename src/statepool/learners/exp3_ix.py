@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from statepool.learners.action_exp3 import ActionMemory
 from statepool.learners.learner import Learner, Problem, check_settings
-from statepool.learners.tree import start_tree
+from statepool.learners.parts.tree import start_tree
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from statepool.compiling import compiled
 from statepool.learners import rules
 from statepool.learners.anytime import Anytime
 from statepool.learners.learner import Learner, Problem, check_flag
-from statepool.learners.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
+from statepool.learners.parts.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
 from statepool.learners.rules import add_rule
 
 WAITED, FED = 0.0, 1.0

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from statepool.checks import Floats
 from statepool.learners.learner import Learner, Problem, check_settings
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, refresh, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, charge, distribution, draw, refresh, start_weights
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from statepool.checks import check_number
 from statepool.learners.learner import Learner, Problem, check_settings
-from statepool.learners.map_counts import MapCounts, count_pair, estimate_column, start_counts
+from statepool.learners.parts.map_counts import MapCounts, count_pair, estimate_column, start_counts
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from statepool.compiling import compiled
 from statepool.kernels import TIE, combine, lowest_index
 from statepool.learners.best_state import favourite_distribution
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.pooled_means import PooledMeans, add_loss, start_means
+from statepool.learners.parts.pooled_means import PooledMeans, add_loss, start_means
 from statepool.learners.rules import add_rule
 
 

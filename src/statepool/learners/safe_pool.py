@@ -23,9 +23,9 @@ from statepool.checks import Floats, check_number
 from statepool.compiling import compiled
 from statepool.kernels import dot, lowest
 from statepool.learners.learner import Learner, Problem, check_settings
-from statepool.learners.map_counts import MapCounts, count_pair, estimate_column, start_counts
+from statepool.learners.parts.map_counts import MapCounts, count_pair, estimate_column, start_counts
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, probability, refresh, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, charge, distribution, draw, probability, refresh, start_weights
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,19 @@ from statepool.checks import Floats, Ints
 from statepool.compiling import compiled
 from statepool.kernels import TIE, combine, exp, log, lowest, lowest_index
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.map_counts import MapCounts, count_pair, start_counts
-from statepool.learners.memories import Memories, fade, faded, mix, remember, share_out, start_memories, write_guesses
+from statepool.learners.parts.map_counts import MapCounts, count_pair, start_counts
+from statepool.learners.parts.memories import (
+    Memories,
+    fade,
+    faded,
+    mix,
+    remember,
+    share_out,
+    start_memories,
+    write_guesses,
+)
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 
 SHARE = 1 / 32
 """What insurance costs: a thirty-second of what following gains; the floor grows as 1/sqrt(SHARE)."""

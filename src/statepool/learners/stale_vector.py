@@ -16,8 +16,8 @@ from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, TIE, combine, lowest_index
 from statepool.learners.best_state import draw_favourite, favourite_distribution
 from statepool.learners.learner import Learner, Problem, check_settings
+from statepool.learners.parts.weights import Weights, distribution, draw, probability, reweigh, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, distribution, draw, probability, reweigh, start_weights
 
 
 class StaleVector(NamedTuple):

@@ -27,8 +27,8 @@ from statepool.compiling import compiled
 from statepool.dimension import bracket
 from statepool.kernels import LARGEST_CHARGE
 from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 from statepool.learners.rules import add_rule
-from statepool.learners.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
 
 CAPACITY, IDLE, HALF = "capacity", "idle", "rate/2"
 CAPACITY_GAP = 0.05

@@ -16,8 +16,7 @@ import numpy as np
 from statepool.checks import Floats, check_count
 from statepool.compiling import compiled
 from statepool.learners.learner import Learner, Problem, check_flag, check_settings
-from statepool.learners.rules import add_rule
-from statepool.learners.weights import (
+from statepool.learners.parts.weights import (
     Weights,
     charge,
     charge_action,
@@ -28,6 +27,7 @@ from statepool.learners.weights import (
     refresh,
     start_weights,
 )
+from statepool.learners.rules import add_rule
 from statepool.rates import default_rate
 
 

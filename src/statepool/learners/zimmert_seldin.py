@@ -32,7 +32,7 @@ from statepool.checks import Floats, check_number, unknown_name
 from statepool.compiling import compiled, compiled_reassociated
 from statepool.kernels import BLOCK, LARGEST_CHARGE, block_sums, draw_blocked, log
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
+from statepool.learners.parts.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
 from statepool.learners.rules import add_rule
 
 TUNINGS = ("fixed", "anytime", "advanced")

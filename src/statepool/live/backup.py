@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 
 from statepool.live.errors import StoreUnavailable
+from statepool.live.journal import chain
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
 from statepool.live.stores.sqlite import SQLiteStore
@@ -61,7 +62,7 @@ def restore(file: Path, url: str, verify: bool = False) -> list[Held]:
     _check_new(target, "store")
     with _new_file(target) as made:
         _copy(file, made)
-        return _look(made, verify, upgrade=True)
+        return _look(made, verify, restoring=True)
 
 
 def _restore_into(target: Store, file: Path, verify: bool) -> list[Held]:
@@ -69,7 +70,7 @@ def _restore_into(target: Store, file: Path, verify: bool) -> list[Held]:
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / "backup.db"
             _copy(file, made)
-            held = _look(made, verify, upgrade=True)
+            held = _look(made, verify, restoring=True)
             source = SQLiteStore(made)
             try:
                 with source.contents() as contents:
@@ -143,33 +144,38 @@ def _copy(file: Path, made: Path) -> None:
                 each.close(force=True)
 
 
-def _look(made: Path, verify: bool, upgrade: bool = False) -> list[Held]:
-    """What a copy holds; refuses one whose pages or whose ends are damaged."""
-    _check_pages(made, upgrade)
+def _look(made: Path, verify: bool, restoring: bool = False) -> list[Held]:
+    """What a copy holds; refuses one whose pages or whose ends are damaged, and before it is put anywhere also one with
+    a damaged event."""
+    _check_pages(made, restoring)
     store = SQLiteStore(made)
     try:
-        held = [_held(store, name, verify) for name in store.pools()]
+        held = [_held(store, name, verify, restoring) for name in store.pools()]
     finally:
         store.close()
     _make_single(made)
     return held
 
 
-def _check_pages(made: Path, upgrade: bool) -> None:
+def _check_pages(made: Path, restoring: bool) -> None:
     connection = apsw.Connection(str(made))
     try:
-        found = [line for (line,) in connection.execute("PRAGMA quick_check")]
+        found = [line for (line,) in connection.execute(f"PRAGMA {'integrity' if restoring else 'quick'}_check")]
     except apsw.CorruptError as error:
         found = [str(error)]
     finally:
         connection.close(force=True)
     if found != ["ok"]:
-        raise ValueError(f"file: the {'backup' if upgrade else 'store'} is damaged ({found[0]}): nothing was kept")
+        raise ValueError(f"file: the {'backup' if restoring else 'store'} is damaged ({found[0]}): nothing was kept")
 
 
-def _held(store: Store, name: str, verify: bool) -> Held:
+def _held(store: Store, name: str, verify: bool, restoring: bool) -> Held:
     with store.view(name) as view:
-        head = view.head()
+        head, before = view.head(), b""
+        for entry in view.entries() if restoring else ():
+            before = chain(before, entry.body)
+            if before != entry.hash:
+                raise ValueError(f"file: event {entry.seq} of {name!r} is damaged: nothing was kept")
         if head.seq and view.linked(head.seq)[1].hash != head.hash:
             raise ValueError(f"file: the journal of {name!r} does not end where the copy says: nothing was kept")
     faults = replay(store, name)[0].faults if verify and head.seq else []

@@ -1,25 +1,22 @@
 """The studies of the paper and the phase diagram, in the paper's order. Adding one is a file and a line here."""
 
 from statepool.checks import unknown_name
-from statepool.studies import (
+from statepool.studies.beyond import certified_dimension, direct_effects, neighbours, self_tuned
+from statepool.studies.paper import (
     baselines,
     bound_and_gain,
     certificate_gap,
-    certified_dimension,
     counted_denominator,
     dependence,
-    direct_effects,
     drift_scaling,
     effective_dimension,
     funnel,
     grouping,
     hostile_maps,
     matched_difficulty,
-    neighbours,
     phase_diagram,
     representation,
     safe_pool,
-    self_tuned,
     smoothing,
     tuned_baseline,
     unknown_map,

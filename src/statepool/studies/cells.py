@@ -17,9 +17,8 @@ import statepool
 from statepool.studies.study import Task
 
 # What only shows results cannot change them.
-_PRESENTATION = ("audit/", "cli.py", "comparing.py", "extras.py", "inspecting.py", "live/", "mapfile.py",
-                 "studies/cells.py", "studies/figures/", "studies/published.py", "studies/report/", "studies/runner.py",
-                 "studies/terminal.py")  # fmt: skip
+_PRESENTATION = ("audit/", "cli.py", "commands/", "live/", "report/", "studies/cells.py", "studies/figures/",
+                 "studies/published.py", "studies/report/", "studies/runner.py", "studies/terminal.py")  # fmt: skip
 
 
 class CellStore:

@@ -6,7 +6,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from statepool.studies.study import Study, Table, Value
+from statepool.report.values import Value
+from statepool.studies.study import Study, Table
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.studies.study import Results, Value
+from statepool.report.values import Value
+from statepool.studies.study import Results
 
 
 def standard_error(numbers: Floats) -> float | None:

@@ -7,12 +7,12 @@ Running, caching, pairing, tabulating and drawing are written once, elsewhere.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import floor
 from typing import Any
 
 import numpy as np
 
 from statepool.checks import Floats
+from statepool.report.values import Value
 
 PAIRED = "statepool.studies.tasks:paired"
 
@@ -90,22 +90,6 @@ class Results:
 
     def mean(self, sweep: str, cell: str, name: str) -> float:
         return float(self.of(sweep, cell, name).mean())
-
-
-@dataclass(frozen=True)
-class Value:
-    """A number of ours, with the standard error of its mean over seeds where it has one."""
-
-    number: float
-    se: float | None = None
-    digits: int = 1
-    rounded_again: bool = False
-    """Printed as the paper prints some whole numbers: to one decimal first, then half up."""
-
-    def shown(self) -> str:
-        if self.rounded_again:
-            return f"{floor(round(self.number, 1) + 0.5)}"
-        return f"{self.number:.{self.digits}f}"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from statepool.live.errors import NoSuchPool
 from statepool.live.lift import lift
 from statepool.live.service import create_app
 from statepool.live.stores import open_store
-from statepool.studies.figures.palette import COLOURS
+from statepool.report.palette import COLOURS
 
 ADDRESSES = ("/", "/pools/home", "/pools/home/live", "/pools/home/curves", "/pools/home/delays")
 SCRIPT = "<script>alert(1)</script>"

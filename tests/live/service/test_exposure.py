@@ -10,11 +10,11 @@ import pytest
 
 from live.service.clients import DECISIONS, POOL, Client
 from live.service.servers import serving, statepool
+from statepool.commands.serve import Options, make_service
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service import keys
 from statepool.live.service.keys import add_key
 from statepool.live.stores import open_store
-from statepool.serving import Options, make_service
 
 ADDRESSES = ("/", "/login", "/readyz", "/openapi.json", "/metrics", "/v1/pools", "/v1/pools/home", "/pools/home")
 

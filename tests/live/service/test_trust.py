@@ -6,6 +6,7 @@ import time
 import pytest
 
 from live.service.clients import POOL
+from live.service.servers import statepool
 from statepool.live.anchors import FileAnchors
 from statepool.live.service.keys import OLD, add_key, renew_key
 from statepool.live.stores import open_store
@@ -131,3 +132,30 @@ def test_heads_are_noted_outside_while_it_runs(start, tmp_path):
         time.sleep(0.01)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert len({line["hash"] for line in lines}) == len(lines), "a head that has not moved is noted once"
+
+
+def test_the_commands(url, tmp_path, start):
+    start().stop()
+    file = str(tmp_path / "anchors.jsonl")
+    made = statepool("keys", "add", "shop", "--role", "decide", "--expires", "90d", "--pool", "home", "--store", url)
+    assert made.stdout.startswith("sp_"), made.stderr
+    renewed = statepool("keys", "renew", "shop", "--overlap", "2h", "--store", url)
+    assert renewed.stdout.startswith("sp_"), renewed.stderr
+    listed = statepool("keys", "list", "--store", url).stdout.splitlines()
+    assert [line.split("\t")[0] for line in listed] == ["shop", "shop (before)"]
+    assert all(line.endswith("\thome") for line in listed)
+    calls = statepool("keys", "calls", "--store", url).stdout
+    assert "keys add shop" in calls
+    assert "keys renew shop" in calls
+    noted = statepool("anchor", url, file)
+    assert noted.stdout.startswith("home\t1\t"), noted.stderr
+    assert "1 notes of the chain" in statepool("replay", url, "home", "--anchors", file).stdout
+    (tmp_path / "anchors.jsonl").write_text(json.dumps({"time": "t", "pool": "home", "seq": 1, "hash": "00"}))
+    assert statepool("replay", url, "home", "--anchors", file).returncode == 1
+    for bad in (
+        ("keys", "add", "x", "--role", "decide", "--expires", "soon", "--store", url), ("anchor", url, "ftp://x"),
+        ("serve", "--anchor", "ftp://x", "--store", url), ("serve", "--max-pools", "0", "--store", url),
+        ("keys", "renew", "nobody", "--store", url), ("replay", url, "home", "--anchors", str(tmp_path / "none")),
+    ):  # fmt: skip
+        done = statepool(*bad)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), (bad, done.stderr)

@@ -8,7 +8,7 @@ from statepool.audit.report.figures import draw_figures
 from statepool.audit.report.page import page_of
 
 if TYPE_CHECKING:
-    from statepool.audit.auditing import Audit
+    from statepool.audit.audit import Audit
 
 
 def write_audit(audit: "Audit", out: Path) -> Path:

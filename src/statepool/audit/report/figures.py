@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statepool.audit.judging import ALONE, CORRECT, POOL
-from statepool.audit.words import duration
+from statepool.audit.sentences import duration
+from statepool.audit.verdict import ALONE, CORRECT, POOL
 from statepool.checks import Floats
-from statepool.studies.figures import Drawing, Figure
-from statepool.studies.figures.palette import AMBER, BLUE, FAINT, GREEN, MUTED, PURPLE, SURFACE, VERMILLION
-from statepool.studies.figures.phase import draw_cell, frame_cells
-from statepool.studies.figures.sheet import Sheet, label, styled
+from statepool.report.drawings import Drawing, drawing_of
+from statepool.report.heat_map import draw_cell, frame_cells
+from statepool.report.palette import AMBER, BLUE, FAINT, GREEN, MUTED, PURPLE, SURFACE, VERMILLION
+from statepool.report.sheet import Sheet, label, styled
 
 if TYPE_CHECKING:
-    from statepool.audit.auditing import Audit
+    from statepool.audit.audit import Audit
 
 LINES = (BLUE, VERMILLION, GREEN, PURPLE, AMBER, MUTED)
 KINDS = {POOL: BLUE, CORRECT: GREEN, ALONE: VERMILLION, "blind": MUTED}
@@ -46,10 +46,7 @@ def draw_figures(audit: "Audit") -> list[Drawing]:
                 wide, narrow = Sheet(), Sheet(narrow=True)
                 plan.draw(wide, audit)
                 plan.draw(narrow, audit)
-                figure = Figure(plan.name, plan.title, plan.caption, (), plan.home, lambda sheet, results: None)
-                drawings.append(
-                    Drawing(figure, wide.saved("svg").decode(), narrow.saved("svg").decode(), tuple(wide.tips))
-                )
+                drawings.append(drawing_of(wide, narrow, plan.name, plan.title, plan.caption, plan.home))
     return drawings
 
 

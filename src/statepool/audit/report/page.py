@@ -2,52 +2,44 @@
 
 from collections.abc import Callable, Sequence
 from html import escape
-from importlib import resources
 from typing import TYPE_CHECKING
 
-from statepool.audit import words
-from statepool.audit.advice import Expected
-from statepool.audit.document import live_learner
-from statepool.audit.judging import ALONE, UNCLEAR
+from statepool.audit import sentences
+from statepool.audit.advice import Expected, live_learner
 from statepool.audit.offpolicy import estimate_play
 from statepool.audit.policies import read_policy
-from statepool.audit.whatif import sentences
-from statepool.audit.words import amount, counted
-from statepool.studies.figures import Drawing
-from statepool.studies.report import page as studies_page
-from statepool.studies.report.inline import figure_of
+from statepool.audit.sentences import amount, counted
+from statepool.audit.verdict import ALONE, UNCLEAR
+from statepool.audit.whatif import cautions_of
+from statepool.report.drawings import Drawing
+from statepool.report.inline import figure_of
+from statepool.report.page import render
 
 if TYPE_CHECKING:
-    from statepool.audit.auditing import Audit
+    from statepool.audit.audit import Audit
 
 CLASSES = {"pool": "digit", "pool with corrections": "near", "do not pool": "off", "cannot tell": "near"}
 Say = Callable[["Audit"], list[str]]
 SECTIONS: tuple[tuple[str, str, tuple[Say, ...]], ...] = (
     ("advice", "The advice", ()),
-    ("sufficiency", "Is the state all that matters?", (words.about_pooling,)),
-    ("map", "The map", (words.about_map, words.about_propensities)),
-    ("delays", "Delays", (words.about_window, words.about_delays)),
-    ("drift", "Drift", (words.about_drift,)),
-    ("states", "The states", (words.about_states,)),
+    ("sufficiency", "Is the state all that matters?", (sentences.about_pooling,)),
+    ("map", "The map", (sentences.about_map, sentences.about_propensities)),
+    ("delays", "Delays", (sentences.about_window, sentences.about_delays)),
+    ("drift", "Drift", (sentences.about_drift,)),
+    ("states", "The states", (sentences.about_states,)),
     ("whatif", "What if?", ()),
-    ("log", "The log", (words.about_rows,)),
+    ("log", "The log", (sentences.about_rows,)),
 )
 
 
 def page_of(audit: "Audit", drawings: Sequence[Drawing]) -> str:
     parts = {
-        "COLOURS": studies_page.colours(),
-        "STYLE": studies_page.asset("report.css"),
-        "SCRIPT": studies_page.asset("report.js"),
-        "NAME": escape(audit.name),
-        "HEADLINE": _headline(audit),
-        "CONTENTS": _contents(),
-        "SECTIONS": "".join(_section(audit, *section, drawings) for section in SECTIONS),
+        "name": escape(audit.name),
+        "headline": _headline(audit),
+        "contents": _contents(),
+        "sections": "".join(_section(audit, *section, drawings) for section in SECTIONS),
     }
-    page = resources.files(__package__).joinpath("audit.html").read_text(encoding="utf-8")
-    for name, text in parts.items():
-        page = page.replace(f"@{name}@", text)
-    return page
+    return render(__package__, "audit.html", **parts)
 
 
 def _contents() -> str:
@@ -70,18 +62,19 @@ def _headline(audit: "Audit") -> str:
         f'<div class="tile {kind}"><b>{number}</b><span>{escape(text)}</span></div>' for number, text in tiles
     )
     parts = (
-        ("What it rests on", words.reasons(audit)),
-        ("What would change it", words.what_would_change_it(audit)),
-        ("What to do on Monday", words.what_to_do(audit)),
+        ("What it rests on", sentences.reasons(audit)),
+        ("What would change it", sentences.what_would_change_it(audit)),
+        ("What to do on Monday", sentences.what_to_do(audit)),
     )
     lists = "".join(f"<h3>{title}</h3>{_lines(lines)}" for title, lines in parts)
     read = "".join(
-        f'<p class="seen">{escape(line)}</p>' for line in (*words.about_reading(audit), *words.about_window(audit))
+        f'<p class="seen">{escape(line)}</p>'
+        for line in (*sentences.about_reading(audit), *sentences.about_window(audit))
     )
     learner = "" if audit.advice.verdict == UNCLEAR else f", with <code>{audit.advice.learner}</code>"
     return (
         f'{read}<p class="lead">The advice: <b class="{kind}">{audit.advice.verdict}</b>{learner}.</p>'
-        f'<div class="tiles">{boxes}</div>{lists}<p class="legend">{escape(words.about_regret_itself(audit))}</p>'
+        f'<div class="tiles">{boxes}</div>{lists}<p class="legend">{escape(sentences.about_regret_itself(audit))}</p>'
     )
 
 
@@ -100,7 +93,7 @@ def _lines(lines: Sequence[str]) -> str:
 
 
 def _section(audit: "Audit", name: str, title: str, say: tuple[Say, ...], drawings: Sequence[Drawing]) -> str:
-    figures = "".join(_inline(drawing) for drawing in drawings if drawing.figure.home == name)
+    figures = "".join(_inline(drawing) for drawing in drawings if drawing.home == name)
     said = "".join(f'<p class="seen">{escape(sentence)}</p>' for speak in say for sentence in speak(audit))
     tables = {"advice": _learners, "sufficiency": _tests, "states": _states, "whatif": _what_if, "log": _columns}
     table = tables[name](audit) if name in tables else ""
@@ -149,7 +142,7 @@ def _behind(audit: "Audit", e: Expected) -> str:
 def _how_to_start(audit: "Audit") -> str:
     if audit.advice.verdict == ALONE:
         return "AUDIT.json holds the map for the record; a pool does not run a learner that does not pool."
-    advised, runs = audit.advice.learner, live_learner(audit)
+    advised, runs = audit.advice.learner, live_learner(audit.advice)
     told = f"{runs}, the nearest to {advised} that runs live" if runs != advised else runs
     return f"To start with this map: statepool serve --map AUDIT.json (actions, states, P, and the learner {told})."
 
@@ -193,7 +186,7 @@ def _what_if(audit: "Audit") -> str:
     title = f"Worth of a decision, in {audit.unit.name}; the log's own: {found[0].logged:.3g}"
     headings = ("", "through the states", "doubly robust", "inverse propensity")
     named = "best: the action that looks best through the states; uniform: every action alike."
-    return _table(escape(title), headings, rows, " ".join([named, *sentences(found)]))
+    return _table(escape(title), headings, rows, " ".join([named, *cautions_of(found)]))
 
 
 def _columns(audit: "Audit") -> str:

@@ -12,10 +12,10 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.learners import self_tuned as rule
 from statepool.learners.learner import Learner
-from statepool.learners.memories import FIRST, FORGETTING, TENTH, evidence_of, mix, share_out
+from statepool.learners.parts.memories import FIRST, FORGETTING, TENTH, evidence_of, mix, share_out
+from statepool.learners.parts.weights import distribution, reach
 from statepool.learners.rules import step_play
 from statepool.learners.self_tuned import SelfTuned
-from statepool.learners.weights import distribution, reach
 from statepool.live.exact import ExactSums
 from statepool.live.ledgers.ledger import Ledger, Record, charge_of, read
 from statepool.live.versions import Part, spread

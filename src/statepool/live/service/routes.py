@@ -16,8 +16,8 @@ from statepool.live.requests import AddAction, Change, Expire, RetireAction, Rew
 from statepool.live.service.admission import Visit
 from statepool.live.service.bodies import ActionBody, PoolBody, decode
 from statepool.live.service.calls import note_call
+from statepool.live.service.creation import known_settings, make_pool
 from statepool.live.service.health import Health
-from statepool.live.service.making import known_settings, make_pool
 from statepool.live.service.metrics import CONTENT_TYPE, Metrics, Reading, read_pool
 from statepool.live.service.openapi import document
 from statepool.live.service.pools import Lane, Pools

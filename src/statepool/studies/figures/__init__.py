@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from statepool.report.drawings import Drawing, drawing_of
+from statepool.report.sheet import Sheet, styled
 from statepool.studies.figures import (
     baselines,
     catalogue,
@@ -20,7 +22,6 @@ from statepool.studies.figures import (
     scaling,
     self_tuned,
 )
-from statepool.studies.figures.sheet import Sheet, styled
 from statepool.studies.study import Results
 
 
@@ -34,16 +35,6 @@ class Figure:
     needs: tuple[str, ...]
     home: str
     draw: Callable[[Sheet, Mapping[str, Results]], None]
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure as SVG, at the paper's width and stacked for a phone, with the texts of its targets."""
-
-    figure: Figure
-    wide: str
-    narrow: str
-    tips: tuple[str, ...]
 
 
 FIGURES = (
@@ -177,7 +168,7 @@ def write_figures(results: Mapping[str, Results], folder: Path) -> list[Drawing]
                 figure.draw(wide, results)
                 figure.draw(narrow, results)
                 pdf = wide.saved("pdf")
-                drawing = Drawing(figure, wide.saved("svg").decode(), narrow.saved("svg").decode(), tuple(wide.tips))
+                drawing = drawing_of(wide, narrow, figure.name, figure.title, figure.caption, figure.home)
             (folder / f"{figure.name}.pdf").write_bytes(pdf)
             (folder / f"{figure.name}.svg").write_text(_titled(drawing))
             drawings.append(drawing)
@@ -195,4 +186,4 @@ def _titled(drawing: Drawing) -> str:
     return re.sub(r'<g id="tip-(\d+)">', title, drawing.wide).replace("<defs>", pointing + "<defs>", 1)
 
 
-__all__ = ["FIGURES", "Drawing", "Figure", "write_figures"]
+__all__ = ["FIGURES", "Figure", "write_figures"]

@@ -5,10 +5,10 @@ from math import log
 
 from matplotlib.axes import Axes
 
-from statepool.studies import baselines as study
-from statepool.studies.figures.palette import ACTION, BEST_STATE, INK, MUTED, STATE
-from statepool.studies.figures.phase import draw_cell, frame_cells
-from statepool.studies.figures.sheet import Sheet, label, log_axis
+from statepool.report.heat_map import draw_cell, frame_cells
+from statepool.report.palette import ACTION, BEST_STATE, INK, MUTED, STATE
+from statepool.report.sheet import Sheet, label, log_axis
+from statepool.studies.paper import baselines as study
 from statepool.studies.statistics import growth_exponent, mean_of
 from statepool.studies.study import Results
 

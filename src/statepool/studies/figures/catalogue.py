@@ -5,10 +5,10 @@ from math import log
 
 from matplotlib.axes import Axes
 
-from statepool.studies import funnel
+from statepool.report.palette import ACTION, AMBER, BLUE, MUTED, PLUG_IN, PURPLE, STATE, Look
+from statepool.report.sheet import Sheet, label, log_axis
 from statepool.studies.figures.mechanism import draw_catalogue
-from statepool.studies.figures.palette import ACTION, AMBER, BLUE, MUTED, PLUG_IN, PURPLE, STATE, Look
-from statepool.studies.figures.sheet import Sheet, label, log_axis
+from statepool.studies.paper import funnel
 from statepool.studies.statistics import mean_of
 from statepool.studies.study import Results
 

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from math import log, sqrt
 
-from statepool.studies import bound_and_gain, certificate_gap
-from statepool.studies.figures.palette import ACTION, AMBER, INK, INTERLEAVED, PLUG_IN, PURPLE, STATE, Look
-from statepool.studies.figures.sheet import Sheet, label, log_axis
+from statepool.report.palette import ACTION, AMBER, INK, INTERLEAVED, PLUG_IN, PURPLE, STATE, Look
+from statepool.report.sheet import Sheet, label, log_axis
+from statepool.report.values import Value
+from statepool.studies.paper import bound_and_gain, certificate_gap
 from statepool.studies.statistics import mean_of
-from statepool.studies.study import Results, Value
+from statepool.studies.study import Results
 
 THEOREM, WARM_START = Look(INK, "_"), Look(PURPLE, "x")
 MEASURED = {"action": ACTION, "known": STATE, "plug-in": PLUG_IN}

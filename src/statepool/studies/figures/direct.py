@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 
-from statepool.studies import direct_effects as study
-from statepool.studies.figures.palette import ACTION, CORRECTED, SELF_TUNED, STATE
-from statepool.studies.figures.sheet import Sheet, label
+from statepool.report.palette import ACTION, CORRECTED, SELF_TUNED, STATE
+from statepool.report.sheet import Sheet, label
+from statepool.studies.beyond import direct_effects as study
 from statepool.studies.statistics import mean_of
 from statepool.studies.study import Results
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from matplotlib.axes import Axes
 
-from statepool.studies import drift_scaling as study
-from statepool.studies.figures.palette import ACTION, FAINT, INK, MUTED, ORACLE, STATE, SURFACE, UNIFORM
-from statepool.studies.figures.sheet import Sheet, label, log_axis, told
-from statepool.studies.study import Results, Value
+from statepool.report.palette import ACTION, FAINT, INK, MUTED, ORACLE, STATE, SURFACE, UNIFORM
+from statepool.report.sheet import Sheet, label, log_axis, told
+from statepool.report.values import Value
+from statepool.studies.paper import drift_scaling as study
+from statepool.studies.study import Results
 
 LOOKS = {"uniform": UNIFORM, "action": ACTION, "state": STATE, "greedy-stale": ORACLE}
 NAMES = {

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from statepool.studies import grouping as study
-from statepool.studies.figures.palette import AMBER, BLUE, MUTED, PURPLE, SURFACE, VERMILLION, Look
-from statepool.studies.figures.sheet import Sheet, told
+from statepool.report.palette import AMBER, BLUE, MUTED, PURPLE, SURFACE, VERMILLION, Look
+from statepool.report.sheet import Sheet, told
+from statepool.report.values import Value
+from statepool.studies.paper import grouping as study
 from statepool.studies.statistics import standard_error
-from statepool.studies.study import Results, Value
+from statepool.studies.study import Results
 
 RULES = {
     "published rule": Look(VERMILLION, "s"),

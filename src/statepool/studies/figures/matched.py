@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from statepool.studies import effective_dimension, matched_difficulty
-from statepool.studies.figures.palette import MUTED, STATE, Look
-from statepool.studies.figures.sheet import Sheet, label
+from statepool.report.palette import MUTED, STATE, Look
+from statepool.report.sheet import Sheet, label
+from statepool.report.values import Value
+from statepool.studies.paper import effective_dimension, matched_difficulty
 from statepool.studies.statistics import standard_error
-from statepool.studies.study import Results, Value
+from statepool.studies.study import Results
 
 FREE = Look(MUTED, "s")
 

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 
 from statepool.families import overlap
-from statepool.studies import funnel, matched_difficulty
-from statepool.studies.figures.palette import BLUE, FAINT, INK, MUTED, STATE, SURFACE, VERMILLION
-from statepool.studies.figures.sheet import Sheet, label, log_axis
+from statepool.report.palette import BLUE, FAINT, INK, MUTED, STATE, SURFACE, VERMILLION
+from statepool.report.sheet import Sheet, label, log_axis
+from statepool.report.values import Value
+from statepool.studies.paper import funnel, matched_difficulty
 from statepool.studies.statistics import mean_of, standard_error
-from statepool.studies.study import Results, Value
+from statepool.studies.study import Results
 
 HORIZON, DELAY, ROUND = 1_000, 200, 680
 """An example for the eye: one state of an overlap instance, and the round that is explained."""

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from math import log2
 
-from statepool.studies import neighbours as study
-from statepool.studies.figures.palette import INK, MUTED, STATE
-from statepool.studies.figures.phase import draw_cell, frame_cells
-from statepool.studies.figures.sheet import Sheet, log_axis
+from statepool.report.heat_map import draw_cell, frame_cells
+from statepool.report.palette import INK, MUTED, STATE
+from statepool.report.sheet import Sheet, log_axis
+from statepool.studies.beyond import neighbours as study
 from statepool.studies.study import Results
 
 FULL_STRENGTH = 4.0

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from statepool.studies import dependence, representation, tuned_baseline
-from statepool.studies.figures.palette import AMBER, BLUE, GREEN, HYBRID, INK, PURPLE, STATE, Look
-from statepool.studies.figures.sheet import Sheet, label, log_axis
+from statepool.report.palette import AMBER, BLUE, GREEN, HYBRID, INK, PURPLE, STATE, Look
+from statepool.report.sheet import Sheet, label, log_axis
+from statepool.studies.paper import dependence, representation, tuned_baseline
 from statepool.studies.statistics import mean_of
 from statepool.studies.study import Results
 

@@ -6,10 +6,10 @@ from math import log1p
 import numpy as np
 from matplotlib.axes import Axes
 
-from statepool.studies import self_tuned_sweeps as study
-from statepool.studies.figures.palette import GREEDY, MUTED, SELF_TUNED, STATE, SURFACE, THOMPSON, Look
-from statepool.studies.figures.phase import draw_cell, frame_cells
-from statepool.studies.figures.sheet import Sheet, told
+from statepool.report.heat_map import draw_cell, frame_cells
+from statepool.report.palette import GREEDY, MUTED, SELF_TUNED, STATE, SURFACE, THOMPSON, Look
+from statepool.report.sheet import Sheet, told
+from statepool.studies.beyond import self_tuned_sweeps as study
 from statepool.studies.statistics import mean_of
 from statepool.studies.study import Arms, Results
 

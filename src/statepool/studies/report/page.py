@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib import resources
 
-from statepool.studies.figures import Drawing
-from statepool.studies.figures.palette import COLOURS
+from statepool.report.drawings import Drawing
+from statepool.report.inline import figure_of
+from statepool.report.page import render
 from statepool.studies.published import Record
-from statepool.studies.report.inline import figure_of
 from statepool.studies.report.tables import CLASSES, LEGEND, MARKS, difference_of, table_of
 from statepool.studies.study import Study, Table
 
@@ -29,36 +28,16 @@ def page_of(
     """The whole file."""
     every = [record for study in studies for record in records[study.name]]
     sections = "".join(_study(study, tables[study.name], records[study.name], drawings, quick) for study in studies)
-    front = "".join(figure_of(drawing) for drawing in drawings if not drawing.figure.home)
+    front = "".join(figure_of(drawing) for drawing in drawings if not drawing.home)
     parts = {
-        "COLOURS": colours(),
-        "STYLE": asset("report.css"),
-        "SCRIPT": asset("report.js"),
-        "QUICK": f'<p class="warning" role="note">{QUICK}</p>' if quick else "",
-        "HEADLINE": _headline(every, quick),
-        "CONTENTS": _contents(studies, records),
-        "FRONT": f'<section id="paper"><h2>The paper in two figures</h2>{front}</section>' if front else "",
-        "STUDIES": sections,
-        "LEGEND": LEGEND,
+        "quick": f'<p class="warning" role="note">{QUICK}</p>' if quick else "",
+        "headline": _headline(every, quick),
+        "contents": _contents(studies, records),
+        "front": f'<section id="paper"><h2>The paper in two figures</h2>{front}</section>' if front else "",
+        "studies": sections,
+        "legend": LEGEND,
     }
-    page = asset("report.html")
-    for name, text in parts.items():
-        page = page.replace(f"@{name}@", text)
-    return page
-
-
-def asset(name: str) -> str:
-    """A file of the report: its page, its style or its script."""
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def colours() -> str:
-    """Both themes: the light one, and the dark one where the system asks for it or the reader does."""
-    light, dark = ("".join(f"--{name}:{pair[i]};" for name, pair in COLOURS.items()) for i in (0, 1))
-    return (
-        f':root{{color-scheme:light;{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme="light"])'
-        f'{{color-scheme:dark;{dark}}}}}:root[data-theme="dark"]{{color-scheme:dark;{dark}}}'
-    )
+    return render(__package__, "report.html", **parts)
 
 
 def _counted(records: Iterable[Record]) -> dict[str, int]:
@@ -135,7 +114,7 @@ def _study(
     study: Study, tables: Sequence[Table], records: Sequence[Record], drawings: Sequence[Drawing], quick: bool
 ) -> str:
     by_place = {(record.table, record.cell, record.column): record for record in records}
-    figures = "".join(figure_of(drawing) for drawing in drawings if drawing.figure.home == study.name)
+    figures = "".join(figure_of(drawing) for drawing in drawings if drawing.home == study.name)
     return (
         f'<section id="{study.name}" class="study"><h2><span class="number">{escape(study.number)}</span>'
         f'{escape(study.title)}{_chip(records)}</h2><p class="asks">{escape(study.asks)}</p>'

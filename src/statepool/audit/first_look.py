@@ -1,0 +1,78 @@
+"""One look at a log: facts, counts and sample, and which outcomes are old enough to be one.
+
+The counts of all rows come first, then the sample, in which a window may show; if rows turn out to be immature, means
+are counted again without them.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from statepool.audit.counts import Counts, count_log, define_rows
+from statepool.audit.delays import measure_lateness, settling_age
+from statepool.audit.facts import Facts, unit_of
+from statepool.audit.log import Log
+from statepool.audit.maturity import FOUND, GIVEN, NONE, SETTLING, Maturity
+from statepool.audit.sample import Rows, draw_rows
+from statepool.audit.units import Unit
+from statepool.audit.windows import find_window
+
+LEAST_HELD = 2_000
+"""Outcomes of a holdout from which on means and effects rest on it alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    unit: Unit
+    counts: Counts
+    recorded: Rows
+    """The sample with outcomes as recorded."""
+    rows: Rows
+    """The sample with the outcomes of mature rows only."""
+    maturity: Maturity
+    held: bool
+
+
+def look(log: Log, window: float | None, missing_told: bool, rescale: bool, seed: int) -> Looked:
+    facts = Facts.of(log)
+    unit = unit_of(log, facts, rescale, missing_told)
+    define_rows(log, facts, unit)
+    counts = count_log(log, facts)
+    recorded = draw_rows(log, counts, facts, seed)
+    maturity = _maturity(log, recorded, window)
+    held = recorded.held is not None and bool(
+        (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
+    )
+    if maturity.window is None and not held:
+        return Looked(unit, counts, recorded, recorded, maturity, False)
+    define_rows(log, facts, unit, maturity, held)
+    again = count_log(log, facts)
+    place = np.array([again.states.index(name) for name in counts.states])
+    recorded = recorded.reordered(place)
+    return Looked(unit, again, recorded, _means_rest_on(recorded, maturity, held), maturity, held)
+
+
+def _means_rest_on(recorded: Rows, maturity: Maturity, held: bool) -> Rows:
+    rows = recorded.matured(maturity)
+    if not held:
+        return rows
+    assert recorded.held is not None
+    return replace(rows, loss=np.where(recorded.held == 1, rows.loss, np.nan))
+
+
+def _maturity(log: Log, rows: Rows, window: float | None) -> Maturity:
+    """The window given, the one that the log shows, or the age at which its outcomes have settled."""
+    if window is not None and window > 0 and not rows.timed:
+        raise ValueError("window: needs decision times to tell which rows are old enough, expected --decided")
+    if not rows.timed or window == 0:
+        return Maturity(None, NONE, rows.latest)
+    shown = find_window(rows)
+    if window is not None:
+        default, closing = (None, None) if shown is None else (shown.default, shown.closing)
+        return Maturity(window, GIVEN, rows.latest, default, closing)
+    if shown is not None:
+        found = Maturity(shown.window, FOUND, rows.latest, shown.default, shown.closing, shown.why)
+        # A window that leaves no row out changes nothing, and is not worth a word.
+        return found if (rows.decided > found.cut).any() else Maturity(None, NONE, rows.latest)
+    age = settling_age(rows, measure_lateness(rows, 0, Maturity(None, NONE, rows.latest)))
+    return Maturity(None, NONE, rows.latest) if age is None else Maturity(age, SETTLING, rows.latest)

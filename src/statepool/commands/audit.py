@@ -1,0 +1,97 @@
+"""`statepool audit`: answer from a log, on the terminal the advice first, then what it rests on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+
+from statepool.audit import Audit, audit_log, sentences
+from statepool.audit.verdict import UNCLEAR
+
+WIDTH = 100
+COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
+
+
+def run(log: str, out: Path | None, as_json: bool, **settings: Any) -> None:
+    """Audit the log with the settings of `audit_log`; write the report if asked, and print."""
+    found = audit_log(log, **settings)
+    report = found.write(out) if out else None
+    if as_json:
+        print(json.dumps(found.document, indent=1))
+        return
+    print_audit(found)
+    if report:
+        print(f"Report: {report}")
+
+
+def print_audit(audit: Audit, console: Console | None = None) -> None:
+    console = console or Console(width=WIDTH)
+    advice = audit.advice
+    for sentence in (*sentences.about_reading(audit), *sentences.about_window(audit)):
+        console.print(escape(sentence), highlight=False)
+    told = "learner meanwhile" if advice.verdict == UNCLEAR else "learner"
+    learner = advice.learner + (f" (as good: {', '.join(advice.ties)})" if advice.ties else "")
+    console.print(
+        Panel(
+            escape("\n".join(sentences.reasons(audit))), title=f"[bold {COLOURS[advice.verdict]}]{advice.verdict}[/]",
+            title_align="left", subtitle=f"{told}: {learner}", subtitle_align="left", width=WIDTH,
+        )
+    )  # fmt: skip
+    for title, lines in (
+        ("What would change it: ", sentences.what_would_change_it(audit)), ("On Monday: ", sentences.what_to_do(audit)),
+    ):  # fmt: skip
+        console.print(f"[bold]{title}[/]" + escape(" ".join(lines)), highlight=False)
+    console.print(_states(audit))
+    console.print(_learners(audit))
+    for say in SAID:
+        for sentence in say(audit):
+            console.print(escape(sentence), highlight=False)
+
+
+SAID = (
+    sentences.about_rows, sentences.about_map, sentences.about_pooling, sentences.about_delays,
+    sentences.about_drift, sentences.about_states, sentences.about_propensities,
+)  # fmt: skip
+
+
+def _states(audit: Audit) -> Table:
+    table = Table(title="States: does anything but the state matter?", title_justify="left")
+    for heading in (
+        "state",
+        "rows",
+        f"mean {audit.unit.name}",
+        "direct effects",
+        "±",
+        "p (corrected)",
+        "drift",
+        "tells",
+    ):
+        table.add_column(heading, justify="left" if heading == "state" else "right", overflow="fold")
+    means, found, unit = audit.counts.state_means, audit.sufficiency, audit.unit
+    for s, name in enumerate(audit.counts.states):
+        test = found.states[s]
+        table.add_row(
+            escape(name), f"{int(audit.counts.n[:, s].sum())}", f"{unit.outcome(means[s]):.3g}",
+            f"{unit.amount(test.size):.3g}", f"{unit.amount(test.size_error):.2g}", f"{found.corrected[s]:.2g}",
+            f"{unit.amount(audit.drift.spread[s]):.3g}",
+            f"{audit.states.telling[s]:.0%}",
+        )  # fmt: skip
+    return table
+
+
+def _learners(audit: Audit) -> Table:
+    unit = audit.unit
+    title = f"Regret to expect in {audit.advice.horizon} decisions like the log's, in {unit.name}"
+    table = Table(
+        title=title, title_justify="left", caption=sentences.about_regret_itself(audit), caption_justify="left"
+    )
+    for heading in ("learner", "kind", "regret", "±", "behind", "±", "a decision"):
+        table.add_column(heading, justify="left" if heading in ("learner", "kind") else "right")
+    for one in audit.advice.expected:
+        numbers = (unit.amount(value) for value in (one.regret, one.error, one.behind, one.behind_error))
+        table.add_row(one.learner, one.kind, *map(sentences.amount, numbers), f"{unit.amount(one.per_decision):.2g}")
+    return table

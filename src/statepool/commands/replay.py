@@ -1,0 +1,95 @@
+"""What `statepool replay` does: check a pool's journal, export its rows, and say what was found."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from statepool.live import Pool
+from statepool.live.anchors import Anchor, anchors_at
+from statepool.live.errors import StoreUnavailable
+from statepool.live.export import check_export, export
+from statepool.live.replay import replay
+from statepool.live.stores import open_store
+
+SHOWN = 20
+
+
+def run(
+    url: str, name: str, redraw: bool, file: Path | None, expect: str | None, anchors: str | None, as_json: bool
+) -> bool:
+    """Replay and print what was found; whether everything agrees."""
+    found = replay_pool(url, name, redraw, file, expect, anchors)
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        print_replay(found)
+    return bool(found["agrees"])
+
+
+def replay_pool(
+    url: str, name: str, redraw: bool, file: Path | None, expect: str | None = None, anchors: str | None = None
+) -> dict[str, Any]:
+    """Replay, then export if asked; the rows are those of the journal."""
+    noted = _read_hash(expect)
+    if file is not None:
+        check_export(file)  # before the long part
+    try:
+        kept = [] if anchors is None else anchors_at(anchors).read(name)
+        return _replay_pool(url, name, redraw, file, noted, kept)
+    except StoreUnavailable as error:
+        raise ValueError(f"store: {error}") from None
+
+
+def _read_hash(text: str | None) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise ValueError(
+            f"expect: is {str(text)[:70]!r}, expected the hash of an event as `replay` prints it"
+        ) from None
+
+
+def _replay_pool(
+    url: str, name: str, redraw: bool, file: Path | None, noted: bytes | None, anchors: list[Anchor]
+) -> dict[str, Any]:
+    store = open_store(url, create=False)
+    try:
+        bar = Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty())
+        with bar as progress:
+            task = progress.add_task("replaying", total=None)
+            found, _ = replay(store, name, redraw, lambda seq: progress.update(task, completed=seq), noted, anchors)
+        result = found.as_json()
+        if file is not None:
+            result["exported"] = export(Pool(store, name).rows(), file)
+    finally:
+        store.close()
+    return result
+
+
+def print_replay(found: dict[str, Any]) -> None:
+    """In words."""
+    print(f"{found['pool']}: {found['events']} events, {found['decisions']} decisions")
+    if found["snapshot_at"]:
+        print(f"stored state after event {found['snapshot_at']} compared")
+    if found["redrawn"]:
+        print(f"{found['redrawn']} decisions drawn again")
+    if found["not_redrawn"]:
+        print(f"{found['not_redrawn']} decisions of an earlier release were not drawn again")
+    if found["rule_since"] > 1:
+        print(f"the rule of this release plays from event {found['rule_since']} on")
+    if "exported" in found:
+        print(f"{found['exported']} rows exported")
+    if found["anchors"]:
+        print(f"{found['anchors']} notes of the chain, kept elsewhere, say the same")
+    for fault in found["faults"][:SHOWN]:
+        print(f"FAULT: {fault}")
+    if len(found["faults"]) > SHOWN:
+        print(f"… and {len(found['faults']) - SHOWN} more")
+    print(f"sure up to event {found['sure_until']} of {found['last_at']}, whose hash is {found['last_hash']}")
+    print("everything agrees" if found["agrees"] else "the journal and what is stored do NOT agree")

@@ -1,0 +1,44 @@
+"""`statepool whatif`: what a log would have been worth under other plays."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from statepool.audit.offpolicy import Estimate, WhatIf
+from statepool.audit.whatif import cautions_of, what_if
+
+WIDTH = 100
+
+
+def run(log: str, policies: Sequence[str], unit_name: str, as_json: bool, **settings: Any) -> None:
+    """Estimate with the settings of `what_if`, and print a table or JSON."""
+    found = what_if(log, policies, **settings)
+    if as_json:
+        print(json.dumps(document_of(found), indent=1))
+    else:
+        print_what_if(found, unit_name)
+
+
+def document_of(found: Sequence[WhatIf]) -> list[dict[str, Any]]:
+    return [
+        {name: dict(vars(value)) if isinstance(value, Estimate) else value for name, value in vars(one).items()}
+        for one in found
+    ]
+
+
+def print_what_if(found: Sequence[WhatIf], unit_name: str, console: Console | None = None) -> None:
+    console = console or Console(width=WIDTH)
+    title = f"Worth of a decision, in {unit_name}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
+    table = Table(title=escape(title), title_justify="left")
+    for heading in ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most"):
+        table.add_column(heading, justify="left" if heading == "policy" else "right", overflow="fold")
+    for one in found:
+        shown = [f"{e.value:.4g} ({e.lower:.4g} to {e.upper:.4g})" for e in (one.pooled, one.robust, one.plain)]
+        table.add_row(escape(one.policy), *shown, f"{one.bias:.2g}" + (" !" if one.biased else ""))
+    console.print(table)
+    for sentence in cautions_of(found):
+        console.print(escape(sentence), highlight=False)

@@ -1,0 +1,1 @@
+"""What learners are made of: memories, counts, weights and trees that several of them share."""

@@ -1,0 +1,1 @@
+"""Studies of ours, beyond the paper: run when named."""

@@ -1,0 +1,108 @@
+"""Without extras: every command either does its work or says in one sentence what to install."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from statepool.cli import app, keys
+from statepool.commands.extras import how_to_install
+
+BLOCKED = """
+import contextlib, io, json, sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in %r:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+from statepool.cli import main
+
+for arguments in %r:
+    sys.argv, out, err = ["statepool", *arguments], io.StringIO(), io.StringIO()
+    code, fault = 0, ""
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as done:
+            code = done.code or 0
+        except BaseException as error:
+            fault = repr(error)
+    print(json.dumps([code, err.getvalue(), fault]))
+"""
+EXTRAS = {
+    "live": [
+        "apsw",
+        "httptools",
+        "msgspec",
+        "prometheus_client",
+        "psycopg",
+        "starlette",
+        "uvicorn",
+        "uvloop",
+    ],
+    "audit": ["duckdb"],
+    "cluster": ["distributed", "dask"],
+}
+COMMANDS = {
+    "reproduce": (["reproduce", "nothing"], "did you mean"),
+    "reproduce --cluster": (["reproduce", "funnel", "--cluster", "tcp://127.0.0.1:1", "--out", "out"], "cluster"),
+    "simulate": (["simulate", "spread", "--seeds", "1", "--set", "horizon=50", "--json"], None),
+    "dimension": (["dimension", "map.csv", "--json"], None),
+    "dimension of a Parquet file": (["dimension", "map.parquet"], "audit"),
+    "audit": (["audit", "log.csv"], "audit"),
+    "whatif": (["whatif", "log.csv"], "audit"),
+    "audit of a journal": (["audit", "pool.db"], "audit"),
+    "replay": (["replay", "sqlite:///pool.db", "home"], "live"),
+    "replay --export": (["replay", "sqlite:///pool.db", "home", "--export", "rows.parquet"], "live"),
+    "serve": (["serve"], "live"),
+    "serve --demo": (["serve", "--demo"], "live"),
+    "keys add": (["keys", "add", "shop", "--role", "decide"], "live"),
+    "keys list": (["keys", "list"], "live"),
+    "keys drop": (["keys", "drop", "shop"], "live"),
+}
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("without")
+    (folder / "map.csv").write_text("0.8,0.2\n0.4,0.6\n")
+    (folder / "log.csv").write_text("action,state,loss\na,s,0\n")
+    for name in ("map.parquet", "pool.db"):
+        (folder / name).write_text("")
+    blocked = tuple(name for names in EXTRAS.values() for name in names)
+    code = BLOCKED % (blocked, [arguments for arguments, _ in COMMANDS.values()])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(COMMANDS, map(json.loads, done.stdout.splitlines()), strict=True))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_extras_a_command_works_or_says_what_to_install(answers, command):
+    code, said, fault = answers[command]
+    wanted = COMMANDS[command][1]
+    assert fault == ""
+    if wanted is None:
+        assert (code, said) == (0, "")
+        return
+    assert code == 2
+    assert said.startswith("statepool: ")
+    assert said.count("\n") == 1
+    assert f"statepool[{wanted}]" in said if wanted in EXTRAS else wanted in said
+
+
+def test_every_command_is_asked():
+    named = {command.name or command.callback.__name__ for command in app.registered_commands}
+    named |= {f"keys {command.name}" for command in keys.registered_commands}
+    assert {name for name in named if not any(each.startswith(name) for each in COMMANDS)} == set()
+
+
+def test_who_is_missing_decides_what_to_install():
+    assert how_to_install(ImportError(name="starlette.routing")) == (
+        'starlette is not installed, expected pip install "statepool[live]"'
+    )
+    assert how_to_install(ImportError(name="numba")) == "numba is not installed, expected pip install statepool"
+    assert how_to_install(ImportError(name="statepool.nothing")) is None, "a fault of ours is not hidden"
+    assert how_to_install(ImportError("no library")) is None
