@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 TABLES: dict[str, tuple[str, ...]] = {
-    "pools": ("id", "name", "seq", "hash", "plays", "pending", "epoch"),
+    "pools": ("id", "name", "seq", "hash", "plays", "pending", "epoch", "sealed"),
     "events": ("pool", "seq", "kind", "ticket", "play", "at", "body", "hash"),
     "pending": ("pool", "play", "ticket", "at"),
+    "segments": ("pool", "first", "last", "hash", "digest", "place", "size"),
     "snapshots": ("pool", "seq", "body"),
     "keys": ("name", "hash", "role", "until", "pools"),
     "calls": ("at", "who", "address", "did", "status", "said"),

@@ -18,6 +18,7 @@ import psycopg
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.forks import forks
+from statepool.live.stores.archive import Archive, WholeView
 from statepool.live.stores.contents import TABLES, Contents, Rows, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.postgres_connections import PATIENCE, Connection, Connections, errors
@@ -28,12 +29,11 @@ from statepool.live.stores.store import (
     Entry,
     Head,
     Overdue,
+    Sealed,
     Standing,
     Standings,
     View,
     check_gapless,
-    check_linked,
-    missing_event,
 )  # fmt: skip
 
 PIECE = 1000  # events read at once
@@ -106,12 +106,14 @@ Row = tuple[Any, ...]
 Statement = tuple[str, dict[str, Any]]
 
 
-class PostgresView(View):
+class PostgresView(WholeView):
     """One transaction of a connection; `over` once that has ended."""
 
-    def __init__(self, connection: Connection, pool: int, head: Head, clock: int) -> None:
-        self._connection = connection
-        self._pool = pool
+    def __init__(
+        self, connection: Connection, archive: Archive, pool: int, n_sealed: int, head: Head, clock: int
+    ) -> None:
+        self._connection, self._archive = connection, archive
+        self._pool, self._n_sealed = pool, n_sealed
         self._head = head
         self._clock = clock
         self._fork = forks.process
@@ -129,7 +131,7 @@ class PostgresView(View):
     def clock(self) -> int:
         return self._clock
 
-    def entries(self, after: int = 0, without: Kind | None = None) -> Iterator[Entry]:
+    def _tail(self, after: int, without: Kind | None) -> Iterator[Entry]:
         sql = (
             f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND seq > %s AND kind <> %s ORDER BY seq LIMIT %s"
         )
@@ -137,23 +139,22 @@ class PostgresView(View):
             yield from map(Entry._make, rows)
             after = rows[-1][0]
 
-    def catalogue(self) -> list[int]:
-        sql = "SELECT seq FROM statepool.events WHERE pool = %s AND kind = 'catalogue' ORDER BY seq"
-        return [seq for (seq,) in self._ask(sql, self._pool)]
+    def _tail_catalogue(self) -> list[int]:
+        sql = "SELECT seq FROM statepool.events WHERE pool = %s AND kind = 'catalogue' AND seq > %s ORDER BY seq"
+        return [seq for (seq,) in self._ask(sql, self._pool, self._n_sealed)]
 
-    def linked(self, seq: int) -> tuple[bytes, Entry]:
+    def _tail_rows(self, first: int, last: int) -> list[Any]:
         sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND seq BETWEEN %s AND %s ORDER BY seq"
-        return check_linked(seq, self._ask(sql, self._pool, seq - 1, seq))
+        return self._ask(sql, self._pool, first, last)
 
-    def linked_catalogue(self, after: int, last: int) -> Iterator[tuple[bytes, Entry]]:
-        while rows := self._ask(CATALOGUE, self._pool, after, last, PIECE):
-            for before, *row in rows:
-                if before is None:
-                    raise missing_event(row[0])
-                yield before, Entry._make(row)
-            after = rows[-1][1]
+    def _tail_linked_catalogue(self, after: int, last: int) -> list[Any]:
+        return self._ask(CATALOGUE, self._pool, after, last, PIECE)
 
-    def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
+    def sealed(self) -> list[Sealed]:
+        sql = "SELECT first, last, hash, digest, place, size FROM statepool.segments WHERE pool = %s ORDER BY first"
+        return [Sealed(*row) for row in self._ask(sql, self._pool)] if self._n_sealed else []
+
+    def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
         for ticket, kind, body in self._ask(LOOK_UP, list(tickets), self._pool) if tickets else []:
             known.setdefault(ticket, {})[kind] = body
@@ -191,8 +192,10 @@ class PostgresBatch(PostgresView, Batch):
     Once a statement has failed, nothing of the batch can be kept (`failure`).
     """
 
-    def __init__(self, connection: Connection, pool: int, head: Head, clock: int) -> None:
-        super().__init__(connection, pool, head, clock)
+    def __init__(
+        self, connection: Connection, archive: Archive, pool: int, n_sealed: int, head: Head, clock: int
+    ) -> None:
+        super().__init__(connection, archive, pool, n_sealed, head, clock)
         self._todo: list[Statement] = []
         self.failure: Exception | None = None
 
@@ -229,6 +232,21 @@ class PostgresBatch(PostgresView, Batch):
                  ON CONFLICT (pool) DO UPDATE SET seq = excluded.seq, body = excluded.body"""
         self._write(sql, seq=seq, body=blob)
 
+    def seal(self, segment: Sealed) -> None:
+        self._check_next(segment)
+        sql = """INSERT INTO statepool.segments (pool, first, last, hash, digest, place, size)
+                 VALUES (%(pool)s, %(first)s, %(last)s, %(hash)s, %(digest)s, %(place)s, %(size)s)"""
+        self._write(sql, **segment._asdict())
+        self._write("UPDATE statepool.pools SET sealed = %(last)s WHERE id = %(pool)s", last=segment.last)
+        self._n_sealed = segment.last
+
+    def drop_sealed(self, limit: int) -> int:
+        first = self._ask("SELECT min(seq) FROM statepool.events WHERE pool = %s", self._pool)[0][0]
+        if first is None or first > self._n_sealed:
+            return 0
+        sql = "DELETE FROM statepool.events WHERE pool = %s AND seq <= %s RETURNING 1"
+        return len(self._ask(sql, self._pool, min(first + limit - 1, self._n_sealed)))
+
     def _write(self, sql: str, **values: Any) -> None:
         if self.over:
             raise ValueError("this batch has ended")
@@ -240,6 +258,7 @@ class PostgresStore(PostgresPeople):
 
     def __init__(self, url: str) -> None:
         self._connections = Connections(url, self._count_loss)
+        self._archive = Archive()
         try:
             self._migrate()
         except BaseException:
@@ -295,7 +314,7 @@ class PostgresStore(PostgresPeople):
                 self._take(connection, name)
                 # A statement of its own: it sees what was committed before the lock was granted.
                 cursor = _select_pool(connection, name)
-            batch = PostgresBatch(connection, *_pool(cursor, name))
+            batch = PostgresBatch(connection, self._archive, *_pool(cursor, name))
             try:
                 yield batch
                 batch.commit()
@@ -309,7 +328,7 @@ class PostgresStore(PostgresPeople):
                 connection.execute(READ)
                 connection.execute(READING)
                 cursor = _select_pool(connection, name)
-            view = PostgresView(connection, *_pool(cursor, name))
+            view = PostgresView(connection, self._archive, *_pool(cursor, name))
             try:
                 yield view
             finally:
@@ -391,15 +410,15 @@ def _key(of: str) -> int:
 
 
 def _select_pool(connection: Connection, name: str) -> psycopg.Cursor[Row]:
-    sql = f"SELECT {CLOCK}, id, seq, hash, plays, epoch FROM statepool.pools WHERE name = %s"
+    sql = f"SELECT {CLOCK}, id, sealed, seq, hash, plays, epoch FROM statepool.pools WHERE name = %s"
     return connection.execute(sql, (name,), binary=True)
 
 
-def _pool(cursor: psycopg.Cursor[Row], name: str) -> tuple[int, Head, int]:
+def _pool(cursor: psycopg.Cursor[Row], name: str) -> tuple[int, int, Head, int]:
     row = cursor.fetchone()
     if row is None:
         raise ValueError(f"this store has no pool {name!r}")
-    return row[1], Head(*row[2:]), row[0]
+    return row[1], row[2], Head(*row[3:]), row[0]
 
 
 def _version(connection: Connection, newest: int) -> int:

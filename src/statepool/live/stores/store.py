@@ -67,6 +67,17 @@ class Call(NamedTuple):
     said: str = ""
 
 
+class Sealed(NamedTuple):
+    """A segment that holds the events from `first` to `last`: its digest, the place it lies in, the last event's hash."""
+
+    first: int
+    last: int
+    hash: bytes
+    digest: str
+    place: str
+    size: int
+
+
 class Standing(NamedTuple):
     """Where a pool's journal ends, how many decisions wait for an outcome, and when the oldest of them was made."""
 
@@ -134,6 +145,10 @@ class View(ABC):
         """The latest snapshot: after which event, and its bytes."""
 
     @abstractmethod
+    def sealed(self) -> list[Sealed]:
+        """The segments that hold the first events of the journal, in order."""
+
+    @abstractmethod
     def damage(self) -> list[str]:
         """What the database itself finds wrong with its files, a sentence each; after it, reading goes by indexes."""
 
@@ -152,6 +167,14 @@ class Batch(View):
     @abstractmethod
     def save_snapshot(self, seq: int, blob: bytes) -> None:
         """Replace the snapshot."""
+
+    @abstractmethod
+    def seal(self, segment: Sealed) -> None:
+        """From here on a segment holds the next events; it follows the one before."""
+
+    @abstractmethod
+    def drop_sealed(self, limit: int) -> int:
+        """Delete rows of events that segments hold, at most so many; how many there were."""
 
 
 def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
