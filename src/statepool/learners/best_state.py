@@ -15,8 +15,12 @@ import numpy as np
 from statepool.checks import Floats, Ints, check_number
 from statepool.compiling import compiled
 from statepool.kernels import lowest_index
+from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.rules import add_rule
+from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count
+from statepool.learners.sums import Sum, Sums, lay_out, start_clock
+
+UNREACHABLE = 2.0
 
 
 @dataclass(frozen=True)
@@ -26,24 +30,30 @@ class BestState(Learner):
     def __post_init__(self) -> None:
         check_number(self.exploration, "exploration", 0, 1)
 
+    def sums(self) -> tuple[Sum, ...]:
+        return Sum("losses", told_by="outcome"), Sum("counts", told_by="outcome")
+
     def start(self, problem: Problem) -> "BestStateMemory":
-        means = np.full(problem.n_states, 0.5)
-        likeliest = problem.columns.argmax(axis=1)
+        sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
+        # Where actions come and go, a state that no action leads to any more cannot be played for.
+        lost = (problem.columns.max(axis=1) == 0) & (problem.newcomers is not None)
+        unseen = np.where(lost, UNREACHABLE, 0.5)
         return BestStateMemory(
-            np.zeros(problem.n_states),
-            np.zeros(problem.n_states),
-            means,
-            likeliest,
-            problem.n_actions,
-            float(self.exploration),
-        )
+            sums, start_clock(), of["losses"][0], of["counts"][0], unseen, np.zeros(problem.n_states),
+            problem.columns.argmax(axis=1), np.zeros(1, np.int64), problem.n_actions, float(self.exploration),
+        )  # fmt: skip
 
 
 class BestStateMemory(NamedTuple):
-    sums: Floats
+    sums: Sums
+    clock: Any
+    losses: Floats
     counts: Floats
+    unseen: Floats
+    """What counts as the mean of a state before it was seen."""
     means: Floats
     likeliest: Ints
+    favourite: Ints
     n_actions: int
     exploration: float
 
@@ -67,23 +77,19 @@ def favourite_distribution(favourite: int, exploration: float, out: Any) -> None
     out[favourite] += 1.0 - exploration
 
 
-def act(memory: Any, t: int, u: float) -> int:
-    favourite = memory.likeliest[lowest_index(memory.means)]
-    return draw_favourite(favourite, memory.n_actions, memory.exploration, u)
+def prepare(memory: Any, t: int) -> None:
+    for s in range(memory.means.size):
+        seen = memory.counts[s] > 0.0 and memory.unseen[s] < UNREACHABLE
+        memory.means[s] = memory.losses[s] / memory.counts[s] if seen else memory.unseen[s]
+    memory.favourite[0] = memory.likeliest[lowest_index(memory.means)]
 
 
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    pass
+def rest(memory: Any, out: Any) -> None:
+    favourite_distribution(memory.favourite[0], memory.exploration, out)
 
 
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    memory.sums[state] += loss
-    memory.counts[state] += 1.0
-    memory.means[state] = memory.sums[state] / memory.counts[state]
+def pick(memory: Any, u: float) -> int:
+    return draw_favourite(memory.favourite[0], memory.n_actions, memory.exploration, u)
 
 
-def play(memory: Any, t: int, out: Any) -> None:
-    favourite_distribution(memory.likeliest[lowest_index(memory.means)], memory.exploration, out)
-
-
-add_rule(BestStateMemory, act, observe, update, play)
+add_additive_rule(BestStateMemory, prepare=prepare, rest=rest, pick=pick, carry=carry_nothing, lesson=loss_and_count)

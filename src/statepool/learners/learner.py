@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from statepool.checks import Floats, Ints, check_count, check_map, check_number, check_rate
 from statepool.kernels import columns_of
 from statepool.learners.rules import step_act, step_observe, step_play, step_update
+from statepool.learners.sums import Newcomers, Sum
 from statepool.model import Instance
 from statepool.rates import default_rate
 from statepool.stream import Seed, Stream
@@ -25,6 +26,10 @@ class Problem:
     delay: int
     stream: Stream
     instance: Instance | None = None
+    newcomers: Newcomers | None = None
+    """Where actions come and go: what each is charged for when it came."""
+    rows_count: bool = False
+    """Whether a learner of the map starts from the rows of P, each worth one play, or from even ones."""
 
     @property
     def n_actions(self) -> int:
@@ -65,9 +70,21 @@ class Learner(ABC):
     reads_losses: ClassVar[bool] = False
     """Whether it is handed true losses: an oracle, for simulation only."""
 
+    carried_by_action: ClassVar[tuple[int, ...]] = ()
+    """Which numbers of a ticket depend on the action drawn, and not on the state alone."""
+
     @abstractmethod
     def start(self, problem: Problem) -> Any:
         """A fresh memory, a NamedTuple whose type has a rule."""
+
+    @property
+    def learns_map(self) -> bool:
+        """Whether the map is learnt from the pairs seen."""
+        return False
+
+    def sums(self) -> tuple[Sum, ...] | None:
+        """What it knows, where that is additive; None: it is not, and the learner cannot run live."""
+        return None
 
     def ticket_width(self, problem: Problem) -> int:
         """How many numbers a decision carries until its outcome comes."""

@@ -13,10 +13,11 @@ import numpy as np
 
 from statepool.checks import Floats, check_number
 from statepool.kernels import TIE, combine, lowest_index
+from statepool.learners.additive import add_additive_rule
 from statepool.learners.best_state import draw_favourite
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.parts.pooled_means import PooledMeans, add_loss, start_means
-from statepool.learners.rules import add_rule
+from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count, mean_sums
+from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 
 @dataclass(frozen=True)
@@ -29,16 +30,22 @@ class PooledThompson(Learner):
         check_number(self.forgetting, "forgetting", 0, 1, open_low=True)
         check_number(self.mixing, "mixing", 0, 1)
 
+    def sums(self) -> tuple[Sum, ...]:
+        return mean_sums(self.forgetting)
+
     def start(self, problem: Problem) -> "ThompsonMemory":
-        means = start_means(problem.n_states, self.forgetting)
-        guesses, values = np.empty(problem.n_states), np.empty(problem.n_actions)
+        sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
         return ThompsonMemory(
-            means, problem.columns, guesses, values, problem.stream.side_generator(), float(self.mixing)
-        )
+            sums, start_clock(), of["losses"][0], of["counts"][0], problem.columns, np.empty(problem.n_states),
+            np.empty(problem.n_actions), problem.stream.side_generator(), float(self.mixing),
+        )  # fmt: skip
 
 
 class ThompsonMemory(NamedTuple):
-    means: PooledMeans
+    sums: Sums
+    clock: Any
+    losses: Floats
+    counts: Floats
     columns: Floats
     guesses: Floats
     values: Floats
@@ -46,20 +53,15 @@ class ThompsonMemory(NamedTuple):
     mixing: float
 
 
-def act(memory: Any, t: int, u: float) -> int:
+def prepare(memory: Any, t: int) -> None:
     for s in range(memory.guesses.size):
-        lost = memory.means.sums[s]
-        memory.guesses[s] = memory.generator.beta(1.0 + lost, 1.0 + max(memory.means.counts[s] - lost, 0.0))
+        lost = memory.losses[s]
+        memory.guesses[s] = memory.generator.beta(1.0 + lost, 1.0 + max(memory.counts[s] - lost, 0.0))
     combine(memory.columns, memory.guesses, memory.values)
+
+
+def pick(memory: Any, u: float) -> int:
     return draw_favourite(lowest_index(memory.values, TIE), memory.values.size, memory.mixing, u)
 
 
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    pass
-
-
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    add_loss(memory.means, state, loss)
-
-
-add_rule(ThompsonMemory, act, observe, update, None)
+add_additive_rule(ThompsonMemory, prepare=prepare, rest=None, pick=pick, carry=carry_nothing, lesson=loss_and_count)

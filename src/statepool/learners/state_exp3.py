@@ -25,10 +25,20 @@ from numpy.typing import ArrayLike, NDArray
 from statepool.checks import Floats, Ints, check_groups, check_number
 from statepool.compiling import compiled
 from statepool.dimension import bracket
-from statepool.kernels import LARGEST_CHARGE
+from statepool.kernels import LARGEST_CHARGE, dot
+from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
-from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
-from statepool.learners.rules import add_rule
+from statepool.learners.parts.weights import (
+    Weights,
+    charge,
+    distribution,
+    draw,
+    reach,
+    refresh,
+    set_totals,
+    start_weights,
+)
+from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_clock, start_newcomers
 
 CAPACITY, IDLE, HALF = "capacity", "idle", "rate/2"
 CAPACITY_GAP = 0.05
@@ -56,6 +66,9 @@ class StateEXP3(Learner):
             labels = check_groups(self.groups)
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
 
+    def sums(self) -> tuple[Sum, ...]:
+        return (Sum("charges", told_by="outcome"),)
+
     def start(self, problem: Problem) -> "StateMemory":
         groups = np.arange(problem.n_states) if self.groups is None else check_groups(self.groups, problem.n_states)
         columns = problem.columns if self.groups is None else merge_columns(problem.columns, groups)
@@ -63,10 +76,12 @@ class StateEXP3(Learner):
         rows = _most_copies(problem) if self.copies == IDLE else n_rows(copies, problem.horizon)
         rate = self._rate(problem, columns, copies)
         weights = start_weights(problem.n_actions, rate, self.mixing, rows)
+        sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
         return StateMemory(
-            weights, columns, groups, np.zeros((rows, columns.shape[0])),
-            rate / 2 if self.caution == HALF else float(self.caution), False,
-            np.zeros(rows if self.copies == IDLE else 0, np.bool_), np.zeros(1, np.int64),
+            sums, start_clock(), of["charges"][0], weights, columns, groups, np.zeros((rows, columns.shape[0])),
+            rate / 2 if self.caution == HALF else float(self.caution), np.zeros(1, np.int64),
+            np.zeros(rows if self.copies == IDLE else 0, np.bool_),
+            problem.newcomers or start_newcomers(problem.n_actions),
         )  # fmt: skip
 
     def _rate(self, problem: Problem, columns: Floats, copies: int) -> float:
@@ -79,18 +94,23 @@ class StateEXP3(Learner):
 
 
 class StateMemory(NamedTuple):
+    sums: Sums
+    clock: Any
+    charges: Floats
+    """G of all copies together, a number a state."""
     weights: Weights
+    """One row a copy; its totals are a cache of P^g G."""
     columns: Floats
     groups: Ints
-    charges: Floats
+    by_copy: Floats
+    """G, one row a copy, a number a group."""
     caution: float
     """Added to q(s) in the denominator."""
-    adapted: bool
-    """Whether to divide by the larger of q(s) then and now (`DelayAdapted`)."""
+    turn: Ints
+    """The copy that plays."""
     busy: NDArray[np.bool_]
     """Which copies wait for an outcome; empty where they take turns."""
-    turn: Ints
-    """The copy that plays, where the idle ones do."""
+    newcomers: Newcomers
 
 
 def capacity_rate(P: Floats, horizon: int) -> float:
@@ -120,12 +140,6 @@ def merge_columns(columns: Floats, groups: Ints) -> Floats:
 
 
 @compiled
-def copy_of(memory: Any, t: int) -> int:
-    """The copy that plays round t."""
-    return memory.turn[0] if memory.busy.size > 0 else t % memory.charges.shape[0]
-
-
-@compiled
 def choose_idle(memory: Any) -> None:
     """The lowest-numbered copy that waits for nothing takes the turn."""
     copy = 0
@@ -134,47 +148,71 @@ def choose_idle(memory: Any) -> None:
     memory.turn[0] = copy
 
 
+def prepare(memory: Any, t: int) -> None:
+    if memory.busy.size > 0:
+        choose_idle(memory)
+    else:
+        memory.turn[0] = t % memory.by_copy.shape[0]
+    refresh(memory.weights, memory.turn[0])
+
+
+def rest(memory: Any, out: Any) -> None:
+    distribution(memory.weights, memory.turn[0], out)
+
+
+def pick(memory: Any, u: float) -> int:
+    return draw(memory.weights, memory.turn[0], u)
+
+
+def own_reach(memory: Any, state: int) -> float:
+    return reach(memory.weights, memory.turn[0], memory.columns[memory.groups[state]])
+
+
+def reach_under(memory: Any, play: Any, state: int) -> float:
+    return dot(play, memory.columns[memory.groups[state]])
+
+
+def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
+    ticket[0] = q + memory.caution
+    if memory.busy.size > 0:
+        ticket[1] = memory.turn[0]
+
+
+def notice(memory: Any, t: int, action: int, state: int) -> None:
+    if memory.busy.size > 0:
+        memory.busy[memory.turn[0]] = True
+
+
+@compiled
+def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
+    # 0 / q(s) is not a number where q(s) has underflowed.
+    out[0] = min(loss / ticket[0], LARGEST_CHARGE) if loss > 0.0 else 0.0
+
+
 @compiled
 def release(memory: Any, t: int, ticket: Any) -> int:
     """The copy that played round t, which waits no longer."""
     if memory.busy.size == 0:
-        return t % memory.charges.shape[0]
+        return t % memory.by_copy.shape[0]
     copy = int(ticket[1])
     memory.busy[copy] = False
     return copy
 
 
-def act(memory: Any, t: int, u: float) -> int:
-    if memory.busy.size > 0:
-        choose_idle(memory)
-    copy = copy_of(memory, t)
-    refresh(memory.weights, copy)
-    return draw(memory.weights, copy, u)
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    copy, group, amount = release(memory, t, ticket), memory.groups[state], memory.sums.outcome.lesson[0]
+    memory.by_copy[copy, group] += amount
+    charge(memory.weights, copy, memory.columns[group], amount)
 
 
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    copy = copy_of(memory, t)
-    ticket[0] = reach(memory.weights, copy, memory.columns[memory.groups[state]]) + memory.caution
-    if memory.busy.size > 0:
-        memory.busy[copy] = True
-        ticket[1] = copy
+def rebuild(memory: Any) -> None:
+    memory.by_copy[0, :] = 0.0
+    for s in range(memory.groups.size):
+        memory.by_copy[0, memory.groups[s]] += memory.charges[s]
+    set_totals(memory.weights, memory.columns, memory.by_copy[0], memory.newcomers.handicap)
 
 
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    copy = release(memory, t, ticket)
-    group = memory.groups[state]
-    if loss > 0.0:  # 0 / q(s) is not a number where q(s) has underflowed
-        reached = ticket[0]
-        if memory.adapted:
-            refresh(memory.weights, copy)
-            reached = max(reached, reach(memory.weights, copy, memory.columns[group]) + memory.caution)
-        amount = min(loss / reached, LARGEST_CHARGE)
-        memory.charges[copy, group] += amount
-        charge(memory.weights, copy, memory.columns[group], amount)
-
-
-def play(memory: Any, t: int, out: Any) -> None:
-    distribution(memory.weights, copy_of(memory, t), out)
-
-
-add_rule(StateMemory, act, observe, update, play)
+add_additive_rule(
+    StateMemory, prepare=prepare, rest=rest, pick=pick, own_reach=own_reach, reach_under=reach_under, carry=carry,
+    notice=notice, lesson=lesson, absorb=absorb, rebuild=rebuild,
+)  # fmt: skip

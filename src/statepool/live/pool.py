@@ -28,7 +28,7 @@ from statepool.live.events import Corrected, Decided, Expired, Opened, Resolved,
 from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
 from statepool.live.journal import EARLIEST, LATEST, Journal, read_entry, read_linked
-from statepool.live.ledgers import open_ledger
+from statepool.live.ledger import Ledger
 from statepool.live.luck import new_key, seed_bytes
 from statepool.live.requests import (
     AddAction,
@@ -352,8 +352,8 @@ def opening(
     """The first event of a new pool, everything checked."""
     learner = SelfTuned() if learner is None else learner
     name, options = specification(learner)
-    names, seen, table = catalogue_rows(P, actions, states, open_ledger(learner, 1).learns_map)
-    open_ledger(learner, len(seen)).check(table)
+    names, seen, table = catalogue_rows(P, actions, states, learner.learns_map)
+    Ledger(learner, len(seen))  # refuses a learner that cannot run live, or does not fit the map
     kinds = check_categories(categories, names)
     checked = check_settings(settings)
     opened = Opened(

@@ -252,7 +252,7 @@ class _Redrawing:
             return
         epoch, version = known
         self._found.redrawn += 1
-        if version.draw(self._uniform(event)) != (event.action, event.probability, event.held):
+        if version.draw(self._uniform(event)) != (event.action, event.probability, event.held, event.carry):
             self._found.faults.append(f"event {seq}: the ticket draws another action or probability")
         if event.minted and event.ticket != mint(self._fold.secret, epoch, event.play):
             self._found.faults.append(f"event {seq}: its ticket is not the one that is minted here")

@@ -13,7 +13,7 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled, compiled_apart
-from statepool.kernels import BLOCK, LARGEST_CHARGE, add_scaled, block_sums, dot, draw_blocked, lowest, weigh
+from statepool.kernels import BLOCK, LARGEST_CHARGE, add_scaled, block_sums, combine, dot, draw_blocked, lowest, weigh
 
 _SMALLEST_SUM = 1e-30
 
@@ -116,6 +116,17 @@ def charge_action(weights: Any, copy: int, action: int, amount: float) -> None:
     if amount > 0.0:
         weights.totals[copy, action] += min(amount, LARGEST_CHARGE)
         weights.changed[copy] = True
+
+
+@compiled
+def set_totals(weights: Any, columns: Any, charges: Any, handicaps: Any) -> None:
+    """The totals of the only copy, anew: P `charges`, and what each action is charged besides."""
+    totals = weights.totals[0]
+    combine(columns, charges, totals)
+    for a in range(totals.size):
+        totals[a] += handicaps[a]
+    weights.references[0] = lowest(totals)
+    weights.changed[0] = True
 
 
 @compiled

@@ -171,6 +171,13 @@ class WholeView(View):
         block = self._archive.block(sealed, seq)
         return block[seq - block[0][1].seq][1]
 
+    def check_segments(self) -> Iterator[str]:
+        for sealed in self.sealed():
+            try:
+                self._archive.open(sealed).check()
+            except Damaged as damage:
+                yield str(damage)
+
     def _check_next(self, segment: Sealed) -> None:
         """A segment goes on where the last one ended, and ends at an event of the journal."""
         if segment.first != self._n_sealed + 1 or self.linked(segment.last)[1].hash != segment.hash:

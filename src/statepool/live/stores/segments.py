@@ -9,6 +9,7 @@ times and hashes are not stored: they follow from the bodies and from the hash b
 blocks help to find things: all events of the catalogue, and a sorted index from tickets to events.
 """
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b, sha256
@@ -101,8 +102,7 @@ class _Sealing:
         self._pool, self._before = pool, before
         self._compress = zstandard.ZstdCompressor(level=LEVEL).compress
         self._payload = bytearray()
-        self._keys: list[int] = []
-        self._seqs: list[int] = []
+        self._keys, self._seqs = array("Q"), array("q")
         self._catalogue: list[tuple[int, bytes, bytes]] = []
         self._stretches: list[Stretch] = []
         self._bodies: list[bytes] = []
@@ -111,12 +111,12 @@ class _Sealing:
     def run(self, entries: Iterable[Entry]) -> tuple[Header, bytes]:
         first = last = 0
         start = digest = self._before
-        times: list[int] = []
+        times = array("q")
         for entry in entries:
             first, last = first or entry.seq, entry.seq
             self._note(entry, digest)
             digest = entry.hash
-            times += [entry.at]
+            times.append(entry.at)
             if len(self._bodies) == EVENTS_A_BLOCK:
                 start = self._end_block(last, start, digest)
         if self._bodies:
@@ -152,9 +152,8 @@ class _Sealing:
         return piece
 
     def _index(self, first: int) -> list[Chunk]:
-        keys, places = np.array(self._keys, np.uint64), np.array(self._seqs, np.int64) - first
-        order = np.lexsort((places, keys))
-        keys, places = keys[order], places[order]
+        keys, seqs = _sorted(self._keys, self._seqs)
+        places = seqs - first
         return [self._chunk(keys[at : at + KEYS_A_CHUNK], places[at : at + KEYS_A_CHUNK])
                 for at in range(0, len(keys), KEYS_A_CHUNK)]  # fmt: skip
 
@@ -242,13 +241,22 @@ class Segment:
 
     def check(self) -> None:
         """Whether its index and its catalogue are those of its events; else a `Damaged` error."""
-        every = [pair for number in range(len(self.header.stretches)) for pair in self.entries(number)]
-        if [pair for pair in every if pair[1].kind == "catalogue"] != list(self.catalogue()):
-            raise self._damaged("its catalogue is not that of its events")
-        wanted = sorted((key_of(entry.ticket), entry.seq) for _, entry in every if entry.ticket is not None)
-        found: list[tuple[int, int]] = []
-        for chunk in self.header.index:
-            keys, places = self._unpack(self.block(chunk.piece), chunk.key)
-            found += zip(keys.tolist(), (places + self.header.first).tolist(), strict=True)
-        if found != wanted:
+        keys, seqs, kept = array("Q"), array("q"), self.catalogue()
+        for number in range(len(self.header.stretches)):
+            for before, entry in self.entries(number):
+                if entry.kind == "catalogue" and (before, entry) != next(kept, None):
+                    raise self._damaged("its catalogue is not that of its events")
+                if entry.ticket is not None:
+                    keys.append(key_of(entry.ticket))
+                    seqs.append(entry.seq)
+        chunks = [self._unpack(self.block(chunk.piece), chunk.key) for chunk in self.header.index]
+        found = [np.concatenate([chunk[part] for chunk in chunks] or [np.empty(0)]) for part in (0, 1)]
+        wanted = _sorted(keys, seqs)
+        if next(kept, None) or not all(map(np.array_equal, found, (wanted[0], wanted[1] - self.header.first))):
             raise self._damaged("its index is not that of its events")
+
+
+def _sorted(keys: "array[int]", seqs: "array[int]") -> tuple[np.ndarray, np.ndarray]:
+    sorted_keys, sorted_seqs = np.array(keys, np.uint64), np.array(seqs, np.int64)
+    order = np.lexsort((sorted_seqs, sorted_keys))
+    return sorted_keys[order], sorted_seqs[order]

@@ -68,7 +68,7 @@ class Call(NamedTuple):
 
 
 class Sealed(NamedTuple):
-    """A segment that holds the events from `first` to `last`: its digest, the place it lies in, the last event's hash."""
+    """A segment that holds the events from `first` to `last`, whose hash is `hash`; its digest, and where it lies."""
 
     first: int
     last: int
@@ -145,8 +145,16 @@ class View(ABC):
         """The latest snapshot: after which event, and its bytes."""
 
     @abstractmethod
+    def n_sealed(self) -> int:
+        """The last event that a segment holds; 0: there are no segments."""
+
+    @abstractmethod
     def sealed(self) -> list[Sealed]:
         """The segments that hold the first events of the journal, in order."""
+
+    @abstractmethod
+    def check_segments(self) -> Iterator[str]:
+        """What is wrong with what segments keep beside their events, a sentence each."""
 
     @abstractmethod
     def damage(self) -> list[str]:
