@@ -208,6 +208,23 @@ def restore(
 
 
 @app.command()
+def compact(
+    store: Annotated[str, typer.Argument(help="Also while it is used: sqlite:///… or postgresql://…")],
+    pools: Annotated[list[str] | None, typer.Argument(help="Pools; all when none is named.")] = None,
+    older_than: Annotated[str, typer.Option(help="Events older than this are sealed: 90d, 12h.")] = "90d",
+    place: Annotated[
+        str | None, typer.Option(help="A folder, or an object store (s3://…); beside the file when not given.")
+    ] = None,
+    least: Annotated[int, typer.Option(help="Seal nothing of a pool with fewer old events than this.")] = 10_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON and nothing else.")] = False,
+) -> None:
+    """Move old events out of the database into sealed, compressed files, which stay a part of the journal."""
+    from statepool.commands.compact import run
+
+    run(store, pools or [], older_than, place, least, as_json)
+
+
+@app.command()
 def anchor(
     store: Annotated[str, typer.Argument(help="Whose pools: sqlite:///… or postgresql://…")],
     where: Annotated[str, typer.Argument(help="A file, https://…, or another database: postgresql://…, sqlite:///…")],

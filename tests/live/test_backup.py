@@ -17,9 +17,11 @@ from statepool.live.service.keys import add_key
 from statepool.live.stores import open_store
 
 
-def test_backups_under_load_hold_all_that_was_acknowledged(place, tmp_path):
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_backups_under_load_hold_all_that_was_acknowledged(kind, request, tmp_path):
+    url = f"sqlite:///{tmp_path}/pool.db" if kind == "sqlite" else request.getfixturevalue("server").emptied()
     targets = [f"sqlite:///{tmp_path}/restored-{n}.db" for n in range(3)]
-    taken = take_under_load(place.url, place.name, tmp_path, moments(3, longest=0.1, seed=3), targets)
+    taken = take_under_load(url, "home", tmp_path, moments(3, longest=0.1, seed=3), targets)
     assert len(taken[-1][0]) > len(taken[0][0]) > 0, "nothing was said meanwhile"
 
 

@@ -1,5 +1,6 @@
 """A journal whose first part lies in sealed segments is the journal it was: the same bits, the same answers."""
 
+import json
 import os
 from contextlib import closing
 from pathlib import Path
@@ -9,9 +10,9 @@ import pytest
 
 import statepool as sp
 from live.places import ACTIONS, STATES, P, check_chain, fold_of
+from live.service.servers import statepool
 from statepool.live.compaction import compact
 from statepool.live.errors import Conflict, Damaged, StoreUnavailable
-from statepool.live.events import decode
 from statepool.live.replay import replay
 from statepool.live.stores import segments
 
@@ -102,7 +103,6 @@ def test_a_pool_goes_on_across_the_seam(place, tmp_path):
     with pytest.raises(sp.live.UnknownTicket):
         pool.observe("order-9-9", "buy")
     assert [d.action for d in play(pool, 40, seed=2)] == [d.action for d in play(twin, 40, seed=2)]
-    assert pool.fold().dump() == twin.fold().dump() or place.url  # tickets differ, sums do not:
     assert pool.fold().ledger.dump() == twin.fold().ledger.dump()
     sealed(place, pool, tmp_path / "segments")
     play(pool, 10, seed=3)
@@ -142,9 +142,6 @@ def test_a_compaction_that_is_stopped_loses_nothing(sqlite, tmp_path, after, mon
     class Stop(Exception):  # noqa: N818
         pass
 
-    def stop(*_):
-        raise Stop
-
     class Batches:
         count = 0
 
@@ -174,7 +171,7 @@ def flip(path, at):
 def test_every_flipped_bit_of_a_segment_shows(sqlite, tmp_path):
     pool = sqlite.make()
     play(pool, 30)
-    store, _ = sealed(sqlite, pool, tmp_path / "s")
+    sealed(sqlite, pool, tmp_path / "s")
     [file] = (tmp_path / "s").iterdir()
     size = file.stat().st_size
     for at in np.random.default_rng(0).integers(0, size, 40):
@@ -200,22 +197,11 @@ def test_a_missing_segment_is_said_in_one_sentence(sqlite, tmp_path):
     with closing(sqlite.store()) as again:
         with pytest.raises(StoreUnavailable, match="put it back there"):
             sp.Pool.open(again, sqlite.name)
-        file.write_bytes(kept[:-5])
-        with pytest.raises((Damaged, ValueError), match="shorter"), again.view(sqlite.name) as view:
-            view.check_segments().__next__() and pytest.fail("told") if False else list(_raise(view))
+        file.write_bytes(kept[:100])
+        with pytest.raises(Damaged, match="shorter than it says"):
+            sp.Pool.open(again, sqlite.name)
         file.write_bytes(kept)
         sp.Pool.open(again, sqlite.name).decide()
-    assert isinstance(decode(kept_body(sqlite)), object)
-
-
-def _raise(view):
-    for sentence in view.check_segments():
-        raise Damaged(sentence)
-    yield
-
-
-def kept_body(place):
-    return place.events()[0][-2]
 
 
 def test_segments_in_an_object_store(sqlite):
@@ -240,3 +226,18 @@ def test_a_backup_of_a_compacted_store_replays(sqlite, tmp_path):
     [again] = restore(tmp_path / "b.db", f"sqlite:///{tmp_path}/r.db", verify=True)
     assert held.faults == again.faults == ()
     assert Path(tmp_path / "r.db").exists()
+
+
+def test_the_command(sqlite, tmp_path):
+    pool = sqlite.make()
+    play(pool, 30)
+    events = sqlite.events()
+    pool.close()
+    done = statepool("compact", sqlite.url, "--older-than", "0s", "--least", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    [told] = json.loads(done.stdout)["pools"]
+    assert (told["events"], sqlite.events()) == (len(events), [])
+    assert "everything agrees" in statepool("replay", sqlite.url, sqlite.name, "--redraw").stdout
+    for bad in (("--older-than", "soon"), ("nobody",), ("--place", "nothing://x"), ("--least", "0")):
+        done = statepool("compact", sqlite.url, *bad)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), (bad, done.stderr)

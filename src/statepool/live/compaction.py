@@ -1,9 +1,9 @@
 """Compaction: what is old leaves the database for sealed segments, and stays a part of the journal.
 
-A segment is written, read back and compared before the store is told of it; then its rows are deleted, a few thousand at
-a time, so that others have their turn. Stopping at any moment loses nothing: a file that no store knows of is no part of
-anything, and rows that a segment holds are not read any more, deleted or not. The chain of hashes goes on across the
-seam, and so does everything else: replay, and late outcomes, which find their decision in the segment.
+A segment is written, read back and compared before the store is told of it; then its rows are deleted, a few thousand
+at a time, so that others have their turn. Stopping at any moment loses nothing: a file that no store knows of is no
+part of anything, and rows that a segment holds are not read any more, deleted or not. The chain of hashes goes on
+across the seam, and so does everything else: replay, and late outcomes, which find their decision in the segment.
 """
 
 from dataclasses import asdict, dataclass
