@@ -8,7 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, Ints, check_count, check_map, check_number, check_rate
+from statepool.checks import (
+    Bools,
+    Floats,
+    Ints,
+    check_count,
+    check_map,
+    check_maps,
+    check_number,
+    check_rate,
+    has_contexts,
+)
 from statepool.kernels import columns_of
 from statepool.learners.rules import step_act, step_observe, step_play, step_update
 from statepool.model import Instance
@@ -25,18 +35,26 @@ class Problem:
     delay: int
     stream: Stream
     instance: Instance | None = None
+    contexts: Ints | None = None
+    """The context of each round, where P has a map for each; a learner looks no further than the round it plays."""
+    available: Bools | None = None
+    """With contexts: which actions each may be answered with."""
+
+    @property
+    def n_contexts(self) -> int:
+        return 1 if self.contexts is None else self.P.shape[0]
 
     @property
     def n_actions(self) -> int:
-        return self.P.shape[0]
+        return self.P.shape[-2]
 
     @property
     def n_states(self) -> int:
-        return self.P.shape[1]
+        return self.P.shape[-1]
 
     @cached_property
     def columns(self) -> Floats:
-        """The map transposed: one contiguous row a state, one's own to write to."""
+        """The map transposed (with contexts each): one contiguous row a state, one's own to write to."""
         columns = columns_of(self.P)
         return np.asarray(columns if columns.flags.writeable else columns.copy())
 
@@ -64,6 +82,10 @@ class Learner(ABC):
     """Whether the distribution that an action is drawn from is known."""
     reads_losses: ClassVar[bool] = False
     """Whether it is handed true losses: an oracle, for simulation only."""
+    knows_contexts: ClassVar[bool] = False
+    """Whether it can answer requests of several contexts, each with rows and actions of its own."""
+    tells_play_for: ClassVar[bool] = False
+    """Whether it tells what contexts other than the request's would be answered with (the rule has a `play_for`)."""
 
     @abstractmethod
     def start(self, problem: Problem) -> Any:
@@ -73,25 +95,63 @@ class Learner(ABC):
         """How many numbers a decision carries until its outcome comes."""
         return 1
 
-    def check_tells_play(self) -> None:
-        """Raise if nobody can say with which probability an action was played."""
+    def check_tells_play(self, in_any_context: bool = False) -> None:
+        """Raise if nobody can say with which probability an action was played (or would be, in any context)."""
         if not self.tells_play:
             raise ValueError(unknown_play(type(self).__name__))
+        if in_any_context and not self.tells_play_for:
+            raise ValueError(
+                f"play: {type(self).__name__} tells it for the request at hand, expected one of any context"
+            )
+
+    def check_contexts(self, n_contexts: int) -> None:
+        """Raise if there are contexts and this learner does not know of them."""
+        if not self.knows_contexts:
+            name = type(self).__name__
+            raise ValueError(
+                f"learner: {name} knows no contexts and there are {n_contexts}, expected one that does, "
+                f"or Apart({name}())"
+            )
 
     def certificate(self, memory: Any) -> float:
         """What a run's expected regret is below, by its own account, from the memory it ended with."""
         raise ValueError(f"certificate: {type(self).__name__} keeps none, expected a learner that does: Certified")
 
     def player(
-        self, P: ArrayLike, horizon: int | None = None, delay: int = 0, seed: Seed = 0, instance: Instance | None = None
-    ) -> "Player":
-        """Drive this learner one round at a time."""
+        self, P: ArrayLike, horizon: int | None = None, delay: int = 0, seed: Seed = 0,
+        instance: Instance | None = None, available: ArrayLike | None = None,
+    ) -> "Player":  # fmt: skip
+        """Drive this learner one round at a time; with a map for each context in P, `act` is told the context."""
         if horizon is not None:
             check_count(horizon, "horizon")
-        table = check_map(P)
-        if instance is not None and not np.array_equal(instance.P, table):
+        check_count(delay, "delay", 0)
+        if has_contexts(P):
+            table, offered = check_maps(P, available)
+            self.check_contexts(table.shape[0])
+            if horizon is None:
+                raise ValueError("horizon: is None, expected a number of rounds where there are contexts")
+            contexts = np.zeros(horizon, dtype=np.int64)  # each is written when it is told
+            problem = Problem(table, horizon, delay, Stream.from_seed(seed), instance, contexts, offered)
+        else:
+            problem = Problem(check_map(P), horizon, delay, Stream.from_seed(seed), instance)
+        if instance is not None and not np.array_equal(instance.P, problem.P):
             raise ValueError("instance: has another map, expected one whose P is the P given here")
-        return Player(self, Problem(table, horizon, check_count(delay, "delay", 0), Stream.from_seed(seed), instance))
+        return Player(self, problem)
+
+
+def problem_of(instance: Instance, learner: Learner, delay: int, stream: Stream) -> Problem:
+    """What a learner is told of an instance; refused if it is more than the learner understands."""
+    if instance.contexts is None:
+        return Problem(instance.P, instance.horizon, delay, stream, instance)
+    if learner.reads_losses:
+        raise ValueError(
+            f"learner: {type(learner).__name__} reads the true losses of one map and there are {instance.n_contexts}, "
+            "expected one that learns from outcomes"
+        )
+    if instance.told is not None:
+        return Problem(instance.told, instance.horizon, delay, stream, instance)
+    learner.check_contexts(instance.n_contexts)
+    return Problem(instance.P, instance.horizon, delay, stream, instance, instance.contexts, instance.available)
 
 
 def unknown_play(learner: str) -> str:
@@ -134,15 +194,29 @@ class Player:
         self._x = np.empty(problem.n_actions)
         self._latest: Decision | None = None
 
-    def act(self, u: float) -> Decision:
-        """Choose an action from one uniform number."""
+    def act(self, u: float, context: int | None = None) -> Decision:
+        """Choose an action from one uniform number, for a request of this context where there are contexts."""
         check_number(u, "u", 0, 1)
+        self._note(context)
         if self.problem.instance is not None and self._round >= self.problem.instance.horizon:
             raise ValueError(f"act: round {self._round} is past the instance's {self.problem.instance.horizon} rounds")
         action = step_act(self.memory, self._round, float(u))
         self._latest = Decision(self._round, action, self._probability(action), np.empty(self._width))
         self._round += 1
         return self._latest
+
+    def _note(self, context: int | None) -> None:
+        contexts = self.problem.contexts
+        if (context is None) != (contexts is None):
+            expected = "none, as P is one map" if contexts is None else f"one of {self.problem.n_contexts}"
+            raise ValueError(f"context: is {context!r}, expected {expected}")
+        if contexts is None or context is None:
+            return
+        if check_count(context, "context", 0) >= self.problem.n_contexts:
+            raise ValueError(f"context: is {context}, expected 0 to {self.problem.n_contexts - 1}")
+        if self._round >= contexts.size:
+            raise ValueError(f"act: round {self._round} is past the horizon, {contexts.size} rounds")
+        contexts[self._round] = context
 
     def _probability(self, action: int) -> float | None:
         if not self.learner.tells_play:
@@ -163,7 +237,9 @@ class Player:
             raise ValueError(f"decision: of round {decision.round} cannot be observed now, only the latest can, once")
         if check_count(state, "state", 0) >= self.problem.n_states:
             raise ValueError(f"state: is {state}, expected 0 to {self.problem.n_states - 1}")
-        if self.problem.P[decision.action, state] == 0:
+        contexts = self.problem.contexts
+        rows = self.problem.P if contexts is None else self.problem.P[contexts[decision.round]]
+        if rows[decision.action, state] == 0:
             raise ValueError(f"state: {state} cannot follow action {decision.action}, whose P is 0 there")
         decision.state = int(state)
         step_observe(self.memory, decision.round, decision.action, decision.state, decision.ticket)
