@@ -1,14 +1,14 @@
-"""SelfTuned with one ingredient taken out: its two modules, rebuilt with a line replaced, the package left alone."""
+"""SelfTuned with one ingredient taken out: its modules, rebuilt with a line replaced, the package left alone."""
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
-from statepool.learners import Learner, self_tuned
-from statepool.learners.parts import memories
+from statepool import learners
+from statepool.learners import Learner
 
-MEMORIES, LEARNER = "memories", "self_tuned"
+MEMORIES, ALARMS, SAFE, LEARNER = "memories", "alarms", "safe", "self_tuned"
 _FORGETTING = "FORGETTING = (1.0, 0.9999, 0.999, 0.99)"
 
 Edit = tuple[str, str, str]
@@ -19,10 +19,8 @@ WITHOUT: Mapping[str, tuple[Edit, ...]] = {
     "memories: one, of everything": ((MEMORIES, _FORGETTING, "FORGETTING = (1.0,)"),),
     "memories: one, .999": ((MEMORIES, _FORGETTING, "FORGETTING = (0.999,)"),),
     "memories: one, .99": ((MEMORIES, _FORGETTING, "FORGETTING = (0.99,)"),),
-    "evidence: memories weighted evenly": (
-        (MEMORIES, "memories.evidence[i] += weight * evidence_of(", "memories.evidence[i] += 0.0 * evidence_of("),
-    ),
-    "evidence that fades": ((MEMORIES, "return exp(TENTH * (log(FIRST + t) - log(FIRST + now)))", "return 1.0"),),
+    "evidence: memories weighted evenly": ((MEMORIES, "= weight * evidence_of(", "= 0.0 * evidence_of("),),
+    "evidence that fades": ((MEMORIES, "return exp(TENTH * log(1.0 + t / FIRST))", "return 1.0"),),
     "prior scaled to the delay": (
         (MEMORIES, "prior = exp(max(memories.logs[i] * delay, LOWEST_PRIOR))", "prior = 1.0"),
     ),
@@ -30,22 +28,21 @@ WITHOUT: Mapping[str, tuple[Edit, ...]] = {
     "optimism that counts plays in flight": (
         (MEMORIES, "+= share * memories.played[i, s]", "+= share * memories.counts[i, s]"),
     ),
-    "doubt": ((LEARNER, "DOUBT = 2.0", "DOUBT = 1e9"),),
-    "guard": ((LEARNER, "GUARD = 3.0", "GUARD = 1e9"),),
-    "safe's start on the leader": (
-        (LEARNER, "totals[memory.clock[ANCHOR]] -= price + log(1.0 - (n_actions - 1) / odds)", "pass"),
-    ),
+    "doubt": ((ALARMS, "DOUBT = 2.0", "DOUBT = 1e9"),),
+    "guard": ((ALARMS, "GUARD = 3.0", "GUARD = 1e9"),),
+    "safe's start on the leader": ((SAFE, "totals[anchor] -= price + log(1.0 - (totals.size - 1) / odds)", "pass"),),
     "safe, and with it the floor": (
-        (LEARNER, "SHARE = 1 / 32", "SHARE = 1e-9"),
-        (LEARNER, "DOUBT = 2.0", "DOUBT = 1e9"),
-        (LEARNER, "GUARD = 3.0", "GUARD = 1e9"),
+        (SAFE, "SHARE = 1 / 32", "SHARE = 1e-9"),
+        (ALARMS, "DOUBT = 2.0", "DOUBT = 1e9"),
+        (ALARMS, "GUARD = 3.0", "GUARD = 1e9"),
     ),
 }
 
 
 def build(edits: tuple[Edit, ...], folder: Path) -> Learner:
     """The learner with these edits, its sources written to `folder`, which must be new and must stay."""
-    sources = {MEMORIES: Path(str(memories.__file__)).read_text(), LEARNER: Path(str(self_tuned.__file__)).read_text()}
+    home = Path(str(learners.__file__)).parent
+    sources = {module: (home / f"{module}.py").read_text() for module in (MEMORIES, ALARMS, SAFE, LEARNER)}
     for module, old, new in edits:
         if sources[module].count(old) != 1:
             raise ValueError(f"{module}: has {old!r} {sources[module].count(old)} times, expected it once")
@@ -53,10 +50,12 @@ def build(edits: tuple[Edit, ...], folder: Path) -> Learner:
     # Compiled functions are cached by file: files of their own keep the package's cache clean. Numba tells memories
     # apart by their names: without another name a variant would run the package's code.
     names = {module: f"{folder.name}_{module}" for module in sources}
-    sources[LEARNER] = (
-        sources[LEARNER]
-        .replace("statepool.learners.parts.memories", names[MEMORIES])
-        .replace("SelfTunedMemory", f"SelfTunedMemory_{folder.name}")
+    text = sources[LEARNER].replace("SelfTunedMemory", f"SelfTunedMemory_{folder.name}")
+    for module in (MEMORIES, ALARMS, SAFE):
+        text = text.replace(f"statepool.learners.{module}", names[module])
+    sources[LEARNER] = text.replace(
+        "from statepool.learners import alarms, memories",
+        f"import {names[ALARMS]} as alarms\nimport {names[MEMORIES]} as memories",
     )
     built = [_load(names[module], folder / f"{module}.py", text) for module, text in sources.items()]
     return built[-1].SelfTuned()

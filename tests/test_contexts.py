@@ -132,7 +132,7 @@ def test_the_loop_draws_from_the_rows_of_the_request(effects):
 def test_stepping_by_hand_is_the_loop():
     instance, _ = made(9, 3, 5, 4, 60)
     run = sp.simulate(instance, ToldExp3(0.3), 100, seed=6)
-    player = ToldExp3(0.3).player(instance.P, 60, 100, 6, instance, instance.available)
+    player = ToldExp3(0.3).player(instance.P, 60, 100, 6, instance, available=instance.available)
     stream = iter(np.random.default_rng(6).random(180))
     for t, context in enumerate(instance.contexts):
         decision = player.act(next(stream), context=int(context))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import statepool as sp
+from statepool.learners.parts.direct_effects import guess_effect
 
 
 def regrets(learner, size, horizon, delay, seeds=6, family="spread"):
@@ -46,8 +47,9 @@ def beliefs(size):
         learner = Watched()
         sp.simulate(inst, learner, 10, seed)
         effects = learner.memory.effects
-        seen = effects.load.T > 50
-        found.append((effects.shares[0], effects.guesses.T[seen], inst.effects[seen]))
+        seen = [(a, s) for a, s in np.ndindex(inst.P.shape) if effects.load[s, a] > 50]
+        guesses = np.array([guess_effect(effects, s, a) for a, s in seen])
+        found.append((effects.shares[0], guesses, np.array([inst.effects[cell] for cell in seen])))
     return found
 
 

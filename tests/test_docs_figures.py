@@ -11,7 +11,8 @@ import pytest
 
 import statepool as sp
 from statepool import guarantees
-from statepool.learners.self_tuned import GUARD, SHARE
+from statepool.learners.parts.alarms import GUARD
+from statepool.learners.parts.safe import SHARE
 from statepool.live.exact import BITS
 from statepool.live.fold import CHEAP
 from statepool.live.settings import check_settings, loss_of

@@ -11,7 +11,7 @@ import statepool as sp
 import textbook
 from neighbours import dimension
 from statepool.learners.impatient_thompson import Prior, prior_of
-from statepool.live.ledgers import open_ledger
+from statepool.live.ledger import check_live
 
 T = 300
 LEARNERS = [
@@ -300,9 +300,8 @@ def test_after_the_guard_certified_is_anytime_afresh():
         ),
         (lambda: prior_of(np.eye(3), [[0.5] * 2]), "theta: has 2 columns, expected 3"),
         (lambda: sp.AuerEXP3(exploration=0), "exploration: is 0"),
-        (lambda: open_ledger(sp.StateEXP3(rate=0.1, caution=0.1), 3), "learner: has caution, expected caution=0"),
-        (lambda: open_ledger(sp.StateEXP3(rate=0.1, copies="idle"), 3), "learner: has copies, expected copies=1"),
-        (lambda: open_ledger(sp.Certified(), 3), "learner: Certified cannot run live"),
+        (lambda: check_live(sp.StateEXP3(rate=0.1, copies="idle")), "learner: has copies, expected copies=1"),
+        (lambda: check_live(sp.Certified()), "learner: Certified cannot run live"),
     ],
 )
 def test_bad_settings(make, message):

@@ -101,7 +101,7 @@ def by_hand(instance, learner, delay, seed):
     typical = delay if np.ndim(delay) == 0 else int(arriving.mean()) if arriving.size else T
     requests = instance.contexts is not None and instance.told is None
     known = instance if instance.told is None else None
-    player = learner.player(told(instance), T, typical, seed, known, instance.available if requests else None)
+    player = learner.player(told(instance), T, typical, seed, known, available=instance.available if requests else None)
     stream = iter(np.random.default_rng(seed).random(3 * T))
     arrivals = [[] for _ in range(T + 1)]
     decisions, plays = [], []

@@ -8,7 +8,7 @@ import pytest
 import statepool as sp
 from live.places import ACTIONS, STATES, P, SQLitePlace, fold_of
 from statepool.live.events import Added, Retired
-from statepool.live.ledgers.ledger import Ledger
+from statepool.live.ledger import Ledger
 from statepool.live.requests import Observe, Resolve
 
 ROWS = dict(zip(ACTIONS, P, strict=True)) | {"d": np.array([0.0, 0.1, 0.9]), "e": np.array([0.5, 0.5, 0.0])}
@@ -56,7 +56,7 @@ def test_add_retire_and_reweight_with_outcomes_in_flight(place, learner):
 def test_a_newcomer_starts_with_all_that_was_learnt_about_its_states(sqlite):
     pool = sqlite.make(sp.StateEXP3(rate=0.05))
     play(pool, ROWS, STATES, [0.9, 0.5, 0.1], 2_000, np.random.default_rng(0))
-    charges = pool.fold().ledger.sums["charges"].read(0)
+    charges = pool.fold().ledger.sums("charges", 0)[0]
     pool.add_action("d", ROWS["d"])
     pool.decide()
     totals = pool.fold().ledger.memory.weights.totals[0]
@@ -106,8 +106,9 @@ def test_self_tuned_goes_on_when_its_leader_or_anchor_is_retired(sqlite, role):
     for rounds in (600, 200, 100):
         play(pool, ROWS, STATES, [0.9, 0.5, 0.1], rounds, draws)
         ledger = pool.fold().ledger
-        gone = {"leader": ledger._leader, "anchor": ledger._anchor}[role]
-        label = pool.fold().catalogue.actions[gone]
+        started_on = int(np.argmin(ledger.memory.anchor @ ledger.memory.maps.columns[0]))
+        place = {"leader": ledger.memory.clock["leader"], "anchor": started_on}[role]
+        label = pool.fold().catalogue.actions[ledger.ids[place]]
         if pool.fold().catalogue.n_active == 1:
             break
         if pool.fold().catalogue.is_active(label):
@@ -122,7 +123,7 @@ def test_safe_starts_anew_on_the_best_that_is_left(sqlite):
     pool = sqlite.make(sp.SelfTuned())
     draws = np.random.default_rng(2)
     play(pool, ROWS, STATES, [0.9, 0.5, 0.1], 1_500, draws)
-    assert pool.fold().ledger._leader == 1
+    assert pool.fold().ledger.memory.clock["leader"] == 1
     pool.retire_action("b")
     played = play(pool, ROWS, STATES, [0.9, 0.5, 0.1], 1_000, draws)
     assert played["c"] > 900
@@ -136,7 +137,7 @@ def test_a_newcomer_of_a_learnt_map_starts_from_its_category(sqlite):
     for label, category in (("like a", "cheap"), ("like c", "dear"), ("unlike", None)):
         pool.add_action(label, category=category)
     cheap, dear, unlike = (pool.fold().catalogue.row(number) for number in (3, 4, 5))
-    seen = pool.fold().ledger._pairs
+    seen = pool.fold().ledger.by_action("pairs", 0)
     rounds = np.sum([seen.get(number, [0, 0, 0]) for number in (0, 1)], axis=0)
     assert abs(cheap - rounds / rounds.sum()).max() < 0.01
     assert dear[2] > 0.7

@@ -416,7 +416,7 @@ def test_a_learner_that_cannot_run_live_is_refused_before_anything_is_made(place
         (sp.StateEXP3(), "has no rate"),
         (sp.NaiveSharing(), "has no rate"),
         (sp.StateEXP3(rate=0.1, copies=3), "copies"),
-        (sp.PooledGreedy(forgetting=0.9), "forgets"),
+        (sp.Certified(), "cannot run live"),
         (sp.StateEXP3(rate=0.1, groups=[0, 1]), "groups"),
         ("SelfTuned", "expected a learner"),
     ]:

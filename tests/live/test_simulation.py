@@ -1,11 +1,14 @@
 """Live equals simulation: a pool driven by an instance, outcomes a fixed number of rounds late, plays as `simulate`."""
 
+import inspect
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
 import statepool as sp
 from statepool.kernels import draw_outcome, draw_row
-from statepool.live.ledgers import LEDGERS
+from statepool.live.ledger import check_live
 from statepool.live.requests import Decide, Resolve
 from statepool.stream import Stream
 
@@ -15,6 +18,8 @@ LEARNERS = [
     sp.StateEXP3(rate=0.05, groups=[0, 0, 1, 1], mixing=0.1),
     sp.SelfTuned(),
     sp.SelfTuned(learn_map=True),
+    sp.CorrectedPool(),
+    sp.PooledGreedy(forgetting=0.98, exploration=0.1),
     sp.PooledGreedy(exploration=0.1),
     sp.BestState(),
     sp.NaiveSharing(rate=0.05),
@@ -65,4 +70,9 @@ def test_a_pool_plays_as_the_simulation(sqlite, learner, family, delay):
 
 
 def test_every_learner_that_can_run_live_is_here():
-    assert {type(learner) for learner in LEARNERS} == set(LEDGERS)
+    can = set()
+    for kind in sp.learners.REGISTRY.values():
+        with suppress(ValueError):
+            check_live(kind(rate=0.1) if "rate" in inspect.signature(kind).parameters else kind())
+            can.add(kind)
+    assert {type(learner) for learner in LEARNERS} == can

@@ -34,13 +34,11 @@ def play(pool, rounds, draws, wrong_at=()):
 def test_one_wrong_report_changes_nothing_that_was_learnt(sqlite, learner):
     pool = open_pool(sqlite, learner)
     play(pool, 150, np.random.default_rng(0))
-    before = pool.fold().ledger.dump()
     made = pool.decide()
     impossible = STATES[ROWS[made.action].index(0.0)]
     resumed = pool.fold().ledger.dump()
     pool.run([Observe(made.ticket, impossible), Resolve(made.ticket, 1.0)])
     assert pool.fold().ledger.dump() == resumed
-    assert before.keys() == resumed.keys()
     assert pool.fold().counts["impossible"] == 1
     other = pool.decide()
     pool.run([Resolve(other.ticket, 1.0), Observe(other.ticket, STATES[ROWS[other.action].index(0.0)])])
@@ -76,7 +74,7 @@ def test_what_was_possible_when_it_was_played_still_teaches(place):
     pool.resolve(late.ticket, loss=1.0)
     fold = pool.fold()
     assert fold.counts["impossible"] == 0
-    assert fold.ledger.sums["charges"].read(fold.plays)[0] > 0
+    assert fold.ledger.sums("charges", fold.plays)[0, 0] > 0
     pool.close()
     with place.open() as again:  # from the snapshot and the catalogue's events
         wrong = next(each for each in again.decide_many(30) if each.action == "good")
@@ -113,4 +111,4 @@ def test_no_charge_is_larger_than_an_honest_report_allows(sqlite):
                 charges[event.state] += event.loss / q
                 if isinstance(event, Corrected):
                     charges[event.state] -= event.replaced / q
-    np.testing.assert_allclose(pool.fold().ledger.sums["charges"].read(0), charges, rtol=1e-9)
+    np.testing.assert_allclose(pool.fold().ledger.sums("charges", 0)[0], charges, rtol=1e-9)

@@ -59,7 +59,7 @@ def test_worked_example():
     np.testing.assert_allclose(player.play() @ P, [0.5, 0.5], rtol=1e-15)
     player.update(decision, 1.0)
     np.testing.assert_allclose(player.memory.weights.totals[0] - [0, log(2), log(2)], [1.6, 0.8, 0.0], atol=1e-15)
-    np.testing.assert_allclose(player.memory.charges, [[2.0, 0.0]], rtol=1e-15)
+    np.testing.assert_allclose(player.memory.charges, [2.0, 0.0], rtol=1e-15)
     totals = np.array([0, log(2), log(2)])
     alone = estimate(sp.ActionEXP3(rate=1.0), P, totals, 0, 0, 1.0)
     np.testing.assert_allclose(alone, [2, 0, 0], atol=1e-15)

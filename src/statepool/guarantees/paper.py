@@ -18,7 +18,7 @@ import numpy as np
 from statepool.checks import check_count, check_number
 from statepool.engine import simulate
 from statepool.learners import StateEXP3
-from statepool.learners.self_tuned import SHARE
+from statepool.learners.parts.safe import SHARE
 from statepool.model import Instance
 from statepool.probes import StepProbe
 from statepool.rates import default_rate, largest_covered_rate

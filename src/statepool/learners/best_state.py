@@ -8,43 +8,55 @@ Source: paper, Appendix E. Differs from the source: nothing.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from statepool.checks import Floats, Ints, check_number
 from statepool.compiling import compiled
 from statepool.kernels import lowest_index
+from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.rules import add_rule
+from statepool.learners.maps import Maps, bar_values, draw_cumulative, spread_evenly, varies
+from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count
+from statepool.learners.sums import Sum, Sums, lay_out, start_clock
+
+UNREACHABLE = 2.0
 
 
 @dataclass(frozen=True)
 class BestState(Learner):
     exploration: float = 0.08
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number(self.exploration, "exploration", 0, 1)
 
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
+        return Sum("losses", told_by="outcome"), Sum("counts", told_by="outcome")
+
     def start(self, problem: Problem) -> "BestStateMemory":
-        means = np.full(problem.n_states, 0.5)
-        likeliest = problem.columns.argmax(axis=1)
+        sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
+        # Where requests differ or actions come and go, a state that no action leads to cannot be played for.
+        choosy = problem.newcomers is not None or varies(problem.maps)
         return BestStateMemory(
-            np.zeros(problem.n_states),
-            np.zeros(problem.n_states),
-            means,
-            likeliest,
-            problem.n_actions,
-            float(self.exploration),
-        )
+            sums, start_clock(), of["losses"][0], of["counts"][0], np.zeros(problem.n_states),
+            problem.maps, np.zeros(1, np.int64), np.zeros(problem.n_actions), choosy, float(self.exploration),
+        )  # fmt: skip
 
 
 class BestStateMemory(NamedTuple):
-    sums: Floats
+    sums: Sums
+    clock: Any
+    losses: Floats
     counts: Floats
     means: Floats
-    likeliest: Ints
-    n_actions: int
+    maps: Maps
+    favourite: Ints
+    room: Floats
+    choosy: bool
+    """Whether states that no action leads to are left out."""
     exploration: float
 
 
@@ -67,23 +79,38 @@ def favourite_distribution(favourite: int, exploration: float, out: Any) -> None
     out[favourite] += 1.0 - exploration
 
 
-def act(memory: Any, t: int, u: float) -> int:
-    favourite = memory.likeliest[lowest_index(memory.means)]
-    return draw_favourite(favourite, memory.n_actions, memory.exploration, u)
+def prepare(memory: Any, t: int) -> None:
+    columns, means = memory.maps.columns[memory.maps.now[0]], memory.means
+    for s in range(means.size):
+        means[s] = memory.losses[s] / memory.counts[s] if memory.counts[s] > 0.0 else 0.5
+        if memory.choosy and columns[s, _likeliest(memory, s)] == 0.0:
+            means[s] = UNREACHABLE
+    memory.favourite[0] = _likeliest(memory, lowest_index(means))
 
 
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    pass
+@compiled
+def _likeliest(memory: Any, state: int) -> int:
+    """The action that most often leads to a state, among those that may be played."""
+    room, column = memory.room, memory.maps.columns[memory.maps.now[0]][state]
+    for a in range(room.size):
+        room[a] = -column[a]
+    bar_values(memory.maps, room)
+    return lowest_index(room)
 
 
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    memory.sums[state] += loss
-    memory.counts[state] += 1.0
-    memory.means[state] = memory.sums[state] / memory.counts[state]
+def rest(memory: Any, out: Any) -> None:
+    spread_evenly(memory.maps, memory.exploration, out)
+    out[memory.favourite[0]] += 1.0 - memory.exploration
 
 
-def play(memory: Any, t: int, out: Any) -> None:
-    favourite_distribution(memory.likeliest[lowest_index(memory.means)], memory.exploration, out)
+def pick(memory: Any, u: float) -> int:
+    if memory.maps.barred.size == 0:
+        return draw_favourite(memory.favourite[0], memory.room.size, memory.exploration, u)
+    spread_evenly(memory.maps, memory.exploration, memory.room)
+    memory.room[memory.favourite[0]] += 1.0 - memory.exploration
+    return draw_cumulative(memory.room, u)
 
 
-add_rule(BestStateMemory, act, observe, update, play)
+add_additive_rule(
+    BestStateMemory, prepare=prepare, rest=rest, pick=pick, carry=carry_nothing, lesson=loss_and_count,
+)  # fmt: skip

@@ -17,152 +17,226 @@ Source: ours. Not there: an unknown map.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints
+from statepool.checks import Floats
 from statepool.compiling import compiled
-from statepool.kernels import LARGEST_CHARGE, TIE, exp, log, lowest_index
+from statepool.kernels import LARGEST_CHARGE, TIE, combine, log, lowest_index
+from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
+from statepool.learners.maps import Maps, bar_values, varies
+from statepool.learners.parts import alarms, direct_effects, memories
+from statepool.learners.parts.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
 from statepool.learners.parts.direct_effects import (
-    WIDTH,
     Effects,
+    carry_cell,
+    carry_state,
     clear_means,
-    correct,
-    foretell,
-    learn_effect,
+    read_action,
+    read_effects,
+    share_beliefs,
     start_effects,
-)
+    teach_effects,
+    weigh_cell,
+)  # fmt: skip
 from statepool.learners.parts.memories import (
+    N_MEMORIES,
     Memories,
-    fade,
-    faded,
+    carry_guesses,
+    mean_delay,
     mix,
-    remember,
-    share_out,
     start_memories,
-    write_guesses,
-)
-from statepool.learners.parts.weights import Weights, probability, refresh, start_weights
-from statepool.learners.rules import add_rule
-from statepool.learners.self_tuned import (
-    ARRIVALS,
-    DELAYS,
-    EXCESS,
-    FORETOLD,
-    LEADER,
-    LEAN,
-    LOG_WINDOW,
-    LUCK,
-    PART,
-    RATE,
-    RATIO,
-    REACH,
-    ROUND,
-    START,
-    USUAL,
-    begin_epoch,
-    excess,
-    foretold,
-    hope_for_states,
-    lean_on_anchor,
-    luck,
-    part_of_safe,
-    pick,
-    play,
-    usual_loss,
-)
+    teach_memories,
+)  # fmt: skip
+from statepool.learners.parts.safe import SHARE, begin, lean_on, start_clock
+from statepool.learners.parts.weights import Weights, distribution, draw, probability, refresh_for, start_weights
+from statepool.learners.self_tuned import hope_for_states
+from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_newcomers
+
+CHARGES = Sum("charges", told_by="outcome", over="actions", anew=True)
+
+EFFECTS = memories.N_LESSON
+CHARGE = EFFECTS + direct_effects.N_LESSON
+"""Where a lesson has what the effects learn, and what safe is charged; the alarms' part follows."""
+
+OF_STATE = N_MEMORIES
+ALARMS = OF_STATE + 2
+OF_CELL = ALARMS + 3
+REACH = OF_CELL + 2
+"""Where a ticket has what the effects will need of the state, the alarms, the effects of the cell, and x(A)."""
 
 
 @dataclass(frozen=True)
 class CorrectedPool(Learner):
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
+    carried_by_action: ClassVar[tuple[int, ...]] = (ALARMS + alarms.RATIO, OF_CELL, OF_CELL + 1, REACH)
+
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
+        return (*memories.SUMS, *direct_effects.SUMS, CHARGES, *alarms.SUMS)
+
     def start(self, problem: Problem) -> "CorrectedMemory":
         K, S = problem.n_actions, problem.n_states
-        memories = start_memories(S)
+        views = lay_out(self.sums(), S, K, n_registers=S)
+        effects = start_effects(views, K, S)
+        read_effects(effects, problem.maps.columns[0])
         return CorrectedMemory(
-            memories, start_effects(K, S, memories), start_weights(K, 1.0), problem.columns, np.empty(S), np.empty(K),
-            np.zeros(K), np.zeros(4, np.int64), np.zeros(7),
+            views.sums, start_clock(), start_memories(views), start_alarms(views), effects,
+            views.of["charges"][0], views.sums.registers, start_weights(K, 1.0), problem.maps, np.empty(S),
+            np.empty(K), np.zeros(K), problem.newcomers or start_newcomers(K),
         )  # fmt: skip
 
     def ticket_width(self, problem: Problem) -> int:
-        return start_memories(1).evidence.size + WIDTH + 4
+        return REACH + 1
 
 
 class CorrectedMemory(NamedTuple):
-    """Names and places are SelfTuned's, whose functions read them."""
+    """As SelfTuned's, with effects, and charges of actions."""
 
+    sums: Sums
+    clock: Any
     memories: Memories
+    alarms: Alarms
     effects: Effects
+    charges: Floats
+    anchor: Floats
+    """The optimistic state means of the round that safe started in, should the action that it started on retire."""
     safe: Weights
     """Its totals are the rate times L."""
-    columns: Floats
+    maps: Maps
     hopes: Floats
     values: Floats
     plays: Floats
-    clock: Ints
-    tallies: Floats
+    newcomers: Newcomers
 
 
 @compiled
-def _find_leader(memory: Any) -> None:
-    values, plays, doubts = memory.values, memory.plays, memory.effects.doubts
-    hope_for_states(memory)
-    correct(memory.effects, memory.columns, values)
+def _find_leader(memory: Any) -> int:
+    effects, values, plays = memory.effects, memory.values, memory.plays
+    share_beliefs(effects)
     total = 0.0
     for a in range(plays.size):
         total += plays[a]
     for a in range(plays.size):
+        doubt = 0.0
+        for i in range(effects.squares.size):
+            values[a] += effects.shares[i + 1] * effects.values[i, a]
+            doubt += effects.shares[i + 1] * effects.doubts[i, a]
         scarcity = (total + plays.size) / (plays.size * (plays[a] + 1.0))
         if scarcity > 1.0:
-            values[a] -= np.sqrt(doubts[a] * log(scarcity))
-    memory.clock[LEADER] = lowest_index(values, TIE)
+            values[a] -= np.sqrt(doubt * log(scarcity))
+    bar_values(memory.maps, values)
+    return lowest_index(values, TIE)
 
 
-def act(memory: Any, t: int, u: float) -> int:
-    memory.clock[ROUND] = t
-    share_out(memory.memories)
-    fade(memory.memories, t)
-    memory.tallies[FORETOLD] *= exp(LOG_WINDOW)
-    memory.tallies[LUCK] *= exp(LOG_WINDOW)
-    mix(memory.memories, memory.tallies[DELAYS] / max(memory.tallies[ARRIVALS], 1.0))
+@compiled
+def _read_safe(memory: Any) -> None:
+    """Safe's totals, from the charges of its actions and from where it started."""
+    totals, clock = memory.safe.totals[0], memory.clock
+    combine(memory.maps.columns[memory.maps.now[0]], memory.anchor, totals)
+    bar_values(memory.maps, totals)
+    anchor = lowest_index(totals, TIE)  # unless the leader of that moment is still there
+    for a in range(totals.size):
+        if memory.newcomers.number[a] == clock.anchor and not varies(memory.maps):
+            anchor = a
+    for a in range(totals.size):
+        totals[a] = clock.rate * memory.charges[a]
+        if memory.newcomers.came[a] >= clock.start:
+            totals[a] += clock.rate * memory.newcomers.handicap[a]
+    lean_on(memory.safe, anchor, clock.start)
+
+
+def prepare(memory: Any, t: int) -> None:
+    clock = memory.clock
+    mix(memory.memories, t)
     clear_means(memory.effects, memory.memories)
-    if t >= 2 * memory.clock[START]:
-        begin_epoch(memory, t, memory.values.size)
-        memory.safe.totals[:] = 0.0
-        lean_on_anchor(memory)
-    _find_leader(memory)
-    refresh(memory.safe, 0)
-    memory.tallies[PART] = part_of_safe(memory)
-    return pick(memory, u)
+    hope_for_states(memory)
+    clock.leader = _find_leader(memory)
+    if t >= 2 * clock.start:
+        clock.anchor = memory.newcomers.number[clock.leader]
+        begin(clock, t, mean_delay(memory.memories), memory.values.size, memory.values.size)
+        for s in range(memory.hopes.size):
+            memory.anchor[s] = memory.hopes[s]
+        for a in range(memory.charges.size):
+            memory.charges[a] = 0.0
+        memory.alarms.excess[0] = 0.0
+        _read_safe(memory)
+    refresh_for(memory.safe, 0, memory.maps)
+    clock.part = 1.0 if is_ringing(memory.alarms, clock.start, SHARE) else SHARE
 
 
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    memories, part = memory.memories, memory.tallies[PART]
-    usual = usual_loss(memories)
-    safe = probability(memory.safe, 0, action)
-    p = part * safe + (1.0 - part if action == memory.clock[LEADER] else 0.0)
-    own = ticket[memories.evidence.size + WIDTH :]
-    own[LEAN], own[USUAL], own[REACH], own[RATIO] = memories.mean[state] - usual, usual, p, safe / p
-    foretell(memory.effects, memories, action, state, ticket[memories.evidence.size :])
-    write_guesses(memories, state, ticket)
+def lead(memory: Any) -> tuple[int, float]:
+    return memory.clock.leader, 1.0 - memory.clock.part
+
+
+def rest(memory: Any, out: Any) -> None:
+    distribution(memory.safe, 0, out)
+
+
+def pick(memory: Any, u: float) -> int:
+    part = memory.clock.part
+    if u < 1.0 - part:
+        return memory.clock.leader
+    return draw(memory.safe, 0, (u - (1.0 - part)) / part)
+
+
+def own_probability(memory: Any, action: int) -> float:
+    part = memory.clock.part
+    return part * probability(memory.safe, 0, action) + (1.0 - part if action == memory.clock.leader else 0.0)
+
+
+def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
+    carry_guesses(memory.memories, state, ticket)
+    carry_state(memory.memories, state, ticket[OF_STATE:])
+    carry_alarms(memory.memories, state, 1.0, ticket[ALARMS:])
+
+
+def carry_of_action(memory: Any, action: int, state: int, p: float, ticket: Any) -> None:
+    carry_cell(memory.effects, memory.memories, action, state, ticket[OF_CELL:])
+    ticket[ALARMS + alarms.RATIO] = probability(memory.safe, 0, action) / p
+    ticket[REACH] = p
+
+
+def notice(memory: Any, t: int, action: int, state: int) -> None:
     memory.plays[action] += 1.0
+    read_action(memory.effects, memory.maps.columns[memory.maps.now[0]], action)
 
 
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    memories, tallies, age = memory.memories, memory.tallies, memory.clock[ROUND] - t
-    remember(memories, t, memory.clock[ROUND], state, loss, ticket)
-    learn_effect(memory.effects, memories, age, action, state, loss, ticket[memories.evidence.size :])
-    own = ticket[memories.evidence.size + WIDTH :]
-    kept = faded(LOG_WINDOW, age)
-    tallies[FORETOLD] += kept * foretold(own[LEAN], own[USUAL], loss)
-    tallies[LUCK] += kept * luck(own[LEAN], own[USUAL])
-    tallies[DELAYS] += age
-    tallies[ARRIVALS] += 1.0
-    if t >= memory.clock[START]:
-        memory.safe.totals[0, action] += min(tallies[RATE] * loss / own[REACH], LARGEST_CHARGE)
+@compiled
+def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
+    teach_memories(out, loss, t, ticket)
+    teach_effects(out[EFFECTS:], loss, ticket[OF_STATE:], ticket[OF_CELL:])
+    out[CHARGE] = min(loss / ticket[REACH], LARGEST_CHARGE)
+    teach_alarms(out[CHARGE + 1 :], loss, ticket[ALARMS:])
+
+
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    weigh_cell(memory.effects, state, action)
+    read_action(memory.effects, memory.maps.columns[memory.maps.now[0]], action)
+    if t >= memory.clock.start:
+        memory.safe.totals[0, action] += memory.clock.rate * memory.sums.outcome.lesson[CHARGE]
         memory.safe.changed[0] = True
-        tallies[EXCESS] += excess(own[RATIO], loss)
 
 
-add_rule(CorrectedMemory, act, observe, update, play)
+def rebuild(memory: Any) -> None:
+    for a in range(memory.plays.size):
+        memory.plays[a] = 0.0
+        for s in range(memory.effects.tried.shape[0]):
+            memory.plays[a] += memory.effects.tried[s, a]
+    read_effects(memory.effects, memory.maps.columns[memory.maps.now[0]])
+    _read_safe(memory)
+
+
+def read_rows(memory: Any) -> None:
+    for a in range(memory.plays.size):
+        read_action(memory.effects, memory.maps.columns[memory.maps.now[0]], a)
+    _read_safe(memory)
+
+
+add_additive_rule(
+    CorrectedMemory, prepare=prepare, lead=lead, rest=rest, pick=pick, carry=carry, own_probability=own_probability,
+    carry_of_action=carry_of_action, lesson=lesson, notice=notice, absorb=absorb, read_rows=read_rows,
+    rebuild=rebuild,
+)  # fmt: skip

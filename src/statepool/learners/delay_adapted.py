@@ -10,11 +10,13 @@ policies, is of the action-level form (abstract only); the pooled form is measur
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from statepool.checks import Floats
 from statepool.learners.action_exp3 import ActionEXP3
 from statepool.learners.learner import Learner, Problem, check_flag, check_settings
-from statepool.learners.state_exp3 import StateEXP3
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
+from statepool.learners.rules import add_rule
 
 
 @dataclass(frozen=True)
@@ -27,5 +29,35 @@ class DelayAdapted(Learner):
         check_settings(self.rate)
 
     def start(self, problem: Problem) -> Any:
-        plain = StateEXP3(self.rate) if self.pooled else ActionEXP3(self.rate)
-        return plain.start(problem)._replace(adapted=True)
+        if not self.pooled:
+            return ActionEXP3(self.rate).start(problem)._replace(adapted=True)
+        rate = problem.rate(self.rate, width=problem.n_states)
+        return AdaptedMemory(start_weights(problem.n_actions, rate), problem.columns)
+
+
+class AdaptedMemory(NamedTuple):
+    weights: Weights
+    columns: Floats
+
+
+def act(memory: Any, t: int, u: float) -> int:
+    refresh(memory.weights, 0)
+    return draw(memory.weights, 0, u)
+
+
+def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    ticket[0] = reach(memory.weights, 0, memory.columns[state])
+
+
+def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
+    if loss > 0.0:
+        refresh(memory.weights, 0)
+        reached = max(ticket[0], reach(memory.weights, 0, memory.columns[state]))
+        charge(memory.weights, 0, memory.columns[state], loss / reached)
+
+
+def play(memory: Any, t: int, out: Any) -> None:
+    distribution(memory.weights, 0, out)
+
+
+add_rule(AdaptedMemory, act, observe, update, play)

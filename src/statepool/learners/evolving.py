@@ -12,11 +12,12 @@ this is State-EXP3 up to rounding.
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from statepool.checks import Floats
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, add_scaled
 from statepool.learners.learner import Learner, Problem, check_settings
-from statepool.learners.parts.pooled_means import PooledMeans, add_loss, start_means
 from statepool.learners.parts.weights import Weights, distribution, draw, reach, reweigh, start_weights
 from statepool.learners.rules import add_rule
 
@@ -30,7 +31,7 @@ class Evolving(Learner):
 
     def start(self, problem: Problem) -> "EvolvingMemory":
         weights = start_weights(problem.n_actions, problem.rate(self.rate, width=problem.n_states))
-        return EvolvingMemory(weights, problem.columns, start_means(problem.n_states, 1.0))
+        return EvolvingMemory(weights, problem.columns, np.zeros(problem.n_states), np.zeros(problem.n_states))
 
     def ticket_width(self, problem: Problem) -> int:
         return 2
@@ -39,7 +40,8 @@ class Evolving(Learner):
 class EvolvingMemory(NamedTuple):
     weights: Weights
     columns: Floats
-    means: PooledMeans
+    losses: Floats
+    counts: Floats
 
 
 @compiled
@@ -59,12 +61,13 @@ def act(memory: Any, t: int, u: float) -> int:
 
 def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     ticket[0] = reach(memory.weights, 0, memory.columns[state])
-    ticket[1] = (memory.means.sums[state] + 1.0) / (memory.means.counts[state] + 2.0)
+    ticket[1] = (memory.losses[state] + 1.0) / (memory.counts[state] + 2.0)
     correct(memory, state, ticket[1], ticket[0])
 
 
 def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    add_loss(memory.means, state, loss)
+    memory.losses[state] += loss
+    memory.counts[state] += 1.0
     correct(memory, state, loss - ticket[1], ticket[0])
 
 

@@ -6,73 +6,88 @@ The first thing a practitioner would try; ours, not the paper's. The play is the
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from statepool.checks import Floats, Ints, check_number
-from statepool.compiling import compiled
 from statepool.kernels import TIE, combine, lowest_index
-from statepool.learners.best_state import favourite_distribution
+from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.parts.pooled_means import PooledMeans, add_loss, start_means
-from statepool.learners.rules import add_rule
+from statepool.learners.maps import Maps, bar_values, draw_evenly, spread_evenly
+from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count, mean_sums
+from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 
 @dataclass(frozen=True)
 class PooledGreedy(Learner):
     forgetting: float = 1.0
     exploration: float = 0.0
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number(self.forgetting, "forgetting", 0, 1, open_low=True)
         check_number(self.exploration, "exploration", 0, 1)
 
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
+        return mean_sums(self.forgetting)
+
     def start(self, problem: Problem) -> "GreedyMemory":
-        means = start_means(problem.n_states, self.forgetting)
-        values = np.empty(problem.n_actions)
-        best = np.array([-1])
-        return GreedyMemory(means, problem.columns, np.empty(problem.n_states), values, best, float(self.exploration))
+        sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
+        return GreedyMemory(
+            sums, start_clock(), of["losses"][0], of["counts"][0], problem.maps, np.empty(problem.n_states),
+            np.empty(problem.n_actions), np.array([-1]), float(self.exploration),
+        )  # fmt: skip
 
 
 class GreedyMemory(NamedTuple):
-    means: PooledMeans
-    columns: Floats
+    sums: Sums
+    clock: Any
+    losses: Floats
+    counts: Floats
+    maps: Maps
     guesses: Floats
     values: Floats
     best: Ints
-    """The greedy action, -1 when an outcome has come since it was found."""
+    """The greedy action, -1 when the sums have changed since it was found."""
     exploration: float
 
 
-@compiled
-def greedy_action(memory: Any) -> int:
-    """The action with the lowest estimated loss."""
-    if memory.best[0] < 0:
-        for s in range(memory.guesses.size):
-            memory.guesses[s] = (memory.means.sums[s] + 1.0) / (memory.means.counts[s] + 2.0)
-        combine(memory.columns, memory.guesses, memory.values)
-        memory.best[0] = lowest_index(memory.values, TIE)
-    return memory.best[0]
+def prepare(memory: Any, t: int) -> None:
+    if memory.best[0] >= 0 and memory.sums.kept.size == 0:
+        return
+    for s in range(memory.guesses.size):
+        memory.guesses[s] = (memory.losses[s] + 1.0) / (memory.counts[s] + 2.0)
+    combine(memory.maps.columns[memory.maps.now[0]], memory.guesses, memory.values)
+    bar_values(memory.maps, memory.values)
+    memory.best[0] = lowest_index(memory.values, TIE)
 
 
-def act(memory: Any, t: int, u: float) -> int:
-    if u < memory.exploration:
-        return min(int(u / memory.exploration * memory.values.size), memory.values.size - 1)
-    return greedy_action(memory)
+def lead(memory: Any) -> tuple[int, float]:
+    return memory.best[0], 1.0 - memory.exploration
 
 
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    pass
+def rest(memory: Any, out: Any) -> None:
+    spread_evenly(memory.maps, 1.0, out)
 
 
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    add_loss(memory.means, state, loss)
+def pick(memory: Any, u: float) -> int:
+    if u < 1.0 - memory.exploration:
+        return memory.best[0]
+    beyond = (u - (1.0 - memory.exploration)) / memory.exploration
+    return draw_evenly(memory.maps, beyond, memory.values)  # which `prepare` fills anew where some are barred
+
+
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     memory.best[0] = -1
 
 
-def play(memory: Any, t: int, out: Any) -> None:
-    favourite_distribution(greedy_action(memory), memory.exploration, out)
+def forget_best(memory: Any) -> None:
+    memory.best[0] = -1
 
 
-add_rule(GreedyMemory, act, observe, update, play)
+add_additive_rule(
+    GreedyMemory, prepare=prepare, lead=lead, rest=rest, pick=pick, carry=carry_nothing, lesson=loss_and_count,
+    absorb=absorb, read_rows=forget_best, rebuild=forget_best,
+)  # fmt: skip

@@ -45,8 +45,25 @@ def add_rule(memory: type, act: Any, observe: Any, update: Any, play: Any | None
     _RULES[memory] = Rule(act, observe, update, play, play_for)
 
 
-def _rule_of(memory: Any) -> Rule | None:
-    return _RULES.get(memory.instance_class) if isinstance(memory, types.BaseNamedTuple) else None
+def rule_of(memory: type) -> Rule | None:
+    """The rule of a memory type, if it has one."""
+    return _RULES.get(memory)
+
+
+def is_own(memory: type) -> bool:
+    """Whether a memory type is the package's, whose rules make no arrays and keep inside theirs."""
+    return memory.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _own(memory: Any) -> Rule | None:
+    """Of a memory's Numba type."""
+    kind = memory.instance_class if isinstance(memory, types.BaseNamedTuple) else None
+    return _RULES.get(kind) if kind is not None and is_own(kind) else None
+
+
+def _others(memory: Any) -> Rule | None:
+    kind = memory.instance_class if isinstance(memory, types.BaseNamedTuple) else None
+    return _RULES.get(kind) if kind is not None and not is_own(kind) else None
 
 
 def act(memory: Any, t: int, u: float) -> int:
@@ -76,31 +93,64 @@ def play_for(memory: Any, t: int, context: int, out: Any) -> None:
 
 @overload(act, strict=False)
 def _act(memory, t, u):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
+    rule = _own(memory)
     return rule and rule.act
 
 
 @overload(observe, strict=False)
 def _observe(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
+    rule = _own(memory)
     return rule and rule.observe
 
 
 @overload(update, strict=False)
 def _update(memory, t, action, state, loss, ticket):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
+    rule = _own(memory)
     return rule and rule.update
 
 
 @overload(play, strict=False)
 def _play(memory, t, out):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
+    rule = _own(memory)
+    return rule and rule.play
+
+
+_CHECKED = {"boundscheck": True}
+
+
+@overload(act, strict=False, jit_options=_CHECKED)
+def _act_of_others(memory, t, u):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
+    return rule and rule.act
+
+
+@overload(observe, strict=False, jit_options=_CHECKED)
+def _observe_of_others(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
+    return rule and rule.observe
+
+
+@overload(update, strict=False, jit_options=_CHECKED)
+def _update_of_others(memory, t, action, state, loss, ticket):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
+    return rule and rule.update
+
+
+@overload(play, strict=False, jit_options=_CHECKED)
+def _play_of_others(memory, t, out):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
     return rule and rule.play
 
 
 @overload(play_for, strict=False)
 def _play_for(memory, t, context, out):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
+    rule = _own(memory)
+    return rule and rule.play_for
+
+
+@overload(play_for, strict=False, jit_options=_CHECKED)
+def _play_for_of_others(memory, t, context, out):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
     return rule and rule.play_for
 
 

@@ -6,11 +6,9 @@
               spread evenly, at the rate of Theorem 1 for a learner that is given SHARE of the plays
     play      SHARE on safe, the rest on the leader; all on safe while one of two alarms is on
 
-    doubt     sum (h(S) - g)(X - g) < -2 sqrt(sum (h(S) - g)² g (1 - g)),  g: mean of h over the states played
-              What h foretold was wrong by more than luck: losses swing with the delay, and who follows comes late.
-    guard     sum X (1 - q_safe(S)/q(S)) > 3 sqrt(s / SHARE), counted anew from each power of two
-              The plays have lost that much more than safe would have. This gives the floor: on any oblivious instance
-              with a fixed delay, regret is within a constant times sqrt(log(K T)/log K) of Theorem 1.
+An alarm rings when what h foretold was wrong by more than luck, or when the plays have lost more than safe would have
+(`alarms`). The second gives the floor: on any oblivious instance with a fixed delay, regret is within a constant times
+sqrt(log(K T)/log K) of Theorem 1.
 
 With `learn_map` the map is counted from the pairs seen (P itself is not read), optimism extends to rows played less
 than their share, and safe's totals are read through today's map. The floor is proved for the known map.
@@ -19,84 +17,105 @@ Source: ours; safe is the paper's State-EXP3. Proof, and what is only measured: 
 """
 
 from dataclasses import dataclass
-from math import e
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints
+from statepool.checks import Floats
 from statepool.compiling import compiled
-from statepool.kernels import TIE, combine, exp, log, lowest, lowest_index
+from statepool.kernels import LARGEST_CHARGE, TIE, combine, dot, log, lowest_index
+from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.parts.map_counts import MapCounts, count_pair, start_counts
+from statepool.learners.maps import Maps, bar_values, start_maps, varies
+from statepool.learners.parts import alarms, memories
+from statepool.learners.parts.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
 from statepool.learners.parts.memories import (
+    N_LESSON,
+    N_MEMORIES,
     Memories,
-    fade,
-    faded,
+    carry_guesses,
+    mean_delay,
     mix,
-    remember,
-    share_out,
     start_memories,
-    write_guesses,
-)
-from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
-from statepool.learners.rules import add_rule
-
-SHARE = 1 / 32
-"""What insurance costs: a thirty-second of what following gains; the floor grows as 1/sqrt(SHARE)."""
+    teach_memories,
+)  # fmt: skip
+from statepool.learners.parts.safe import SHARE, begin, lean_on, start_clock
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh_for, start_weights
+from statepool.learners.sums import REQUESTS, Newcomers, Sum, Sums, lay_out, marginal, start_newcomers
 
 OPTIMISM = 0.4
 """The squared bonus, in units of the variance of a mean of n losses (at the most 1/4n) times log⁺."""
 
-DOUBT = 2.0
-"""How many standard errors what was foretold may be worth less than nothing."""
+ALARMS = N_MEMORIES
+REACH = ALARMS + 3
+"""Where a ticket holds what the alarms need, and q(S)."""
 
-GUARD = 3.0
-"""The guard is that many times sqrt(s / SHARE), the standard deviation of its sum at the most: luck hardly rings it."""
-
-LOG_WINDOW = -1e-3
-"""Doubt looks back a thousand rounds."""
-
-ROUND, LEADER, START, ANCHOR = range(4)
-FORETOLD, LUCK, EXCESS, DELAYS, ARRIVALS, RATE, PART = range(7)
-LEAN, USUAL, REACH, RATIO = range(4)
+PAIRS = Sum("pairs", told_by="state", over="cells")
+CHARGES = Sum("charges", told_by="outcome", anew=True)
 
 
 @dataclass(frozen=True)
 class SelfTuned(Learner):
     learn_map: bool = False
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.learn_map, bool):
             raise ValueError(f"learn_map: is {self.learn_map!r}, expected True or False")
 
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
+        learnt, reached = (PAIRS,) if self.learn_map else (), REQUESTS if requests else ()
+        return *memories.SUMS, CHARGES, *alarms.SUMS, *learnt, *reached
+
+    @property
+    def learns_map(self) -> bool:
+        return self.learn_map
+
     def start(self, problem: Problem) -> "SelfTunedMemory":
         K, S = problem.n_actions, problem.n_states
-        counts = start_counts(K, S, 1 / S) if self.learn_map else start_counts(0, 0, 0.0)
-        columns = np.full((S, K), 1 / S) if self.learn_map else problem.columns
+        views = lay_out(self.sums(problem.has_requests), S, K, n_registers=S)
+        maps, learnt = problem.maps, 0
+        if self.learn_map:
+            if varies(maps):
+                raise ValueError("learn_map: is True, expected False where there are contexts")
+            maps, learnt = start_maps(problem.columns if problem.live else np.full((S, K), 1 / S)), K
         return SelfTunedMemory(
-            start_memories(S), start_weights(K, 1.0), np.zeros(S), columns, counts, np.empty(S), np.empty(K),
-            np.empty(K), np.zeros(4, np.int64), np.zeros(7),
+            views.sums, start_clock(), start_memories(views), start_alarms(views), views.of["charges"][0],
+            views.sums.registers, start_weights(K, 1.0), maps,
+            LearntMap(views.of.get("pairs", np.zeros((0, 0))), maps.columns[0, :, :learnt].copy(), np.zeros(learnt)),
+            np.empty(S), np.empty(K), np.empty(K), problem.newcomers or start_newcomers(K),
         )  # fmt: skip
 
     def ticket_width(self, problem: Problem) -> int:
-        return start_memories(1).evidence.size + 4
+        return REACH + 1
+
+
+class LearntMap(NamedTuple):
+    """Empty where the map is known. One row a state, one column an action."""
+
+    pairs: Floats
+    prior: Floats
+    """Counts as one play."""
+    visits: Floats
 
 
 class SelfTunedMemory(NamedTuple):
+    sums: Sums
+    clock: Any
     memories: Memories
+    alarms: Alarms
+    charges: Floats
+    anchor: Floats
+    """The optimistic state means of the round that safe started in: it started on the action best by them."""
     safe: Weights
     """Its totals are the rate times L, and a cache of P `charges`."""
-    charges: Floats
-    columns: Floats
-    counts: MapCounts
-    """Empty where the map is known."""
+    maps: Maps
+    learnt: LearntMap
     hopes: Floats
     values: Floats
     squares: Floats
-    clock: Ints
-    """The round, the leader, the round safe started in, and the leader it started on."""
-    tallies: Floats
+    newcomers: Newcomers
 
 
 @compiled
@@ -112,26 +131,18 @@ def hope_for_states(memory: Any) -> float:
         hopes[s] = mean[s]
         if scarcity > 1.0:
             hopes[s] -= np.sqrt(OPTIMISM * 0.25 / (played[s] + 2.0) * log(scarcity))
-    combine(memory.columns, hopes, memory.values)
+    combine(memory.maps.columns[memory.maps.now[0]], hopes, memory.values)
+    bar_values(memory.maps, memory.values)
     return total
-
-
-@compiled
-def find_leader(memory: Any) -> None:
-    """The action that looks best by optimistic state means."""
-    total = hope_for_states(memory)
-    if memory.counts.visits.size > 0:
-        _hope_for_rows(memory, total)
-    memory.clock[LEADER] = lowest_index(memory.values, TIE)
 
 
 @compiled
 def _hope_for_rows(memory: Any, total: float) -> None:
     """The same for the rows of a map being learnt: a row seen n times puts P h within sqrt(var h / n)."""
-    visits, values, squares, hopes = memory.counts.visits, memory.values, memory.squares, memory.hopes
+    visits, values, squares, hopes = memory.learnt.visits, memory.values, memory.squares, memory.hopes
     for s in range(hopes.size):
         hopes[s] *= hopes[s]
-    combine(memory.columns, hopes, squares)
+    combine(memory.maps.columns[memory.maps.now[0]], hopes, squares)
     for a in range(visits.size):
         scarcity = (total + visits.size) / (visits.size * (visits[a] + 1.0))
         variance = max(squares[a] - values[a] * values[a], 0.0)
@@ -139,151 +150,113 @@ def _hope_for_rows(memory: Any, total: float) -> None:
 
 
 @compiled
-def begin_epoch(memory: Any, t: int, width: int) -> None:
-    """Safe starts anew on today's leader, at the rate for as many rounds as there were; `width`: states or actions."""
-    tallies, n_actions = memory.tallies, memory.values.size
-    memory.clock[START], memory.clock[ANCHOR] = t, memory.clock[LEADER]
-    # A delay that is the same for all is known exactly by the first outcome that safe learns from.
-    delay = tallies[DELAYS] / max(tallies[ARRIVALS], 1.0)
-    length = max(t, 1)
-    cost = (3.3 * (width - 1) / SHARE + 2.0 * delay + 1.0) * length
-    tallies[RATE] = min(np.sqrt(2.0 * log(float(n_actions * length)) / cost), SHARE / (e * (delay + 1.0)))
-    tallies[EXCESS] = 0.0
-
-
-@compiled
 def read_safe(memory: Any) -> None:
     """Safe's totals, from the charges of its states through today's map and from where it started."""
-    combine(memory.columns, memory.charges, memory.safe.totals[0])
-    lean_on_anchor(memory)
+    totals, clock, newcomers = memory.safe.totals[0], memory.clock, memory.newcomers
+    columns = memory.maps.columns[memory.maps.now[0]]
+    combine(columns, memory.anchor, totals)
+    bar_values(memory.maps, totals)
+    anchor = lowest_index(totals, TIE)
+    combine(columns, memory.charges, totals)
+    for a in range(totals.size):
+        if newcomers.came[a] >= clock.start:
+            totals[a] += newcomers.handicap[a]
+        totals[a] *= clock.rate
+    lean_on(memory.safe, anchor, clock.start)
 
 
-@compiled
-def lean_on_anchor(memory: Any) -> None:
-    """The start of an epoch, into safe's totals: 1/s spread evenly, the rest on the leader of that moment."""
-    totals, n_actions = memory.safe.totals[0], memory.values.size
-    odds = float(n_actions * max(memory.clock[START], 1))
-    price = log(odds)
-    for a in range(n_actions):
-        totals[a] += price
-    totals[memory.clock[ANCHOR]] -= price + log(1.0 - (n_actions - 1) / odds)
-    memory.safe.references[0] = lowest(totals)
-    memory.safe.changed[0] = True
-
-
-@compiled
-def part_of_safe(memory: Any) -> float:
-    """SHARE, or 1 while an alarm is on."""
-    tallies = memory.tallies
-    in_doubt = tallies[FORETOLD] < -DOUBT * np.sqrt(tallies[LUCK])
-    guilty = tallies[EXCESS] > GUARD * np.sqrt(memory.clock[START] / SHARE)
-    return 1.0 if in_doubt or guilty else SHARE
-
-
-def act(memory: Any, t: int, u: float) -> int:
-    share_out(memory.memories)
-    fade(memory.memories, t)
-    memory.tallies[FORETOLD] *= exp(LOG_WINDOW)
-    memory.tallies[LUCK] *= exp(LOG_WINDOW)
-    prepare(memory, t)
-    return pick(memory, u)
-
-
-@compiled
 def prepare(memory: Any, t: int) -> None:
-    """The play of round t, from what has been shared out and faded."""
-    memory.clock[ROUND] = t
-    mix(memory.memories, memory.tallies[DELAYS] / max(memory.tallies[ARRIVALS], 1.0))
-    if t >= 2 * memory.clock[START]:
-        begin_epoch(memory, t, memory.charges.size)
-        memory.charges[:] = 0.0
+    clock = memory.clock
+    mix(memory.memories, t)
+    total = hope_for_states(memory)
+    if t >= 2 * clock.start:
+        begin(clock, t, mean_delay(memory.memories), memory.charges.size, memory.values.size)
+        for s in range(memory.hopes.size):
+            memory.anchor[s] = memory.hopes[s]
+            memory.charges[s] = 0.0
+        memory.alarms.excess[0] = 0.0
         read_safe(memory)
-    elif memory.counts.visits.size > 0:
+    elif memory.learnt.visits.size > 0:
         read_safe(memory)
-    find_leader(memory)
-    refresh(memory.safe, 0)
-    memory.tallies[PART] = part_of_safe(memory)
+    if memory.learnt.visits.size > 0:
+        _hope_for_rows(memory, total)
+    clock.leader = lowest_index(memory.values, TIE)
+    refresh_for(memory.safe, 0, memory.maps)
+    clock.part = 1.0 if is_ringing(memory.alarms, clock.start, SHARE) else SHARE
 
 
-@compiled
+def lead(memory: Any) -> tuple[int, float]:
+    return memory.clock.leader, 1.0 - memory.clock.part
+
+
+def rest(memory: Any, out: Any) -> None:
+    distribution(memory.safe, 0, out)
+
+
 def pick(memory: Any, u: float) -> int:
-    """The action of one uniform number."""
-    part = memory.tallies[PART]
+    part = memory.clock.part
     if u < 1.0 - part:
-        return memory.clock[LEADER]
+        return memory.clock.leader
     return draw(memory.safe, 0, (u - (1.0 - part)) / part)
 
 
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    memories, column, part = memory.memories, memory.columns[state], memory.tallies[PART]
-    usual = usual_loss(memories)
-    safe = reach(memory.safe, 0, column)
-    q = (1.0 - part) * column[memory.clock[LEADER]] + part * safe
-    own = ticket[memories.evidence.size :]
-    own[LEAN], own[USUAL], own[REACH], own[RATIO] = memories.mean[state] - usual, usual, q, safe / q
-    write_guesses(memories, state, ticket)
-    if memory.counts.visits.size > 0:
-        _count(memory, action, state)
+def own_reach(memory: Any, state: int) -> float:
+    column, part = memory.maps.columns[memory.maps.now[0]][state], memory.clock.part
+    return (1.0 - part) * column[memory.clock.leader] + part * reach(memory.safe, 0, column)
+
+
+def reach_under(memory: Any, play: Any, state: int) -> float:
+    return dot(play, memory.maps.columns[memory.maps.now[0]][state])
+
+
+def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
+    safe = reach(memory.safe, 0, memory.maps.columns[memory.maps.now[0]][state])
+    carry_guesses(memory.memories, state, ticket)
+    carry_alarms(memory.memories, state, safe / q if q > 0.0 else 1.0, ticket[ALARMS:])
+    ticket[REACH] = marginal(memory.sums, state, q)
+
+
+def notice(memory: Any, t: int, action: int, state: int) -> None:
+    if memory.learnt.visits.size > 0:
+        memory.learnt.visits[action] += 1.0
+        _read_row(memory, action)
 
 
 @compiled
-def usual_loss(memories: Any) -> float:
-    """The mean of h over the states played."""
-    total = weighted = 0.0
-    for s in range(memories.mean.size):
-        total += memories.visits[s]
-        weighted += memories.visits[s] * memories.mean[s]
-    return weighted / total if total > 0.0 else 0.5
+def _read_row(memory: Any, action: int) -> None:
+    learnt, columns = memory.learnt, memory.maps.columns[memory.maps.now[0]]
+    for s in range(learnt.pairs.shape[0]):
+        columns[s, action] = (learnt.pairs[s, action] + learnt.prior[s, action]) / (learnt.visits[action] + 1.0)
 
 
 @compiled
-def _count(memory: Any, action: int, state: int) -> None:
-    counts = memory.counts
-    count_pair(counts, action, state)
-    for s in range(counts.pairs.shape[0]):
-        memory.columns[s, action] = (counts.pairs[s, action] + counts.smoothing) / (counts.visits[action] + 1.0)
+def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
+    teach_memories(out, loss, t, ticket)
+    out[N_LESSON] = min(loss / ticket[REACH], LARGEST_CHARGE) if loss > 0.0 else 0.0
+    teach_alarms(out[N_LESSON + 1 :], loss, ticket[ALARMS:])
 
 
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    memories, tallies, age = memory.memories, memory.tallies, memory.clock[ROUND] - t
-    remember(memories, t, memory.clock[ROUND], state, loss, ticket)
-    own = ticket[memories.evidence.size :]
-    kept = faded(LOG_WINDOW, age)
-    tallies[FORETOLD] += kept * foretold(own[LEAN], own[USUAL], loss)
-    tallies[LUCK] += kept * luck(own[LEAN], own[USUAL])
-    tallies[DELAYS] += age
-    tallies[ARRIVALS] += 1.0
-    if t >= memory.clock[START]:
-        amount = tallies[RATE] * loss / own[REACH]
-        memory.charges[state] += amount
-        charge(memory.safe, 0, memory.columns[state], amount)
-        tallies[EXCESS] += excess(own[RATIO], loss)
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    if t >= memory.clock.start and not varies(memory.maps):
+        charge(
+            memory.safe,
+            0,
+            memory.maps.columns[memory.maps.now[0]][state],
+            memory.clock.rate * memory.sums.outcome.lesson[N_LESSON],
+        )
 
 
-@compiled
-def foretold(lean: float, usual: float, loss: float) -> float:
-    """What leaning towards a state was worth, seen by its outcome."""
-    return lean * (loss - usual)
+def rebuild(memory: Any) -> None:
+    learnt = memory.learnt
+    for a in range(learnt.visits.size):
+        learnt.visits[a] = 0.0
+        for s in range(learnt.pairs.shape[0]):
+            learnt.visits[a] += learnt.pairs[s, a]
+        _read_row(memory, a)
+    read_safe(memory)
 
 
-@compiled
-def luck(lean: float, usual: float) -> float:
-    """The variance of that if the lean were worth nothing."""
-    return lean * lean * usual * (1.0 - usual)
-
-
-@compiled
-def excess(ratio: float, loss: float) -> float:
-    """How much more was lost than safe would have."""
-    return loss * (1.0 - ratio)
-
-
-def play(memory: Any, t: int, out: Any) -> None:
-    part = memory.tallies[PART]
-    distribution(memory.safe, 0, out)
-    for a in range(out.size):
-        out[a] *= part
-    out[memory.clock[LEADER]] += 1.0 - part
-
-
-add_rule(SelfTunedMemory, act, observe, update, play)
+add_additive_rule(
+    SelfTunedMemory, prepare=prepare, lead=lead, rest=rest, pick=pick, own_reach=own_reach, reach_under=reach_under,
+    carry=carry, lesson=lesson, notice=notice, absorb=absorb, read_rows=read_safe, rebuild=rebuild,
+)  # fmt: skip

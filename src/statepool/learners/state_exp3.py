@@ -8,6 +8,9 @@ is to remember.
 
     copies="idle"     BOLD (Joulani et al. 2013): the lowest-numbered copy that waits for nothing plays, a new one if
                       all wait; with one delay for all this is "d+1"
+    denominator       with contexts: "marginal", q(s) averaged over the latest requests, this one among them (`sums`),
+                      "conditional", q(s) of the own context alone, which is blind to states it cannot reach, or how
+                      often each context comes, for the average over all of them as they would be played now
     caution=γ         implicit exploration (Neu 2015, Kocák et al. 2014), pooled: divide by q(s) + γ; theirs: "rate/2"
     rate="capacity"   Eldowa et al. 2024, d = 0: sqrt(2 log K/((vbar - 1) T)), vbar a proved bound of the dimension
 
@@ -17,20 +20,32 @@ that of "d+1", the pooled caution and its bound are ours (docs/theory.md).
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from statepool.checks import Floats, Ints, check_groups, check_number
+from statepool.checks import Floats, Ints, check_groups, check_number, check_shares, unknown_name
 from statepool.compiling import compiled
 from statepool.dimension import bracket
-from statepool.kernels import LARGEST_CHARGE
+from statepool.kernels import LARGEST_CHARGE, dot
+from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
-from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
-from statepool.learners.rules import add_rule
+from statepool.learners.maps import Maps, start_maps, varies
+from statepool.learners.parts.weights import (
+    Weights,
+    charge,
+    distribution,
+    draw,
+    reach,
+    refresh_for,
+    set_totals,
+    start_weights,
+)
+from statepool.learners.sums import REQUESTS, Newcomers, Sum, Sums, lay_out, marginal, start_clock, start_newcomers
 
 CAPACITY, IDLE, HALF = "capacity", "idle", "rate/2"
+MARGINAL, CONDITIONAL = "marginal", "conditional"
 CAPACITY_GAP = 0.05
 """How closely the dimension is bracketed for a rate."""
 
@@ -45,6 +60,9 @@ class StateEXP3(Learner):
     groups: ArrayLike | None = None
     mixing: float = 0.0
     caution: float | str = 0.0
+    denominator: str | ArrayLike = MARGINAL
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(None if self.rate == CAPACITY else self.rate, self.mixing)  # type: ignore[arg-type]
@@ -52,45 +70,76 @@ class StateEXP3(Learner):
             check_copies(self.copies)
         if self.caution != HALF:
             check_number(self.caution, "caution", 0, 1e9)
+        if not isinstance(self.denominator, str):
+            object.__setattr__(self, "denominator", tuple(check_shares(self.denominator).tolist()))
+        elif self.denominator not in (MARGINAL, CONDITIONAL):
+            raise ValueError(unknown_name("denominator", self.denominator, (MARGINAL, CONDITIONAL)))
         if self.groups is not None:
             labels = check_groups(self.groups)
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
 
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
+        kept = requests and self.denominator == MARGINAL
+        return Sum("charges", told_by="outcome"), *(REQUESTS if kept else ())
+
     def start(self, problem: Problem) -> "StateMemory":
         groups = np.arange(problem.n_states) if self.groups is None else check_groups(self.groups, problem.n_states)
         columns = problem.columns if self.groups is None else merge_columns(problem.columns, groups)
+        maps = start_maps(columns, problem.contexts, problem.available)
         copies = problem.delay + 1 if self.copies == IDLE else n_copies(self.copies, problem.delay)
         rows = _most_copies(problem) if self.copies == IDLE else n_rows(copies, problem.horizon)
         rate = self._rate(problem, columns, copies)
         weights = start_weights(problem.n_actions, rate, self.mixing, rows)
+        if rows > 1 and varies(maps):
+            raise ValueError(f"copies: is {self.copies!r}, expected 1 where there are contexts")
+        sums, of = lay_out(self.sums(problem.has_requests), problem.n_states, problem.n_actions)
         return StateMemory(
-            weights, columns, groups, np.zeros((rows, columns.shape[0])),
-            rate / 2 if self.caution == HALF else float(self.caution), False,
-            np.zeros(rows if self.copies == IDLE else 0, np.bool_), np.zeros(1, np.int64),
+            sums, start_clock(), of["charges"][0], weights, maps, groups, np.zeros((rows, columns.shape[-2])),
+            rate / 2 if self.caution == HALF else float(self.caution), np.zeros(1, np.int64),
+            np.zeros(rows if self.copies == IDLE else 0, np.bool_),
+            problem.newcomers or start_newcomers(problem.n_actions), self._shares(problem, maps),
+            np.zeros(columns.shape[-2]),
         )  # fmt: skip
+
+    def _shares(self, problem: Problem, maps: Maps) -> Floats:
+        if isinstance(self.denominator, str) or not varies(maps):
+            return np.zeros(0)
+        told = check_shares(self.denominator)
+        if told.size != maps.map_of.size:
+            raise ValueError(f"denominator: has {told.size} shares, expected {maps.map_of.size}, one a context")
+        return np.asarray(np.bincount(maps.map_of, told, minlength=len(maps.columns)), float)
 
     def _rate(self, problem: Problem, columns: Floats, copies: int) -> float:
         if self.rate == CAPACITY:
-            return capacity_rate(columns.T, problem.known_horizon())
-        return problem.rate(self.rate, width=columns.shape[0], copies=copies)  # type: ignore[arg-type]
+            return capacity_rate(columns.swapaxes(-1, -2).reshape(-1, columns.shape[-2]), problem.known_horizon())
+        return problem.rate(self.rate, width=columns.shape[-2], copies=copies)  # type: ignore[arg-type]
 
     def ticket_width(self, problem: Problem) -> int:
         return 2 if self.copies == IDLE else 1
 
 
 class StateMemory(NamedTuple):
-    weights: Weights
-    columns: Floats
-    groups: Ints
+    sums: Sums
+    clock: Any
     charges: Floats
+    """G of all copies together, a number a state."""
+    weights: Weights
+    """One row a copy; its totals are a cache of P^g G."""
+    maps: Maps
+    groups: Ints
+    by_copy: Floats
+    """G, one row a copy, a number a group."""
     caution: float
     """Added to q(s) in the denominator."""
-    adapted: bool
-    """Whether to divide by the larger of q(s) then and now (`DelayAdapted`)."""
+    turn: Ints
+    """The copy that plays."""
     busy: NDArray[np.bool_]
     """Which copies wait for an outcome; empty where they take turns."""
-    turn: Ints
-    """The copy that plays, where the idle ones do."""
+    newcomers: Newcomers
+    shares: Floats
+    """How often each map is asked for, where that is told."""
+    averages: Floats
+    """Then: q of each group, averaged over the maps."""
 
 
 def capacity_rate(P: Floats, horizon: int) -> float:
@@ -114,15 +163,10 @@ def _most_copies(problem: Problem) -> int:
 
 def merge_columns(columns: Floats, groups: Ints) -> Floats:
     """The map onto groups, P^g, one row a group."""
-    merged = np.zeros((int(groups.max()) + 1, columns.shape[1]))
-    np.add.at(merged, groups, columns)
+    merged = np.zeros((*columns.shape[:-2], int(groups.max()) + 1, columns.shape[-1]))
+    for state, group in enumerate(groups):
+        merged[..., group, :] += columns[..., state, :]
     return merged
-
-
-@compiled
-def copy_of(memory: Any, t: int) -> int:
-    """The copy that plays round t."""
-    return memory.turn[0] if memory.busy.size > 0 else t % memory.charges.shape[0]
 
 
 @compiled
@@ -134,47 +178,98 @@ def choose_idle(memory: Any) -> None:
     memory.turn[0] = copy
 
 
+def prepare(memory: Any, t: int) -> None:
+    if memory.busy.size > 0:
+        choose_idle(memory)
+    else:
+        memory.turn[0] = t % memory.by_copy.shape[0]
+    if memory.shares.size > 0:
+        _average(memory)
+    refresh_for(memory.weights, memory.turn[0], memory.maps)
+
+
+@compiled
+def _average(memory: Any) -> None:
+    """q of each group over all maps, as they would be played now."""
+    maps, averages = memory.maps, memory.averages
+    own = maps.now[0]
+    averages[:] = 0.0
+    for number in range(memory.shares.size):
+        maps.now[0] = number
+        read_rows(memory)
+        refresh_for(memory.weights, 0, maps)
+        for g in range(averages.size):
+            averages[g] += memory.shares[number] * reach(memory.weights, 0, maps.columns[maps.now[0]][g])
+    maps.now[0] = own
+    read_rows(memory)
+
+
+def rest(memory: Any, out: Any) -> None:
+    distribution(memory.weights, memory.turn[0], out)
+
+
+def pick(memory: Any, u: float) -> int:
+    return draw(memory.weights, memory.turn[0], u)
+
+
+def own_reach(memory: Any, state: int) -> float:
+    return reach(memory.weights, memory.turn[0], memory.maps.columns[memory.maps.now[0]][memory.groups[state]])
+
+
+def reach_under(memory: Any, play: Any, state: int) -> float:
+    return dot(play, memory.maps.columns[memory.maps.now[0]][memory.groups[state]])
+
+
+def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
+    if memory.shares.size > 0:
+        q = memory.averages[memory.groups[state]]
+    ticket[0] = marginal(memory.sums, state, q) + memory.caution
+    if memory.busy.size > 0:
+        ticket[1] = memory.turn[0]
+
+
+def notice(memory: Any, t: int, action: int, state: int) -> None:
+    if memory.busy.size > 0:
+        memory.busy[memory.turn[0]] = True
+
+
+@compiled
+def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
+    # 0 / q(s) is not a number where q(s) has underflowed.
+    out[0] = min(loss / ticket[0], LARGEST_CHARGE) if loss > 0.0 else 0.0
+
+
 @compiled
 def release(memory: Any, t: int, ticket: Any) -> int:
     """The copy that played round t, which waits no longer."""
     if memory.busy.size == 0:
-        return t % memory.charges.shape[0]
+        return t % memory.by_copy.shape[0]
     copy = int(ticket[1])
     memory.busy[copy] = False
     return copy
 
 
-def act(memory: Any, t: int, u: float) -> int:
-    if memory.busy.size > 0:
-        choose_idle(memory)
-    copy = copy_of(memory, t)
-    refresh(memory.weights, copy)
-    return draw(memory.weights, copy, u)
+def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    copy, group, amount = release(memory, t, ticket), memory.groups[state], memory.sums.outcome.lesson[0]
+    memory.by_copy[copy, group] += amount
+    if not varies(memory.maps):
+        charge(memory.weights, copy, memory.maps.columns[memory.maps.now[0]][group], amount)
 
 
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    copy = copy_of(memory, t)
-    ticket[0] = reach(memory.weights, copy, memory.columns[memory.groups[state]]) + memory.caution
-    if memory.busy.size > 0:
-        memory.busy[copy] = True
-        ticket[1] = copy
+def rebuild(memory: Any) -> None:
+    memory.by_copy[0, :] = 0.0
+    for s in range(memory.groups.size):
+        memory.by_copy[0, memory.groups[s]] += memory.charges[s]
+    read_rows(memory)
 
 
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    copy = release(memory, t, ticket)
-    group = memory.groups[state]
-    if loss > 0.0:  # 0 / q(s) is not a number where q(s) has underflowed
-        reached = ticket[0]
-        if memory.adapted:
-            refresh(memory.weights, copy)
-            reached = max(reached, reach(memory.weights, copy, memory.columns[group]) + memory.caution)
-        amount = min(loss / reached, LARGEST_CHARGE)
-        memory.charges[copy, group] += amount
-        charge(memory.weights, copy, memory.columns[group], amount)
+@compiled
+def read_rows(memory: Any) -> None:
+    """The totals of the only copy: P^g G, through the rows of the request."""
+    set_totals(memory.weights, memory.maps.columns[memory.maps.now[0]], memory.by_copy[0], memory.newcomers.handicap)
 
 
-def play(memory: Any, t: int, out: Any) -> None:
-    distribution(memory.weights, copy_of(memory, t), out)
-
-
-add_rule(StateMemory, act, observe, update, play)
+add_additive_rule(
+    StateMemory, prepare=prepare, rest=rest, pick=pick, own_reach=own_reach, reach_under=reach_under, carry=carry,
+    notice=notice, lesson=lesson, absorb=absorb, read_rows=read_rows, rebuild=rebuild,
+)  # fmt: skip

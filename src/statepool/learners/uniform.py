@@ -1,36 +1,56 @@
 """Uniform play: the regret of learning nothing."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from statepool.checks import Floats
+from statepool.compiling import compiled
+from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.rules import add_rule
+from statepool.learners.maps import Maps, draw_evenly, spread_evenly
+from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 
 @dataclass(frozen=True)
 class Uniform(Learner):
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
+
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
+        return ()
+
     def start(self, problem: Problem) -> "UniformMemory":
-        return UniformMemory(problem.n_actions)
+        return UniformMemory(lay_out(self.sums(), 0, 0).sums, start_clock(), problem.maps, np.empty(problem.n_actions))
 
 
 class UniformMemory(NamedTuple):
-    n_actions: int
+    sums: Sums
+    clock: Any
+    maps: Maps
+    room: Floats
 
 
-def act(memory: Any, t: int, u: float) -> int:
-    return min(int(u * memory.n_actions), memory.n_actions - 1)
-
-
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+def prepare(memory: Any, t: int) -> None:
     pass
 
 
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
+def rest(memory: Any, out: Any) -> None:
+    spread_evenly(memory.maps, 1.0, out)
+
+
+def pick(memory: Any, u: float) -> int:
+    return draw_evenly(memory.maps, u, memory.room)
+
+
+def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
     pass
 
 
-def play(memory: Any, t: int, out: Any) -> None:
-    out[:] = 1.0 / memory.n_actions
+@compiled
+def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
+    pass
 
 
-add_rule(UniformMemory, act, observe, update, play)
+add_additive_rule(UniformMemory, prepare=prepare, rest=rest, pick=pick, carry=carry, lesson=lesson)

@@ -103,6 +103,8 @@ class Decided(Event, frozen=True):
     held: bool
     uniform: float | None = None
     minted: bool = False
+    carry: bytes = b""
+    """What its outcome will need that depends on the action, a row a state, where the learner has such."""
 
 
 class Lesson(Event, frozen=True):
@@ -117,9 +119,20 @@ class Lesson(Event, frozen=True):
     state: int | None
     loss: float | None
 
+    @property
+    def carried(self) -> bytes:
+        """The decision's row of the state that was seen, where the learner has such."""
+        carry: bytes = getattr(self, "carry", b"")
+        return carry
+
 
 class Seen(Lesson, frozen=True):
-    """The state came; `loss` is there if the outcome, or its default, had come before."""
+    """The state came; `loss` is there if the outcome, or its default, had come before.
+
+    `carry`, here and below, is the decision's row of the state that was seen, where the learner has such.
+    """
+
+    carry: bytes = b""
 
 
 class Resolved(Lesson, frozen=True):
@@ -131,10 +144,13 @@ class Resolved(Lesson, frozen=True):
 
     reported: float | None = None
     as_reward: bool = False
+    carry: bytes = b""
 
 
 class Expired(Lesson, frozen=True):
     """No outcome came in time; `loss` is the default (none: the ticket is closed and teaches nothing)."""
+
+    carry: bytes = b""
 
 
 class Corrected(Lesson, frozen=True):
@@ -143,6 +159,7 @@ class Corrected(Lesson, frozen=True):
     replaced: float | None = None
     reported: float | None = None
     as_reward: bool = False
+    carry: bytes = b""
 
 
 KINDS: dict[type[Event], Kind] = {

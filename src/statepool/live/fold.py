@@ -33,11 +33,11 @@ from statepool.live.events import (
     Upgraded,
 )  # fmt: skip
 from statepool.live.format import check_format
-from statepool.live.ledgers import Record, open_ledger
+from statepool.live.ledger import Ledger, Record
 from statepool.live.lift import Tally
 from statepool.live.settings import check_settings
 from statepool.live.snapshots import Refused
-from statepool.live.versions import Version, spread, within
+from statepool.live.versions import Part, Version, spread, within
 
 CHEAP = 100_000
 """By default a version is made once in K |S| / CHEAP lessons: about a tenth of a millisecond each."""
@@ -78,7 +78,7 @@ class Fold:
         self.format, self.rule, self.rule_since = opened.format, opened.rule, 1
         """By which rule the pool plays, and since which event."""
         self.learner = find(opened.learner)(**opened.options)
-        self.ledger = open_ledger(self.learner, len(self.catalogue.states))
+        self.ledger = Ledger(self.learner, len(self.catalogue.states), opened.seed)
         self.seq = self.plays = 0
         self.version = 0
         """The event that made the latest version; 0: none yet."""
@@ -173,7 +173,7 @@ class Fold:
         record = self._records.find(event.version)
         if loss is not None and np.frombuffer(record["q"])[event.state] > 0:  # it may have underflowed
             assert event.state is not None
-            self.ledger.learn(record, event.play, event.state, loss, sign)
+            self.ledger.learn(record, event, loss, sign)
 
     @property
     def lessons_a_version(self) -> int:
@@ -189,12 +189,13 @@ class Fold:
         if self._stale_actions:
             self.ledger.set_actions(*self.catalogue.active())
             self._stale_actions = False
-        self.ledger.prepare(self.plays)
-        version = self._within_settings(self.ledger.play())
-        return version, self.ledger.record(version.reach(self.ledger.columns()))
+        version = self._within_settings(*self.ledger.play(self.plays))
+        record = self.ledger.record(version.play, version.reach(self.ledger.columns()))
+        carries = self.ledger.carries(version.play)
+        return version if carries is None else version.carrying(carries), record
 
-    def _within_settings(self, play: Floats) -> Version:
-        settings, parts = self.settings, self.ledger.parts(play)
+    def _within_settings(self, play: Floats, parts: tuple[Part, ...]) -> Version:
+        settings = self.settings
         base = self._holdout_play() if settings.holdout else None
         if settings.shares:
             play = within(play, *self._bounds(base))

@@ -7,10 +7,12 @@ are learnt from by today's rule, but their draws are not repeated by it.
     format 1, rule 1    the first release
     format 2, rule 2    tickets carry the epoch of the process that minted them, luck does not depend on them; a state
                         that is impossible for the action of its ticket teaches nothing
+    format 3, rule 3    one rule for pools and simulations: versions record what travels as one table, and what a
+                        learner starts anew from (for SelfTuned, optimistic state means in place of one action)
 """
 
-FORMAT = 2
-RULE = 2
+FORMAT = 3
+RULE = 3
 
 
 def check_format(format_: int, rule: int) -> None:

@@ -58,7 +58,8 @@ class Decide(msgspec.Struct, frozen=True):
         playing = writer.playing()
         ticket = self.ticket or mint(fold.secret, writer.epoch, fold.plays)
         drawn = playing.version.draw(self._drawn_from(fold) if given is None else given)
-        writer.add(Decided(writer.now, ticket, fold.plays, playing.seq, *drawn, given, minted=self.ticket is None))
+        minted = self.ticket is None
+        writer.add(Decided(writer.now, ticket, fold.plays, playing.seq, *drawn[:3], given, minted, drawn.carry))
         return Decision(ticket, fold.catalogue.actions[drawn.action], drawn.probability, drawn.held)
 
     def _drawn_from(self, fold: Fold) -> float:
@@ -100,11 +101,18 @@ class Observe:
                 raise Conflict(f"state: ticket {made.ticket!r} was in {known!r} before, and now in {self.state!r}")
             return
         loss = _known_loss(writer, made.ticket)
-        writer.add(Seen(writer.now, *_carried(made), writer.fold.plays, state, loss))
+        row = _carry_of(writer, made, state)
+        writer.add(Seen(writer.now, *_carried(made), writer.fold.plays, state, loss, carry=row))
 
 
 def _carried(made: Decided) -> tuple[str, int, int, int, bool]:
     return made.ticket, made.play, made.version, made.action, made.held
+
+
+def _carry_of(writer: Writer, made: Decided, state: int | None) -> bytes:
+    """What travelled with a decision, of one state."""
+    size = len(made.carry) // len(writer.fold.catalogue.states)
+    return b"" if state is None else made.carry[state * size : (state + 1) * size]
 
 
 def _known_loss(writer: Writer, ticket: str) -> float | None:
@@ -127,8 +135,9 @@ class Resolve:
             self._compare(before, writer.fold.settings)
             return
         loss = loss_of(writer.fold.settings, self.loss, self.reward)
-        carried = writer.now, *_carried(made), writer.fold.plays, _seen_state(writer, made.ticket), loss
-        said = float(self._value()), self.reward is not None
+        state = _seen_state(writer, made.ticket)
+        carried = writer.now, *_carried(made), writer.fold.plays, state, loss
+        said = float(self._value()), self.reward is not None, _carry_of(writer, made, state)
         expiry = events.get("expiry")
         if isinstance(expiry, Expired):
             writer.add(Corrected(*carried, expiry.loss, *said))
@@ -177,7 +186,8 @@ class Expire:
         for ticket in open_still:
             made = _decision(writer, ticket)
             state = _seen_state(writer, ticket)
-            writer.add(Expired(writer.now, *_carried(made), writer.fold.plays, state, loss))
+            row = _carry_of(writer, made, state)
+            writer.add(Expired(writer.now, *_carried(made), writer.fold.plays, state, loss, carry=row))
         return len(open_still)
 
     def _now(self, writer: Writer) -> int:

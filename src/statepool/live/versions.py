@@ -5,6 +5,7 @@ number is stretched to [0, 1) again and handed to the next one. The holdout, if 
 learner's own parts follow.
 """
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,11 +30,12 @@ class Part(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """The number of an action, its probability, and whether it was kept from the learner."""
+    """The number of an action, its probability, whether it was kept from the learner, and what travels with it."""
 
     action: int
     probability: float
     held: bool
+    carry: bytes = b""
 
 
 def spread(play: Floats, share: float = 1.0) -> Part:
@@ -42,9 +44,12 @@ def spread(play: Floats, share: float = 1.0) -> Part:
 
 
 class Version:
-    """`play` is the distribution over `ids`, the numbers of the active actions; `parts` say how it is drawn from."""
+    """`play` is the distribution over `ids`, the numbers of the active actions; `parts` say how it is drawn from.
 
-    __slots__ = ("has_holdout", "ids", "parts", "play")
+    `carries` has what travels with each action, a row a state, for learners whose lessons depend on the action.
+    """
+
+    __slots__ = ("carries", "has_holdout", "ids", "parts", "play")
 
     def __init__(self, ids: Ints, play: Floats, parts: tuple[Part, ...], holdout: float, base: Floats | None) -> None:
         if base is not None:
@@ -54,13 +59,22 @@ class Version:
             raise ValueError("play: what the learner knows gives no distribution, expected probabilities that sum to 1")
         self.ids, self.play, self.parts = _frozen(ids), _frozen(play), parts
         self.has_holdout = base is not None
+        self.carries: Floats | None = None
+
+    def carrying(self, carries: Floats) -> "Version":
+        """The same, with what travels."""
+        other = copy(self)
+        other.carries = _frozen(carries)
+        return other
 
     def draw(self, uniform: float) -> Drawn:
         """The action of a uniform number; what is recorded is its probability over all parts together."""
         for number, part in enumerate(self.parts):
             if uniform < part.share:
                 place = part.pick(uniform / part.share)
-                return Drawn(int(self.ids[place]), min(self.play.item(place), 1.0), self.has_holdout and not number)
+                carry = b"" if self.carries is None else self.carries[place].tobytes()
+                held = self.has_holdout and not number
+                return Drawn(int(self.ids[place]), min(self.play.item(place), 1.0), held, carry)
             uniform = (uniform - part.share) / (1 - part.share)
         raise ValueError(f"uniform: is {uniform!r}, expected a number in [0, 1)")
 

@@ -9,7 +9,7 @@
     h            -= the mean of the ê of the outcomes that it rests on         so h is about the state, whoever played
 
 A cell whose outcomes look like noise keeps ê at about nothing; with its own outcomes it grows away from the pooled
-value. Everything a round needs later is in its ticket and all sums commute, so order of arrival does not matter.
+value. The belief in each size is no sum of lessons, but a function of the sums of the cells: it is kept beside them.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +19,8 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled
 from statepool.kernels import LOWEST_EXPONENT, exp, log
-from statepool.learners.parts.memories import Memories, faded
+from statepool.learners.parts.memories import LOGS, N_MEMORIES
+from statepool.learners.sums import Sum, Views
 
 SIZES = (0.02, 0.05, 0.12, 0.3)
 """Standard deviations of effects that are told apart, by factors of two and a half; smaller ones are nothing."""
@@ -30,42 +31,55 @@ LEAST_VARIANCE = 0.01
 FIRST_NOISE = 0.2
 """About one outcome's variance: a cell without outcomes has noise too."""
 
-FORETOLD, EFFECT, BLUR, OWN = range(4)
-WIDTH = 4
-"""Numbers in a ticket: h, ê, the standard error of h, and w."""
+SUMS = (
+    Sum("tried", told_by="state", over="cells"),
+    Sum("left", told_by="outcome", over="cells"),
+    Sum("load", told_by="outcome", over="cells"),
+    Sum("variance", told_by="outcome", over="cells"),
+    Sum("blur", told_by="outcome", over="cells"),
+    Sum("arrived", told_by="outcome", over="cells"),
+    Sum("removed", told_by="outcome", logs=LOGS),
+)
+"""`tried` counts as `arrived` does, with the rounds whose outcome has not come. `removed`: one row a memory, what was
+taken off the outcomes in its losses."""
+
+N_LESSON = 5 + N_MEMORIES
+
+FORETOLD, BLUR = range(2)
+"""What travels of a state: h, and its standard error;"""
+EFFECT, OWN = range(2)
+"""and of a cell: ê, and w."""
 
 
 class Effects(NamedTuple):
-    """One row a state, one column an action."""
+    """The sums, one row a state and one column an action, and what is kept beside them."""
 
+    tried: Floats
     left: Floats
     load: Floats
     variance: Floats
     blur: Floats
     arrived: Floats
-    played: Floats
-    """As `arrived`, with the rounds whose outcome has not come."""
-    guesses: Floats
-    """ê, mixed over the sizes."""
-    doubts: Floats
-    """One an action: the variance of sum_s P(s|a) ê(a, s)."""
     removed: Floats
-    """One row a memory, one column a state: what was taken off the outcomes in `sums`."""
-    evidence: Floats
-    shares: Floats
     squares: Floats
-    """Of no effect, and of SIZES."""
+    """Of SIZES."""
+    beliefs: Floats
+    """Of no effect, and of each size: the logarithm, up to a constant."""
+    shares: Floats
+    weights: Floats
+    """What each cell adds to the belief in each size: [size, state, action]."""
+    values: Floats
+    """sum_s P(s|a) ê(a, s) if effects have a size, and its variance: [size, action]."""
+    doubts: Floats
 
 
-def start_effects(n_actions: int, n_states: int, memories: Memories) -> Effects:
+def start_effects(views: Views, n_actions: int, n_states: int) -> Effects:
     """Nothing seen."""
-    table = np.zeros((n_states, n_actions))
-    n_sizes = len(SIZES)
+    of, n_sizes = views.of, len(SIZES)
     return Effects(
-        left=table, load=table.copy(), variance=table.copy(), blur=table.copy(), arrived=table.copy(),
-        played=table.copy(), guesses=table.copy(), doubts=np.zeros(n_actions), removed=np.zeros_like(memories.sums),
-        evidence=np.log(np.array([0.5] + n_sizes * [0.5 / n_sizes])), shares=np.zeros(n_sizes + 1),
-        squares=np.array((0.0, *SIZES)) ** 2,
+        of["tried"], of["left"], of["load"], of["variance"], of["blur"], of["arrived"], of["removed"],
+        np.array(SIZES) ** 2, np.log(np.array([0.5] + n_sizes * [0.5 / n_sizes])), np.zeros(n_sizes + 1),
+        np.zeros((n_sizes, n_states, n_actions)), np.zeros((n_sizes, n_actions)), np.zeros((n_sizes, n_actions)),
     )  # fmt: skip
 
 
@@ -74,88 +88,108 @@ def clear_means(effects: Any, memories: Any) -> None:
     """After `mix`: what is known to be the actions' own is taken off the state means."""
     n_memories, n_states = effects.removed.shape
     for i in range(n_memories):
-        kept = exp(memories.logs[i])
         for s in range(n_states):
-            effects.removed[i, s] *= kept
             memories.mean[s] -= memories.shares[i] * effects.removed[i, s] / (memories.counts[i, s] + 1.0)
     for s in range(n_states):
         memories.mean[s] = min(max(memories.mean[s], 0.0), 1.0)
 
 
 @compiled
-def correct(effects: Any, columns: Any, values: Any) -> None:
-    """values += sum_s P(s|a) ê(a, s), and how sure that is into `doubts`."""
-    _share(effects)
-    effects.doubts[:] = 0.0
-    for s in range(columns.shape[0]):
-        guesses, column = effects.guesses[s], columns[s]
-        guesses[:] = 0.0
-        for i in range(1, effects.squares.size):
-            if effects.shares[i] > 0.0:
-                _guess(effects, s, effects.shares[i], effects.squares[i], column)
-        for a in range(values.size):
-            values[a] += column[a] * guesses[a]
-
-
-@compiled
-def _share(effects: Any) -> None:
-    top = effects.evidence[0]
-    for i in range(effects.evidence.size):
-        top = max(top, effects.evidence[i])
+def share_beliefs(effects: Any) -> None:
+    """The shares of the sizes, by the beliefs."""
+    top = effects.beliefs[0]
+    for i in range(effects.beliefs.size):
+        top = max(top, effects.beliefs[i])
     total = 0.0
-    for i in range(effects.evidence.size):
-        effects.shares[i] = exp(max(effects.evidence[i] - top, LOWEST_EXPONENT))
+    for i in range(effects.beliefs.size):
+        effects.shares[i] = exp(max(effects.beliefs[i] - top, LOWEST_EXPONENT))
         total += effects.shares[i]
-    for i in range(effects.evidence.size):
+    for i in range(effects.beliefs.size):
         effects.shares[i] /= total
 
 
 @compiled
-def _guess(effects: Any, state: int, share: float, square: float, column: Any) -> None:
-    left, load, variance, blur = effects.left[state], effects.load[state], effects.variance[state], effects.blur[state]
-    arrived, played = effects.arrived[state], effects.played[state]
-    guesses, doubts = effects.guesses[state], effects.doubts
-    for a in range(column.size):
-        noise = variance[a] + blur[a] * blur[a] + FIRST_NOISE
-        guesses[a] += share * square * load[a] * left[a] / (noise + square * load[a] * load[a])
-        # As if the outcomes on their way had come, and been like those that have.
-        expected = square * played[a] * (arrived[a] + 1.0)
-        doubts[a] += column[a] * column[a] * share * square * noise / (noise + expected)
+def noise_of(effects: Any, state: int, action: int) -> float:
+    """The variance of what is left in a cell, had its action no effect."""
+    blur = effects.blur[state, action]
+    return effects.variance[state, action] + blur * blur + FIRST_NOISE
 
 
 @compiled
-def foretell(effects: Any, memories: Any, action: int, state: int, ticket: Any) -> None:
-    """What the outcome will be held against."""
-    known = 0.0
+def guess_effect(effects: Any, state: int, action: int) -> float:
+    """ê of a cell, mixed over the sizes."""
+    load, left, noise = effects.load[state, action], effects.left[state, action], noise_of(effects, state, action)
+    guess = 0.0
+    for i in range(effects.squares.size):
+        square = effects.squares[i]
+        guess += effects.shares[i + 1] * square * load * left / (noise + square * load * load)
+    return guess
+
+
+@compiled
+def read_action(effects: Any, columns: Any, action: int) -> None:
+    """What an action's cells say of its value, for each size."""
+    for i in range(effects.squares.size):
+        square, value, doubt = effects.squares[i], 0.0, 0.0
+        for s in range(columns.shape[0]):
+            share, load, noise = columns[s, action], effects.load[s, action], noise_of(effects, s, action)
+            value += share * square * load * effects.left[s, action] / (noise + square * load * load)
+            # As if the outcomes on their way had come, and been like those that have.
+            expected = square * effects.tried[s, action] * (effects.arrived[s, action] + 1.0)
+            doubt += share * share * square * noise / (noise + expected)
+        effects.values[i, action], effects.doubts[i, action] = value, doubt
+
+
+@compiled
+def weigh_cell(effects: Any, state: int, action: int) -> None:
+    """A cell's evidence for each size: log N(left; 0, noise + size² load²) - log N(left; 0, noise)."""
+    left, load, noise = effects.left[state, action], effects.load[state, action], noise_of(effects, state, action)
+    for i in range(effects.squares.size):
+        wide = noise + effects.squares[i] * load * load
+        weight = 0.5 * (left * left * (1.0 / noise - 1.0 / wide) - log(wide / noise))
+        effects.beliefs[i + 1] += weight - effects.weights[i, state, action]
+        effects.weights[i, state, action] = weight
+
+
+@compiled
+def read_effects(effects: Any, columns: Any) -> None:
+    """All that is kept beside the sums, from the sums."""
+    n_sizes, n_states, n_actions = effects.weights.shape
+    for i in range(n_sizes):
+        effects.beliefs[i + 1] = effects.beliefs[0] - log(float(n_sizes))
+        for s in range(n_states):
+            for a in range(n_actions):
+                effects.weights[i, s, a] = 0.0
+    for a in range(n_actions):
+        for s in range(n_states):
+            weigh_cell(effects, s, a)
+        read_action(effects, columns, a)
+
+
+@compiled
+def carry_state(memories: Any, state: int, ticket: Any) -> None:
+    """What an outcome in a state will be held against."""
+    known, h = 0.0, memories.mean[state]
     for i in range(memories.evidence.size):
         known += memories.shares[i] * memories.counts[i, state]
-    h = memories.mean[state]
-    ticket[FORETOLD], ticket[EFFECT] = h, effects.guesses[state, action]
-    ticket[BLUR] = np.sqrt(max(h * (1.0 - h), LEAST_VARIANCE) / (known + 1.0))
+    ticket[FORETOLD], ticket[BLUR] = h, np.sqrt(max(h * (1.0 - h), LEAST_VARIANCE) / (known + 1.0))
+
+
+@compiled
+def carry_cell(effects: Any, memories: Any, action: int, state: int, ticket: Any) -> None:
+    """What the outcome of an action in a state will be held against besides."""
+    ticket[EFFECT] = guess_effect(effects, state, action)
     ticket[OWN] = effects.arrived[state, action] / (memories.counts[0, state] + 1.0)  # memory 0 forgets nothing
-    effects.played[state, action] += 1.0
 
 
 @compiled
-def learn_effect(effects: Any, memories: Any, age: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    """An outcome, `age` rounds after it was foretold."""
-    h = ticket[FORETOLD]
-    _weigh(effects, action, state, -1.0)
-    effects.left[state, action] += loss - h - ticket[OWN] * ticket[EFFECT]
-    effects.load[state, action] += 1.0 - ticket[OWN]
-    effects.variance[state, action] += max(h * (1.0 - h), LEAST_VARIANCE)
-    effects.blur[state, action] += ticket[BLUR]
-    effects.arrived[state, action] += 1.0
-    _weigh(effects, action, state, 1.0)
-    for i in range(memories.evidence.size):
-        effects.removed[i, state] += faded(memories.logs[i], age) * ticket[EFFECT]
-
-
-@compiled
-def _weigh(effects: Any, action: int, state: int, sign: float) -> None:
-    """A cell's evidence for each size: log N(left; 0, noise + size² load²) - log N(left; 0, noise)."""
-    left, load, blur = effects.left[state, action], effects.load[state, action], effects.blur[state, action]
-    noise = effects.variance[state, action] + blur * blur + FIRST_NOISE
-    for i in range(1, effects.squares.size):
-        wide = noise + effects.squares[i] * load * load
-        effects.evidence[i] += sign * 0.5 * (left * left * (1.0 / noise - 1.0 / wide) - log(wide / noise))
+def teach_effects(out: Any, loss: float, of_state: Any, of_cell: Any) -> None:
+    """Their part of a lesson."""
+    h, effect, own = of_state[FORETOLD], of_cell[EFFECT], of_cell[OWN]
+    out[0] = loss - h - own * effect
+    out[1] = 1.0 - own
+    out[2] = max(h * (1.0 - h), LEAST_VARIANCE)
+    out[3] = of_state[BLUR]
+    out[4] = 1.0
+    for i in range(N_MEMORIES):
+        out[5 + i] = effect

@@ -1,33 +1,26 @@
-"""Forgetting mean losses per state, shared by the pooled rules a practitioner would try first.
+"""Mean losses of states, shared by the rules that play on them: what they are told, and what travels (nothing).
 
-every delivery:  sums, counts ← forgetting · (sums, counts), then sums(s) += X, counts(s) += 1
+losses(s) += X, counts(s) += 1,   both fading by the round played
 """
 
-from typing import Any, NamedTuple
+from math import log
+from typing import Any
 
-import numpy as np
-
-from statepool.checks import Floats
 from statepool.compiling import compiled
+from statepool.learners.sums import Sum
 
 
-class PooledMeans(NamedTuple):
-    sums: Floats
-    counts: Floats
-    forgetting: float
+def mean_sums(forgetting: float) -> tuple[Sum, ...]:
+    """Losses and counts that keep `forgetting` of themselves each round."""
+    logs = (log(forgetting),)
+    return Sum("losses", told_by="outcome", logs=logs), Sum("counts", told_by="outcome", logs=logs)
 
 
-def start_means(n_states: int, forgetting: float) -> PooledMeans:
-    """Nothing seen."""
-    return PooledMeans(np.zeros(n_states), np.zeros(n_states), float(forgetting))
+def carry_nothing(memory: Any, state: int, q: float, ticket: Any) -> None:
+    pass
 
 
 @compiled
-def add_loss(means: Any, state: int, loss: float) -> None:
-    """One outcome of a state."""
-    if means.forgetting < 1.0:
-        for s in range(means.sums.size):
-            means.sums[s] *= means.forgetting
-            means.counts[s] *= means.forgetting
-    means.sums[state] += loss
-    means.counts[state] += 1.0
+def loss_and_count(out: Any, loss: float, t: int, ticket: Any) -> None:
+    """The lesson of an outcome."""
+    out[0], out[1] = loss, 1.0

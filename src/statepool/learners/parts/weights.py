@@ -13,7 +13,8 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled, compiled_apart
-from statepool.kernels import BLOCK, LARGEST_CHARGE, add_scaled, block_sums, dot, draw_blocked, lowest, weigh
+from statepool.kernels import BLOCK, LARGEST_CHARGE, add_scaled, block_sums, combine, dot, draw_blocked, lowest, weigh
+from statepool.learners.maps import bar_weights
 
 _SMALLEST_SUM = 1e-30
 
@@ -52,6 +53,14 @@ def refresh(weights: Any, copy: int) -> None:
     if weights.changed[copy]:
         weights.changed[copy] = False
         _reweigh(weights, copy, weights.totals[copy], weights.rate)
+
+
+@compiled
+def refresh_for(weights: Any, copy: int, maps: Any) -> None:
+    """The same where a request may bar actions."""
+    if weights.changed[copy]:
+        refresh(weights, copy)
+        bar_weights(maps, weights)
 
 
 @compiled
@@ -116,6 +125,17 @@ def charge_action(weights: Any, copy: int, action: int, amount: float) -> None:
     if amount > 0.0:
         weights.totals[copy, action] += min(amount, LARGEST_CHARGE)
         weights.changed[copy] = True
+
+
+@compiled
+def set_totals(weights: Any, columns: Any, charges: Any, handicaps: Any) -> None:
+    """The totals of the only copy, anew: P `charges`, and what each action is charged besides."""
+    totals = weights.totals[0]
+    combine(columns, charges, totals)
+    for a in range(totals.size):
+        totals[a] += handicaps[a]
+    weights.references[0] = lowest(totals)
+    weights.changed[0] = True
 
 
 @compiled

@@ -1,0 +1,249 @@
+"""A ledger: what a learner knows of a live pool, as exact sums, and how it makes a version of the play.
+
+For a version the sums are written into the learner's own memory, and the learner's own compiled rule plays from there:
+live and simulated play are one implementation, and nothing here knows which learner it is. What the outcome of a ticket
+adds is computed from what its version recorded, never from what is known by then.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statepool.checks import Floats, Ints
+from statepool.kernels import columns_of
+from statepool.learners.additive import lesson_function, step_carry, step_carry_of_actions, step_prepare
+from statepool.learners.learner import Learner, Problem
+from statepool.learners.sums import Newcomers, Sum
+from statepool.live.events import Lesson
+from statepool.live.exact import ExactSums
+from statepool.live.legacy import carry_of
+from statepool.live.versions import Part, spread
+from statepool.stream import Stream
+
+Record = dict[str, Any]
+
+UNREACHED = 1e-6
+"""A state less likely than this counts as one the play could not reach: its estimate, a charge of a million about once
+in a million plays, is worth less than a guess."""
+
+
+class Row(NamedTuple):
+    """One row of a sum: exact numbers, or, over cells, exact numbers of each action that was ever played."""
+
+    of: Sum
+    log: float
+    exact: ExactSums
+    cells: dict[int, ExactSums]
+
+
+class Ledger:
+    """One row of `P` an active action, `ids` their numbers in the catalogue, which grow."""
+
+    def __init__(self, learner: Learner, n_states: int, seed: bytes = b"") -> None:
+        declared = check_live(learner)
+        self.learner, self.n_states = learner, n_states
+        self._stream = Stream.from_seed(int.from_bytes(seed, "big"))
+        smallest = self._problem(np.full((1, n_states), 1 / n_states), None)
+        # A learner that does not fit so many states refuses to start.
+        self._lesson = lesson_function(learner.start(smallest))
+        self._carry = np.zeros((n_states, learner.ticket_width(smallest)))
+        self._places = np.array(learner.carried_by_action, np.int64)
+        self.learns_map = learner.learns_map
+        self.heeds_states = any(each.told_by == "state" for each in declared)
+        """Whether a state whose outcome has not come changes the play."""
+        self._rows = [
+            Row(each, log, ExactSums(_width(each, n_states), log), {}) for each in declared for log in each.logs
+        ]
+        self._unreached = ExactSums(n_states)
+        self._clock = self._registers = b""
+        self.since = 0
+        """Rounds before this one charge nothing any more."""
+
+    def set_actions(self, P: Floats, ids: Ints, handicaps: Floats, came: Ints) -> None:
+        """The active actions; `handicaps`: what each was charged, in round `came`, for states not reached."""
+        self.P, self.ids = P, ids
+        self.memory = self.learner.start(self._problem(P, Newcomers(handicaps, came, ids)))
+
+    def _problem(self, P: Floats, newcomers: Newcomers | None) -> Problem:
+        return Problem(P, None, 0, self._stream, newcomers=newcomers, live=True)
+
+    def place_of(self, number: int) -> int | None:
+        """Where an action stands among the active ones."""
+        place = int(np.searchsorted(self.ids, number))
+        return place if place < len(self.ids) and self.ids[place] == number else None
+
+    def columns(self) -> Floats:
+        """The map that is played by, transposed."""
+        return np.asarray(self.memory.maps.columns[0]) if self.learns_map else columns_of(self.P)
+
+    def play(self, plays: int) -> tuple[Floats, tuple[Part, ...]]:
+        """The distribution of the round after `plays` decisions, and how an action is drawn from it."""
+        self._write_sums(plays)
+        self._write_registers()
+        rest = np.empty(len(self.ids))
+        place, share = step_prepare(self.memory, plays, rest)
+        if not share:
+            return rest, (spread(rest),)
+        play = rest * (1.0 - share)
+        play[place] += share
+        leader = Part(share, place=int(place))
+        return play, (leader, spread(rest)) if share < 1 else (leader,)
+
+    def _write_sums(self, plays: int) -> None:
+        flat, place = self.memory.sums.flat, 0
+        for row in self._rows:
+            size = self._size(row.of)
+            flat[place : place + size] = self._cells(row, plays) if _is_by_action(row.of) else row.exact.read(plays)
+            place += size
+
+    def _size(self, declared: Sum) -> int:
+        return _width(declared, self.n_states) * (len(self.ids) if _is_by_action(declared) else 1)
+
+    def _cells(self, row: Row, plays: int) -> Floats:
+        table = np.zeros((_width(row.of, self.n_states), len(self.ids)))
+        for number, exact in row.cells.items():
+            place = self.place_of(number)
+            if place is not None:
+                table[:, place] = exact.read(plays)
+        return table.ravel()
+
+    def _write_registers(self) -> None:
+        clock = self.memory.clock
+        if self._clock:
+            saved = np.frombuffer(self._clock, clock.dtype)[0]
+            for name in clock.dtype.names:
+                clock[name] = saved[name]
+            self.memory.sums.registers[:] = np.frombuffer(self._registers)
+        else:
+            clock["start"] = 0
+
+    def record(self, play: Floats, q: Floats) -> Record:
+        """What tickets of this version will need, and what the next version goes on from."""
+        step_carry(self.memory, play, self._carry)
+        memory = self.memory
+        record: Record = {"q": q.tobytes(), "carry": self._carry.tobytes(), "clock": memory.clock.tobytes()}
+        if memory.sums.registers.size:
+            record["registers"] = memory.sums.registers.tobytes()
+        unreached = np.flatnonzero(q < UNREACHED)
+        if unreached.size:
+            record["unreached"] = unreached.tolist()
+        return record
+
+    def carries(self, play: Floats) -> Floats | None:
+        """What travels with each action, a row a state, where lessons depend on the action; after `record`."""
+        if not self._places.size:
+            return None
+        out = np.empty((len(self.ids), self.n_states, self._places.size))
+        step_carry_of_actions(self.memory, play, self._carry.copy(), self._places, out)
+        return out
+
+    def resume(self, record: Record, plays: int) -> None:
+        """A version was made, here or elsewhere."""
+        for row in self._rows:
+            row.exact.forget(plays)
+        self._clock, self._registers = record.get("clock", b""), record.get("registers", b"")
+        start = int(np.frombuffer(self._clock, np.int64, 1)[0]) if self._clock else 0  # the first field of every clock
+        if start != self.since:
+            self.since = start
+            self._unreached.clear()
+            for row in self._rows:
+                if row.of.anew:
+                    row.exact.clear()
+                    row.cells.clear()
+
+    def see(self, play: int, action: int, state: int) -> None:
+        """A state was seen."""
+        for row in self._rows:
+            if row.of.told_by == "state":
+                self._add(row, play, action, state, 1.0, 1)
+
+    def learn(self, record: Record, event: Lesson, loss: float, sign: int = 1) -> None:
+        """The outcome of a round came, or (sign -1) is taken back."""
+        play, action, state = event.play, event.action, event.state
+        assert state is not None
+        for s in record.get("unreached", ()) if play >= self.since else ():
+            if s != state:
+                self._unreached.add(s, play, loss, sign)
+        rows = [row for row in self._rows if row.of.told_by == "outcome"]
+        lesson = np.zeros(len(rows))
+        self._lesson(lesson, loss, play, self._ticket(record, state, event.carried))
+        for row, value in zip(rows, lesson.tolist(), strict=True):
+            if not row.of.anew or play >= self.since:
+                self._add(row, play, action, state, value, sign)
+
+    def _ticket(self, record: Record, state: int, of_action: bytes) -> Floats:
+        ticket = carry_of(record, state, self.n_states)
+        if of_action:
+            ticket = ticket.copy()
+            ticket[self._places] = np.frombuffer(of_action)
+        return ticket
+
+    def arrive(self, age: int) -> None:
+        """An outcome came `age` rounds after it was played."""
+        values = iter((float(age), 1.0))
+        for row in self._rows:
+            if row.of.told_by == "age":
+                row.exact.add(0, 0, next(values))
+
+    def _add(self, row: Row, play: int, action: int, state: int, value: float, sign: int) -> None:
+        exact, place = row.exact, state if row.of.over in ("states", "cells") else 0
+        if _is_by_action(row.of):
+            exact = row.cells.setdefault(action, ExactSums(_width(row.of, self.n_states), row.log))
+        exact.add(place, play, value, sign)
+
+    def handicap(self, row: Floats, plays: int) -> float:
+        """What the past would have charged a row on states that could not be reached: what was lost meanwhile."""
+        return float(row @ self._unreached.read(plays))
+
+    def category_row(self, ids: list[int]) -> Floats | None:
+        """The row that actions of a category have shown together, where the map is learnt."""
+        seen = self.by_action("pairs", 0)
+        pairs = sum((seen[number] for number in ids if number in seen), np.zeros(self.n_states))
+        return (pairs + 1 / self.n_states) / (pairs.sum() + 1.0) if pairs.any() else None
+
+    def sums(self, name: str, plays: int) -> Floats:
+        """What is known under a name after `plays` decisions: a row for each memory of it."""
+        return np.array([row.exact.read(plays) for row in self._rows if row.of.name == name])
+
+    def by_action(self, name: str, plays: int) -> dict[int, Floats]:
+        """The same of a sum that tells actions apart, of those that were played."""
+        rows = [row for row in self._rows if row.of.name == name]
+        return {number: exact.read(plays) for row in rows for number, exact in row.cells.items()}
+
+    def dump(self) -> list[Any]:
+        rows = [[row.exact.dump(), [[id_, row.cells[id_].dump()] for id_ in sorted(row.cells)]] for row in self._rows]
+        return [rows, self._unreached.dump(), self._clock, self._registers]
+
+    def load(self, dumped: list[Any]) -> None:
+        rows, unreached, self._clock, self._registers = dumped
+        for row, (exact, cells) in zip(self._rows, rows, strict=True):
+            row.exact.load(exact)
+            row.cells.clear()
+            for number, each in cells:
+                row.cells[number] = ExactSums(_width(row.of, self.n_states), row.log)
+                row.cells[number].load(each)
+        self._unreached.load(unreached)
+        self.since = int(np.frombuffer(self._clock, np.int64, 1)[0]) if self._clock else 0
+
+
+def _is_by_action(declared: Sum) -> bool:
+    return declared.over in ("actions", "cells")
+
+
+def _width(declared: Sum, n_states: int) -> int:
+    """How many numbers a row has, or has of each action."""
+    return n_states if declared.over in ("states", "cells") else 1
+
+
+def check_live(learner: Learner) -> tuple[Sum, ...]:
+    """The sums of a learner that can run live; any other is refused."""
+    declared, name = learner.sums(requests=True), type(learner).__name__
+    if declared is None:
+        raise ValueError(f"learner: {name} cannot run live, expected one whose knowledge is all sums")
+    if not learner.tells_play:
+        raise ValueError(f"learner: {name} cannot run live, expected one that tells with which probability it plays")
+    if getattr(learner, "rate", 0.0) is None:
+        raise ValueError(f"learner: {name} has no rate, expected one: a live pool has no horizon to set it by")
+    if getattr(learner, "copies", 1) != 1:
+        raise ValueError("learner: has copies, expected copies=1: live outcomes keep no order to interleave by")
+    return declared
