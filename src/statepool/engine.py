@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.calendar import book, due, make_calendar, slots_of
+from statepool.calendar import book, due, make_calendar
 from statepool.checks import Floats, Ints, check_count, check_delay, read_only, unknown_name
 from statepool.compiling import compiled
 from statepool.kernels import draw_outcome, draw_row
@@ -138,7 +138,7 @@ def _run(
     problem = Problem(instance.P, horizon, typical_delay(delay), stream, instance)
     memory = learner.start(problem)
     calendar = make_calendar(delay, horizon)
-    tickets = np.empty((slots_of(calendar), learner.ticket_width(problem)))
+    tickets = np.empty((calendar.n_slots, learner.ticket_width(problem)))
     effects = read_only(np.empty((0, 0))) if instance.effects is None else instance.effects
     actions, states = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
     outcomes = np.empty(horizon)

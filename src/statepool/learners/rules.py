@@ -17,9 +17,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from numba import types
-from numba.extending import overload
 
-from statepool.compiling import compiled
+from statepool.compiling import chosen_by_type, compiled
 
 
 class Rule(NamedTuple):
@@ -63,25 +62,25 @@ def play(memory: Any, t: int, out: Any) -> None:
     raise NotImplementedError
 
 
-@overload(act, strict=False)
+@chosen_by_type(act)
 def _act(memory, t, u):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.act
 
 
-@overload(observe, strict=False)
+@chosen_by_type(observe)
 def _observe(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.observe
 
 
-@overload(update, strict=False)
+@chosen_by_type(update)
 def _update(memory, t, action, state, loss, ticket):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.update
 
 
-@overload(play, strict=False)
+@chosen_by_type(play)
 def _play(memory, t, out):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.play
