@@ -43,6 +43,11 @@ log = logging.getLogger("statepool.live")
 LARGEST_BATCH = 1_000
 SNAPSHOT_EVERY = 10_000
 LONGEST_TICKET = 200
+A_ROW = 150
+"""Bytes that a store needs for an event besides its body, roughly."""
+ALLOWANCE = 256 << 10
+FOR_VERSIONS = 0.25
+"""Versions cost a quarter of the bytes that decisions and what comes back for them cost, after a start that is free."""
 EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds: what a date can be
 
 
@@ -76,11 +81,12 @@ class Request(Protocol):
 class Playing:
     """The version this process plays from, and how much was known when it was made."""
 
-    def __init__(self, version: Version, seq: int, fold: Fold, at: int) -> None:
-        self.version, self.seq, self.at = version, seq, at
+    def __init__(self, version: Version, seq: int, fold: Fold, at: int, cost: int) -> None:
+        self.version, self.seq, self.at, self.cost = version, seq, at, cost
         self.lessons, self.changes = fold.lessons, fold.changes
 
-    def is_stale(self, fold: Fold, now: int) -> bool:
+    def is_stale(self, fold: Fold, now: int, budget: float) -> bool:
+        """Whether another one is to be made: enough was learnt, and there are bytes for it where nobody said when."""
         if fold.changes != self.changes:
             return True
         learnt, seconds = fold.lessons - self.lessons, fold.settings.refresh_seconds
@@ -88,7 +94,7 @@ class Playing:
             return False
         if seconds is not None:
             return not 0 <= now - self.at < seconds * 1e6  # a clock set back must not stop the learning
-        return learnt >= fold.lessons_a_version
+        return learnt >= fold.lessons_a_version and (fold.settings.refresh is not None or budget >= self.cost)
 
 
 class Writer:
@@ -115,6 +121,7 @@ class Writer:
         if isinstance(event, Decided | Lesson):
             ticket, play = event.ticket, event.play
             self._events.setdefault(ticket, {})[event.kind] = event
+            self._journal.budget = min(ALLOWANCE, self._journal.budget + FOR_VERSIONS * (len(body) + A_ROW))
         self.entries.append(Entry(self._seq, event.kind, ticket, play, event.at, body, self._hash))
         self.fold.apply(event, self._seq)
         return self._seq
@@ -138,10 +145,12 @@ class Writer:
     def playing(self) -> Playing:
         """The version to draw from, made anew when enough was learnt."""
         journal = self._journal
-        if journal.playing is None or journal.playing.is_stale(self.fold, self.now):
+        if journal.playing is None or journal.playing.is_stale(self.fold, self.now, journal.budget):
             version, record = self.fold.make_version()
             seq = self.add(Refreshed(self.now, self.fold.plays, record, journal.epoch))
-            journal.playing = Playing(version, seq, self.fold, self.now)
+            cost = len(self.entries[-1].body) + A_ROW
+            journal.budget -= cost
+            journal.playing = Playing(version, seq, self.fold, self.now, cost)
             journal.versions_made += 1
         return journal.playing
 
@@ -174,6 +183,8 @@ class Journal:
         self.on_batch: Callable[[Timed], None] | None = None
         """Told of every batch that was kept, by whoever wrote it."""
         self.versions_made = 0
+        self.budget = float(ALLOWANCE)
+        """Bytes that versions may cost."""
         self.refused_snapshots = 0
         """How often a stored snapshot was of no use, and the journal was folded anew."""
         self._hash = b""
