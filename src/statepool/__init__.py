@@ -1,45 +1,55 @@
-"""Learn from late outcomes by pooling each one through the state that was seen at once."""
+"""Learn from late outcomes by pooling each one through the state that was seen at once.
+
+    import statepool as sp
+
+    shop = sp.families.funnel(seed=0, n_actions=200, horizon=20_000)    # or sp.Instance(P, theta): your own
+    run = sp.simulate(shop, sp.SelfTuned(), delay=50, seed=80_000)
+    print(run)
+
+`simulate` and `compare` play learners on instances; `audit_log` reads a log and says whether to pool; `Pool` decides
+live. Names are imported when they are first used: `import statepool` itself costs next to nothing.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from statepool import delays, dimension, families, guarantees, learners
-from statepool.engine import Comparison, Run, compare, simulate
-from statepool.learners import (
-    EXP3IX,
-    NSDUCRL2,
-    ActionEXP3,
-    Anytime,
-    AuerEXP3,
-    BestState,
-    Certified,
-    CoinGraph,
-    CorrectedPool,
-    CountedDenominator,
-    DelayAdapted,
-    Evolving,
-    GreedyStale,
-    ImpatientThompson,
-    MetaBIO,
-    NaiveSharing,
-    OptimisticStale,
-    PlugIn,
-    PooledGreedy,
-    PooledThompson,
-    SafePool,
-    SelfTuned,
-    StateEXP3,
-    SurrogateIndex,
-    Uniform,
-    ZimmertSeldin,
-)
-from statepool.model import Instance
-
 if TYPE_CHECKING:
+    from statepool import delays, dimension, families, grouping, guarantees, learners
     from statepool.audit import Audit, audit_log
+    from statepool.comparison import Comparison, compare
+    from statepool.engine import Run, simulate
+    from statepool.learners import (
+        EXP3IX,
+        NSDUCRL2,
+        ActionEXP3,
+        Anytime,
+        AuerEXP3,
+        BestState,
+        Certified,
+        CoinGraph,
+        CorrectedPool,
+        CountedDenominator,
+        DelayAdapted,
+        Evolving,
+        GreedyStale,
+        ImpatientThompson,
+        MetaBIO,
+        NaiveSharing,
+        OptimisticStale,
+        PlugIn,
+        PooledGreedy,
+        PooledThompson,
+        SafePool,
+        SelfTuned,
+        StateEXP3,
+        SurrogateIndex,
+        Uniform,
+        ZimmertSeldin,
+    )
     from statepool.live import Pool
+    from statepool.model import Instance
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "EXP3IX",
@@ -73,29 +83,55 @@ __all__ = [
     "SurrogateIndex",
     "Uniform",
     "ZimmertSeldin",
+    "audit",
     "audit_log",
+    "client",
     "compare",
     "delays",
     "dimension",
     "families",
+    "grouping",
     "guarantees",
     "learners",
+    "live",
     "simulate",
+    "testing",
 ]
 
-EXTRAS = {
-    "Audit": ("statepool.audit", "audit"),
-    "Pool": ("statepool.live", "live"),
-    "audit_log": ("statepool.audit", "audit"),
-}
+_MODULES = (
+    "audit",
+    "client",
+    "delays",
+    "dimension",
+    "families",
+    "grouping",
+    "guarantees",
+    "learners",
+    "live",
+    "testing",
+)
+_HOMES = {
+    "Audit": "audit", "Comparison": "comparison", "Instance": "model", "Pool": "live", "Run": "engine",
+    "audit_log": "audit", "compare": "comparison", "simulate": "engine",
+}  # fmt: skip
+"""Where a name comes from; all others are learners."""
 
 
 def __getattr__(name: str) -> Any:
-    """What needs an extra is imported when it is asked for."""
-    if name not in EXTRAS:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, extra = EXTRAS[name]
+    home = name if name in _MODULES else _HOMES.get(name, "learners")
     try:
-        return getattr(import_module(module), name)
+        module = import_module(f"{__name__}.{home}")
     except ImportError as error:
-        raise ImportError(f"{name}: {error.name} is not installed, expected `pip install statepool[{extra}]`") from None
+        from statepool.extras import how_to_install
+
+        sentence = how_to_install(error)
+        raise (error if sentence is None else ImportError(f"{name}: {sentence}", name=error.name)) from None
+    found = module if name in _MODULES else getattr(module, name)
+    globals()[name] = found  # the next look finds it without asking here
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 ROW_TOLERANCE = 1e-9
@@ -22,7 +23,9 @@ def check_map(P: ArrayLike, name: str = "P") -> Floats:
     sums = table.sum(axis=1)
     wrong = np.flatnonzero(np.abs(sums - 1) > ROW_TOLERANCE)
     if wrong.size:
-        raise ValueError(f"{name}: row {wrong[0]} sums to {sums[wrong[0]]:.12g}, expected 1 within {ROW_TOLERANCE}")
+        given = f"{name}: row {wrong[0]} sums to {sums[wrong[0]]:.12g}, expected 1 within {ROW_TOLERANCE}"
+        scaled = f"; {name} / {name}.sum(axis=1, keepdims=True) scales every row of an array"
+        raise ValueError(given + (scaled if name.isidentifier() and (sums > 0).all() else ""))
     return table
 
 
@@ -112,6 +115,8 @@ def check_rate(rate: Any) -> float | None:
 
 def check_delay(delay: Any, horizon: int) -> int | Ints:
     """A whole number of rounds, or an array of one such number a round; anything past the horizon never arrives."""
+    if hasattr(delay, "to_numpy"):  # a Series of pandas or polars
+        delay = delay.to_numpy()
     if not isinstance(delay, list | tuple | np.ndarray) or (isinstance(delay, np.ndarray) and delay.ndim == 0):
         value = delay.item() if isinstance(delay, np.ndarray) else delay
         return min(check_count(value, "delay", lowest=0), horizon)
@@ -164,6 +169,14 @@ def check_sizes(**sizes: Any) -> None:
     """Numbers of actions, states, rounds and the like: whole, at least 1."""
     for name, value in sizes.items():
         check_count(value, name)
+
+
+def check_shares(shares: ArrayLike, name: str = "denominator") -> Floats:
+    """How often each of several things comes: shares that sum to 1."""
+    values = _as_array(shares, name).astype(float)
+    if values.ndim != 1 or not (values >= 0).all() or not abs(values.sum() - 1) < 1e-9:
+        raise ValueError(f"{name}: has shares that sum to {values.sum():.6g}, expected one a context, summing to 1")
+    return values
 
 
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> str:

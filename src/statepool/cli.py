@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from statepool.commands.extras import how_to_install
-from statepool.stream import APART
+from statepool import __version__
+from statepool.extras import how_to_install
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 keys = typer.Typer(no_args_is_help=True, help="The keys of a service: who may decide, report, or all.")
@@ -16,8 +16,18 @@ app.add_typer(keys, name="keys")
 StoreOption = Annotated[str, typer.Option("--store", help="sqlite:///file.db or postgresql://…")]
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"statepool {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _statepool() -> None:
+def _statepool(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_say_version, help="Say which version this is.")
+    ] = False,
+) -> None:
     """Learn from late outcomes by pooling each one through the state that was seen at once."""
 
 
@@ -46,7 +56,9 @@ def simulate(
     ] = None,
     delay: Annotated[int, typer.Option(help="Rounds before an outcome is delivered.")] = 50,
     seeds: Annotated[int, typer.Option(help="How many instances; seeds 0, 1, …")] = 10,
-    stream: Annotated[int, typer.Option(help="A run's seed is the instance's seed plus this.")] = APART,
+    stream: Annotated[
+        int | None, typer.Option(help="A run's seed is the instance's seed plus this; 80 000 by default.")
+    ] = None,
     setting: Annotated[list[str] | None, typer.Option("--set", help="A setting of the family: n_actions=400.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON and nothing else.")] = False,
 ) -> None:

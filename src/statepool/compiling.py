@@ -10,12 +10,14 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import config, njit, types
+from numba.core import event
 from numba.core.caching import FunctionCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -23,7 +25,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _EXACT = {"contract", "nsz", "nnan", "ninf"}
 _REASSOCIATED = _EXACT | {"reassoc", "arcp"}
 _STALE_CACHE_SECONDS = 7 * 24 * 3600
-_WITHOUT_KERNELS = {"cli.py", "commands", "live", "report"}
+_WITHOUT_KERNELS = {"cli.py", "client", "commands", "live", "report", "testing"}
 """What compiles nothing and that nothing compiled imports from: a change in them leaves the cache as it is."""
 
 
@@ -50,6 +52,31 @@ def compiled_reassociated(function: Function) -> Function:
 def compiled_elementwise(function: Function) -> Function:
     """The same for arithmetic on finite numbers, one at a time: fused multiply-adds, no reordering."""
     return _compile(function, fastmath=_EXACT)
+
+
+@contextmanager
+def told_of_compiling(tell: Callable[[bool], None]) -> Iterator[None]:
+    """Call `tell` with True when a kernel begins to be compiled, with False when it is done; loading one is neither."""
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        def on_start(self, _: Any) -> None:
+            tell(True)
+
+        def on_end(self, _: Any) -> None:
+            tell(False)
+
+    listener = Listener()
+    event.register("numba:compile", listener)
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)
+
+
+@cache
+def compiled_guarded(kernel: Any) -> Any:
+    """A kernel once more, for rules that are not the package's own: they may make arrays, and indices are checked."""
+    return njit(nogil=True, error_model="numpy", boundscheck=True)(kernel.py_func)
 
 
 def _compile(

@@ -4,6 +4,9 @@ import numpy as np
 
 from statepool.checks import Ints, check_count, check_number
 
+never = 1 << 62
+"""A delay past every horizon: the outcome does not come. `np.where(lost, delays.never, 50)`."""
+
 
 def geometric(seed: int, horizon: int, mean: float) -> Ints:
     """Memoryless."""

@@ -1,29 +1,30 @@
 """The one compiled loop that serves every learner, and its Python faces.
 
-A run is a pure function of (instance, learner, delay, stream): `simulate` makes one, `compare` makes all of a
-grid, paired on common random numbers.
+A run is a pure function of (instance, learner, delay, stream): `simulate` makes one; `comparison` makes all of a grid.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from statepool.calendar import book, due, make_calendar, slots_of
-from statepool.checks import Floats, Ints, check_count, check_delay, read_only, unknown_name
+from statepool.checks import Floats, Ints, check_count, check_delay, read_only
 from statepool.compiling import compiled
+from statepool.frames import make_frame
 from statepool.kernels import draw_outcome, draw_row
-from statepool.learners.learner import Learner, Problem, typical_delay
+from statepool.learners.learner import Learner, Problem, short_name, typical_delay
+from statepool.learners.outside import explained, suited
 from statepool.learners.rules import act, observe, update
 from statepool.model import Instance
 from statepool.probes import DimensionProbe, NoProbe, PlayProbe, look
-from statepool.stream import APART, Seed, Stream
+from statepool.stream import Seed, Stream
 
 DRAWS = (2, 3)
+POINTS = 101
+"""Of a path of regret that is drawn or kept."""
 
 
 @compiled
@@ -53,18 +54,29 @@ def _play_rounds(
         actions[t], states[t], outcomes[t] = action, state, outcome
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """What happened, round by round; everything else is computed when asked for."""
+    """What happened, round by round: `actions`, `states`, `outcomes`; everything else is computed when asked for.
 
-    instance: Instance = field(repr=False)
+    >>> import statepool as sp
+    >>> run = sp.simulate(sp.families.spread(seed=0, horizon=500), sp.SelfTuned(), delay=10, seed=80_000)
+    >>> run.actions.size, run.regret <= run.loss
+    (500, True)
+    """
+
+    instance: Instance
     learner: Learner
     delay: int | Ints
-    stream: Stream = field(repr=False)
+    stream: Stream
     draws: int
-    actions: NDArray[np.int32] = field(repr=False)
-    states: NDArray[np.int32] = field(repr=False)
-    outcomes: NDArray[np.float64] = field(repr=False)
+    actions: NDArray[np.int32]
+    states: NDArray[np.int32]
+    outcomes: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        delay = f"delay {self.delay}" if isinstance(self.delay, int) else "a delay for each round"
+        told = f"regret {self.regret:.1f}, loss {self.loss:.1f}"
+        return f"Run({short_name(self.learner)}, {self.instance.horizon} rounds, {delay}: {told})"
 
     @cached_property
     def loss(self) -> float:
@@ -106,6 +118,21 @@ class Run:
         self.measure(PlayProbe(every, out))
         return out
 
+    def frame(self, library: str = "pandas") -> Any:
+        """One row a round: action, state, outcome, and the regret so far, as a pandas or polars frame."""
+        columns = {
+            "round": np.arange(self.actions.size), "action": self.actions, "state": self.states,
+            "outcome": self.outcomes, "regret": self.regret_path,
+        }  # fmt: skip
+        return make_frame(columns, library)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Regret over time, on the axes given or on new ones, which are returned (needs matplotlib)."""
+        from statepool.report.plots import draw_paths
+
+        rounds = np.linspace(0, self.actions.size - 1, POINTS).round().astype(int)
+        return draw_paths({short_name(self.learner): self.regret_path[rounds][None]}, rounds + 1, ax)
+
     def measure(self, probe: Any) -> Any:
         """Run again with a probe looking on, at plays that the learner must tell; the memory at the end is returned."""
         self.learner.check_tells_play()
@@ -115,9 +142,15 @@ class Run:
 def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: Seed = 0, draws: int = 3) -> Run:
     """Play one learner on one instance.
 
-    `delay` is a whole number of rounds, or one a round; `seed` a whole number or a NumPy generator, read from
-    where it stands and not advanced; `draws` 2 leaves out the state's uniform where the map is deterministic. Seed
-    it apart from the instance: of equal seeds the run's luck is made of the numbers that made the instance.
+    `delay` is a whole number of rounds, or one a round (`delays.never` for what does not come); `seed` a whole number
+    or a NumPy generator, read from where it stands and not advanced; `draws` 2 leaves out the state's uniform where
+    the map is deterministic. Seed it apart from the instance: of equal seeds the run's luck is made of the numbers
+    that made the instance. Raises ValueError, in one sentence, for whatever is not as said here.
+
+    >>> import statepool as sp
+    >>> shop = sp.families.funnel(seed=0, n_actions=20, horizon=1_000)
+    >>> sp.simulate(shop, sp.SelfTuned(), delay=50, seed=80_000).regret < 50
+    True
     """
     if not isinstance(instance, Instance):
         raise ValueError(f"instance: is {type(instance).__name__}, expected an Instance")
@@ -142,75 +175,9 @@ def _run(
     effects = read_only(np.empty((0, 0))) if instance.effects is None else instance.effects
     actions, states = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
     outcomes = np.empty(horizon)
-    _play_rounds(
-        memory, probe, calendar, tickets, instance.P, instance.theta, effects, stream.uniforms(draws * horizon),
-        draws, actions, states, outcomes,
-    )  # fmt: skip
+    with explained(learner, memory):
+        suited(_play_rounds, memory)(
+            memory, probe, calendar, tickets, instance.P, instance.theta, effects, stream.uniforms(draws * horizon),
+            draws, actions, states, outcomes,
+        )  # fmt: skip
     return Run(instance, learner, delay, stream, draws, actions, states, outcomes), memory
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Regrets of a paired grid: `regret[family, delay, learner, seed]`."""
-
-    families: tuple[str, ...]
-    delays: tuple[int, ...]
-    learners: tuple[str, ...]
-    seeds: tuple[int, ...]
-    regret: Floats = field(repr=False)
-
-    def mean(self, family: str, learner: str, delay: int) -> float:
-        """Mean regret over seeds."""
-        return float(self.of(family, learner, delay).mean())
-
-    def of(self, family: str, learner: str, delay: int) -> Floats:
-        """Regret of each seed."""
-        given = (("family", family, self.families), ("delay", delay, self.delays), ("learner", learner, self.learners))
-        for kind, name, known in given:
-            if name not in known:
-                raise ValueError(unknown_name(kind, name, map(str, known)))
-        cell = self.families.index(family), self.delays.index(delay), self.learners.index(learner)
-        return np.asarray(self.regret[cell])
-
-    def gain(self, family: str, learner: str, over: str, delay: int) -> tuple[float, float]:
-        """How much less regret than another learner, and the standard error of the paired difference."""
-        difference = self.of(family, over, delay) - self.of(family, learner, delay)
-        error = difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else np.nan
-        return float(difference.mean()), float(error)
-
-
-def compare(
-    families: Mapping[str, Callable[[int], Instance]],
-    learners: Mapping[str, Learner],
-    delays: Iterable[int] = (0,),
-    seeds: Iterable[int] = range(10),
-    stream: int = APART,
-    jobs: int = -1,
-    on_run: Callable[[int], None] | None = None,
-) -> Comparison:
-    """Run every learner on the same instances and the same luck, on all cores.
-
-    `families` maps a name to a function of the seed; each run's stream is seeded with seed + `stream`; `on_run`
-    is told the rounds of each finished run, from the thread that ran it.
-    """
-    from joblib import Parallel, delayed
-
-    delays = tuple(check_count(delay, "delays", lowest=0) for delay in delays)
-    seeds = tuple(check_count(seed, "seeds", lowest=0) for seed in seeds)
-    for name, axis in (("families", families), ("learners", learners), ("delays", delays), ("seeds", seeds)):
-        if not axis:
-            raise ValueError(f"{name}: is empty, expected at least one")
-
-    def cell(family: str, seed: int) -> Floats:
-        instance = families[family](seed)
-        regrets = np.empty((len(delays), len(learners)))
-        for (i, delay), (j, learner) in product(enumerate(delays), enumerate(learners.values())):
-            regrets[i, j] = simulate(instance, learner, delay, seed + stream).regret
-            if on_run:
-                on_run(instance.horizon)
-        return regrets
-
-    # Threads: the compiled loop holds no lock, and instances need not be copied.
-    cells = Parallel(n_jobs=jobs, backend="threading")(delayed(cell)(f, s) for f, s in product(families, seeds))
-    grid = np.array(cells).reshape(len(families), len(seeds), len(delays), len(learners))
-    return Comparison(tuple(families), delays, tuple(learners), seeds, grid.transpose(0, 2, 3, 1))

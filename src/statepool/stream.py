@@ -44,11 +44,11 @@ class Stream:
         """The first `count` numbers of the stream."""
         return self._generator().random(count)
 
-    def side_generator(self) -> np.random.Generator:
-        """A second, independent source for learners that draw for themselves."""
+    def side_generator(self, number: int = 1) -> np.random.Generator:
+        """A further, independent source: 1 for learners that draw for themselves, others by their number."""
         if self.seed is not None:
-            return np.random.default_rng((self.seed, 1))
-        return np.random.default_rng(self._generator().integers(1 << 32, size=4))
+            return np.random.default_rng((self.seed, number))
+        return np.random.default_rng(self._generator().integers(1 << 32, size=4 * number)[-4:])
 
     def _generator(self) -> np.random.Generator:
         if self.seed is not None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from statepool.cli import app, keys
-from statepool.commands.extras import how_to_install
+from statepool.extras import how_to_install
 
 BLOCKED = """
 import contextlib, io, json, sys

@@ -11,14 +11,16 @@ from rich.table import Table
 
 from statepool.audit import Audit, audit_log, sentences
 from statepool.audit.verdict import UNCLEAR
+from statepool.commands.progress import working
+from statepool.frames import terminal_width
 
-WIDTH = 100
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
 
 
 def run(log: str, out: Path | None, as_json: bool, **settings: Any) -> None:
     """Audit the log with the settings of `audit_log`; write the report if asked, and print."""
-    found = audit_log(log, **settings)
+    with working(f"auditing {log}"):
+        found = audit_log(log, **settings)
     report = found.write(out) if out else None
     if as_json:
         print(json.dumps(found.document, indent=1))
@@ -29,7 +31,7 @@ def run(log: str, out: Path | None, as_json: bool, **settings: Any) -> None:
 
 
 def print_audit(audit: Audit, console: Console | None = None) -> None:
-    console = console or Console(width=WIDTH)
+    console = console or Console(width=terminal_width())
     advice = audit.advice
     for sentence in (*sentences.about_reading(audit), *sentences.about_window(audit)):
         console.print(escape(sentence), highlight=False)
@@ -38,7 +40,7 @@ def print_audit(audit: Audit, console: Console | None = None) -> None:
     console.print(
         Panel(
             escape("\n".join(sentences.reasons(audit))), title=f"[bold {COLOURS[advice.verdict]}]{advice.verdict}[/]",
-            title_align="left", subtitle=f"{told}: {learner}", subtitle_align="left", width=WIDTH,
+            title_align="left", subtitle=f"{told}: {learner}", subtitle_align="left", width=console.width,
         )
     )  # fmt: skip
     for title, lines in (

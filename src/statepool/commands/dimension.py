@@ -13,14 +13,13 @@ from rich.table import Table
 from statepool import families
 from statepool.checks import Floats, Ints
 from statepool.commands.mapfile import read_map, read_names
+from statepool.commands.progress import working
 from statepool.dimension import Bracket, bracket, effective
+from statepool.frames import terminal_width
 from statepool.guarantees import interleaving_pays, theorem_1, theorem_a
 
 MOST_PAIRED = 1_000
 """Pairs are compared among this many actions at most: those of the play first."""
-
-
-WIDTH = 100
 
 
 def run(
@@ -32,13 +31,14 @@ def run(
         raise ValueError("file: expected a file, or --funnel K, and not both")
     P = read_map(file, normalise) if file else families.funnel(seed=0, n_actions=funnel or 0, horizon=1).P
     names = read_names(file) if file else None
-    seen = inspect_map(P, horizon, delay, gap, seconds, names if names and len(names) == len(P) else None)
+    with working("bracketing the dimension"):
+        seen = inspect_map(P, horizon, delay, gap, seconds, names if names and len(names) == len(P) else None)
     if picture:
         draw_inspection(P, seen, picture)
     if as_json:
         print(json.dumps(seen, indent=1))
     else:
-        print_inspection(Console(width=WIDTH), seen)
+        print_inspection(Console(width=terminal_width()), seen)
 
 
 def inspect_map(

@@ -9,34 +9,36 @@ from rich.table import Table
 
 from statepool import families, learners
 from statepool.checks import check_count, unknown_name
-from statepool.engine import compare
+from statepool.commands.progress import working
+from statepool.comparison import compare
+from statepool.frames import terminal_width
+from statepool.stream import APART
 from statepool.studies.statistics import standard_error
-
-WIDTH = 100
 
 
 def run(
-    family: str, names: list[str], delay: int, seeds: int, stream: int, assignments: list[str], as_json: bool
+    family: str, names: list[str], delay: int, seeds: int, stream: int | None, assignments: list[str], as_json: bool
 ) -> None:
     """Compare, and print a table or JSON."""
-    rows = compare_named(family, names, delay, seeds, stream, assignments)
+    with working(f"playing {len(names)} learners on {seeds} seeds of {family}"):
+        rows = compare_named(family, names, delay, seeds, stream, assignments)
     if as_json:
         print(json.dumps(rows, indent=1))
     else:
-        Console(width=WIDTH).print(comparison_table(rows, f"{family}, delay {delay}, {seeds} seeds"))
+        Console(width=terminal_width()).print(comparison_table(rows, f"{family}, delay {delay}, {seeds} seeds"))
 
 
 def compare_named(
-    family: str, names: list[str], delay: int, seeds: int, stream: int, assignments: list[str]
+    family: str, names: list[str], delay: int, seeds: int, stream: int | None, assignments: list[str]
 ) -> list[dict[str, Any]]:
     """One record a learner: mean regret, and the gain over the first with its paired standard error."""
     check_count(seeds, "seeds")
     check_count(delay, "delay", lowest=0)
-    check_count(stream, "stream", lowest=0)
+    apart = APART if stream is None else check_count(stream, "stream", lowest=0)
     make = families.find(family)
     settings = dict(parse_setting(make, text) for text in assignments)
     arms = {name: learners.find(name)() for name in names}
-    grid = compare({family: lambda seed: make(seed=seed, **settings)}, arms, [delay], range(seeds), stream)
+    grid = compare({family: lambda seed: make(seed=seed, **settings)}, arms, [delay], range(seeds), apart)
     records = []
     for name in names:
         regrets = grid.of(family, name, delay)

@@ -10,13 +10,14 @@ from rich.table import Table
 
 from statepool.audit.offpolicy import Estimate, WhatIf
 from statepool.audit.whatif import cautions_of, what_if
-
-WIDTH = 100
+from statepool.commands.progress import working
+from statepool.frames import terminal_width
 
 
 def run(log: str, policies: Sequence[str], unit_name: str, as_json: bool, **settings: Any) -> None:
     """Estimate with the settings of `what_if`, and print a table or JSON."""
-    found = what_if(log, policies, **settings)
+    with working(f"asking {log}"):
+        found = what_if(log, policies, **settings)
     if as_json:
         print(json.dumps(document_of(found), indent=1))
     else:
@@ -31,7 +32,7 @@ def document_of(found: Sequence[WhatIf]) -> list[dict[str, Any]]:
 
 
 def print_what_if(found: Sequence[WhatIf], unit_name: str, console: Console | None = None) -> None:
-    console = console or Console(width=WIDTH)
+    console = console or Console(width=terminal_width())
     title = f"Worth of a decision, in {unit_name}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
     table = Table(title=escape(title), title_justify="left")
     for heading in ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most"):

@@ -4,7 +4,9 @@ A seed is a whole number or a NumPy generator; the draws are made in the order w
 """
 
 from collections.abc import Callable
+from typing import cast
 
+from statepool import plugins
 from statepool.checks import unknown_name
 from statepool.families.band import band
 from statepool.families.clustered import clustered
@@ -41,10 +43,15 @@ REGISTRY: dict[str, Callable[..., Instance]] = {
 
 
 def find(name: str) -> Callable[..., Instance]:
-    """The family of a name."""
-    if name not in REGISTRY:
-        raise ValueError(unknown_name("family", name, REGISTRY))
-    return REGISTRY[name]
+    """The family of a name: one of these, or one that an installed package adds."""
+    if name in REGISTRY:
+        return REGISTRY[name]
+    found = plugins.load("family", name) if isinstance(name, str) else None
+    if found is None:
+        raise ValueError(unknown_name("family", name, [*REGISTRY, *plugins.installed("family")]))
+    if not callable(found):
+        raise ValueError(f"family: {name!r} is {found!r}, expected a function of a seed")
+    return cast(Callable[..., Instance], found)
 
 
 __all__ = [

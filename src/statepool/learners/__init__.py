@@ -1,5 +1,6 @@
 """The learners, one a file. Adding one is a file and a line here."""
 
+from statepool import plugins
 from statepool.checks import unknown_name
 from statepool.learners.action_exp3 import ActionEXP3
 from statepool.learners.anytime import Anytime
@@ -59,10 +60,15 @@ REGISTRY: dict[str, type[Learner]] = {
 
 
 def find(name: str) -> type[Learner]:
-    """The learner of a name."""
-    if name not in REGISTRY:
-        raise ValueError(unknown_name("learner", name, REGISTRY))
-    return REGISTRY[name]
+    """The learner of a name: one of these, or one that an installed package adds."""
+    if name in REGISTRY:
+        return REGISTRY[name]
+    found = plugins.load("learner", name) if isinstance(name, str) else None
+    if found is None:
+        raise ValueError(unknown_name("learner", name, [*REGISTRY, *plugins.installed("learner")]))
+    if not isinstance(found, type) or not issubclass(found, Learner):
+        raise ValueError(f"learner: {name!r} is {found!r}, expected a subclass of Learner")
+    return found
 
 
 __all__ = [

@@ -1,20 +1,26 @@
 """What every learner is, what it is told before the first round, and how to drive one by hand."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, Ints, check_count, check_map, check_number, check_rate
+from statepool.checks import Bools, Floats, Ints, check_count, check_map, check_number, check_rate, unknown_name
 from statepool.kernels import columns_of
+from statepool.learners.maps import Maps, start_maps, varies
+from statepool.learners.outside import explained, suited
 from statepool.learners.rules import step_act, step_observe, step_play, step_update
 from statepool.learners.sums import Newcomers, Sum
 from statepool.model import Instance
 from statepool.rates import default_rate
 from statepool.stream import Seed, Stream
+
+PLAYERS_LUCK = 2
+"""Which of the stream's side generators a player draws from who is given no uniforms."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +32,15 @@ class Problem:
     delay: int
     stream: Stream
     instance: Instance | None = None
+    contexts: Ints | None = None
+    """The context of each round, where P has a map for each; a learner looks no further than the round it plays."""
+    available: Bools | None = None
+    """With contexts: which actions each may be answered with."""
     newcomers: Newcomers | None = None
     """Where actions come and go: what each is charged for when it came."""
-    rows_count: bool = False
-    """Whether a learner of the map starts from the rows of P, each worth one play, or from even ones."""
+    live: bool = False
+    """Whether this is a live pool: a learner of the map starts from the rows of P, each worth one play, and not from
+    even ones, and any request may bring rows of its own."""
 
     @property
     def n_actions(self) -> int:
@@ -44,6 +55,16 @@ class Problem:
         """The map transposed: one contiguous row a state, one's own to write to."""
         columns = columns_of(self.P)
         return np.asarray(columns if columns.flags.writeable else columns.copy())
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether requests bring rows of their own; a live pool cannot know that none will."""
+        return self.live or varies(self.maps)
+
+    @cached_property
+    def maps(self) -> Maps:
+        """The rows that requests bring."""
+        return start_maps(self.columns, self.contexts, self.available)
 
     def rate(self, given: float | None, width: float, copies: int = 1) -> float:
         """The rate a learner was given, or the default for its width (states or actions)."""
@@ -82,8 +103,11 @@ class Learner(ABC):
         """Whether the map is learnt from the pairs seen."""
         return False
 
-    def sums(self) -> tuple[Sum, ...] | None:
-        """What it knows, where that is additive; None: it is not, and the learner cannot run live."""
+    def sums(self, requests: bool = False) -> tuple[Sum, ...] | None:
+        """What it knows, where that is additive (`requests`: also of requests that bring rows of their own).
+
+        None: it is not, and the learner cannot run live.
+        """
         return None
 
     def ticket_width(self, problem: Problem) -> int:
@@ -100,15 +124,39 @@ class Learner(ABC):
         raise ValueError(f"certificate: {type(self).__name__} keeps none, expected a learner that does: Certified")
 
     def player(
-        self, P: ArrayLike, horizon: int | None = None, delay: int = 0, seed: Seed = 0, instance: Instance | None = None
+        self,
+        P: ArrayLike,
+        horizon: int | None = None,
+        delay: int = 0,
+        seed: Seed = 0,
+        instance: Instance | None = None,
+        *,
+        actions: Sequence[Any] | None = None,
+        states: Sequence[Any] | None = None,
     ) -> "Player":
-        """Drive this learner one round at a time."""
+        """Drive this learner one round at a time, with names for actions and states if they are given.
+
+        >>> import statepool as sp
+        >>> player = sp.SelfTuned().player([[0.8, 0.2], [0.3, 0.7]], actions=["tea", "coffee"], states=["left", "cart"])
+        >>> decision = player.act()
+        >>> player.observe(decision, "cart")
+        >>> player.update(decision, reward=1.0)
+        """
         if horizon is not None:
             check_count(horizon, "horizon")
         table = check_map(P)
         if instance is not None and not np.array_equal(instance.P, table):
             raise ValueError("instance: has another map, expected one whose P is the P given here")
-        return Player(self, Problem(table, horizon, check_count(delay, "delay", 0), Stream.from_seed(seed), instance))
+        problem = Problem(table, horizon, check_count(delay, "delay", 0), Stream.from_seed(seed), instance)
+        return Player(self, problem, actions, states)
+
+
+def short_name(learner: Learner) -> str:
+    """The learner's class, with the settings that are not the defaults."""
+    settings: tuple[Any, ...] = fields(learner) if is_dataclass(learner) else ()
+    values = [(each.name, getattr(learner, each.name), each.default) for each in settings]
+    given = [f"{name}={value!r}" for name, value, default in values if repr(value) != repr(default)]
+    return type(learner).__name__ + (f"({', '.join(given)})" if given else "")
 
 
 def unknown_play(learner: str) -> str:
@@ -121,11 +169,13 @@ class Decision:
     """One round of a learner driven by hand."""
 
     round: int
-    action: int
+    action: Any
+    """Its name, or its number where actions have none."""
     known_probability: float | None
     """None where the learner does not tell its play."""
-    ticket: Floats
-    state: int | None = None
+    number: int = field(repr=False)
+    ticket: Floats = field(repr=False)
+    state: Any = None
     resolved: bool = False
 
     @property
@@ -142,30 +192,42 @@ class Player:
     Between an `act` and its `observe` there is no `update`: what the ticket records is the play of that act.
     """
 
-    def __init__(self, learner: Learner, problem: Problem) -> None:
+    def __init__(
+        self, learner: Learner, problem: Problem, actions: Sequence[Any] | None = None,
+        states: Sequence[Any] | None = None,
+    ) -> None:  # fmt: skip
         self.problem = problem
         self.learner = learner
         self.memory = learner.start(problem)
+        self._actions = _names(actions, "actions", problem.n_actions)
+        self._states = _names(states, "states", problem.n_states)
+        self._luck = problem.stream.side_generator(PLAYERS_LUCK)
         self._width = learner.ticket_width(problem)
         self._round = 0
         self._x = np.empty(problem.n_actions)
         self._latest: Decision | None = None
+        self._seen: dict[int, int] = {}
 
-    def act(self, u: float) -> Decision:
-        """Choose an action from one uniform number."""
-        check_number(u, "u", 0, 1)
+    def act(self, u: float | None = None) -> Decision:
+        """Choose an action: from a uniform number of your own, or from the player's seed."""
+        drawn = float(self._luck.random()) if u is None else check_number(u, "u", 0, 1)
         if self.problem.instance is not None and self._round >= self.problem.instance.horizon:
             raise ValueError(f"act: round {self._round} is past the instance's {self.problem.instance.horizon} rounds")
-        action = step_act(self.memory, self._round, float(u))
-        self._latest = Decision(self._round, action, self._probability(action), np.empty(self._width))
+        number = self._step(step_act, self._round, drawn)
+        name = number if self._actions is None else self._actions[number]
+        self._latest = Decision(self._round, name, self._probability(number), number, np.empty(self._width))
         self._round += 1
         return self._latest
 
-    def _probability(self, action: int) -> float | None:
+    def _step(self, kernel: Any, *arguments: Any) -> Any:
+        with explained(self.learner, self.memory):
+            return suited(kernel, self.memory)(self.memory, *arguments)
+
+    def _probability(self, number: int) -> float | None:
         if not self.learner.tells_play:
             return None
-        step_play(self.memory, self._round, self._x)
-        return float(self._x[action])
+        self._step(step_play, self._round, self._x)
+        return float(self._x[number])
 
     def play(self) -> Floats:
         """The distribution that the last action was drawn from."""
@@ -174,26 +236,56 @@ class Player:
             raise ValueError("play: no action was drawn yet, expected an `act` before")
         return self._x.copy()
 
-    def observe(self, decision: Decision, state: int) -> None:
+    def observe(self, decision: Decision, state: Any) -> None:
         """Tell the state that the action led to."""
         if decision is not self._latest or decision.state is not None:
             raise ValueError(f"decision: of round {decision.round} cannot be observed now, only the latest can, once")
+        number = self._state_number(state)
+        if self.problem.P[decision.number, number] == 0:
+            raise ValueError(f"state: {state!r} cannot follow action {decision.action!r}, whose P is 0 there")
+        decision.state = number if self._states is None else self._states[number]
+        self._seen[decision.round] = number
+        self._step(step_observe, decision.round, decision.number, number, decision.ticket)
+
+    def _state_number(self, state: Any) -> int:
+        if self._states is not None:
+            if state not in self._states:
+                raise ValueError(unknown_name("state", state, map(str, self._states)))
+            return self._states.index(state)
         if check_count(state, "state", 0) >= self.problem.n_states:
             raise ValueError(f"state: is {state}, expected 0 to {self.problem.n_states - 1}")
-        if self.problem.P[decision.action, state] == 0:
-            raise ValueError(f"state: {state} cannot follow action {decision.action}, whose P is 0 there")
-        decision.state = int(state)
-        step_observe(self.memory, decision.round, decision.action, decision.state, decision.ticket)
+        return int(state)
 
-    def update(self, decision: Decision, loss: float) -> None:
-        """Tell the loss, whenever it comes."""
+    def update(self, decision: Decision, loss: float | None = None, reward: float | None = None) -> None:
+        """Tell the outcome, whenever it comes: a loss or a reward in [0, 1]."""
         if decision.state is None or decision.resolved:
             raise ValueError(f"decision: of round {decision.round} has no state yet, or its outcome came already")
         if self._latest is not None and self._latest.state is None:
             raise ValueError(f"update: round {self._latest.round} has acted, expected its state to be observed before")
-        value = check_number(loss, "loss", 0, 1)
+        if (loss is None) == (reward is None):
+            raise ValueError("outcome: expected a loss or a reward, and one of them only")
+        value = check_number(loss, "loss", 0, 1) if reward is None else 1.0 - check_number(reward, "reward", 0, 1)
         decision.resolved = True
-        step_update(self.memory, decision.round, decision.action, decision.state, value, decision.ticket)
+        seen = self._seen.pop(decision.round)
+        self._step(step_update, decision.round, decision.number, seen, value, decision.ticket)
+
+    def __repr__(self) -> str:
+        K, S = self.problem.P.shape
+        return f"Player({self.learner!r}, {K} actions, {S} states, {self._round} rounds played)"
+
+
+def _names(names: Any, kind: str, count: int) -> list[Any] | None:
+    """One name for each, all different."""
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ValueError(f"{kind}: is {names!r}, expected a list of {count} names")
+    listed = list(names)
+    if len(listed) != count:
+        raise ValueError(f"{kind}: has {len(listed)} names, expected {count}, as P has")
+    if len({str(name) for name in listed}) < count:
+        raise ValueError(f"{kind}: has a name twice, expected {count} different ones")
+    return listed
 
 
 def check_settings(rate: float | None = None, mixing: float = 0.0) -> None:

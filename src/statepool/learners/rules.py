@@ -9,6 +9,11 @@ functions on that memory:
     play(memory, t, out)                               the distribution of round t, into `out` (after `act`); None
                                                        where the learner does not tell it (`tells_play` is False)
 
+A learner that knows contexts keeps `contexts` in its memory and answers the request `contexts[t]`; a fifth function
+says what any context would be answered with:
+
+    play_for(memory, t, context, out)                  the distribution that a request of `context` would get in round t
+
 `add_rule` ties them to the memory's type. Compiled code calls the names below and Numba picks the functions,
 which gives one loop for all learners that caches on disk; plain Python calls the `step_*` names.
 """
@@ -23,24 +28,42 @@ from statepool.compiling import compiled
 
 
 class Rule(NamedTuple):
-    """The four functions of one memory type."""
+    """The functions of one memory type."""
 
     act: Callable[..., int]
     observe: Callable[..., None]
     update: Callable[..., None]
     play: Callable[..., None] | None
+    play_for: Callable[..., None] | None = None
 
 
 _RULES: dict[type, Rule] = {}
 
 
-def add_rule(memory: type, act: Any, observe: Any, update: Any, play: Any | None) -> None:
-    """Tie four functions to a memory type."""
-    _RULES[memory] = Rule(act, observe, update, play)
+def add_rule(memory: type, act: Any, observe: Any, update: Any, play: Any | None, play_for: Any | None = None) -> None:
+    """Tie its functions to a memory type."""
+    _RULES[memory] = Rule(act, observe, update, play, play_for)
 
 
-def _rule_of(memory: Any) -> Rule | None:
-    return _RULES.get(memory.instance_class) if isinstance(memory, types.BaseNamedTuple) else None
+def rule_of(memory: type) -> Rule | None:
+    """The rule of a memory type, if it has one."""
+    return _RULES.get(memory)
+
+
+def is_own(memory: type) -> bool:
+    """Whether a memory type is the package's, whose rules make no arrays and keep inside theirs."""
+    return memory.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _own(memory: Any) -> Rule | None:
+    """Of a memory's Numba type."""
+    kind = memory.instance_class if isinstance(memory, types.BaseNamedTuple) else None
+    return _RULES.get(kind) if kind is not None and is_own(kind) else None
+
+
+def _others(memory: Any) -> Rule | None:
+    kind = memory.instance_class if isinstance(memory, types.BaseNamedTuple) else None
+    return _RULES.get(kind) if kind is not None and not is_own(kind) else None
 
 
 def act(memory: Any, t: int, u: float) -> int:
@@ -63,28 +86,66 @@ def play(memory: Any, t: int, out: Any) -> None:
     raise NotImplementedError
 
 
+def play_for(memory: Any, t: int, context: int, out: Any) -> None:
+    """Compiled code only."""
+    raise NotImplementedError
+
+
 @overload(act, strict=False)
 def _act(memory, t, u):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
+    rule = _own(memory)
     return rule and rule.act
 
 
 @overload(observe, strict=False)
 def _observe(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
+    rule = _own(memory)
     return rule and rule.observe
 
 
 @overload(update, strict=False)
 def _update(memory, t, action, state, loss, ticket):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
+    rule = _own(memory)
     return rule and rule.update
 
 
 @overload(play, strict=False)
 def _play(memory, t, out):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
+    rule = _own(memory)
     return rule and rule.play
+
+
+_CHECKED = {"boundscheck": True}
+
+
+@overload(act, strict=False, jit_options=_CHECKED)
+def _act_of_others(memory, t, u):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
+    return rule and rule.act
+
+
+@overload(observe, strict=False, jit_options=_CHECKED)
+def _observe_of_others(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
+    return rule and rule.observe
+
+
+@overload(update, strict=False, jit_options=_CHECKED)
+def _update_of_others(memory, t, action, state, loss, ticket):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
+    return rule and rule.update
+
+
+@overload(play, strict=False, jit_options=_CHECKED)
+def _play_of_others(memory, t, out):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
+    return rule and rule.play
+
+
+@overload(play_for, strict=False)
+def _play_for(memory, t, context, out):  # type: ignore[no-untyped-def]
+    rule = _rule_of(memory)
+    return rule and rule.play_for
 
 
 @compiled

@@ -9,7 +9,7 @@ When a call returns, what it did is on disk. Repeating a call is harmless.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, takewhile
 from types import TracebackType
@@ -119,17 +119,29 @@ class Pool:
         """The state that was seen."""
         self._one(Observe(ticket, state))
 
-    def observe_many(self, pairs: Iterable[tuple[str, Any]]) -> None:
-        """(ticket, state) pairs in one durable batch; if some are refused, the others are kept and the first raises."""
+    def observe_many(self, pairs: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """{ticket: state} or (ticket, state) pairs in one durable batch.
+
+        If some are refused, the others are kept and the first raises.
+        """
         self._all([Observe(ticket, state) for ticket, state in check_pairs(pairs, "state")])
 
     def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:
         """The outcome, as a loss or as a reward."""
         self._one(Resolve(ticket, loss, reward))
 
-    def resolve_many(self, outcomes: Iterable[Outcome]) -> None:
-        """(ticket, loss) pairs in one durable batch; if some are refused, the others are kept and the first raises."""
-        self._all([Resolve(ticket, loss) for ticket, loss in check_pairs(outcomes, "loss")])
+    def resolve_many(
+        self,
+        losses: Mapping[str, float] | Iterable[Outcome] = (),
+        rewards: Mapping[str, float] | Iterable[Outcome] = (),
+    ) -> None:
+        """Outcomes in one durable batch, as {ticket: loss} or (ticket, loss) pairs, as rewards, or both.
+
+        If some are refused, the others are kept and the first raises.
+        """
+        lost = [Resolve(ticket, loss) for ticket, loss in check_pairs(losses, "loss")]
+        won = [Resolve(ticket, reward=reward) for ticket, reward in check_pairs(rewards, "reward")]
+        self._all(lost + won)
 
     def expire(self, now: float | None = None) -> int:
         """Give the default loss to every decision older than `expire_after`; how many there were."""
@@ -300,7 +312,11 @@ class Pool:
 
 
 def check_pairs(pairs: Any, what: str) -> list[tuple[Any, Any]]:
-    """A ticket and something of it, each."""
+    """A ticket and something of it, each: from a dict, pairs, or a frame of two columns."""
+    if isinstance(pairs, Mapping):
+        return list(pairs.items())
+    if hasattr(pairs, "to_numpy"):
+        pairs = pairs.to_numpy().tolist()
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise ValueError(f"pairs: is {pairs!r}, expected a list of (ticket, {what})")
     listed = list(pairs)

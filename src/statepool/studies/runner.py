@@ -1,8 +1,10 @@
 """Run the tasks of studies: from the store where they are there, else here or on a cluster, in any order."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from importlib import import_module
+from os import cpu_count
 from socket import gethostname
 from typing import Any, Protocol
 
@@ -50,12 +52,13 @@ class LocalExecutor:
     jobs: int
 
     def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, dict[str, float]]]:
-        from joblib import Parallel, delayed
-
-        parallel = Parallel(
-            n_jobs=self.jobs, backend="threading", return_as="generator_unordered", pre_dispatch="4*n_jobs"
-        )
-        yield from parallel(delayed(perform)(i, task) for i, task in enumerate(tasks))
+        with ThreadPoolExecutor(cpu_count() if self.jobs == -1 else self.jobs) as pool:
+            futures = [pool.submit(perform, i, task) for i, task in enumerate(tasks)]
+            try:
+                for future in as_completed(futures):
+                    yield future.result()
+            finally:
+                pool.shutdown(cancel_futures=True)  # interrupted: what runs is finished, what waits is left
 
 
 class ClusterExecutor:
@@ -72,10 +75,10 @@ class ClusterExecutor:
             raise ValueError(f"cluster: no scheduler answers at {address} ({type(error).__name__})") from None
 
     def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, dict[str, float]]]:
-        from distributed import as_completed
+        from distributed import as_completed as as_they_come
 
         futures = self.client.map(perform_alike, range(len(tasks)), tasks, expected=fingerprint(), pure=False)
-        for future in as_completed(futures):
+        for future in as_they_come(futures):
             try:
                 yield future.result()
             except (AttributeError, ImportError) as error:  # no statepool there, or a release without these names

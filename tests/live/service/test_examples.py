@@ -34,4 +34,4 @@ def test_the_client_says_what_was_refused(url):
     with serving("--store", url) as served:
         command = [sys.executable, str(EXAMPLES / "client.py"), served.url, "away"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert "RuntimeError: pool: 'away' is not in this store" in done.stderr
+        assert "client: pool: 'away' is not in this store" in done.stderr

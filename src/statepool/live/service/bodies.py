@@ -40,6 +40,31 @@ class OutcomeBody(Struct, forbid_unknown_fields=True):
     reward: float | UnsetType = UNSET
 
 
+class StateOfTicket(Struct, forbid_unknown_fields=True):
+    ticket: Ticket
+    state: Label
+
+
+class StatesBody(Struct, forbid_unknown_fields=True):
+    """The states of many tickets."""
+
+    states: Annotated[list[StateOfTicket], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+
+
+class OutcomeOfTicket(Struct, forbid_unknown_fields=True):
+    """As `OutcomeBody`."""
+
+    ticket: Ticket
+    loss: float | UnsetType = UNSET
+    reward: float | UnsetType = UNSET
+
+
+class OutcomesBody(Struct, forbid_unknown_fields=True):
+    """The outcomes of many tickets, losses and rewards as they come."""
+
+    outcomes: Annotated[list[OutcomeOfTicket], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+
+
 class LearnerBody(Struct, forbid_unknown_fields=True):
     name: str
     options: dict[str, Any] = {}
@@ -58,6 +83,12 @@ class PoolBody(Struct, forbid_unknown_fields=True):
     update: bool = False
 
 
+class SettingsBody(Struct, forbid_unknown_fields=True):
+    """Other settings; those that are not named stay."""
+
+    settings: dict[str, Any]
+
+
 class ActionBody(Struct, forbid_unknown_fields=True):
     """An action to add, or to give another row; `label` where it is no text (the path then holds it as text)."""
 
@@ -70,7 +101,7 @@ class ActionBody(Struct, forbid_unknown_fields=True):
 Body = TypeVar("Body")
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind)
-    for kind in (DecisionBody, StateBody, OutcomeBody, PoolBody, ActionBody, dict[str, Any])
+    for kind in (DecisionBody, StateBody, StatesBody, OutcomeBody, OutcomesBody, PoolBody, ActionBody, dict[str, Any])
 }
 
 

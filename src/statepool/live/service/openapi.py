@@ -7,7 +7,17 @@ from typing import Any
 import msgspec
 
 from statepool import __version__
-from statepool.live.service.bodies import ActionBody, DecisionBody, OutcomeBody, PoolBody, StateBody
+from statepool.live.service.bodies import (
+    ActionBody,
+    DecisionBody,
+    OutcomeBody,
+    OutcomesBody,
+    PoolBody,
+    SettingsBody,
+    StateBody,
+    StatesBody,
+)
+from statepool.live.settings import Settings
 
 REF = "#/components/schemas/{name}"
 LABEL: dict[str, Any] = {
@@ -39,10 +49,15 @@ MOMENT = {"type": ["string", "null"], "format": "date-time"}
 def document() -> dict[str, Any]:
     """The document as plain data."""
     _, bodies = msgspec.json.schema_components(
-        [DecisionBody, StateBody, OutcomeBody, PoolBody, ActionBody], ref_template=REF
+        [DecisionBody, StateBody, StatesBody, OutcomeBody, OutcomesBody, PoolBody, SettingsBody, ActionBody, Settings],
+        ref_template=REF,
     )
     bodies["DecisionBody"]["maxProperties"] = 1
     bodies["OutcomeBody"].update(minProperties=1, maxProperties=1)
+    for name in ("PoolBody", "SettingsBody"):
+        bodies[name]["properties"]["settings"] = {"$ref": REF.format(name="Settings")}
+    _loosen(bodies["Settings"]["properties"])
+    bodies["OutcomeOfTicket"].update(minProperties=2, maxProperties=2)
     return {
         "openapi": "3.1.0",
         "info": {"title": "statepool", "version": __version__, "description": "Decide now, learn when it is known."},
@@ -56,6 +71,15 @@ def document() -> dict[str, Any]:
     }
 
 
+def _loosen(settings: dict[str, Any]) -> None:
+    """What is left out stays as it is, so nothing has a default here; shares may be an object by action as well."""
+    for schema in settings.values():
+        schema.pop("default", None)
+    bounds = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
+    settings["shares"] = {"anyOf": [settings["shares"], {"type": "object", "additionalProperties": bounds}]}
+    settings["holdout_action"] = OPTIONAL_LABEL
+
+
 def _paths() -> dict[str, Any]:
     pool, ticket = "/v1/pools/{name}", "/v1/pools/{name}/decisions/{ticket}"
     action = f"{pool}/actions/{{action}}"
@@ -65,7 +89,7 @@ def _paths() -> dict[str, Any]:
             "parameters": [_in_path("name")],
             "get": _operation("showPool", SUMMARY, "Pool"),
             "put": _operation("putPool", "Make a pool, or make sure that it is there.", "Pool", "PoolBody", also=201),
-            "patch": _operation("changePool", "Other settings from now on.", "Pool", "Settings"),
+            "patch": _operation("changePool", "Other settings from now on.", "Pool", "SettingsBody"),
         },
         f"{pool}/decisions": {
             "parameters": [_in_path("name")],
@@ -88,6 +112,14 @@ def _paths() -> dict[str, Any]:
                 "putOutcome", "The outcome, before or after the state.", "Resolved", "OutcomeBody",
                 links=_after("putState"),
             ),
+        },
+        f"{pool}/states": {
+            "parameters": [_in_path("name")],
+            "put": _operation("putStates", "The states of many tickets.", "Reported", "StatesBody"),
+        },
+        f"{pool}/outcomes": {
+            "parameters": [_in_path("name")],
+            "put": _operation("putOutcomes", "The outcomes of many tickets.", "Reported", "OutcomesBody"),
         },
         action: {
             "parameters": [_in_path("name"), _in_path("action")],
@@ -168,12 +200,12 @@ def _object(**properties: Any) -> dict[str, Any]:
 def _answers() -> dict[str, Any]:
     decision = _object(ticket=TEXT, action=LABEL, probability={**NUMBER, "minimum": 0, "maximum": 1})
     arm = _object(count=WHOLE, mean={"type": ["number", "null"]}, error={"type": ["number", "null"]})
+    refused = _object(ticket=TEXT, status=WHOLE, error=TEXT)
     lift = {"oneOf": [_object(value=NUMBER, low=NUMBER, high=NUMBER), {"type": "null"}]}
     counts = _object(**dict.fromkeys(("state", "outcome", "expiry", "correction", "impossible"), WHOLE))
     return {
         "Error": _object(error=TEXT),
         "Names": _object(pools={"type": "array", "items": TEXT}),
-        "Settings": {"type": "object"},
         "Pool": _object(
             name=TEXT, actions=WHOLE, states={"type": "array", "items": LABEL}, plays=WHOLE, pending=WHOLE,
             version=WHOLE, counts=counts, learner={"type": "object"}, settings={"type": "object"},
@@ -187,6 +219,7 @@ def _answers() -> dict[str, Any]:
         ),
         "Seen": _object(ticket=TEXT, state=LABEL),
         "Resolved": _object(ticket=TEXT),
+        "Reported": _object(done=WHOLE, refused={"type": "array", "items": refused}),
         "Action": _object(action=LABEL),
         "Expired": _object(expired=WHOLE),
         "Status": _object(status=TEXT),

@@ -1,20 +1,23 @@
-"""The three requests that many make at once: a decision, its state, its outcome. No framework is in their way."""
+"""The requests that many make at once: decisions, their states, their outcomes. No framework is in their way."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from statepool.live.requests import Decide, Decision, Observe, Resolve, check_ticket
 from statepool.live.service.admission import Visit
-from statepool.live.service.bodies import DecisionBody, OutcomeBody, StateBody, decode
+from statepool.live.service.bodies import DecisionBody, OutcomeBody, OutcomesBody, StateBody, StatesBody, decode
 from statepool.live.service.pools import Pools
+from statepool.live.service.refusals import refusal
 
 POOLS = "/v1/pools/"
 DECISIONS = "/v1/pools/{name}/decisions"
 STATE = f"{DECISIONS}/{{ticket}}/state"
 OUTCOME = f"{DECISIONS}/{{ticket}}/outcome"
+STATES = "/v1/pools/{name}/states"
+OUTCOMES = "/v1/pools/{name}/outcomes"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -41,6 +44,10 @@ def ticket_call(method: str, path: str) -> TicketCall | None:
             return TicketCall(STATE, "report", pool, rest[10:-6], observe)
         if rest.endswith("/outcome"):
             return TicketCall(OUTCOME, "report", pool, rest[10:-8], resolve)
+    if method == "PUT" and rest == "states":
+        return TicketCall(STATES, "report", pool, "", observe_many)
+    if method == "PUT" and rest == "outcomes":
+        return TicketCall(OUTCOMES, "report", pool, "", resolve_many)
     return None
 
 
@@ -83,11 +90,42 @@ async def observe(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> 
 
 async def resolve(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
     outcome = decode(body, OutcomeBody)
-    loss = None if outcome.loss is UNSET else outcome.loss
-    reward = None if outcome.reward is UNSET else outcome.reward
+    loss, reward = _set(outcome.loss), _set(outcome.reward)
     await _one(pools, call, Resolve(call.ticket, loss, reward))
     visit.own_tickets.release(call.pool, call.ticket)
     return _encode({"ticket": call.ticket} | ({"reward": reward} if loss is None else {"loss": loss}))
+
+
+async def observe_many(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
+    asked = decode(body, StatesBody).states
+    return await _report(pools, call, [Observe(each.ticket, each.state) for each in asked], visit)
+
+
+async def resolve_many(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
+    asked = decode(body, OutcomesBody).outcomes
+    return await _report(
+        pools, call, [Resolve(each.ticket, _set(each.loss), _set(each.reward)) for each in asked], visit
+    )
+
+
+def _set(value: float | UnsetType) -> float | None:
+    return None if value is UNSET else value
+
+
+async def _report(pools: Pools, call: TicketCall, requests: Sequence[Observe | Resolve], visit: Visit) -> bytes:
+    """Do what can be done, and tell each that was refused as it would have been alone."""
+    visit.pay(len(requests))
+    lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
+    refused = []
+    for request, answer in zip(requests, await lane.ask(requests), strict=True):
+        if isinstance(answer, ValueError):
+            why = refusal(answer)
+            refused.append({"ticket": request.ticket, "status": why.status, "error": why.sentence})
+        elif isinstance(answer, Exception):
+            raise answer  # the store is away: asking again is harmless
+        elif isinstance(request, Resolve):
+            visit.own_tickets.release(call.pool, request.ticket)
+    return _encode({"done": len(requests) - len(refused), "refused": refused})
 
 
 async def _one(pools: Pools, call: TicketCall, request: Any) -> Any:

@@ -16,10 +16,11 @@ def write_report(
     records: Mapping[str, Sequence[Record]],
     results: Mapping[str, Results],
     quick: bool,
+    name: str = "report",
 ) -> Path:
-    """Draw the figures into `folder`/figures and write `folder`/report.html; its path."""
+    """Draw the figures into `folder`/figures and write `folder`/`name`.html; its path."""
     drawings = write_figures(results, folder / "figures")
-    path = folder / "report.html"
+    path = folder / f"{name}.html"
     path.write_text(page_of(studies, tables, records, drawings, quick), encoding="utf-8")
     return path
 

@@ -1,0 +1,149 @@
+"""Each call as a value: a method, an address, a body, and how to read the answer. Sending is somebody else's."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from statepool.client.answers import Decision, Label, Row, refusal
+
+Answer = TypeVar("Answer")
+Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]]
+
+MOST_AT_ONCE = 1_000
+"""What the service takes in one request; more is sent in several."""
+
+
+@dataclass(frozen=True)
+class Call(Generic[Answer]):
+    """A request, which may be sent any number of times with the effect of once."""
+
+    method: str
+    path: str
+    body: Any
+    read: Callable[[Any], Answer]
+
+    def content(self) -> bytes | None:
+        """The body as JSON; NumPy's numbers are numbers."""
+        if self.body is None:
+            return None
+        try:
+            return json.dumps(self.body, allow_nan=False, default=_builtin).encode()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"body: cannot be written as JSON ({error}), expected labels and finite numbers") from None
+
+
+@dataclass(frozen=True)
+class PoolCalls:
+    """The calls of one pool."""
+
+    name: str
+
+    def _path(self, *parts: str) -> str:
+        return "/".join(["/v1/pools", *(quote(part, safe="") for part in (self.name, *parts))])
+
+    def decide(self, ticket: str | None, context: Label | None, candidates: Any) -> Call[Decision]:
+        body = {"ticket": ticket or new_ticket()} | _given(context=context, candidates=candidates)
+        return Call("POST", self._path("decisions"), body, Decision.of)
+
+    def decide_many(self, tickets: int | Iterable[str]) -> list[Call[list[Decision]]]:
+        named = [new_ticket() for _ in range(tickets)] if isinstance(tickets, int) else list(tickets)
+        return [Call("POST", self._path("decisions"), {"tickets": some}, _decisions) for some in _pieces(named)]
+
+    def observe(self, ticket: str, state: Label) -> Call[None]:
+        return Call("PUT", self._path("decisions", ticket, "state"), {"state": state}, _nothing)
+
+    def observe_many(self, states: Pairs) -> list[Call[None]]:
+        entries = [{"ticket": ticket, "state": state} for ticket, state in _pairs(states)]
+        return [Call("PUT", self._path("states"), {"states": some}, _raise_first) for some in _pieces(entries)]
+
+    def resolve(self, ticket: str, loss: float | None, reward: float | None) -> Call[None]:
+        return Call("PUT", self._path("decisions", ticket, "outcome"), _given(loss=loss, reward=reward), _nothing)
+
+    def resolve_many(self, losses: Pairs, rewards: Pairs) -> list[Call[None]]:
+        entries = [{"ticket": ticket, "loss": value} for ticket, value in _pairs(losses)]
+        entries += [{"ticket": ticket, "reward": value} for ticket, value in _pairs(rewards)]
+        return [Call("PUT", self._path("outcomes"), {"outcomes": some}, _raise_first) for some in _pieces(entries)]
+
+    def make(self, body: dict[str, Any]) -> Call[dict[str, Any]]:
+        return Call("PUT", self._path(), {name: value for name, value in body.items() if value is not None}, dict)
+
+    def change(self, settings: dict[str, Any]) -> Call[dict[str, Any]]:
+        return Call("PATCH", self._path(), {"settings": settings}, dict)
+
+    def status(self) -> Call[dict[str, Any]]:
+        return Call("GET", self._path(), None, dict)
+
+    def find(self, ticket: str) -> Call[Row]:
+        return Call("GET", self._path("decisions", ticket), None, Row.of)
+
+    def rows(self) -> Call[Row]:
+        return Call("GET", self._path("rows"), None, Row.of)
+
+    def put_action(self, action: Label, row: Any, category: Label | None, reweight: bool) -> Call[None]:
+        body = _given(row=None if row is None else _plain(row), category=category) | {"reweight": reweight}
+        label = {} if isinstance(action, str) else {"label": action}
+        return Call("PUT", self._path("actions", _written(action)), body | label, _nothing)
+
+    def retire_action(self, action: Label) -> Call[None]:
+        return Call("DELETE", self._path("actions", _written(action)), None, _nothing)
+
+    def expire(self) -> Call[int]:
+        return Call("POST", self._path("expire"), None, lambda answer: int(answer["expired"]))
+
+
+def list_pools() -> Call[list[str]]:
+    return Call("GET", "/v1/pools", None, lambda answer: list(answer["pools"]))
+
+
+def new_ticket() -> str:
+    """A name that nobody else gives, so that asking again is asking for the same."""
+    return uuid.uuid4().hex
+
+
+def _written(label: Label) -> str:
+    """A label in an address: text as it is, anything else as JSON writes it."""
+    return label if isinstance(label, str) else json.dumps(label, separators=(",", ":"))
+
+
+def _builtin(value: Any) -> Any:
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"it holds {type(value).__name__}")
+    return value.tolist()
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _plain(row: Any) -> list[float]:
+    """A row of numbers from a list, a NumPy array or a Series."""
+    return [float(value) for value in row]
+
+
+def _pairs(pairs: Pairs) -> list[tuple[str, Any]]:
+    listed = list(pairs.items() if isinstance(pairs, Mapping) else pairs)
+    for pair in listed:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise ValueError(f"pairs: has {pair!r}, expected a ticket and what is known of it")
+    return listed
+
+
+def _pieces(entries: Sequence[Any]) -> list[Any]:
+    return [entries[start : start + MOST_AT_ONCE] for start in range(0, len(entries), MOST_AT_ONCE)]
+
+
+def _decisions(answer: Any) -> list[Decision]:
+    return [Decision.of(each) for each in answer["decisions"]]
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _raise_first(answer: Any) -> None:
+    """What could be done was done; the first that was refused is told."""
+    for each in answer["refused"]:
+        raise refusal(each["status"], each["error"])

@@ -1,0 +1,179 @@
+"""The client for plain code."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from statepool.client.answers import Decision, Label, Row
+from statepool.client.calls import Answer, Call, Pairs, PoolCalls, list_pools
+from statepool.client.retrying import JSON, LATER, Manner, check, read
+
+
+class Client:
+    """A service by its address: `Client("http://127.0.0.1:8000", key="…")`.
+
+    `key` is one of `statepool keys add`; a service on one's own machine may do without. A call is tried `tries` times
+    when the connection fails or the service says "later", with a growing pause, each time with the same ticket; an
+    answer may take `timeout` seconds. `transport` is httpx's, for tests. Safe to share between threads.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        tries: int = 5,
+        timeout: float = 60.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._manner = Manner(url, key, tries, timeout)
+        self._http = httpx.Client(base_url=url, headers=self._manner.headers, timeout=timeout, transport=transport)
+
+    def pool(self, name: str) -> "RemotePool":
+        """The pool of that name; nothing is asked of the service yet."""
+        return RemotePool(self, name)
+
+    def pools(self) -> list[str]:
+        """The names of the service's pools."""
+        return self.send(list_pools())
+
+    def make_pool(
+        self,
+        name: str,
+        actions: Sequence[Label],
+        states: Sequence[Label],
+        P: Any = None,
+        *,
+        learner: str | dict[str, Any] | None = None,
+        settings: dict[str, Any] | None = None,
+        update: bool | None = None,
+        **more: Any,
+    ) -> "RemotePool":
+        """Make a pool, or make sure that it is there; see `PUT /v1/pools/{name}` for what else it takes."""
+        body = {"actions": list(actions), "states": list(states), "P": plain_map(P), "learner": learner}
+        self.send(PoolCalls(name).make(body | {"settings": settings, "update": update} | more))
+        return self.pool(name)
+
+    def send(self, call: Call[Answer]) -> Answer:
+        """Send a call until it is answered, at most `tries` times."""
+        content = call.content()
+        for tried in range(1, self._manner.tries + 1):
+            last = tried == self._manner.tries
+            try:
+                response = self._http.request(call.method, call.path, content=content, headers=JSON)
+            except httpx.TransportError as error:
+                if last:
+                    raise self._manner.no_answer(error) from None
+                time.sleep(self._manner.wait(tried, {}))
+                continue
+            if response.status_code not in LATER or last:
+                break
+            time.sleep(self._manner.wait(tried, response.headers))
+        return read(call, response)
+
+    def stream(self, call: Call[Answer]) -> Iterator[Answer]:
+        """The lines of an answer, read as they come."""
+        with self._http.stream(call.method, call.path) as response:
+            if response.status_code >= 300:
+                response.read()
+            check(response)
+            for line in response.iter_lines():
+                yield call.read(json.loads(line))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self._manner.url!r})"
+
+
+class RemotePool:
+    """A pool of a service, with the calls of `statepool.Pool`."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self.name = name
+        self._client, self._calls = client, PoolCalls(name)
+
+    def decide(self, ticket: str | None = None, *, context: Label | None = None, candidates: Any = None) -> Decision:
+        """An action to play, on disk before it is told. A ticket is made here if you give none."""
+        return self._client.send(self._calls.decide(ticket, context, candidates))
+
+    def decide_many(self, tickets: int | Iterable[str]) -> list[Decision]:
+        """Several decisions: a number of them, or one for each ticket; a thousand in a request."""
+        return [each for call in self._calls.decide_many(tickets) for each in self._client.send(call)]
+
+    def observe(self, ticket: str, state: Label) -> None:
+        """The state that was seen."""
+        self._client.send(self._calls.observe(ticket, state))
+
+    def observe_many(self, states: Pairs) -> None:
+        """States by ticket, as a dict or as pairs; if some are refused, the others are kept and the first raises."""
+        for call in self._calls.observe_many(states):
+            self._client.send(call)
+
+    def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:
+        """The outcome, as a loss or as a reward."""
+        self._client.send(self._calls.resolve(ticket, loss, reward))
+
+    def resolve_many(self, losses: Pairs = (), rewards: Pairs = ()) -> None:
+        """Outcomes by ticket, as dicts or as pairs; if some are refused, the others are kept and the first raises."""
+        for call in self._calls.resolve_many(losses, rewards):
+            self._client.send(call)
+
+    def change(self, **settings: Any) -> dict[str, Any]:
+        """Other settings from now on; the status with them."""
+        return self._client.send(self._calls.change(settings))
+
+    def status(self) -> dict[str, Any]:
+        """What the pool adds up to: counts, losses, lift, settings."""
+        return self._client.send(self._calls.status())
+
+    def find(self, ticket: str) -> Row:
+        """What is known of one ticket."""
+        return self._client.send(self._calls.find(ticket))
+
+    def rows(self) -> Iterator[Row]:
+        """Every decision, in order, read as they come."""
+        return self._client.stream(self._calls.rows())
+
+    def add_action(self, action: Label, row: Any = None, category: Label | None = None) -> None:
+        """A new action, which starts with everything that was learnt about the states of its row."""
+        self._client.send(self._calls.put_action(action, row, category, reweight=False))
+
+    def reweight_action(self, action: Label, row: Any) -> None:
+        """Another row of P for an action."""
+        self._client.send(self._calls.put_action(action, row, None, reweight=True))
+
+    def retire_action(self, action: Label) -> None:
+        """Play an action no more; its outcomes in flight still teach."""
+        self._client.send(self._calls.retire_action(action))
+
+    def expire(self) -> int:
+        """Give overdue decisions the default loss; how many there were."""
+        return self._client.send(self._calls.expire())
+
+    def __repr__(self) -> str:
+        return f"RemotePool({self.name!r} of {self._client!r})"
+
+
+def plain_map(P: Any) -> Any:
+    """A map as JSON: rows of numbers, or such a table for each context."""
+    if P is None or isinstance(P, list):
+        return P
+    if isinstance(P, dict):
+        return {context: plain_map(table) for context, table in P.items()}
+    table = P.to_numpy() if hasattr(P, "to_numpy") else P
+    return table.tolist() if hasattr(table, "tolist") else [list(row) for row in table]

@@ -1,0 +1,257 @@
+"""Learners side by side: every one on the same instances and the same luck, so that differences are theirs."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import product
+from os import cpu_count
+from typing import Any
+
+import numpy as np
+
+from statepool import families as known_families
+from statepool import learners as known_learners
+from statepool.checks import Floats, check_count, unknown_name
+from statepool.engine import POINTS, simulate
+from statepool.frames import html_table, make_frame, text_table
+from statepool.learners.learner import Learner, short_name
+from statepool.model import Instance
+from statepool.stream import APART
+
+HEADINGS = ("family", "delay", "learner", "regret", "±", "saved", "±")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Regrets of a paired grid: `regret[family, delay, learner, seed]`; printed, a table.
+
+    `paths` holds the regret on the way, at the share `times` of each horizon: one more axis.
+    """
+
+    families: tuple[str, ...]
+    delays: tuple[Any, ...]
+    learners: tuple[str, ...]
+    seeds: tuple[int, ...]
+    regret: Floats
+    paths: Floats = field(default_factory=lambda: np.empty(0))
+    times: Floats = field(default_factory=lambda: np.linspace(0, 1, POINTS))
+
+    def mean(self, family: str, learner: str, delay: Any) -> float:
+        """Mean regret over seeds."""
+        return float(self.of(family, learner, delay).mean())
+
+    def of(self, family: str, learner: str, delay: Any) -> Floats:
+        """Regret of each seed."""
+        return np.asarray(self.regret[self._cell(family, learner, delay)])
+
+    def _cell(self, family: str, learner: str, delay: Any) -> tuple[int, int, int]:
+        given = (("family", family, self.families), ("delay", delay, self.delays), ("learner", learner, self.learners))
+        for kind, name, known in given:
+            if not isinstance(name, str | int | np.integer) or name not in known:
+                raise ValueError(unknown_name(kind, name, map(str, known)))
+        return self.families.index(family), self.delays.index(delay), self.learners.index(learner)
+
+    def gain(self, family: str, learner: str, over: str, delay: Any) -> tuple[float, float]:
+        """How much less regret than another learner, and the standard error of the paired difference."""
+        difference = self.of(family, over, delay) - self.of(family, learner, delay)
+        return float(difference.mean()), standard_error(difference)
+
+    def rows(self, over: str | None = None) -> list[tuple[str, ...]]:
+        """A row of text for each family, delay and learner: regret, and what it saves over one of the learners."""
+        first = self.learners[0] if over is None else over
+        found = []
+        for family, delay, learner in product(self.families, self.delays, self.learners):
+            regrets = self.of(family, learner, delay)
+            saved = self.gain(family, learner, first, delay) if learner != first else (np.nan, np.nan)
+            numbers = float(regrets.mean()), standard_error(regrets), *saved
+            found.append((family, str(delay), learner, *("" if np.isnan(n) else f"{n:.1f}" for n in numbers)))
+        return found
+
+    def table(self, over: str | None = None) -> str:
+        """Mean regret with its standard error, and what each learner saves over the first (or `over`), as text."""
+        return text_table(self._headings(over), self.rows(over))
+
+    def _headings(self, over: str | None) -> tuple[str, ...]:
+        first = self.learners[0] if over is None else over
+        return tuple(f"saved over {first}" if heading == "saved" else heading for heading in HEADINGS)
+
+    def frame(self, library: str = "pandas") -> Any:
+        """One row a run (family, delay, learner, seed, regret) as a pandas or polars frame."""
+        axes = self.families, self.delays, self.learners, self.seeds
+        cells = list(zip(*product(*axes), strict=True))
+        names = ("family", "delay", "learner", "seed")
+        return make_frame(dict(zip(names, map(list, cells), strict=True)) | {"regret": self.regret.ravel()}, library)
+
+    def plot(self, family: str | None = None, delay: Any = None, ax: Any = None) -> Any:
+        """Regret over time, a line for each learner with a band of two standard errors over seeds.
+
+        Of one family and delay, the first ones by default; on the axes given, or on new ones, which are returned
+        (needs matplotlib).
+        """
+        from statepool.report.plots import draw_paths
+
+        family = self.families[0] if family is None else family
+        delay = self.delays[0] if delay is None else delay
+        paths = {name: self.paths[self._cell(family, name, delay)] for name in self.learners}
+        return draw_paths(paths, self.times, ax, xlabel="share of the rounds", title=f"{family}, delay {delay}")
+
+    def __repr__(self) -> str:
+        seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
+        return f"Comparison over {seeds}, mean regret\n{self.table()}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._headings(None), self.rows())
+
+
+def standard_error(values: Floats) -> float:
+    """Of the mean; not a number where there is one value only."""
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
+
+
+def compare(
+    families: Any,
+    learners: Any,
+    delays: Any = (0,),
+    seeds: Iterable[int] = range(10),
+    stream: int = APART,
+    jobs: int = -1,
+    on_run: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Run every learner on the same instances and the same luck, on all cores.
+
+    `families` are instances, families (functions of a seed) or names of families: one, a list, or a dict by name.
+    `learners` are learners or names of learners: one, a list, or a dict by name. `delays` are whole numbers, arrays
+    of one a round, or functions of (seed, horizon) such as `delays.geometric` with its mean: one, a list, or a dict by
+    name. Each run's stream is seeded with seed + `stream`; `on_run` is told the rounds of each finished run, from the
+    thread that ran it. Raises ValueError, in one sentence, for whatever is not as said here.
+
+    >>> import statepool as sp
+    >>> found = sp.compare("spread", [sp.SelfTuned(), sp.ActionEXP3()], delays=[10], seeds=range(3))
+    >>> found.mean("spread", "SelfTuned", 10) < found.mean("spread", "ActionEXP3", 10)
+    True
+    """
+    makers, arms, waits = _families(families), _learners(learners), _delays(delays)
+    if isinstance(seeds, str) or not isinstance(seeds, Iterable):
+        raise ValueError(f"seeds: is {seeds!r}, expected whole numbers such as range(10)")
+    numbers = tuple(check_count(seed, "seeds", lowest=0) for seed in seeds)
+    check_count(stream, "stream", lowest=0)
+    if not isinstance(jobs, int) or (jobs < 1 and jobs != -1):
+        raise ValueError(f"jobs: is {jobs!r}, expected a positive number, or -1 for one a core")
+    for name, axis in (("families", makers), ("learners", arms), ("delays", waits), ("seeds", numbers)):
+        if not axis:
+            raise ValueError(f"{name}: is empty, expected at least one")
+    first = threading.Lock()
+
+    def cell(family: str, seed: int) -> Floats:
+        instance = makers[family](seed)
+        points = np.linspace(0, instance.horizon - 1, POINTS).round().astype(int)
+        found = np.empty((len(waits), len(arms), POINTS + 1))
+        for (i, wait), (j, learner) in product(enumerate(waits.values()), enumerate(arms.values())):
+            run = simulate(instance, learner, wait(seed, instance.horizon), seed + stream)
+            found[i, j, 0], found[i, j, 1:] = run.regret, run.regret_path[points]
+            if on_run:
+                with first:
+                    on_run(instance.horizon)
+        return found
+
+    # Threads: the compiled loop holds no lock, and instances need not be copied.
+    with ThreadPoolExecutor(cpu_count() if jobs == -1 else jobs) as pool:
+        cells = list(pool.map(lambda each: cell(*each), product(makers, numbers)))
+    grid = np.array(cells).reshape(len(makers), len(numbers), len(waits), len(arms), POINTS + 1)
+    ordered = grid.transpose(0, 2, 3, 1, 4)
+    return Comparison(
+        tuple(makers), tuple(waits), tuple(arms), numbers,
+        np.ascontiguousarray(ordered[..., 0]), np.ascontiguousarray(ordered[..., 1:]),
+    )  # fmt: skip
+
+
+def _families(given: Any) -> dict[str, Callable[[int], Instance]]:
+    found: dict[str, Callable[[int], Instance]] = {}
+    for name, family in _named(given, "families", Instance, "instance"):
+        found[name] = _maker(name, family)
+    return found
+
+
+def _maker(name: str, family: Any) -> Callable[[int], Instance]:
+    if isinstance(family, str):
+        found = known_families.find(family)
+        return lambda seed: found(seed=seed)
+    if isinstance(family, Instance):
+        return lambda seed: family
+    if not callable(family):
+        raise ValueError(f"families: {name!r} is {family!r}, expected an Instance, a function of a seed, or a name")
+
+    def make(seed: int) -> Instance:
+        instance = family(seed)
+        if not isinstance(instance, Instance):
+            raise ValueError(f"families: {name!r} gives {type(instance).__name__}, expected an Instance")
+        return instance
+
+    return make
+
+
+def _learners(given: Any) -> dict[str, Learner]:
+    found = {}
+    for name, learner in _named(given, "learners", Learner, "learner"):
+        made = known_learners.find(learner)() if isinstance(learner, str) else learner
+        if not isinstance(made, Learner):
+            raise ValueError(f"learners: {name!r} is {learner!r}, expected a learner such as StateEXP3()")
+        found[name] = made
+    return found
+
+
+def _delays(given: Any) -> dict[Any, Callable[[int, int], Any]]:
+    if isinstance(given, int | np.integer) or callable(given):
+        given = [given]
+    if isinstance(given, Mapping):
+        entries = list(given.items())
+    elif isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"delays: is {given!r}, expected whole numbers, arrays of one a round, or functions")
+    else:
+        entries = [(_delay_name(place, delay), delay) for place, delay in enumerate(given)]
+    found: dict[Any, Callable[[int, int], Any]] = {}
+    for name, delay in entries:
+        if name in found:
+            raise ValueError(f"delays: {name!r} is there twice, expected different ones")
+        found[name] = _waiting(name, delay)
+    return found
+
+
+def _delay_name(place: int, delay: Any) -> Any:
+    if isinstance(delay, int | np.integer):
+        return check_count(delay, "delays", lowest=0)
+    return _name_of(delay, "delays", place)
+
+
+def _waiting(name: Any, delay: Any) -> Callable[[int, int], Any]:
+    if callable(delay):
+        return lambda seed, horizon: delay(seed=seed, horizon=horizon)
+    if not hasattr(delay, "__len__") or isinstance(delay, str):
+        number = check_count(delay, "delays", lowest=0)
+        return lambda seed, horizon: number
+    return lambda seed, horizon: delay
+
+
+def _named(given: Any, axis: str, kind: type, noun: str) -> list[tuple[str, Any]]:
+    """One or several of something, with a name each: the caller's, or their own."""
+    if isinstance(given, Mapping):
+        return [(str(name), value) for name, value in given.items()]
+    several = [given] if isinstance(given, str | kind) or callable(given) else given
+    if not isinstance(several, Iterable):
+        raise ValueError(f"{axis}: is {given!r}, expected one {noun}, a list of them, or a dict by name")
+    found: dict[str, Any] = {}
+    for place, value in enumerate(several):
+        name = short_name(value) if isinstance(value, Learner) else _name_of(value, noun, place)
+        if name in found:
+            raise ValueError(f"{axis}: {name!r} is there twice, expected different ones, or a dict by name")
+        found[name] = value
+    return list(found.items())
+
+
+def _name_of(value: Any, noun: str, place: int) -> str:
+    """Of a string itself, of a function (or a partial of one) its name, else its place."""
+    if isinstance(value, str):
+        return value
+    named = getattr(getattr(value, "func", value), "__name__", "")
+    return named if named and named != "<lambda>" else f"{noun} {place}"

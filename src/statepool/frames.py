@@ -1,0 +1,55 @@
+"""Tables for people and for other libraries; neither pandas nor polars is imported before it is asked for."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import import_module
+from shutil import get_terminal_size
+from typing import Any
+
+NARROWEST, USUAL, WIDEST = 80, 100, 200
+
+
+def terminal_width() -> int:
+    """Columns to print tables in: the terminal's, between 80 and 200; 100 where there is none."""
+    return min(max(get_terminal_size((USUAL, 24)).columns, NARROWEST), WIDEST)
+
+
+LIBRARIES = ("pandas", "polars")
+
+
+def make_frame(columns: Mapping[str, Any], library: str = "pandas") -> Any:
+    """A frame of named columns."""
+    if library not in LIBRARIES:
+        raise ValueError(f"library: is {library!r}, expected one of {', '.join(LIBRARIES)}")
+    try:
+        module = import_module(library)
+    except ImportError:
+        raise ValueError(f"library: {library} is not installed, expected pip install {library}") from None
+    return module.DataFrame(dict(columns))
+
+
+def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns side by side: the first ones to the left, numbers to the right."""
+    table = [list(headings), *(list(row) for row in rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(headings))]
+    numeric = [all(_is_number(row[i]) for row in rows) for i in range(len(headings))]
+    lines = []
+    for row in table:
+        cells = [cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(row, widths, numeric, strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same for a notebook."""
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell or "0")
+    except ValueError:
+        return False
+    return True

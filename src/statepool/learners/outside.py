@@ -1,0 +1,82 @@
+"""Learners from outside the package: compiled with more care, and refused in one sentence where they do not compile.
+
+A rule of our own is compiled without reference counts and without bounds checks, and is tested for both. A rule that
+somebody else wrote may make arrays and use NumPy's reductions (it runs slower for it), and an index past the end of an
+array raises instead of writing somewhere. What Numba cannot compile is told by the line that it stands in.
+"""
+
+import linecache
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import typeof
+from numba.core.errors import NumbaError, NumbaWarning
+
+from statepool.compiling import compiled_guarded
+from statepool.learners.rules import is_own, rule_of
+
+PLACE = re.compile(r'(?:File "|at )([^"\n(]+?\.py)"?,? (?:line )?\(?(\d+)\)?')
+NOT_THEIRS = (Path(__file__).resolve().parents[1], Path(numba.__file__).resolve().parent)
+EXPECTED = "expected numbers, NumPy arrays, loops and the NumPy functions that Numba knows"
+
+
+def suited(kernel: Callable[..., Any], memory: Any) -> Callable[..., Any]:
+    """The kernel itself for a memory of the package's, its guarded twin for any other."""
+    return kernel if is_own(type(memory)) else compiled_guarded(kernel)
+
+
+@contextmanager
+def explained(learner: Any, memory: Any) -> Iterator[None]:
+    """Turn what goes wrong in compiling somebody else's rule into one sentence; the package's own faults stay whole."""
+    if is_own(type(memory)):
+        yield
+        return
+    name = type(learner).__name__
+    check_memory(name, memory)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaWarning)
+        try:
+            yield
+        except NumbaError as error:
+            raise ValueError(_sentence(name, str(error))) from None
+        except IndexError:
+            raise ValueError(
+                f"learner: {name} reads or writes past the end of an array, or plays an action that is not there"
+            ) from None
+
+
+def check_memory(name: str, memory: Any) -> None:
+    """What `start` gives: a NamedTuple of numbers and arrays, whose type has a rule."""
+    if not isinstance(memory, tuple) or not hasattr(memory, "_fields"):
+        raise ValueError(f"learner: {name}.start gives {type(memory).__name__}, expected a NamedTuple of arrays")
+    if rule_of(type(memory)) is None:
+        raise ValueError(
+            f"learner: {type(memory).__name__}, the memory of {name}, has no rule, expected add_rule for it"
+        )
+    for field, value in zip(memory._fields, memory, strict=True):
+        try:
+            typeof(value)
+        except ValueError:
+            held = type(value).__name__
+            raise ValueError(
+                f"learner: field {field!r} of {name}'s memory holds {held}, expected a number or a NumPy array"
+            ) from None
+
+
+def _sentence(name: str, text: str) -> str:
+    """Which line of somebody else's file it was; if it is none of them, what the loop makes of the rule."""
+    for path, number in PLACE.findall(text):
+        source = Path(path.strip()).resolve()
+        if not any(source.is_relative_to(folder) for folder in NOT_THEIRS):
+            line = linecache.getline(str(source), int(number)).strip()
+            return f"learner: {name} does not compile at {source.name}, line {number} ({line}), {EXPECTED}"
+    return (
+        f"learner: {name} does not fit the loop, expected act(memory, t, u) to give a whole number, "
+        "observe(memory, t, action, state, ticket), update(memory, t, action, state, loss, ticket) and "
+        "play(memory, t, out)"
+    )

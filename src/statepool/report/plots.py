@@ -1,0 +1,38 @@
+"""Regret over time, for `Run.plot` and `Comparison.plot`: the report's colours and style, on anybody's axes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from statepool.checks import Floats
+from statepool.report.palette import AMBER, BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION
+from statepool.report.sheet import TEXT_WIDTH, styled
+
+CYCLE = (GREEN, BLUE, VERMILLION, PURPLE, AMBER, MUTED, INK)
+DASHES = ("-", "--", "-.", ":")
+BAND = 2.0
+"""Standard errors to either side."""
+
+
+def draw_paths(
+    paths: Mapping[str, Floats], times: Any, ax: Any = None, xlabel: str = "rounds", title: str | None = None
+) -> Any:
+    """A line for each name, the mean of its rows, with a band where there are several."""
+    from matplotlib import pyplot as plt
+
+    with styled():
+        if ax is None:
+            _, ax = plt.subplots(figsize=(TEXT_WIDTH, 0.6 * TEXT_WIDTH), layout="constrained")
+        for i, (name, rows) in enumerate(paths.items()):
+            mean, style = rows.mean(axis=0), {"color": CYCLE[i % len(CYCLE)]}
+            ax.plot(times, mean, label=name, linestyle=DASHES[i // len(CYCLE) % len(DASHES)], **style)
+            if rows.shape[0] > 1:
+                error = BAND * rows.std(axis=0, ddof=1) / np.sqrt(rows.shape[0])
+                ax.fill_between(times, mean - error, mean + error, alpha=0.18, linewidth=0, **style)
+        ax.set(xlabel=xlabel, ylabel="regret")
+        ax.margins(x=0.01)
+        if title is not None:
+            ax.set_title(title)
+        ax.legend(frameon=False)
+    return ax

@@ -1,0 +1,186 @@
+"""The client against a served pool: every call, lost answers, conflicts, both clients alike."""
+
+import asyncio
+import subprocess
+import sys
+
+import httpx
+import numpy as np
+import pytest
+
+from client.dropping import Dropping
+from live.service.servers import serving
+from statepool.client import (
+    AsyncClient,
+    Client,
+    ClientError,
+    Conflict,
+    Invalid,
+    NotAllowed,
+    NotFound,
+    Unavailable,
+)
+
+ACTIONS, STATES = ["tea", 3, ("a", "pair")], ["left", "cart"]
+P = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    with serving("--store", f"sqlite:///{tmp_path_factory.mktemp('client')}/pools.db") as served:
+        yield served
+
+
+@pytest.fixture
+def client(served):
+    with Client(served.url) as client:
+        yield client
+
+
+@pytest.fixture
+def pool(client, request):
+    name = request.node.name[:64].replace("[", "-").replace("]", "")
+    return client.make_pool(name, ACTIONS, STATES, P, settings={"reward_bounds": [0, 100]})
+
+
+def test_decide_observe_resolve_in_rewards(client, pool):
+    decision = pool.decide()
+    assert decision.action in ACTIONS
+    assert 0 < decision.probability <= 1
+    pool.observe(decision.ticket, "cart")
+    pool.resolve(decision.ticket, reward=np.float64(25.0))
+    pool.resolve(decision.ticket, reward=25.0)
+    row = pool.find(decision.ticket)
+    assert (row.action, row.state, row.loss) == (decision.action, "cart", 0.75)
+    assert row.decided_at <= row.observed_at <= row.resolved_at
+    assert list(pool.rows()) == [row]
+    assert pool.name in client.pools()
+    assert pool.status()["plays"] == 1
+
+
+def test_many_at_once(pool):
+    decisions = pool.decide_many(1_003)
+    assert len({each.ticket for each in decisions}) == 1_003
+    tickets = [each.ticket for each in decisions]
+    pool.observe_many(dict.fromkeys(tickets, "cart"))
+    pool.resolve_many(losses=[(ticket, 1.0) for ticket in tickets[:500]], rewards=dict.fromkeys(tickets[500:], 100.0))
+    assert [row.loss for row in pool.rows()] == [1.0] * 500 + [0.0] * 503
+    assert pool.decide_many(tickets[:2]) == decisions[:2]
+
+
+def test_of_many_the_good_are_kept_and_the_first_refusal_is_raised(pool):
+    first, second = pool.decide_many(2)
+    pool.resolve(first.ticket, loss=1.0)
+    with pytest.raises(Conflict, match=r"had loss 1\.0 before, and now 0\.5"):
+        pool.resolve_many([(first.ticket, 0.5), ("away", 0.0), (second.ticket, 0.25)])
+    assert [row.loss for row in pool.rows()] == [1.0, 0.25]
+    with pytest.raises(NotFound, match="'away' is not known"):
+        pool.observe_many([("away", "cart"), (second.ticket, "left")])
+    assert pool.find(second.ticket).state == "left"
+
+
+def test_the_catalogue_and_the_settings(pool):
+    pool.add_action("coffee", np.array([0.5, 0.5]))
+    pool.reweight_action("coffee", [0.25, 0.75])
+    pool.reweight_action(3, [0.25, 0.75])
+    pool.retire_action(("a", "pair"))
+    assert pool.status()["actions"] == 3
+    assert pool.change(expire_after=1e-6, default_loss=1.0)["settings"]["default_loss"] == 1.0
+    pool.decide(ticket="late")
+    assert pool.expire() + pool.find("late").expired >= 1  # the service's own chores may have been faster
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_a_lost_answer_is_asked_for_again_and_decides_once(served, pool, lost):
+    way = Dropping(served.address, lost)
+    with Client(way.url) as client:
+        again = client.pool(pool.name)
+        decision = again.decide()
+    assert way.dropped == lost
+    assert [row.ticket for row in pool.rows()] == [decision.ticket]
+    assert pool.decide(decision.ticket) == decision
+    way.close()
+
+
+def test_a_lost_answer_for_whoever_awaits(served, pool):
+    way = Dropping(served.address, 2)
+
+    async def use():
+        async with AsyncClient(way.url) as client:
+            there = client.pool(pool.name)
+            decision = await there.decide()
+            await there.observe(decision.ticket, "cart")
+            await there.resolve(decision.ticket, loss=0.5)
+            await there.resolve_many(rewards={decision.ticket: 50.0})
+            assert [row.ticket async for row in there.rows()] == [decision.ticket]
+            with pytest.raises(NotFound):
+                async for _ in client.pool("away").rows():
+                    pass
+            return await there.find(decision.ticket), await there.decide_many(["a", "b"])
+
+    row, more = asyncio.run(use())
+    assert (row.state, row.loss) == ("cart", 0.5)
+    assert [each.ticket for each in more] == ["a", "b"]
+    assert way.dropped == 2
+    way.close()
+
+
+def test_what_is_refused_is_said_in_the_services_words(client, pool):
+    decision = pool.decide()
+    pool.observe(decision.ticket, "cart")
+    with pytest.raises(Conflict, match="was in 'cart' before, and now in 'left'"):
+        pool.observe(decision.ticket, "left")
+    with pytest.raises(NotFound, match="pool: 'away' is not in this store"):
+        client.pool("away").decide()
+    with pytest.raises(Invalid, match="expected a loss or a reward"):
+        pool.resolve(decision.ticket)
+    with pytest.raises(Invalid, match=r"loss: is 7\.0, expected a finite number in \[0\.0, 1\.0\]") as refused:
+        pool.resolve(decision.ticket, loss=7)
+    assert refused.value.status == 422
+    with pytest.raises(ValueError, match="cannot be written as JSON"):
+        pool.resolve(decision.ticket, loss=float("nan"))
+    with pytest.raises(ValueError, match="has 'ab', expected a ticket"):
+        pool.observe_many(["ab"])
+
+
+ANSWERS = {
+    401: (NotAllowed, '{"error": "key: is not known"}', "key: is not known"),
+    302: (ClientError, "moved", "the answer was 302: moved"),
+    413: (Invalid, '{"error": "too large"}', "too large"),
+    500: (ClientError, "<html>oh</html>", "the answer was 500: <html>oh</html>"),
+    503: (Unavailable, '{"error": "later"}', "later"),
+    200: (ClientError, "[]", "is not as expected"),
+    201: (ClientError, "hello", "is not JSON"),
+}
+
+
+@pytest.mark.parametrize("status", ANSWERS)
+def test_every_answer_becomes_a_sentence(status):
+    kind, text, sentence = ANSWERS[status]
+    asked = []
+
+    def answer(request):
+        asked.append(request.content)
+        return httpx.Response(status, text=text)
+
+    with (
+        Client("http://nowhere", tries=2, transport=httpx.MockTransport(answer)) as client,
+        pytest.raises(kind) as raised,
+    ):
+        client.pool("home").decide()
+    assert sentence in str(raised.value)
+    assert len(asked) == (2 if status == 503 else 1)
+    assert len(set(asked)) == 1, "the same ticket each time"
+
+
+def test_nobody_there():
+    with Client("http://127.0.0.1:9", tries=2) as client, pytest.raises(Unavailable, match="did not answer in 2 tries"):
+        client.pools()
+    with pytest.raises(ValueError, match="url: is 'localhost:8000', expected http"):
+        Client("localhost:8000")
+
+
+def test_the_client_imports_no_numba():
+    code = "import sys, statepool.client; print(sorted({'numba', 'numpy', 'apsw', 'msgspec'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

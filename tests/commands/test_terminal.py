@@ -1,0 +1,88 @@
+"""What commands print: at the terminal's width, with whole headings, equal numbers once; what they say meanwhile."""
+
+import io
+import re
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+import statepool
+from statepool.commands.progress import working
+from statepool.frames import terminal_width
+from statepool.report.values import Value
+from statepool.studies import STUDIES
+from statepool.studies.published import Record
+from statepool.studies.study import Table
+from statepool.studies.terminal import print_study
+
+HEADINGS = ["interleaved State-EXP3", "Zimmert-Seldin", "Safe-Pool", "action-level EXP3", "uniform play", "BestState"]
+
+
+@pytest.fixture
+def printed():
+    study = next(iter(STUDIES.values()))
+
+    def show(width, how="digit"):
+        rows = {"funnel": dict.fromkeys(HEADINGS, Value(1234.5, se=12.0, digits=1))}
+        published = {"digit": "1234.5", "not met": "1334.5"}[how]
+        table = Table("Regret", rows)
+        records = [
+            Record(study.name, "Regret", "funnel", name, rows["funnel"][name], published, True, "") for name in HEADINGS
+        ]
+        out = io.StringIO()
+        print_study(Console(file=out, width=width), study, [table], records, quick=False)
+        return out.getvalue()
+
+    return show
+
+
+@pytest.mark.parametrize("width", [80, 100, 140, 200])
+def test_tables_fit_and_no_word_of_a_heading_is_broken(printed, width):
+    text = printed(width)
+    assert max(map(len, text.splitlines())) <= width
+    for word in " ".join(HEADINGS).split():
+        assert word in text
+    assert "= published, to the digit" in re.sub(r"\s+", " ", text)
+
+
+def test_equal_numbers_stand_once_and_different_ones_with_their_difference(printed):
+    assert printed(200).count("1234.5") == len(HEADINGS)
+    assert printed(200, "not met").count("1334.5 -100") == len(HEADINGS)
+
+
+def test_the_width_is_the_terminals(monkeypatch):
+    for columns, width in (("60", 80), ("133", 133), ("400", 200)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert terminal_width() == width
+
+
+def test_compiling_is_told_on_a_terminal_and_nothing_elsewhere():
+    from numba import njit
+
+    for terminal in (True, False):
+        out = io.StringIO()
+        with working("working", Console(file=out, force_terminal=terminal, width=80)):
+            njit(lambda x: x + 1)(1)
+        assert ("working" in out.getvalue()) == terminal
+
+
+def test_compiling_begins_and_ends_once_for_each_kernel():
+    from numba import njit
+
+    from statepool.compiling import told_of_compiling
+
+    told, kernel = [], njit(lambda x: x + 1)
+    with told_of_compiling(told.append):
+        kernel(1)
+        kernel(2)
+    kernel(1.0)
+    assert told == [True, False]
+
+
+def test_version():
+    done = subprocess.run(
+        [sys.executable, "-c", "from statepool.cli import main; main()", "--version"], capture_output=True, text=True
+    )
+    assert done.stdout == f"statepool {statepool.__version__}\n"

@@ -1,0 +1,148 @@
+"""The contract kit: passes what is right, and fails each broken promise with its sentence."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import outside
+import statepool as sp
+from outside import Allocating, PlainNumPy, begin, wrong_learner
+from statepool.learners import Learner
+from statepool.testing import ContractError, check_family, check_learner, learner_checks
+from statepool.testing import learners as promises
+
+BAND = sp.families.band(0, n_actions=9, horizon=60)
+TEMPLATE = Path(__file__).parents[2] / "examples" / "outside"
+
+
+@pytest.mark.parametrize("check", learner_checks(PlainNumPy(), [BAND]), ids=str)
+def test_plain_numpy_passes(check):
+    check()
+
+
+@pytest.mark.parametrize("check", learner_checks(Allocating(), [BAND]), ids=str)
+def test_what_allocates_passes(check):
+    check()
+
+
+def test_plain_numpy_plays_what_ours_plays():
+    """The same rule written twice: by others with whole arrays, by us with kernels."""
+    runs = [sp.simulate(BAND, learner, 3, seed=9) for learner in (PlainNumPy(rate=0.2), sp.StateEXP3(rate=0.2))]
+    np.testing.assert_array_equal(runs[0].actions, runs[1].actions)
+    np.testing.assert_allclose(runs[0].plays(), runs[1].plays(), atol=1e-12)
+
+
+@pytest.mark.parametrize("learner", [sp.SelfTuned(), sp.StateEXP3(), sp.PooledThompson(), sp.GreedyStale()], ids=repr)
+def test_ours_pass(learner):
+    check_learner(learner, [BAND])
+
+
+@pytest.mark.parametrize("family", sp.families.REGISTRY)
+def test_our_families_pass(family):
+    check_family(sp.families.find(family))
+
+
+BROKEN = {
+    "Moody": ((begin, outside.moody_act), promises.plays_what_it_may, "plays otherwise the second time"),
+    "Half": ((begin, outside.first_act, outside.half_play), promises.tells_a_distribution, "does not sum to 1"),
+    "Liar": ((begin, outside.first_act, outside.second_play), promises.tells_a_distribution, "gives no chance"),
+    "Boaster": ((begin, outside.first_act, outside.even_play), promises.plays_as_often_as_told, "89% more or less"),
+    "Prophet": ((outside.foresee, outside.foreseeing_act), promises.waits_for_outcomes, "has not arrived"),
+    "Sharing": ((outside.shared, outside.leader_act, outside.leader_play), promises.shares_nothing, "another run"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_promise_is_told(name):
+    parts, promise, sentence = BROKEN[name]
+    with pytest.raises(ContractError, match=f"{name}.*{sentence}"):
+        promise(wrong_learner(name, *parts), BAND)
+
+
+REFUSED = {
+    "OnePast": ((begin, outside.one_past_act), "plays an action that is not there"),
+    "Far": ((begin, outside.far_act), "past the end of an array"),
+    "Attribute": (
+        (begin, outside.typo_act),
+        r"outside\.py, line \d+ \(return memory\.sumz\[0\]\.argmin\(\)\), expected",
+    ),
+    "Fraction": ((begin, outside.half_act), r"expected act\(memory, t, u\) to give a whole number"),
+    "Frames": ((lambda problem: ("a", object()), outside.first_act), "field 'P' of Frames's memory holds object"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_compile_is_refused_in_one_sentence(name):
+    parts, sentence = REFUSED[name]
+    learner = wrong_learner(name, *parts)
+    asked = [lambda: sp.simulate(BAND, learner)]
+    if name in ("Attribute", "Frames"):  # by hand there is no loop that an action has to fit
+        asked.append(lambda: learner.player(BAND.P).act(0.5))
+    for ask in asked:
+        with pytest.raises(ValueError, match=sentence) as refused:
+            ask()
+        assert str(refused.value).count("\n") == 0
+        assert "nopython" not in str(refused.value)
+
+
+class Memoryless(Learner):
+    def start(self, problem):
+        return [1]
+
+
+def test_a_learner_without_memory_or_rule():
+    with pytest.raises(ValueError, match=r"Memoryless\.start gives list, expected a NamedTuple"):
+        sp.simulate(BAND, Memoryless())
+
+
+BAD_FAMILIES = {
+    "no_instance": (lambda seed: 3, "gives int, expected an Instance"),
+    "forgetful": (lambda seed: sp.Instance([[1.0]], np.random.default_rng().random((9, 1))), "the second time"),
+    "credulous": (lambda seed: sp.Instance([[1.0]], [[0.5]]), "seed='one'.* is taken"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FAMILIES)
+def test_a_family_that_breaks_its_promise(name):
+    family, sentence = BAD_FAMILIES[name]
+    with pytest.raises(ContractError, match=sentence):
+        check_family(family)
+
+
+def test_an_installed_package_adds_its_learner_and_family(tmp_path):
+    """The template, installed by hand (its metadata in a folder on the path), from the command and from Python."""
+    info = tmp_path / "statepool_mine-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: statepool-mine\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text(
+        "[statepool.learners]\nfollow-the-leader = statepool_mine:FollowTheLeader\nbroken = nowhere:Nothing\n"
+        "odd = statepool_mine:two_shelves\nstate-exp3 = nowhere:Nothing\n"
+        "[statepool.families]\ntwo-shelves = statepool_mine:two_shelves\n"
+    )
+    code = """
+import statepool as sp
+print(sp.learners.find("follow-the-leader")(), sp.families.find("two-shelves")(seed=0, horizon=10), sp.learners.find("state-exp3")())
+for name in ("broken", "odd", "follow-the-lead"):
+    try:
+        sp.learners.find(name)
+    except ValueError as error:
+        print(error)
+from statepool.cli import app
+app(["simulate", "two-shelves", "follow-the-leader", "--seeds", "2", "--set", "horizon=200", "--json"])
+"""  # noqa: E501
+    path = os.pathsep.join([str(tmp_path), str(TEMPLATE), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    said = done.stdout.splitlines()
+    assert said[0] == "FollowTheLeader() Instance(12 actions, 3 states, 10 rounds) StateEXP3()".replace(
+        "StateEXP3()", repr(sp.StateEXP3())
+    ), done.stderr
+    assert said[1] == "learner: 'broken' is nowhere:Nothing, which cannot be imported (No module named 'nowhere')"
+    assert said[2].startswith("learner: 'odd' is <function two_shelves")
+    assert "did you mean follow-the-leader?" in said[3]
+    assert '"learner": "follow-the-leader"' in done.stdout
