@@ -9,7 +9,8 @@ from scipy.stats import chisquare
 
 import statepool as sp
 from live.places import ACTIONS, STATES
-from statepool.live.fold import Fold
+from statepool.live.events import Refreshed
+from statepool.live.fold import Fold, Records
 from statepool.live.replay import replay
 from statepool.live.requests import Observe, Resolve
 from statepool.live.versions import Part, Version, draw_from, spread, within
@@ -153,11 +154,11 @@ def test_parts_are_drawn_one_after_another():
         assert sum(each.action == action for each in drawn) == pytest.approx(2_000 * probability, abs=1)
 
 
-@pytest.mark.parametrize(("given", "versions"), [({}, range(40, 80)), ({"refresh": 1}, range(200, 201))])
-def test_versions_have_a_budget_in_bytes_unless_it_is_said_when(sqlite, monkeypatch, given, versions):
+@pytest.mark.parametrize(("said", "versions"), [({}, range(40, 80)), ({"refresh": 1}, range(200, 201))])
+def test_versions_have_a_budget_in_bytes_unless_it_is_said_when(sqlite, monkeypatch, said, versions):
     """A quarter of what decisions cost, after an allowance; `refresh` is obeyed whatever it costs."""
     monkeypatch.setattr("statepool.live.journal.ALLOWANCE", 2_000)
-    pool = sqlite.make(sp.SelfTuned(), **given)
+    pool = sqlite.make(sp.SelfTuned(), **said)
     for number in range(200):
         made = pool.decide()
         pool.observe(made.ticket, "browse")
@@ -166,7 +167,7 @@ def test_versions_have_a_budget_in_bytes_unless_it_is_said_when(sqlite, monkeypa
     spent = sum(size + 150 for kind, size in sizes if kind == "refresh")
     rest = sum(size + 150 for kind, size in sizes if kind in ("decision", "state", "outcome"))
     assert sum(kind == "refresh" for kind, _ in sizes) in versions
-    assert given or spent <= 0.25 * rest + 2_000 + 1_500
+    assert said or spent <= 0.25 * rest + 2_000 + 1_500
 
 
 def test_records_in_memory_have_a_budget_in_bytes():
