@@ -23,6 +23,7 @@ from statepool.live.events import (
     Decided,
     Event,
     Expired,
+    Forgotten,
     Lesson,
     Opened,
     Refreshed,
@@ -170,6 +171,9 @@ class Fold:
             self._learn(event, event.loss, 1)
             self.lessons += 1
 
+    def _forget(self, event: Forgotten, seq: int) -> None:
+        """What was learnt stays."""
+
     def _teach(self, event: Lesson, loss: float | None) -> None:
         """A state and a loss are both there now."""
         if event.state is not None and loss is not None and not self._is_impossible(event):
@@ -270,4 +274,5 @@ APPLY: dict[type[Event], Callable[[Fold, Any, int], None]] = {
     Resolved: Fold._resolve,
     Expired: Fold._resolve,
     Corrected: Fold._correct,
+    Forgotten: Fold._forget,
 }

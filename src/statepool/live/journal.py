@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from statepool.live.errors import Busy, Damaged, StoreUnavailable
-from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, Upgraded, decode, encode
+from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, Upgraded, decode, encode, follows
 from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
 from statepool.live.format import FORMAT, RULE
@@ -64,7 +64,7 @@ def read_linked(view: View, seq: int) -> AnyEvent:
 
 def read_entry(before: bytes, entry: Entry) -> AnyEvent:
     """The event of an entry that follows a hash; a `Damaged` error if it does not."""
-    if chain(before, entry.body) != entry.hash:
+    if not follows(before, entry.body, entry.hash):
         raise Damaged(f"event {entry.seq} of the journal is damaged: run `statepool replay` on this store")
     return decode(entry.body)
 
