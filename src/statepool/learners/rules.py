@@ -144,7 +144,7 @@ def _play_of_others(memory, t, out):  # type: ignore[no-untyped-def]
 
 @overload(play_for, strict=False)
 def _play_for(memory, t, context, out):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
+    rule = _own(memory)
     return rule and rule.play_for
 
 
