@@ -88,6 +88,8 @@ def print_replay(found: dict[str, Any]) -> None:
         print(f"the rule of this release plays from event {found['rule_since']} on")
     if "exported" in found:
         print(f"{found['exported']} rows exported")
+    if found["forgotten"]:
+        print(f"{found['forgotten']} events were erased, as the journal says")
     if found["anchors"]:
         print(f"{found['anchors']} notes of the chain, kept elsewhere, say the same")
     for fault in found["faults"][:SHOWN]:

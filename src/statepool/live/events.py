@@ -5,11 +5,12 @@ expiry, a correction) carry all that the learner needs, so folding the journal l
 is named by the place (`seq`) of the refresh that made it.
 """
 
+from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
 
-Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry", "correction", "rows"]
+Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry", "correction", "rows", "erasure"]
 Label = str | int | float | bool | tuple[Any, ...]
 
 
@@ -212,6 +213,24 @@ class Corrected(Lesson, frozen=True):
     of_request: bool = False
 
 
+class Forgotten(Event, frozen=True):
+    """Events that somebody had erased: the number of each, its hash, and the hash of what is left of it."""
+
+    erased: list[tuple[int, bytes, bytes]]
+
+
+class Erased(Event, frozen=True):
+    """In the place of an event that was erased: what the learner needs of it (`left`, an event without its ticket).
+
+    The event keeps its hash in the chain, which is that of the bytes that are gone: whoever has them can prove that
+    they were there. `check` is the hash of that hash and of what is left, so that damage shows; a `Forgotten` event
+    further on in the chain says that this was done.
+    """
+
+    left: bytes
+    check: bytes
+
+
 KINDS: dict[type[Event], Kind] = {
     Opened: "catalogue",
     Upgraded: "catalogue",
@@ -227,15 +246,16 @@ KINDS: dict[type[Event], Kind] = {
     Expired: "expiry",
     Corrected: "correction",
     Brought: "rows",
+    Forgotten: "erasure",
 }
 
 AnyEvent = (
     Opened | Upgraded | Added | Retired | Reweighted | Placed | Brought | Changed
-    | Refreshed | Decided | Seen | Resolved | Expired | Corrected
+    | Refreshed | Decided | Seen | Resolved | Expired | Corrected | Forgotten
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(AnyEvent)
+_decoder = msgspec.msgpack.Decoder(AnyEvent | Erased)
 
 
 def encode(event: Event) -> bytes:
@@ -244,5 +264,28 @@ def encode(event: Event) -> bytes:
 
 
 def decode(body: bytes) -> AnyEvent:
-    """The event of its bytes."""
-    return _decoder.decode(body)
+    """The event of its bytes, or what is left of it."""
+    event = _decoder.decode(body)
+    return decode(event.left) if isinstance(event, Erased) else event
+
+
+def erased_of(body: bytes) -> Erased | None:
+    """What stands in the place of an event that was erased; None: it was not."""
+    if b"Erased" not in body[:9]:
+        return None
+    event = _decoder.decode(body)
+    return event if isinstance(event, Erased) else None
+
+
+def erase(event: AnyEvent, digest: bytes) -> bytes:
+    """The bytes that stand in the place of an event of that hash, of which this is left."""
+    left = encode(event)
+    return encode(Erased(event.at, left, sha256(digest + left).digest()))
+
+
+def follows(before: bytes, body: bytes, digest: bytes) -> bool:
+    """Whether an event's hash is that of the one before it and of its own bytes, or of those that were erased."""
+    if sha256(before + body).digest() == digest:
+        return True
+    erased = erased_of(body)
+    return erased is not None and erased.check == sha256(digest + erased.left).digest()

@@ -24,6 +24,7 @@ from statepool.live.events import (
     Decided,
     Event,
     Expired,
+    Forgotten,
     Lesson,
     Opened,
     Placed,
@@ -72,15 +73,18 @@ class Records:
     """The records of the latest versions; older ones are found in the journal when a ticket of theirs comes back."""
 
     KEPT = 2048
+    BYTES = 16 << 20
 
     def __init__(self, find_event: Callable[[int], AnyEvent]) -> None:
         self._find_event = find_event
         self._kept: OrderedDict[int, Record] = OrderedDict()
+        self._bytes = 0
 
     def keep(self, version: int, record: Record) -> None:
+        self._bytes += _size(record) - _size(self._kept.get(version, {}))
         self._kept[version] = record
-        if len(self._kept) > self.KEPT:
-            self._kept.popitem(last=False)
+        while len(self._kept) > self.KEPT or (self._bytes > self.BYTES and len(self._kept) > 1):
+            self._bytes -= _size(self._kept.popitem(last=False)[1])
 
     def find(self, version: int) -> Record:
         if version not in self._kept:
@@ -89,6 +93,11 @@ class Records:
             self.keep(version, event.record)
         self._kept.move_to_end(version)
         return self._kept[version]
+
+
+def _size(record: Record) -> int:
+    """Its tables; the rest is little."""
+    return sum(len(value) for value in record.values() if isinstance(value, bytes))
 
 
 class Fold:
@@ -199,6 +208,9 @@ class Fold:
             self._learn(event, event.replaced, -1)
             self._learn(event, event.loss, 1)
             self.lessons += 1
+
+    def _forget(self, event: Forgotten, seq: int) -> None:
+        """What was learnt stays."""
 
     def _teach(self, event: Lesson, loss: float | None) -> None:
         """A state and a loss are both there now."""
@@ -312,4 +324,5 @@ APPLY: dict[type[Event], Callable[[Fold, Any, int], None]] = {
     Resolved: Fold._resolve,
     Expired: Fold._resolve,
     Corrected: Fold._correct,
+    Forgotten: Fold._forget,
 }

@@ -69,7 +69,7 @@ class Pool:
         cls,
         url: str | Store,
         name: str,
-        P: ArrayLike | None = None,
+        P: ArrayLike | Mapping[Any, Any] | None = None,
         actions: Sequence[Any] | None = None,
         states: Sequence[Any] | None = None,
         learner: Learner | None = None,

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -16,11 +17,22 @@ import numpy as np
 
 from statepool.live.anchors import Anchor, Noted
 from statepool.live.errors import StoreUnavailable
-from statepool.live.events import AnyEvent, Brought, Decided, Opened, Refreshed, decode, rows_name
+from statepool.live.events import (
+    AnyEvent,
+    Brought,
+    Decided,
+    Forgotten,
+    Opened,
+    Refreshed,
+    decode,
+    erased_of,
+    follows,
+    rows_name,
+)  # fmt: skip
 from statepool.live.fold import Fold, Records
 from statepool.live.format import RULE
 from statepool.live.integrity import Beside
-from statepool.live.journal import chain, read_linked
+from statepool.live.journal import read_linked
 from statepool.live.luck import mint, uniform_of_play, uniform_of_ticket
 from statepool.live.offers import brought_offer, offer_of_context
 from statepool.live.snapshots import Refused, Snapshot, unseal
@@ -53,6 +65,8 @@ class Replay:
     """The last event up to which everything follows, with its hash and its time."""
     last_hash: str = ""
     last_at: str = ""
+    forgotten: int = 0
+    """Events that were erased, each with a note of that in the journal."""
     anchors: int = 0
     """How many notes of the chain, kept elsewhere, say the same."""
     faults: list[str] = field(default_factory=list)
@@ -119,10 +133,9 @@ def _linked(entries: Iterable[Entry], found: Replay) -> Iterator[Entry]:
             found.faults.append(f"event {found.events} is missing, the next is {entry.seq}")
             found.events = entry.seq
             found.broken_at = found.broken_at or entry.seq
-        before = chain(before, entry.body)
-        if before != entry.hash:
+        sound, before = follows(before, entry.body, entry.hash), entry.hash
+        if not sound:
             found.faults.append(f"event {entry.seq}: its hash is not that of its bytes and of the event before")
-            before = entry.hash
             found.broken_at = found.broken_at or entry.seq
         if not found.broken_at:
             yield entry
@@ -137,6 +150,8 @@ class _Checking:
         self._again = _Redrawing(view, fold, found) if redraw else None
         self._snapshot = self._unseal()
         self._piece: list[tuple[Entry, AnyEvent]] = []
+        self._erased: dict[int, tuple[bytes, bytes]] = {}
+        """Events in whose place something else stands, until the journal says so: their hash, and that of the rest."""
 
     def _unseal(self) -> Snapshot | None:
         saved = self._view.snapshot()
@@ -154,10 +169,21 @@ class _Checking:
         event = self._decode(entry)
         if event is None:
             return
+        self._follow_erasure(entry, event)
         self._piece.append((entry, event))
         if len(self._piece) == PIECE:
             self._check_piece()
         self._apply(entry, event)
+
+    def _follow_erasure(self, entry: Entry, event: AnyEvent) -> None:
+        erased = erased_of(entry.body)
+        if erased is not None:
+            self._erased[entry.seq] = entry.hash, sha256(erased.left).digest()
+        if isinstance(event, Forgotten):
+            for seq, digest, left in event.erased:
+                if self._erased.pop(seq, None) != (digest, left):
+                    self._found.faults.append(f"event {entry.seq}: what it says was erased of event {seq} is not so")
+                self._found.forgotten += 1
 
     def _decode(self, entry: Entry) -> AnyEvent | None:
         """The event, if it can be read, and nothing after it either if not."""
@@ -202,6 +228,7 @@ class _Checking:
         found, fold = self._found, self._fold
         if found.broken_at:
             return
+        found.faults += [f"event {seq}: it was erased, and the journal does not say so" for seq in self._erased]
         found.faults += self._beside.finish()
         self._compare_head(fold)
         if self._snapshot and self._snapshot.seq > fold.seq:

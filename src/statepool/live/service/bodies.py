@@ -102,7 +102,7 @@ class PoolBody(Struct, forbid_unknown_fields=True):
     actions: Annotated[list[Label], Meta(min_length=1)]
     states: Annotated[list[Label], Meta(min_length=1)]
     P: list[Row] | dict[str, list[Row] | dict[str, Row]] | None = None
-    """One row an action; with contexts, {context: rows}, or {context: {action: row}} of those it may be answered with."""
+    """One row an action; with contexts, {context: rows}, or {context: {action: row}} of what may be played there."""
     contexts: list[Label] | None = None
     learner: LearnerBody | str | None = None
     settings: dict[str, Any] = {}
