@@ -1,4 +1,4 @@
-"""Requests that bring rows of their own: a context's, or those of candidates; drawn, journaled, learnt from, redrawn."""
+"""Requests that bring rows of their own, a context's or those of candidates: drawn, learnt from, drawn again."""
 
 import numpy as np
 import pytest
