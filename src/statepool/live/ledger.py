@@ -127,8 +127,8 @@ class Ledger:
             even = np.full((size, self.n_states), 1 / self.n_states)
             newcomers = Newcomers(np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64))
             memory = self.learner.start(self._problem(even, newcomers))
-            # Rows that change from request to request are what a simulation with contexts has: no action is barred.
-            maps = memory.maps._replace(barred=np.zeros((1, size), np.bool_))
+            # Rows that change from request to request are what a simulation with contexts has.
+            maps = memory.maps._replace(map_of=np.zeros(1, np.int64))
             self._rooms[size] = memory._replace(maps=maps)
             if len(self._rooms) > ROOMS:
                 self._rooms.popitem(last=False)
