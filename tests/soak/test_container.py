@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 ROOT = Path(__file__).parents[2]
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 PACKAGES = "python3,python3-venv,ca-certificates"
 
 pytestmark = [
@@ -36,7 +37,10 @@ def pip_settings():
     """Where this machine's pip looks, for the pip inside."""
     told = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True).stdout
     found = re.findall(r"^(?:global|:env:|user)\.([\w-]+)='(.*)'$", told, re.M)
-    return {f"PIP_{name.upper().replace('-', '_')}": value for name, value in found if name.endswith(("url", "host"))}
+    inside = {"PIP_CERT": "/tmp/certificates.crt"}
+    return inside | {
+        f"PIP_{name.upper().replace('-', '_')}": value for name, value in found if name.endswith(("url", "host"))
+    }
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +50,7 @@ def debian(tmp_path_factory):
     if made is None:
         subprocess.run(["debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", folder], check=True)
     shutil.copy("/etc/resolv.conf", folder / "etc" / "resolv.conf")
+    shutil.copy(CERTIFICATES, folder / "tmp" / "certificates.crt")  # whom this machine trusts, pip inside trusts
     for name, kind in (("proc", "proc"), ("dev", "devtmpfs")):
         subprocess.run(["mount", "-t", kind, kind, folder / name], check=True)
     yield folder
