@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry", "correction", "erasure"]
+Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry", "correction", "rows", "erasure"]
 Label = str | int | float | bool | tuple[Any, ...]
 
 
@@ -75,6 +75,32 @@ class Reweighted(Event, frozen=True):
     plays: int
 
 
+class Placed(Event, frozen=True):
+    """Rows of P of contexts, from now on: a table for each context, a row for each of `actions` (their numbers)."""
+
+    contexts: list[Any]
+    actions: list[int]
+    rows: bytes
+
+
+class Brought(Event, frozen=True):
+    """The candidates of a request and their rows, kept once for all requests that bring the same."""
+
+    digest: bytes
+    labels: list[Any]
+    rows: bytes
+
+    @property
+    def name(self) -> str:
+        """What it is looked up by."""
+        return rows_name(self.digest)
+
+
+def rows_name(digest: bytes) -> str:
+    """What the rows of a request are looked up by."""
+    return f"rows {digest.hex()}"
+
+
 class Changed(Event, frozen=True):
     """Other settings, from now on."""
 
@@ -105,7 +131,19 @@ class Decided(Event, frozen=True):
     uniform: float | None = None
     minted: bool = False
     carry: bytes = b""
-    """What its outcome will need that depends on the action, a row a state, where the learner has such."""
+    """What its outcome will need that depends on the action, a row a state, where the learner has such; of a request
+    with rows of its own: all that depends on them, a row a state (`ledger`)."""
+    context: Any = None
+    label: Any = None
+    """Of the action, where it was a candidate that its request brought: `action` is then negative if the catalogue
+    does not have it."""
+    digest: bytes = b""
+    """Of a request that brought rows of its own."""
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it was answered with rows of its own."""
+        return self.context is not None or bool(self.digest)
 
 
 class Lesson(Event, frozen=True):
@@ -126,6 +164,12 @@ class Lesson(Event, frozen=True):
         carry: bytes = getattr(self, "carry", b"")
         return carry
 
+    @property
+    def is_request(self) -> bool:
+        """Whether the decision was answered with rows of its own."""
+        of_request: bool = getattr(self, "of_request", False)
+        return of_request
+
 
 class Seen(Lesson, frozen=True):
     """The state came; `loss` is there if the outcome, or its default, had come before.
@@ -134,6 +178,9 @@ class Seen(Lesson, frozen=True):
     """
 
     carry: bytes = b""
+    of_request: bool = False
+    reached: bytes = b""
+    """Of a request with rows of its own: the probability of each state under its play."""
 
 
 class Resolved(Lesson, frozen=True):
@@ -146,12 +193,14 @@ class Resolved(Lesson, frozen=True):
     reported: float | None = None
     as_reward: bool = False
     carry: bytes = b""
+    of_request: bool = False
 
 
 class Expired(Lesson, frozen=True):
     """No outcome came in time; `loss` is the default (none: the ticket is closed and teaches nothing)."""
 
     carry: bytes = b""
+    of_request: bool = False
 
 
 class Corrected(Lesson, frozen=True):
@@ -161,6 +210,7 @@ class Corrected(Lesson, frozen=True):
     reported: float | None = None
     as_reward: bool = False
     carry: bytes = b""
+    of_request: bool = False
 
 
 class Forgotten(Event, frozen=True):
@@ -187,6 +237,7 @@ KINDS: dict[type[Event], Kind] = {
     Added: "catalogue",
     Retired: "catalogue",
     Reweighted: "catalogue",
+    Placed: "catalogue",
     Changed: "catalogue",
     Refreshed: "refresh",
     Decided: "decision",
@@ -194,11 +245,12 @@ KINDS: dict[type[Event], Kind] = {
     Resolved: "outcome",
     Expired: "expiry",
     Corrected: "correction",
+    Brought: "rows",
     Forgotten: "erasure",
 }
 
 AnyEvent = (
-    Opened | Upgraded | Added | Retired | Reweighted | Changed
+    Opened | Upgraded | Added | Retired | Reweighted | Placed | Brought | Changed
     | Refreshed | Decided | Seen | Resolved | Expired | Corrected | Forgotten
 )  # fmt: skip
 

@@ -17,7 +17,19 @@ from hashlib import sha256
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from statepool.live.errors import Busy, Damaged, StoreUnavailable
-from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, Upgraded, decode, encode, follows
+from statepool.live.events import (
+    AnyEvent,
+    Brought,
+    Decided,
+    Kind,
+    Lesson,
+    Opened,
+    Refreshed,
+    Upgraded,
+    decode,
+    encode,
+    follows,
+)  # fmt: skip
 from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
 from statepool.live.format import FORMAT, RULE
@@ -122,6 +134,9 @@ class Writer:
             ticket, play = event.ticket, event.play
             self._events.setdefault(ticket, {})[event.kind] = event
             self._journal.budget = min(ALLOWANCE, self._journal.budget + FOR_VERSIONS * (len(body) + A_ROW))
+        if isinstance(event, Brought):
+            ticket = event.name
+            self._events[ticket] = {event.kind: event}
         self.entries.append(Entry(self._seq, event.kind, ticket, play, event.at, body, self._hash))
         self.fold.apply(event, self._seq)
         return self._seq
@@ -214,15 +229,18 @@ class Journal:
         with self.store.view(self.name) as view:
             return view.head().seq > 0
 
-    def create(self, opened: Opened) -> bool:
-        """Write the first event, unless there is one."""
+    def create(self, opened: Opened, others: Sequence[AnyEvent] = ()) -> bool:
+        """Write the first event, and others that belong to it, unless there is one."""
         self.store.ensure(self.name)
         with self._lock, self.store.batch(self.name) as batch:
             if batch.head().seq:
                 return False
-            body = encode(opened)
-            digest = chain(b"", body)
-            batch.append([Entry(1, opened.kind, None, None, opened.at, body, digest)], Head(1, digest, 0))
+            entries, digest = [], b""
+            for seq, event in enumerate([opened, *others], start=1):
+                body = encode(event)
+                digest = chain(digest, body)
+                entries.append(Entry(seq, event.kind, None, None, event.at, body, digest))
+            batch.append(entries, Head(len(entries), digest, 0))
             return True
 
     def run(self, requests: Sequence[Request]) -> list[Any]:
