@@ -108,7 +108,7 @@ def test_the_containers_steps_in_an_empty_root(debian, tmp_path):
             assert "every journal was replayed, and agrees" in said
     finally:
         service.send_signal(signal.SIGTERM)
-        service.wait(60)
+        service.communicate(timeout=60)
     assert service.returncode == 0
 
 
