@@ -51,6 +51,8 @@ def understands(learner: sp.learners.Learner, instance: sp.Instance) -> bool:
     """Whether the learner may play it: with contexts only those that know of them, where they are told at all."""
     if instance.contexts is None:
         return True
+    if instance.told is None and getattr(learner, "copies", 1) != 1:
+        return False  # refused where there are contexts
     return not learner.reads_losses and (learner.knows_contexts or instance.told is not None)
 
 
