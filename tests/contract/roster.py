@@ -30,7 +30,7 @@ LEARNERS = {name: cls() for name, cls in sp.learners.REGISTRY.items()} | {
     "surrogate-index short": sp.SurrogateIndex(history=5, pooled=False, rate=0.3),
 }
 LOOPED = (
-    sp.Anytime, sp.Certified, sp.CoinGraph, sp.Evolving, sp.MetaBIO, sp.NSDUCRL2, sp.SurrogateIndex,
+    sp.Anytime, sp.Apart, sp.Certified, sp.CoinGraph, sp.Evolving, sp.MetaBIO, sp.NSDUCRL2, sp.SurrogateIndex,
     sp.ImpatientThompson,
 )  # fmt: skip
 """Held to the contract in the loop alone: stepping and probing would compile each of them twice more. Some are stepped
