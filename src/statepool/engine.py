@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.calendar import book, due, make_calendar, slots_of
+from statepool.calendar import book, due, make_calendar
 from statepool.checks import Floats, Ints, check_count, check_delay, read_only
 from statepool.compiling import compiled
 from statepool.frames import make_frame
@@ -183,7 +183,7 @@ def _run(
     problem = problem_of(instance, learner, typical_delay(delay), stream)
     memory = learner.start(problem)
     calendar = make_calendar(delay, horizon)
-    tickets = np.empty((slots_of(calendar), learner.ticket_width(problem)))
+    tickets = np.empty((calendar.n_slots, learner.ticket_width(problem)))
     effects = _NO_EFFECTS if instance.effects is None else instance.effects.reshape(-1, instance.n_states)
     actions, states = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
     outcomes = np.empty(horizon)

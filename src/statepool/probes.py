@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from numba import types
-from numba.extending import overload
 
 from statepool.checks import Floats
+from statepool.compiling import chosen_by_type
 from statepool.kernels import effective_dimension
 from statepool.learners.rules import play, play_for
 
@@ -28,7 +28,7 @@ def look(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
     raise NotImplementedError
 
 
-@overload(look, strict=False)
+@chosen_by_type(look)
 def _look(probe, memory, t, action, state):  # type: ignore[no-untyped-def]
     return _LOOKS.get(probe.instance_class) if isinstance(probe, types.BaseNamedTuple) else None
 

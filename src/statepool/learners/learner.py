@@ -113,6 +113,9 @@ class Learner(ABC):
     carried_by_action: ClassVar[tuple[int, ...]] = ()
     """Which numbers of a ticket depend on the action drawn, and not on the state alone."""
 
+    carried_by_request: ClassVar[tuple[int, ...]] = ()
+    """Which numbers of a ticket depend on the rows that a request brings."""
+
     @abstractmethod
     def start(self, problem: Problem) -> Any:
         """A fresh memory, a NamedTuple whose type has a rule."""

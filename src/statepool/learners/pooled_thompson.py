@@ -85,7 +85,7 @@ def prepare(memory: Any, t: int) -> None:
 
 
 def rest(memory: Any, out: Any) -> None:
-    for a in range(out.size):  # copying a whole array takes reference counts
+    for a in range(out.size):
         out[a] = memory.play[a]
 
 
