@@ -217,7 +217,9 @@ def problem_of(instance: Instance, learner: Learner, delay: int, stream: Stream)
     if instance.told is not None:
         return Problem(instance.told, instance.horizon, delay, stream, instance)
     learner.check_contexts(instance.n_contexts)
-    return Problem(instance.P, instance.horizon, delay, stream, instance, instance.contexts, instance.available)
+    # A copy that may be written to has the type that memories without contexts have: rules are compiled once for both.
+    contexts = instance.contexts.copy()
+    return Problem(instance.P, instance.horizon, delay, stream, instance, contexts, instance.available)
 
 
 def unknown_play(learner: str) -> str:
