@@ -13,7 +13,7 @@ from statepool.checks import Bools, Floats, Ints, check_count, check_map, check_
 from statepool.kernels import columns_of
 from statepool.learners.maps import Maps, start_maps, varies
 from statepool.learners.outside import explained, suited
-from statepool.learners.rules import step_act, step_observe, step_play, step_update
+from statepool.learners.rules import step, step_act, step_observe, step_play, step_update
 from statepool.learners.sums import Newcomers, Sum
 from statepool.model import Instance
 from statepool.rates import default_rate
@@ -219,9 +219,9 @@ class Player:
         self._round += 1
         return self._latest
 
-    def _step(self, kernel: Any, *arguments: Any) -> Any:
+    def _step(self, function: Any, *arguments: Any) -> Any:
         with explained(self.learner, self.memory):
-            return suited(kernel, self.memory)(self.memory, *arguments)
+            return function(self.memory, *arguments, step=suited(step, self.memory))
 
     def _probability(self, number: int) -> float | None:
         if not self.learner.tells_play:
