@@ -340,6 +340,13 @@ def step_carry(memory: Any, play: Any, tickets: Any) -> None:
 
 
 @compiled
+def step_carry_of_action(memory: Any, play: Any, action: int, tickets: Any) -> None:
+    """What of the tickets, one row a state, depends on the action."""
+    for state in range(tickets.shape[0]):
+        carry_of_action(memory, action, state, play[action], tickets[state])
+
+
+@compiled
 def step_carry_of_actions(memory: Any, play: Any, tickets: Any, places: Any, out: Any) -> None:
     """The numbers of a ticket, at `places`, that depend on the action: [action, state, place]."""
     for action in range(out.shape[0]):

@@ -154,6 +154,12 @@ def _play_for(memory, t, context, out):  # type: ignore[no-untyped-def]
     return rule and rule.play_for
 
 
+@overload(play_for, strict=False, jit_options=_CHECKED)
+def _play_for_of_others(memory, t, context, out):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
+    return rule and rule.play_for
+
+
 ACT, OBSERVE, UPDATE, PLAY = range(4)
 _NO_ROW = np.empty(0)
 

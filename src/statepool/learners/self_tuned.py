@@ -57,6 +57,7 @@ CHARGES = Sum("charges", told_by="outcome", anew=True)
 @dataclass(frozen=True)
 class SelfTuned(Learner):
     learn_map: bool = False
+    carried_by_request: ClassVar[tuple[int, ...]] = (ALARMS + alarms.RATIO, REACH)
     knows_contexts: ClassVar[bool] = True
     tells_play_for: ClassVar[bool] = True
 
