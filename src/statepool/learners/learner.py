@@ -24,7 +24,7 @@ from statepool.checks import (
 from statepool.kernels import columns_of
 from statepool.learners.maps import Maps, start_maps, varies
 from statepool.learners.outside import explained, suited
-from statepool.learners.rules import step_act, step_observe, step_play, step_update
+from statepool.learners.rules import step, step_act, step_observe, step_play, step_update
 from statepool.learners.sums import Newcomers, Sum
 from statepool.model import Instance
 from statepool.rates import default_rate
@@ -299,9 +299,9 @@ class Player:
             raise ValueError(f"act: round {self._round} is past the horizon, {contexts.size} rounds")
         contexts[self._round] = context
 
-    def _step(self, kernel: Any, *arguments: Any) -> Any:
+    def _step(self, function: Any, *arguments: Any) -> Any:
         with explained(self.learner, self.memory):
-            return suited(kernel, self.memory)(self.memory, *arguments)
+            return function(self.memory, *arguments, step=suited(step, self.memory))
 
     def _probability(self, number: int) -> float | None:
         if not self.learner.tells_play:
