@@ -23,7 +23,8 @@ import statepool
 assert "site-packages" in statepool.__file__, statepool.__file__
 run = [sys.executable, "-m", "statepool"]
 assert subprocess.run([*run, "--version"], capture_output=True, text=True).stdout.split()[1] == statepool.__version__
-found = subprocess.run([*run, "simulate", "spread", "--seeds", "1", "--set", "horizon=50", "--json"], capture_output=True)
+simulate = [*run, "simulate", "spread", "--seeds", "1", "--set", "horizon=50", "--json"]
+found = subprocess.run(simulate, capture_output=True)
 assert len(json.loads(found.stdout)) == 2, found.stderr
 there = [name for name in {absent!r} if importlib.util.find_spec(name)]
 assert not there, there
@@ -31,7 +32,7 @@ assert not there, there
 WORK = {
     "": (("matplotlib", "joblib", "httpx", "apsw", "duckdb", "starlette"), """
 done = subprocess.run([*run, "reproduce", "effective-dimension"], capture_output=True, text=True)
-assert done.stderr == 'statepool: matplotlib is not installed, expected pip install "statepool[figures]"\\n', done.stderr
+assert 'matplotlib is not installed, expected pip install "statepool[figures]"' in done.stderr, done.stderr
 """),
     "client": (("matplotlib", "apsw"), "from statepool.client import Client; Client('http://127.0.0.1:9').close()"),
     "figures": (("apsw", "httpx"), """
