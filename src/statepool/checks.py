@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 ROW_TOLERANCE = 1e-9
@@ -168,6 +169,14 @@ def check_sizes(**sizes: Any) -> None:
     """Numbers of actions, states, rounds and the like: whole, at least 1."""
     for name, value in sizes.items():
         check_count(value, name)
+
+
+def check_shares(shares: ArrayLike, name: str = "denominator") -> Floats:
+    """How often each of several things comes: shares that sum to 1."""
+    values = _as_array(shares, name).astype(float)
+    if values.ndim != 1 or not (values >= 0).all() or not abs(values.sum() - 1) < 1e-9:
+        raise ValueError(f"{name}: has shares that sum to {values.sum():.6g}, expected one a context, summing to 1")
+    return values
 
 
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> str:

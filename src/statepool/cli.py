@@ -185,13 +185,72 @@ def replay(
     expect: Annotated[
         str | None, typer.Option(help="The hash of an event that was noted before: a journal without it was cut short.")
     ] = None,
+    anchors: Annotated[
+        str | None, typer.Option(help="Where heads were noted (see `statepool anchor`): each is compared.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON and nothing else.")] = False,
 ) -> None:
     """Rebuild a live pool from its journal, and check every link of it."""
     from statepool.commands.replay import run
 
-    if not run(store, name, redraw, export, expect, as_json):
+    if not run(store, name, redraw, export, expect, anchors, as_json):
         raise typer.Exit(1)
+
+
+@app.command()
+def backup(
+    store: Annotated[str, typer.Argument(help="What to copy, also while it is used: sqlite:///… or postgresql://…")],
+    file: Annotated[Path, typer.Argument(help="A new file; it is a store itself, as sqlite:///FILE.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Replay every journal of the copy.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what it holds as JSON and nothing else.")] = False,
+) -> None:
+    """Copy all pools and keys of a store, as they are at one moment, to a file."""
+    from statepool.commands.backup import run_backup
+
+    if not run_backup(store, file, verify, as_json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="What `statepool backup` wrote.")],
+    store: Annotated[str, typer.Argument(help="A new sqlite:///… file, or an empty postgresql://… database.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Replay every journal before it is put there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what it holds as JSON and nothing else.")] = False,
+) -> None:
+    """Put a backup into an empty store: all of it, or nothing."""
+    from statepool.commands.backup import run_restore
+
+    if not run_restore(file, store, verify, as_json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def compact(
+    store: Annotated[str, typer.Argument(help="Also while it is used: sqlite:///… or postgresql://…")],
+    pools: Annotated[list[str] | None, typer.Argument(help="Pools; all when none is named.")] = None,
+    older_than: Annotated[str, typer.Option(help="Events older than this are sealed: 90d, 12h.")] = "90d",
+    place: Annotated[
+        str | None, typer.Option(help="A folder, or an object store (s3://…); beside the file when not given.")
+    ] = None,
+    least: Annotated[int, typer.Option(help="Seal nothing of a pool with fewer old events than this.")] = 10_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON and nothing else.")] = False,
+) -> None:
+    """Move old events out of the database into sealed, compressed files, which stay a part of the journal."""
+    from statepool.commands.compact import run
+
+    run(store, pools or [], older_than, place, least, as_json)
+
+
+@app.command()
+def anchor(
+    store: Annotated[str, typer.Argument(help="Whose pools: sqlite:///… or postgresql://…")],
+    where: Annotated[str, typer.Argument(help="A file, https://…, or another database: postgresql://…, sqlite:///…")],
+) -> None:
+    """Note the number and hash of every pool's last event elsewhere, for `statepool replay --anchors`."""
+    from statepool.commands.anchor import run
+
+    run(store, where)
 
 
 @app.command()
@@ -218,6 +277,11 @@ def serve(
     proxy: Annotated[
         str | None, typer.Option(help="Address of a proxy whose X-Forwarded-For and -Proto are believed.")
     ] = None,
+    max_pools: Annotated[int, typer.Option(help="Pools that the store may hold; no more are made over HTTP.")] = 10_000,
+    anchor: Annotated[
+        str | None, typer.Option(help="Where to note the pools' heads: a file, https://…, postgresql://…, sqlite:///…")
+    ] = None,
+    anchor_every: Annotated[float, typer.Option(help="Seconds between such notes.")] = 60.0,
     open_: Annotated[bool, typer.Option("--open", help="Serve others without keys.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
@@ -226,8 +290,9 @@ def serve(
 
     url = store or serving.DEFAULT_STORE
     options = serving.Options(
-        url, host, port, workers, rate_limit, max_body, open_, quiet, max_connections, max_pending, proxy
-    )
+        url, host, port, workers, rate_limit, max_body, open_, quiet, max_connections, max_pending, proxy,
+        anchor, anchor_every, max_pools,
+    )  # fmt: skip
     if demo:
         if map_file is not None:
             raise ValueError("map: the demo has a map of its own, expected --demo or --map")
@@ -240,21 +305,48 @@ def serve(
 def add_key(
     name: Annotated[str, typer.Argument(help="What to call it.")],
     role: Annotated[str, typer.Option(help="decide, report or admin.")],
+    expires: Annotated[str | None, typer.Option(help="How long it lasts: 90d, 12h; for ever when not given.")] = None,
+    pool: Annotated[list[str] | None, typer.Option(help="A pool it is for; may be repeated. None: all.")] = None,
     store: StoreOption = "sqlite:///statepool.db",
 ) -> None:
     """Make a key and print it: it is told this once."""
     from statepool.commands import keys
 
-    print(keys.add_key(store, name, role))
+    print(keys.add_key(store, name, role, expires, pool or []))
+
+
+@keys.command("renew")
+def renew_key(
+    name: Annotated[str, typer.Argument(help="Which one.")],
+    expires: Annotated[str | None, typer.Option(help="How long the new one lasts.")] = None,
+    overlap: Annotated[str, typer.Option(help="How long the one before goes on.")] = "1d",
+    store: StoreOption = "sqlite:///statepool.db",
+) -> None:
+    """Make another key with the same name and rights and print it; the one before goes on for a while."""
+    from statepool.commands import keys
+
+    print(keys.renew_key(store, name, expires, overlap))
+
+
+@keys.command("calls")
+def list_calls(
+    limit: Annotated[int, typer.Option(help="How many, the latest.")] = 100,
+    store: StoreOption = "sqlite:///statepool.db",
+) -> None:
+    """What administrators did: when, whose key, from where, the answer, what."""
+    from statepool.commands import keys
+
+    for line in keys.list_calls(store, limit):
+        print(line)
 
 
 @keys.command("list")
 def list_keys(store: StoreOption = "sqlite:///statepool.db") -> None:
-    """Names and roles."""
+    """Names, roles, until when, and for which pools."""
     from statepool.commands import keys
 
-    for name, role in keys.list_keys(store):
-        print(f"{name}\t{role}")
+    for line in keys.list_keys(store):
+        print(line)
 
 
 @keys.command("drop")

@@ -106,7 +106,7 @@ def test_self_tuned_goes_on_when_its_leader_or_anchor_is_retired(sqlite, role):
     for rounds in (600, 200, 100):
         play(pool, ROWS, STATES, [0.9, 0.5, 0.1], rounds, draws)
         ledger = pool.fold().ledger
-        started_on = int(np.argmin(ledger.memory.anchor @ ledger.memory.columns))
+        started_on = int(np.argmin(ledger.memory.anchor @ ledger.memory.maps.columns[0]))
         place = {"leader": ledger.memory.clock["leader"], "anchor": started_on}[role]
         label = pool.fold().catalogue.actions[ledger.ids[place]]
         if pool.fold().catalogue.n_active == 1:

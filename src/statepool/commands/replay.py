@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from statepool.live import Pool
+from statepool.live.anchors import Anchor, anchors_at
 from statepool.live.errors import StoreUnavailable
 from statepool.live.export import check_export, export
 from statepool.live.replay import replay
@@ -17,9 +18,11 @@ from statepool.live.stores import open_store
 SHOWN = 20
 
 
-def run(url: str, name: str, redraw: bool, file: Path | None, expect: str | None, as_json: bool) -> bool:
+def run(
+    url: str, name: str, redraw: bool, file: Path | None, expect: str | None, anchors: str | None, as_json: bool
+) -> bool:
     """Replay and print what was found; whether everything agrees."""
-    found = replay_pool(url, name, redraw, file, expect)
+    found = replay_pool(url, name, redraw, file, expect, anchors)
     if as_json:
         print(json.dumps(found, indent=1))
     else:
@@ -27,13 +30,16 @@ def run(url: str, name: str, redraw: bool, file: Path | None, expect: str | None
     return bool(found["agrees"])
 
 
-def replay_pool(url: str, name: str, redraw: bool, file: Path | None, expect: str | None = None) -> dict[str, Any]:
+def replay_pool(
+    url: str, name: str, redraw: bool, file: Path | None, expect: str | None = None, anchors: str | None = None
+) -> dict[str, Any]:
     """Replay, then export if asked; the rows are those of the journal."""
     noted = _read_hash(expect)
     if file is not None:
         check_export(file)  # before the long part
     try:
-        return _replay_pool(url, name, redraw, file, noted)
+        kept = [] if anchors is None else anchors_at(anchors).read(name)
+        return _replay_pool(url, name, redraw, file, noted, kept)
     except StoreUnavailable as error:
         raise ValueError(f"store: {error}") from None
 
@@ -49,13 +55,15 @@ def _read_hash(text: str | None) -> bytes | None:
         ) from None
 
 
-def _replay_pool(url: str, name: str, redraw: bool, file: Path | None, noted: bytes | None) -> dict[str, Any]:
+def _replay_pool(
+    url: str, name: str, redraw: bool, file: Path | None, noted: bytes | None, anchors: list[Anchor]
+) -> dict[str, Any]:
     store = open_store(url, create=False)
     try:
         bar = Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty())
         with bar as progress:
             task = progress.add_task("replaying", total=None)
-            found, _ = replay(store, name, redraw, lambda seq: progress.update(task, completed=seq), noted)
+            found, _ = replay(store, name, redraw, lambda seq: progress.update(task, completed=seq), noted, anchors)
         result = found.as_json()
         if file is not None:
             result["exported"] = export(Pool(store, name).rows(), file)
@@ -77,6 +85,8 @@ def print_replay(found: dict[str, Any]) -> None:
         print(f"the rule of this release plays from event {found['rule_since']} on")
     if "exported" in found:
         print(f"{found['exported']} rows exported")
+    if found["anchors"]:
+        print(f"{found['anchors']} notes of the chain, kept elsewhere, say the same")
     for fault in found["faults"][:SHOWN]:
         print(f"FAULT: {fault}")
     if len(found["faults"]) > SHOWN:

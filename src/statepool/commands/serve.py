@@ -46,6 +46,9 @@ class Options:
     max_connections: int = 1000
     max_pending: int = 100_000
     proxy: str | None = None
+    anchor: str | None = None
+    anchor_every: float = 60.0
+    max_pools: int = 10_000
     keyed: bool = False
     """Whether the store had keys when the service was started; it then stays closed in every worker."""
 
@@ -53,6 +56,11 @@ class Options:
 def serve(options: Options, map_file: Path | None = None, name: str = "home", demo: bool = False) -> None:
     """Serve until SIGTERM or SIGINT; what was accepted is finished, pools are saved."""
     _check(options)
+    if options.anchor is not None:
+        with needing_live():
+            from statepool.live.anchors import anchors_at
+
+            anchors_at(options.anchor)
     if demo and options.workers > 1:
         raise ValueError(f"demo: plays in one process, and workers is {options.workers}")
     with needing_live():
@@ -75,9 +83,11 @@ def serve(options: Options, map_file: Path | None = None, name: str = "home", de
 
 def make_service(options: Options) -> "Service":
     """The application of these options."""
+    from statepool.live.anchors import anchors_at
     from statepool.live.service import create_app
-    from statepool.live.service.logs import RequestLog
+    from statepool.live.service.logs import RequestLog, log_as_json
 
+    log_as_json(sys.stderr)
     return create_app(
         open_store(options.store),
         door="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
@@ -85,6 +95,9 @@ def make_service(options: Options) -> "Service":
         rate_limit=options.rate_limit,
         body_limit=options.body_limit,
         most_pending=options.max_pending,
+        most_pools=options.max_pools,
+        anchors=None if options.anchor is None else anchors_at(options.anchor),
+        anchor_every=options.anchor_every,
         log=RequestLog(None if options.quiet else sys.stderr),
     )
 
@@ -109,6 +122,10 @@ def _check(options: Options) -> None:
         raise ValueError(f"max-connections: is {options.max_connections}, expected at least 1")
     if options.max_pending < 1:
         raise ValueError(f"max-pending: is {options.max_pending}, expected at least 1")
+    if options.max_pools < 1:
+        raise ValueError(f"max-pools: is {options.max_pools}, expected at least 1")
+    if not 0.1 <= options.anchor_every < float("inf"):
+        raise ValueError(f"anchor-every: is {options.anchor_every}, expected at least 0.1 seconds")
     if options.proxy is not None and not _is_address(options.proxy):
         raise ValueError(f"proxy: is {options.proxy[:64]!r}, expected the address that the proxy calls from")
 

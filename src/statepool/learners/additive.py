@@ -1,6 +1,6 @@
 """Rules that are all sums: what a learner's file says where what it knows is additive, and the loop's four functions.
 
-A learner's file gives, on its memory (a NamedTuple with `sums` and `clock`, a record with at least `start`):
+A learner's file gives, on its memory (a NamedTuple with `sums`, `maps` and `clock`, a record with at least `start`):
 
     prepare(memory, t)                      the play of round t, from the sums; sets what starts anew (`clock`)
     lead(memory)                            optional: (place, share), an action that is played with that share
@@ -14,6 +14,7 @@ A learner's file gives, on its memory (a NamedTuple with `sums` and `clock`, a r
     lesson(out, loss, t, ticket)            what that outcome adds to the sums: of carried numbers alone
     notice(memory, t, action, state)        optional: a cache brought up to date with a state just seen
     absorb(memory, t, action, state, ticket) optional: the same, with the lesson of an outcome just added
+    read_rows(memory)                       optional: what is kept of the rows of P, anew: a request brought others
     rebuild(memory)                         optional: all caches, from sums that were written from outside
 
 The sums told of a state seen get 1 each, those of an age its rounds and 1.
@@ -26,6 +27,7 @@ from numba import types
 from numba.extending import overload
 
 from statepool.compiling import compiled
+from statepool.learners.maps import turn_to_context, varies
 from statepool.learners.rules import add_rule
 from statepool.learners.sums import add, fade
 
@@ -43,6 +45,7 @@ class AdditiveRule(NamedTuple):
     lesson: Callable[..., None]
     notice: Callable[..., None]
     absorb: Callable[..., None]
+    read_rows: Callable[..., None]
     rebuild: Callable[..., None]
 
 
@@ -74,7 +77,7 @@ def _absorb_nothing(memory: Any, t: int, action: int, state: int, ticket: Any) -
     pass
 
 
-def _rebuild_nothing(memory: Any) -> None:
+def _keep(memory: Any) -> None:
     pass
 
 
@@ -82,25 +85,16 @@ def add_additive_rule(
     memory: type, *, prepare: Any, rest: Any, pick: Any, carry: Any, lesson: Any, lead: Any = lead_nobody,
     own_reach: Any = _certain, reach_under: Any = _certain_under, own_probability: Any = _certain,
     carry_of_action: Any = _carry_nothing_of_action,
-    notice: Any = _change_nothing, absorb: Any = _absorb_nothing, rebuild: Any = _rebuild_nothing,
+    notice: Any = _change_nothing, absorb: Any = _absorb_nothing, read_rows: Any = _keep, rebuild: Any = _keep,
 ) -> None:  # fmt: skip
     """Tie a rule to a memory type, for simulations and for live pools alike."""
-    _RULES[memory] = AdditiveRule(
-        prepare,
-        lead,
-        rest,
-        pick,
-        own_reach,
-        reach_under,
-        carry,
-        own_probability,
-        carry_of_action,
-        lesson,
-        notice,
-        absorb,
-        rebuild,
-    )
-    add_rule(memory, _act, _observe, _update, _play if rest else None)
+    given = (
+        prepare, lead, rest, pick, own_reach, reach_under, carry, own_probability, carry_of_action, lesson, notice,
+        absorb, read_rows, rebuild,
+    )  # fmt: skip
+    # Numba chooses among plain functions and compiles the chosen one; a lesson is called from Python, too.
+    _RULES[memory] = AdditiveRule(*(each if each is lesson else getattr(each, "py_func", each) for each in given))
+    add_rule(memory, _act, _observe, _update, _play, _play_for)
 
 
 def prepare(memory: Any, t: int) -> None:
@@ -154,6 +148,11 @@ def carry_of_action(memory: Any, action: int, state: int, p: float, ticket: Any)
 
 
 def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+    """Compiled code only."""
+    raise NotImplementedError
+
+
+def read_rows(memory: Any) -> None:
     """Compiled code only."""
     raise NotImplementedError
 
@@ -238,6 +237,12 @@ def _absorb(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
     return rule and rule.absorb
 
 
+@overload(read_rows, strict=False)
+def _read_rows(memory):  # type: ignore[no-untyped-def]
+    rule = _rule_of(memory)
+    return rule and rule.read_rows
+
+
 @overload(rebuild, strict=False)
 def _rebuild(memory):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
@@ -259,6 +264,9 @@ def _lesson_of(memory, out, loss, t, ticket):  # type: ignore[no-untyped-def]
 
 def _act(memory: Any, t: int, u: float) -> int:
     fade(memory.sums, t)
+    if varies(memory.maps):
+        turn_to_context(memory.maps, memory.maps.contexts[t])
+        read_rows(memory)
     prepare(memory, t)
     return pick(memory, u)
 
@@ -268,6 +276,11 @@ def _observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     carry_of_action(memory, action, state, own_probability(memory, action), ticket)
     add(memory.sums, memory.sums.seen, t, 0, action, state)
     notice(memory, t, action, state)
+    reached = memory.sums.reached
+    if reached.size > 0:
+        for s in range(reached.size - 1):
+            reached[s] += own_reach(memory, s)
+        reached[reached.size - 1] += 1.0
 
 
 def _update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
@@ -281,12 +294,29 @@ def _update(memory: Any, t: int, action: int, state: int, loss: float, ticket: A
 
 
 def _play(memory: Any, t: int, out: Any) -> None:
+    _play_now(memory, out)
+
+
+@compiled
+def _play_now(memory: Any, out: Any) -> None:
     place, share = lead(memory)
     rest(memory, out)
     if share > 0.0:
         for a in range(out.size):
             out[a] *= 1.0 - share
         out[place] += share
+
+
+def _play_for(memory: Any, t: int, context: int, out: Any) -> None:
+    if varies(memory.maps):
+        turn_to_context(memory.maps, context)
+        read_rows(memory)
+        prepare(memory, t)
+    _play_now(memory, out)
+    if varies(memory.maps):
+        turn_to_context(memory.maps, memory.maps.contexts[t])
+        read_rows(memory)
+        prepare(memory, t)
 
 
 def lesson_function(memory: Any) -> Callable[..., None]:

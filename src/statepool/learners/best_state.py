@@ -8,7 +8,7 @@ Source: paper, Appendix E. Differs from the source: nothing.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from statepool.compiling import compiled
 from statepool.kernels import lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
+from statepool.learners.maps import Maps, bar_values, draw_cumulative, spread_evenly, varies
 from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count
 from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
@@ -26,21 +27,22 @@ UNREACHABLE = 2.0
 @dataclass(frozen=True)
 class BestState(Learner):
     exploration: float = 0.08
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number(self.exploration, "exploration", 0, 1)
 
-    def sums(self) -> tuple[Sum, ...]:
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
         return Sum("losses", told_by="outcome"), Sum("counts", told_by="outcome")
 
     def start(self, problem: Problem) -> "BestStateMemory":
         sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
-        # Where actions come and go, a state that no action leads to any more cannot be played for.
-        lost = (problem.columns.max(axis=1) == 0) & (problem.newcomers is not None)
-        unseen = np.where(lost, UNREACHABLE, 0.5)
+        # Where requests differ or actions come and go, a state that no action leads to cannot be played for.
+        choosy = problem.newcomers is not None or varies(problem.maps)
         return BestStateMemory(
-            sums, start_clock(), of["losses"][0], of["counts"][0], unseen, np.zeros(problem.n_states),
-            problem.columns.argmax(axis=1), np.zeros(1, np.int64), problem.n_actions, float(self.exploration),
+            sums, start_clock(), of["losses"][0], of["counts"][0], np.zeros(problem.n_states),
+            problem.maps, np.zeros(1, np.int64), np.zeros(problem.n_actions), choosy, float(self.exploration),
         )  # fmt: skip
 
 
@@ -49,12 +51,12 @@ class BestStateMemory(NamedTuple):
     clock: Any
     losses: Floats
     counts: Floats
-    unseen: Floats
-    """What counts as the mean of a state before it was seen."""
     means: Floats
-    likeliest: Ints
+    maps: Maps
     favourite: Ints
-    n_actions: int
+    room: Floats
+    choosy: bool
+    """Whether states that no action leads to are left out."""
     exploration: float
 
 
@@ -78,18 +80,37 @@ def favourite_distribution(favourite: int, exploration: float, out: Any) -> None
 
 
 def prepare(memory: Any, t: int) -> None:
-    for s in range(memory.means.size):
-        seen = memory.counts[s] > 0.0 and memory.unseen[s] < UNREACHABLE
-        memory.means[s] = memory.losses[s] / memory.counts[s] if seen else memory.unseen[s]
-    memory.favourite[0] = memory.likeliest[lowest_index(memory.means)]
+    columns, means = memory.maps.columns[memory.maps.now[0]], memory.means
+    for s in range(means.size):
+        means[s] = memory.losses[s] / memory.counts[s] if memory.counts[s] > 0.0 else 0.5
+        if memory.choosy and columns[s, _likeliest(memory, s)] == 0.0:
+            means[s] = UNREACHABLE
+    memory.favourite[0] = _likeliest(memory, lowest_index(means))
+
+
+@compiled
+def _likeliest(memory: Any, state: int) -> int:
+    """The action that most often leads to a state, among those that may be played."""
+    room, column = memory.room, memory.maps.columns[memory.maps.now[0]][state]
+    for a in range(room.size):
+        room[a] = -column[a]
+    bar_values(memory.maps, room)
+    return lowest_index(room)
 
 
 def rest(memory: Any, out: Any) -> None:
-    favourite_distribution(memory.favourite[0], memory.exploration, out)
+    spread_evenly(memory.maps, memory.exploration, out)
+    out[memory.favourite[0]] += 1.0 - memory.exploration
 
 
 def pick(memory: Any, u: float) -> int:
-    return draw_favourite(memory.favourite[0], memory.n_actions, memory.exploration, u)
+    if memory.maps.barred.size == 0:
+        return draw_favourite(memory.favourite[0], memory.room.size, memory.exploration, u)
+    spread_evenly(memory.maps, memory.exploration, memory.room)
+    memory.room[memory.favourite[0]] += 1.0 - memory.exploration
+    return draw_cumulative(memory.room, u)
 
 
-add_additive_rule(BestStateMemory, prepare=prepare, rest=rest, pick=pick, carry=carry_nothing, lesson=loss_and_count)
+add_additive_rule(
+    BestStateMemory, prepare=prepare, rest=rest, pick=pick, carry=carry_nothing, lesson=loss_and_count,
+)  # fmt: skip

@@ -26,6 +26,7 @@ from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, TIE, combine, log, lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
+from statepool.learners.maps import Maps, bar_values, varies
 from statepool.learners.parts import alarms, direct_effects, memories
 from statepool.learners.parts.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
 from statepool.learners.parts.direct_effects import (
@@ -50,7 +51,7 @@ from statepool.learners.parts.memories import (
     teach_memories,
 )  # fmt: skip
 from statepool.learners.parts.safe import SHARE, begin, lean_on, start_clock
-from statepool.learners.parts.weights import Weights, distribution, draw, probability, refresh, start_weights
+from statepool.learners.parts.weights import Weights, distribution, draw, probability, refresh_for, start_weights
 from statepool.learners.self_tuned import hope_for_states
 from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_newcomers
 
@@ -69,19 +70,21 @@ REACH = OF_CELL + 2
 
 @dataclass(frozen=True)
 class CorrectedPool(Learner):
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
     carried_by_action: ClassVar[tuple[int, ...]] = (ALARMS + alarms.RATIO, OF_CELL, OF_CELL + 1, REACH)
 
-    def sums(self) -> tuple[Sum, ...]:
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
         return (*memories.SUMS, *direct_effects.SUMS, CHARGES, *alarms.SUMS)
 
     def start(self, problem: Problem) -> "CorrectedMemory":
         K, S = problem.n_actions, problem.n_states
         views = lay_out(self.sums(), S, K, n_registers=S)
         effects = start_effects(views, K, S)
-        read_effects(effects, problem.columns)
+        read_effects(effects, problem.maps.columns[0])
         return CorrectedMemory(
             views.sums, start_clock(), start_memories(views), start_alarms(views), effects,
-            views.of["charges"][0], views.sums.registers, start_weights(K, 1.0), problem.columns, np.empty(S),
+            views.of["charges"][0], views.sums.registers, start_weights(K, 1.0), problem.maps, np.empty(S),
             np.empty(K), np.zeros(K), problem.newcomers or start_newcomers(K),
         )  # fmt: skip
 
@@ -102,7 +105,7 @@ class CorrectedMemory(NamedTuple):
     """The optimistic state means of the round that safe started in, should the action that it started on retire."""
     safe: Weights
     """Its totals are the rate times L."""
-    columns: Floats
+    maps: Maps
     hopes: Floats
     values: Floats
     plays: Floats
@@ -124,6 +127,7 @@ def _find_leader(memory: Any) -> int:
         scarcity = (total + plays.size) / (plays.size * (plays[a] + 1.0))
         if scarcity > 1.0:
             values[a] -= np.sqrt(doubt * log(scarcity))
+    bar_values(memory.maps, values)
     return lowest_index(values, TIE)
 
 
@@ -131,10 +135,11 @@ def _find_leader(memory: Any) -> int:
 def _read_safe(memory: Any) -> None:
     """Safe's totals, from the charges of its actions and from where it started."""
     totals, clock = memory.safe.totals[0], memory.clock
-    combine(memory.columns, memory.anchor, totals)
+    combine(memory.maps.columns[memory.maps.now[0]], memory.anchor, totals)
+    bar_values(memory.maps, totals)
     anchor = lowest_index(totals, TIE)  # unless the leader of that moment is still there
     for a in range(totals.size):
-        if memory.newcomers.number[a] == clock.anchor:
+        if memory.newcomers.number[a] == clock.anchor and not varies(memory.maps):
             anchor = a
     for a in range(totals.size):
         totals[a] = clock.rate * memory.charges[a]
@@ -158,7 +163,7 @@ def prepare(memory: Any, t: int) -> None:
             memory.charges[a] = 0.0
         memory.alarms.excess[0] = 0.0
         _read_safe(memory)
-    refresh(memory.safe, 0)
+    refresh_for(memory.safe, 0, memory.maps)
     clock.part = 1.0 if is_ringing(memory.alarms, clock.start, SHARE) else SHARE
 
 
@@ -196,7 +201,7 @@ def carry_of_action(memory: Any, action: int, state: int, p: float, ticket: Any)
 
 def notice(memory: Any, t: int, action: int, state: int) -> None:
     memory.plays[action] += 1.0
-    read_action(memory.effects, memory.columns, action)
+    read_action(memory.effects, memory.maps.columns[memory.maps.now[0]], action)
 
 
 @compiled
@@ -209,7 +214,7 @@ def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
 
 def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     weigh_cell(memory.effects, state, action)
-    read_action(memory.effects, memory.columns, action)
+    read_action(memory.effects, memory.maps.columns[memory.maps.now[0]], action)
     if t >= memory.clock.start:
         memory.safe.totals[0, action] += memory.clock.rate * memory.sums.outcome.lesson[CHARGE]
         memory.safe.changed[0] = True
@@ -220,11 +225,18 @@ def rebuild(memory: Any) -> None:
         memory.plays[a] = 0.0
         for s in range(memory.effects.tried.shape[0]):
             memory.plays[a] += memory.effects.tried[s, a]
-    read_effects(memory.effects, memory.columns)
+    read_effects(memory.effects, memory.maps.columns[memory.maps.now[0]])
+    _read_safe(memory)
+
+
+def read_rows(memory: Any) -> None:
+    for a in range(memory.plays.size):
+        read_action(memory.effects, memory.maps.columns[memory.maps.now[0]], a)
     _read_safe(memory)
 
 
 add_additive_rule(
     CorrectedMemory, prepare=prepare, lead=lead, rest=rest, pick=pick, carry=carry, own_probability=own_probability,
-    carry_of_action=carry_of_action, lesson=lesson, notice=notice, absorb=absorb, rebuild=rebuild,
+    carry_of_action=carry_of_action, lesson=lesson, notice=notice, absorb=absorb, read_rows=read_rows,
+    rebuild=rebuild,
 )  # fmt: skip

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, Ints, check_count, check_map, check_number, check_rate, unknown_name
+from statepool.checks import Bools, Floats, Ints, check_count, check_map, check_number, check_rate, unknown_name
 from statepool.kernels import columns_of
+from statepool.learners.maps import Maps, start_maps, varies
 from statepool.learners.outside import explained, suited
 from statepool.learners.rules import step_act, step_observe, step_play, step_update
 from statepool.learners.sums import Newcomers, Sum
@@ -31,10 +32,15 @@ class Problem:
     delay: int
     stream: Stream
     instance: Instance | None = None
+    contexts: Ints | None = None
+    """The context of each round, where P has a map for each; a learner looks no further than the round it plays."""
+    available: Bools | None = None
+    """With contexts: which actions each may be answered with."""
     newcomers: Newcomers | None = None
     """Where actions come and go: what each is charged for when it came."""
-    rows_count: bool = False
-    """Whether a learner of the map starts from the rows of P, each worth one play, or from even ones."""
+    live: bool = False
+    """Whether this is a live pool: a learner of the map starts from the rows of P, each worth one play, and not from
+    even ones, and any request may bring rows of its own."""
 
     @property
     def n_actions(self) -> int:
@@ -49,6 +55,16 @@ class Problem:
         """The map transposed: one contiguous row a state, one's own to write to."""
         columns = columns_of(self.P)
         return np.asarray(columns if columns.flags.writeable else columns.copy())
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether requests bring rows of their own; a live pool cannot know that none will."""
+        return self.live or varies(self.maps)
+
+    @cached_property
+    def maps(self) -> Maps:
+        """The rows that requests bring."""
+        return start_maps(self.columns, self.contexts, self.available)
 
     def rate(self, given: float | None, width: float, copies: int = 1) -> float:
         """The rate a learner was given, or the default for its width (states or actions)."""
@@ -87,8 +103,11 @@ class Learner(ABC):
         """Whether the map is learnt from the pairs seen."""
         return False
 
-    def sums(self) -> tuple[Sum, ...] | None:
-        """What it knows, where that is additive; None: it is not, and the learner cannot run live."""
+    def sums(self, requests: bool = False) -> tuple[Sum, ...] | None:
+        """What it knows, where that is additive (`requests`: also of requests that bring rows of their own).
+
+        None: it is not, and the learner cannot run live.
+        """
         return None
 
     def ticket_width(self, problem: Problem) -> int:

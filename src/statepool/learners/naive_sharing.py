@@ -7,14 +7,17 @@ Source: paper's baseline study. Differs from the source: nothing.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled
-from statepool.kernels import LARGEST_CHARGE
+from statepool.kernels import LARGEST_CHARGE, dot
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem, check_settings
-from statepool.learners.parts.weights import Weights, charge, distribution, draw, refresh, set_totals, start_weights
+from statepool.learners.maps import Maps, spread_evenly, varies
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, refresh_for, set_totals, start_weights
 from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_clock, start_newcomers
 
 
@@ -22,11 +25,13 @@ from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_clock, 
 class NaiveSharing(Learner):
     rate: float | None = None
     mixing: float = 0.0
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self.rate, self.mixing)
 
-    def sums(self) -> tuple[Sum, ...]:
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
         return (Sum("charges", told_by="outcome"),)
 
     def start(self, problem: Problem) -> "NaiveMemory":
@@ -34,8 +39,8 @@ class NaiveSharing(Learner):
         weights = start_weights(problem.n_actions, rate, self.mixing)
         sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
         return NaiveMemory(
-            sums, start_clock(), of["charges"][0], weights, problem.columns, problem.columns.mean(axis=1),
-            problem.newcomers or start_newcomers(problem.n_actions),
+            sums, start_clock(), of["charges"][0], weights, problem.maps, problem.maps.columns[0].mean(axis=1),
+            np.empty(problem.n_actions), problem.newcomers or start_newcomers(problem.n_actions),
         )  # fmt: skip
 
 
@@ -44,13 +49,15 @@ class NaiveMemory(NamedTuple):
     clock: Any
     charges: Floats
     weights: Weights
-    columns: Floats
+    maps: Maps
     shares: Floats
+    """The mean of P(s|a) over the actions that may be played, by state."""
+    room: Floats
     newcomers: Newcomers
 
 
 def prepare(memory: Any, t: int) -> None:
-    refresh(memory.weights, 0)
+    refresh_for(memory.weights, 0, memory.maps)
 
 
 def rest(memory: Any, out: Any) -> None:
@@ -71,14 +78,19 @@ def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
 
 
 def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    charge(memory.weights, 0, memory.columns[state], memory.sums.outcome.lesson[0])
+    if not varies(memory.maps):
+        charge(memory.weights, 0, memory.maps.columns[memory.maps.now[0]][state], memory.sums.outcome.lesson[0])
 
 
-def rebuild(memory: Any) -> None:
-    set_totals(memory.weights, memory.columns, memory.charges, memory.newcomers.handicap)
+def read_rows(memory: Any) -> None:
+    columns = memory.maps.columns[memory.maps.now[0]]
+    spread_evenly(memory.maps, 1.0, memory.room)
+    for s in range(memory.shares.size):
+        memory.shares[s] = dot(memory.room, columns[s])
+    set_totals(memory.weights, columns, memory.charges, memory.newcomers.handicap)
 
 
 add_additive_rule(
     NaiveMemory, prepare=prepare, rest=rest, pick=pick, carry=carry, lesson=lesson, absorb=absorb,
-    rebuild=rebuild,
+    read_rows=read_rows, rebuild=read_rows,
 )  # fmt: skip

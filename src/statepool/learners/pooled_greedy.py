@@ -6,7 +6,7 @@ The first thing a practitioner would try; ours, not the paper's. The play is the
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from statepool.checks import Floats, Ints, check_number
 from statepool.kernels import TIE, combine, lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
+from statepool.learners.maps import Maps, bar_values, draw_evenly, spread_evenly
 from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count, mean_sums
 from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
@@ -22,18 +23,20 @@ from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 class PooledGreedy(Learner):
     forgetting: float = 1.0
     exploration: float = 0.0
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number(self.forgetting, "forgetting", 0, 1, open_low=True)
         check_number(self.exploration, "exploration", 0, 1)
 
-    def sums(self) -> tuple[Sum, ...]:
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
         return mean_sums(self.forgetting)
 
     def start(self, problem: Problem) -> "GreedyMemory":
         sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
         return GreedyMemory(
-            sums, start_clock(), of["losses"][0], of["counts"][0], problem.columns, np.empty(problem.n_states),
+            sums, start_clock(), of["losses"][0], of["counts"][0], problem.maps, np.empty(problem.n_states),
             np.empty(problem.n_actions), np.array([-1]), float(self.exploration),
         )  # fmt: skip
 
@@ -43,7 +46,7 @@ class GreedyMemory(NamedTuple):
     clock: Any
     losses: Floats
     counts: Floats
-    columns: Floats
+    maps: Maps
     guesses: Floats
     values: Floats
     best: Ints
@@ -56,7 +59,8 @@ def prepare(memory: Any, t: int) -> None:
         return
     for s in range(memory.guesses.size):
         memory.guesses[s] = (memory.losses[s] + 1.0) / (memory.counts[s] + 2.0)
-    combine(memory.columns, memory.guesses, memory.values)
+    combine(memory.maps.columns[memory.maps.now[0]], memory.guesses, memory.values)
+    bar_values(memory.maps, memory.values)
     memory.best[0] = lowest_index(memory.values, TIE)
 
 
@@ -65,24 +69,25 @@ def lead(memory: Any) -> tuple[int, float]:
 
 
 def rest(memory: Any, out: Any) -> None:
-    out[:] = 1.0 / out.size
+    spread_evenly(memory.maps, 1.0, out)
 
 
 def pick(memory: Any, u: float) -> int:
     if u < 1.0 - memory.exploration:
         return memory.best[0]
-    return min(int((u - (1.0 - memory.exploration)) / memory.exploration * memory.values.size), memory.values.size - 1)
+    beyond = (u - (1.0 - memory.exploration)) / memory.exploration
+    return draw_evenly(memory.maps, beyond, memory.values)  # which `prepare` fills anew where some are barred
 
 
 def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     memory.best[0] = -1
 
 
-def rebuild(memory: Any) -> None:
+def forget_best(memory: Any) -> None:
     memory.best[0] = -1
 
 
 add_additive_rule(
     GreedyMemory, prepare=prepare, lead=lead, rest=rest, pick=pick, carry=carry_nothing, lesson=loss_and_count,
-    absorb=absorb, rebuild=rebuild,
+    absorb=absorb, read_rows=forget_best, rebuild=forget_best,
 )  # fmt: skip

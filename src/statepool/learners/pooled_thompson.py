@@ -1,43 +1,54 @@
-"""Pooled Thompson sampling: draw a mean for each state from its posterior, play the action best for that draw.
+"""Pooled Thompson sampling: draw the mean of each state from its posterior and play the action best by the draw.
 
-    theta(s) ~ Beta(1 + sum(s), 1 + count(s) - sum(s)),  argmin_a sum_s P(s|a) theta(s)
+    g_j(s) ~ Beta(1 + losses(s), 1 + counts(s) - losses(s))    j = 1 … samples; sums as in `pooled_means`
+    x(a) = (1 - mixing) · share of the j whose best action is a + mixing/K
 
-Ours, not the paper's. Its draws come from a second stream, so the first stays paired with the other arms. The
-distribution it plays has no closed form, so it tells none.
+One draw of several, at random, is Thompson sampling whatever their number; with several, the probability of an action
+given the draws is known, and that is what a decision records. The draws follow from a key and the round alone.
+
+Source: the rule that a practitioner would try first. Differs from the textbook: it learns through states, and it
+forgets by the round played.
 """
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from statepool.checks import Floats, check_number
+from statepool.checks import Floats, check_count, check_number
+from statepool.compiling import compiled
 from statepool.kernels import TIE, combine, lowest_index
 from statepool.learners.additive import add_additive_rule
-from statepool.learners.best_state import draw_favourite
 from statepool.learners.learner import Learner, Problem
+from statepool.learners.maps import Maps, bar_values, draw_cumulative, spread_evenly
+from statepool.learners.parts.chance import beta, source_of
 from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count, mean_sums
 from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 
 @dataclass(frozen=True)
 class PooledThompson(Learner):
-    tells_play: ClassVar[bool] = False
     forgetting: float = 1.0
     mixing: float = 0.0
+    samples: int = 16
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number(self.forgetting, "forgetting", 0, 1, open_low=True)
         check_number(self.mixing, "mixing", 0, 1)
+        check_count(self.samples, "samples")
 
-    def sums(self) -> tuple[Sum, ...]:
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
         return mean_sums(self.forgetting)
 
     def start(self, problem: Problem) -> "ThompsonMemory":
         sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
+        key = problem.stream.side_generator().integers(1 << 63, size=1).astype(np.uint64)
         return ThompsonMemory(
-            sums, start_clock(), of["losses"][0], of["counts"][0], problem.columns, np.empty(problem.n_states),
-            np.empty(problem.n_actions), problem.stream.side_generator(), float(self.mixing),
+            sums, start_clock(), of["losses"][0], of["counts"][0], problem.maps, np.empty(problem.n_states),
+            np.empty(problem.n_actions), np.empty(problem.n_actions), self.samples, key, float(self.mixing),
         )  # fmt: skip
 
 
@@ -46,22 +57,39 @@ class ThompsonMemory(NamedTuple):
     clock: Any
     losses: Floats
     counts: Floats
-    columns: Floats
+    maps: Maps
     guesses: Floats
     values: Floats
-    generator: np.random.Generator
+    play: Floats
+    samples: int
+    key: NDArray[np.uint64]
     mixing: float
 
 
-def prepare(memory: Any, t: int) -> None:
-    for s in range(memory.guesses.size):
+@compiled
+def _winner(memory: Any, t: int, sample: int) -> int:
+    n_states = memory.guesses.size
+    for s in range(n_states):
         lost = memory.losses[s]
-        memory.guesses[s] = memory.generator.beta(1.0 + lost, 1.0 + max(memory.counts[s] - lost, 0.0))
-    combine(memory.columns, memory.guesses, memory.values)
+        source = source_of(memory.key[0], t, sample * n_states + s)
+        memory.guesses[s] = beta(source, 1.0 + lost, 1.0 + max(memory.counts[s] - lost, 0.0))
+    combine(memory.maps.columns[memory.maps.now[0]], memory.guesses, memory.values)
+    bar_values(memory.maps, memory.values)
+    return lowest_index(memory.values, TIE)
+
+
+def prepare(memory: Any, t: int) -> None:
+    spread_evenly(memory.maps, memory.mixing, memory.play)
+    for sample in range(memory.samples):
+        memory.play[_winner(memory, t, sample)] += (1.0 - memory.mixing) / memory.samples
+
+
+def rest(memory: Any, out: Any) -> None:
+    out[:] = memory.play
 
 
 def pick(memory: Any, u: float) -> int:
-    return draw_favourite(lowest_index(memory.values, TIE), memory.values.size, memory.mixing, u)
+    return draw_cumulative(memory.play, u)
 
 
-add_additive_rule(ThompsonMemory, prepare=prepare, rest=None, pick=pick, carry=carry_nothing, lesson=loss_and_count)
+add_additive_rule(ThompsonMemory, prepare=prepare, rest=rest, pick=pick, carry=carry_nothing, lesson=loss_and_count)

@@ -9,6 +9,11 @@ functions on that memory:
     play(memory, t, out)                               the distribution of round t, into `out` (after `act`); None
                                                        where the learner does not tell it (`tells_play` is False)
 
+A learner that knows contexts keeps `contexts` in its memory and answers the request `contexts[t]`; a fifth function
+says what any context would be answered with:
+
+    play_for(memory, t, context, out)                  the distribution that a request of `context` would get in round t
+
 `add_rule` ties them to the memory's type. Compiled code calls the names below and Numba picks the functions,
 which gives one loop for all learners that caches on disk; plain Python calls the `step_*` names.
 """
@@ -23,20 +28,21 @@ from statepool.compiling import compiled
 
 
 class Rule(NamedTuple):
-    """The four functions of one memory type."""
+    """The functions of one memory type."""
 
     act: Callable[..., int]
     observe: Callable[..., None]
     update: Callable[..., None]
     play: Callable[..., None] | None
+    play_for: Callable[..., None] | None = None
 
 
 _RULES: dict[type, Rule] = {}
 
 
-def add_rule(memory: type, act: Any, observe: Any, update: Any, play: Any | None) -> None:
-    """Tie four functions to a memory type."""
-    _RULES[memory] = Rule(act, observe, update, play)
+def add_rule(memory: type, act: Any, observe: Any, update: Any, play: Any | None, play_for: Any | None = None) -> None:
+    """Tie its functions to a memory type."""
+    _RULES[memory] = Rule(act, observe, update, play, play_for)
 
 
 def rule_of(memory: type) -> Rule | None:
@@ -77,6 +83,11 @@ def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: An
 
 def play(memory: Any, t: int, out: Any) -> None:
     """Compiled code only: see `step_play`."""
+    raise NotImplementedError
+
+
+def play_for(memory: Any, t: int, context: int, out: Any) -> None:
+    """Compiled code only."""
     raise NotImplementedError
 
 
@@ -129,6 +140,12 @@ def _update_of_others(memory, t, action, state, loss, ticket):  # type: ignore[n
 def _play_of_others(memory, t, out):  # type: ignore[no-untyped-def]
     rule = _others(memory)
     return rule and rule.play
+
+
+@overload(play_for, strict=False)
+def _play_for(memory, t, context, out):  # type: ignore[no-untyped-def]
+    rule = _own(memory)
+    return rule and rule.play_for
 
 
 @compiled

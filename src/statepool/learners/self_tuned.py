@@ -17,7 +17,7 @@ Source: ours; safe is the paper's State-EXP3. Proof, and what is only measured: 
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, TIE, combine, dot, log, lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
+from statepool.learners.maps import Maps, bar_values, start_maps, varies
 from statepool.learners.parts import alarms, memories
 from statepool.learners.parts.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
 from statepool.learners.parts.memories import (
@@ -39,8 +40,8 @@ from statepool.learners.parts.memories import (
     teach_memories,
 )  # fmt: skip
 from statepool.learners.parts.safe import SHARE, begin, lean_on, start_clock
-from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh, start_weights
-from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_newcomers
+from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh_for, start_weights
+from statepool.learners.sums import REQUESTS, Newcomers, Sum, Sums, lay_out, marginal, start_newcomers
 
 OPTIMISM = 0.4
 """The squared bonus, in units of the variance of a mean of n losses (at the most 1/4n) times log⁺."""
@@ -56,13 +57,16 @@ CHARGES = Sum("charges", told_by="outcome", anew=True)
 @dataclass(frozen=True)
 class SelfTuned(Learner):
     learn_map: bool = False
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.learn_map, bool):
             raise ValueError(f"learn_map: is {self.learn_map!r}, expected True or False")
 
-    def sums(self) -> tuple[Sum, ...]:
-        return (*memories.SUMS, CHARGES, *alarms.SUMS, *((PAIRS,) if self.learn_map else ()))
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
+        learnt, reached = (PAIRS,) if self.learn_map else (), REQUESTS if requests else ()
+        return *memories.SUMS, CHARGES, *alarms.SUMS, *learnt, *reached
 
     @property
     def learns_map(self) -> bool:
@@ -70,14 +74,16 @@ class SelfTuned(Learner):
 
     def start(self, problem: Problem) -> "SelfTunedMemory":
         K, S = problem.n_actions, problem.n_states
-        views = lay_out(self.sums(), S, K, n_registers=S)
-        columns, learnt = problem.columns, 0
+        views = lay_out(self.sums(problem.has_requests), S, K, n_registers=S)
+        maps, learnt = problem.maps, 0
         if self.learn_map:
-            columns, learnt = (problem.columns if problem.rows_count else np.full((S, K), 1 / S)), K
+            if varies(maps):
+                raise ValueError("learn_map: is True, expected False where there are contexts")
+            maps, learnt = start_maps(problem.columns if problem.live else np.full((S, K), 1 / S)), K
         return SelfTunedMemory(
             views.sums, start_clock(), start_memories(views), start_alarms(views), views.of["charges"][0],
-            views.sums.registers, start_weights(K, 1.0), columns,
-            LearntMap(views.of.get("pairs", np.zeros((0, 0))), columns[:, :learnt].copy(), np.zeros(learnt)),
+            views.sums.registers, start_weights(K, 1.0), maps,
+            LearntMap(views.of.get("pairs", np.zeros((0, 0))), maps.columns[0, :, :learnt].copy(), np.zeros(learnt)),
             np.empty(S), np.empty(K), np.empty(K), problem.newcomers or start_newcomers(K),
         )  # fmt: skip
 
@@ -104,7 +110,7 @@ class SelfTunedMemory(NamedTuple):
     """The optimistic state means of the round that safe started in: it started on the action best by them."""
     safe: Weights
     """Its totals are the rate times L, and a cache of P `charges`."""
-    columns: Floats
+    maps: Maps
     learnt: LearntMap
     hopes: Floats
     values: Floats
@@ -125,7 +131,8 @@ def hope_for_states(memory: Any) -> float:
         hopes[s] = mean[s]
         if scarcity > 1.0:
             hopes[s] -= np.sqrt(OPTIMISM * 0.25 / (played[s] + 2.0) * log(scarcity))
-    combine(memory.columns, hopes, memory.values)
+    combine(memory.maps.columns[memory.maps.now[0]], hopes, memory.values)
+    bar_values(memory.maps, memory.values)
     return total
 
 
@@ -135,7 +142,7 @@ def _hope_for_rows(memory: Any, total: float) -> None:
     visits, values, squares, hopes = memory.learnt.visits, memory.values, memory.squares, memory.hopes
     for s in range(hopes.size):
         hopes[s] *= hopes[s]
-    combine(memory.columns, hopes, squares)
+    combine(memory.maps.columns[memory.maps.now[0]], hopes, squares)
     for a in range(visits.size):
         scarcity = (total + visits.size) / (visits.size * (visits[a] + 1.0))
         variance = max(squares[a] - values[a] * values[a], 0.0)
@@ -146,9 +153,11 @@ def _hope_for_rows(memory: Any, total: float) -> None:
 def read_safe(memory: Any) -> None:
     """Safe's totals, from the charges of its states through today's map and from where it started."""
     totals, clock, newcomers = memory.safe.totals[0], memory.clock, memory.newcomers
-    combine(memory.columns, memory.anchor, totals)
+    columns = memory.maps.columns[memory.maps.now[0]]
+    combine(columns, memory.anchor, totals)
+    bar_values(memory.maps, totals)
     anchor = lowest_index(totals, TIE)
-    combine(memory.columns, memory.charges, totals)
+    combine(columns, memory.charges, totals)
     for a in range(totals.size):
         if newcomers.came[a] >= clock.start:
             totals[a] += newcomers.handicap[a]
@@ -172,7 +181,7 @@ def prepare(memory: Any, t: int) -> None:
     if memory.learnt.visits.size > 0:
         _hope_for_rows(memory, total)
     clock.leader = lowest_index(memory.values, TIE)
-    refresh(memory.safe, 0)
+    refresh_for(memory.safe, 0, memory.maps)
     clock.part = 1.0 if is_ringing(memory.alarms, clock.start, SHARE) else SHARE
 
 
@@ -192,19 +201,19 @@ def pick(memory: Any, u: float) -> int:
 
 
 def own_reach(memory: Any, state: int) -> float:
-    column, part = memory.columns[state], memory.clock.part
+    column, part = memory.maps.columns[memory.maps.now[0]][state], memory.clock.part
     return (1.0 - part) * column[memory.clock.leader] + part * reach(memory.safe, 0, column)
 
 
 def reach_under(memory: Any, play: Any, state: int) -> float:
-    return dot(play, memory.columns[state])
+    return dot(play, memory.maps.columns[memory.maps.now[0]][state])
 
 
 def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
-    safe = reach(memory.safe, 0, memory.columns[state])
+    safe = reach(memory.safe, 0, memory.maps.columns[memory.maps.now[0]][state])
     carry_guesses(memory.memories, state, ticket)
     carry_alarms(memory.memories, state, safe / q if q > 0.0 else 1.0, ticket[ALARMS:])
-    ticket[REACH] = q
+    ticket[REACH] = marginal(memory.sums, state, q)
 
 
 def notice(memory: Any, t: int, action: int, state: int) -> None:
@@ -215,9 +224,9 @@ def notice(memory: Any, t: int, action: int, state: int) -> None:
 
 @compiled
 def _read_row(memory: Any, action: int) -> None:
-    learnt = memory.learnt
+    learnt, columns = memory.learnt, memory.maps.columns[memory.maps.now[0]]
     for s in range(learnt.pairs.shape[0]):
-        memory.columns[s, action] = (learnt.pairs[s, action] + learnt.prior[s, action]) / (learnt.visits[action] + 1.0)
+        columns[s, action] = (learnt.pairs[s, action] + learnt.prior[s, action]) / (learnt.visits[action] + 1.0)
 
 
 @compiled
@@ -228,8 +237,13 @@ def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
 
 
 def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    if t >= memory.clock.start:
-        charge(memory.safe, 0, memory.columns[state], memory.clock.rate * memory.sums.outcome.lesson[N_LESSON])
+    if t >= memory.clock.start and not varies(memory.maps):
+        charge(
+            memory.safe,
+            0,
+            memory.maps.columns[memory.maps.now[0]][state],
+            memory.clock.rate * memory.sums.outcome.lesson[N_LESSON],
+        )
 
 
 def rebuild(memory: Any) -> None:
@@ -244,5 +258,5 @@ def rebuild(memory: Any) -> None:
 
 add_additive_rule(
     SelfTunedMemory, prepare=prepare, lead=lead, rest=rest, pick=pick, own_reach=own_reach, reach_under=reach_under,
-    carry=carry, lesson=lesson, notice=notice, absorb=absorb, rebuild=rebuild,
+    carry=carry, lesson=lesson, notice=notice, absorb=absorb, read_rows=read_safe, rebuild=rebuild,
 )  # fmt: skip

@@ -8,6 +8,9 @@ is to remember.
 
     copies="idle"     BOLD (Joulani et al. 2013): the lowest-numbered copy that waits for nothing plays, a new one if
                       all wait; with one delay for all this is "d+1"
+    denominator       with contexts: "marginal", q(s) averaged over the latest requests, this one among them (`sums`),
+                      "conditional", q(s) of the own context alone, which is blind to states it cannot reach, or how
+                      often each context comes, for the average over all of them as they would be played now
     caution=γ         implicit exploration (Neu 2015, Kocák et al. 2014), pooled: divide by q(s) + γ; theirs: "rate/2"
     rate="capacity"   Eldowa et al. 2024, d = 0: sqrt(2 log K/((vbar - 1) T)), vbar a proved bound of the dimension
 
@@ -17,30 +20,32 @@ that of "d+1", the pooled caution and its bound are ours (docs/theory.md).
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from statepool.checks import Floats, Ints, check_groups, check_number
+from statepool.checks import Floats, Ints, check_groups, check_number, check_shares, unknown_name
 from statepool.compiling import compiled
 from statepool.dimension import bracket
 from statepool.kernels import LARGEST_CHARGE, dot
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
+from statepool.learners.maps import Maps, start_maps, varies
 from statepool.learners.parts.weights import (
     Weights,
     charge,
     distribution,
     draw,
     reach,
-    refresh,
+    refresh_for,
     set_totals,
     start_weights,
 )
-from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_clock, start_newcomers
+from statepool.learners.sums import REQUESTS, Newcomers, Sum, Sums, lay_out, marginal, start_clock, start_newcomers
 
 CAPACITY, IDLE, HALF = "capacity", "idle", "rate/2"
+MARGINAL, CONDITIONAL = "marginal", "conditional"
 CAPACITY_GAP = 0.05
 """How closely the dimension is bracketed for a rate."""
 
@@ -55,6 +60,9 @@ class StateEXP3(Learner):
     groups: ArrayLike | None = None
     mixing: float = 0.0
     caution: float | str = 0.0
+    denominator: str | ArrayLike = MARGINAL
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(None if self.rate == CAPACITY else self.rate, self.mixing)  # type: ignore[arg-type]
@@ -62,32 +70,49 @@ class StateEXP3(Learner):
             check_copies(self.copies)
         if self.caution != HALF:
             check_number(self.caution, "caution", 0, 1e9)
+        if not isinstance(self.denominator, str):
+            object.__setattr__(self, "denominator", tuple(check_shares(self.denominator).tolist()))
+        elif self.denominator not in (MARGINAL, CONDITIONAL):
+            raise ValueError(unknown_name("denominator", self.denominator, (MARGINAL, CONDITIONAL)))
         if self.groups is not None:
             labels = check_groups(self.groups)
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
 
-    def sums(self) -> tuple[Sum, ...]:
-        return (Sum("charges", told_by="outcome"),)
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
+        kept = requests and self.denominator == MARGINAL
+        return Sum("charges", told_by="outcome"), *(REQUESTS if kept else ())
 
     def start(self, problem: Problem) -> "StateMemory":
         groups = np.arange(problem.n_states) if self.groups is None else check_groups(self.groups, problem.n_states)
         columns = problem.columns if self.groups is None else merge_columns(problem.columns, groups)
+        maps = start_maps(columns, problem.contexts, problem.available)
         copies = problem.delay + 1 if self.copies == IDLE else n_copies(self.copies, problem.delay)
         rows = _most_copies(problem) if self.copies == IDLE else n_rows(copies, problem.horizon)
         rate = self._rate(problem, columns, copies)
         weights = start_weights(problem.n_actions, rate, self.mixing, rows)
-        sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
+        if rows > 1 and varies(maps):
+            raise ValueError(f"copies: is {self.copies!r}, expected 1 where there are contexts")
+        sums, of = lay_out(self.sums(problem.has_requests), problem.n_states, problem.n_actions)
         return StateMemory(
-            sums, start_clock(), of["charges"][0], weights, columns, groups, np.zeros((rows, columns.shape[0])),
+            sums, start_clock(), of["charges"][0], weights, maps, groups, np.zeros((rows, columns.shape[-2])),
             rate / 2 if self.caution == HALF else float(self.caution), np.zeros(1, np.int64),
             np.zeros(rows if self.copies == IDLE else 0, np.bool_),
-            problem.newcomers or start_newcomers(problem.n_actions),
+            problem.newcomers or start_newcomers(problem.n_actions), self._shares(problem, maps),
+            np.zeros(columns.shape[-2]),
         )  # fmt: skip
+
+    def _shares(self, problem: Problem, maps: Maps) -> Floats:
+        if isinstance(self.denominator, str) or not varies(maps):
+            return np.zeros(0)
+        told = check_shares(self.denominator)
+        if told.size != maps.map_of.size:
+            raise ValueError(f"denominator: has {told.size} shares, expected {maps.map_of.size}, one a context")
+        return np.asarray(np.bincount(maps.map_of, told, minlength=len(maps.columns)), float)
 
     def _rate(self, problem: Problem, columns: Floats, copies: int) -> float:
         if self.rate == CAPACITY:
-            return capacity_rate(columns.T, problem.known_horizon())
-        return problem.rate(self.rate, width=columns.shape[0], copies=copies)  # type: ignore[arg-type]
+            return capacity_rate(columns.swapaxes(-1, -2).reshape(-1, columns.shape[-2]), problem.known_horizon())
+        return problem.rate(self.rate, width=columns.shape[-2], copies=copies)  # type: ignore[arg-type]
 
     def ticket_width(self, problem: Problem) -> int:
         return 2 if self.copies == IDLE else 1
@@ -100,7 +125,7 @@ class StateMemory(NamedTuple):
     """G of all copies together, a number a state."""
     weights: Weights
     """One row a copy; its totals are a cache of P^g G."""
-    columns: Floats
+    maps: Maps
     groups: Ints
     by_copy: Floats
     """G, one row a copy, a number a group."""
@@ -111,6 +136,10 @@ class StateMemory(NamedTuple):
     busy: NDArray[np.bool_]
     """Which copies wait for an outcome; empty where they take turns."""
     newcomers: Newcomers
+    shares: Floats
+    """How often each map is asked for, where that is told."""
+    averages: Floats
+    """Then: q of each group, averaged over the maps."""
 
 
 def capacity_rate(P: Floats, horizon: int) -> float:
@@ -134,8 +163,9 @@ def _most_copies(problem: Problem) -> int:
 
 def merge_columns(columns: Floats, groups: Ints) -> Floats:
     """The map onto groups, P^g, one row a group."""
-    merged = np.zeros((int(groups.max()) + 1, columns.shape[1]))
-    np.add.at(merged, groups, columns)
+    merged = np.zeros((*columns.shape[:-2], int(groups.max()) + 1, columns.shape[-1]))
+    for state, group in enumerate(groups):
+        merged[..., group, :] += columns[..., state, :]
     return merged
 
 
@@ -153,7 +183,25 @@ def prepare(memory: Any, t: int) -> None:
         choose_idle(memory)
     else:
         memory.turn[0] = t % memory.by_copy.shape[0]
-    refresh(memory.weights, memory.turn[0])
+    if memory.shares.size > 0:
+        _average(memory)
+    refresh_for(memory.weights, memory.turn[0], memory.maps)
+
+
+@compiled
+def _average(memory: Any) -> None:
+    """q of each group over all maps, as they would be played now."""
+    maps, averages = memory.maps, memory.averages
+    own = maps.now[0]
+    averages[:] = 0.0
+    for number in range(memory.shares.size):
+        maps.now[0] = number
+        read_rows(memory)
+        refresh_for(memory.weights, 0, maps)
+        for g in range(averages.size):
+            averages[g] += memory.shares[number] * reach(memory.weights, 0, maps.columns[maps.now[0]][g])
+    maps.now[0] = own
+    read_rows(memory)
 
 
 def rest(memory: Any, out: Any) -> None:
@@ -165,15 +213,17 @@ def pick(memory: Any, u: float) -> int:
 
 
 def own_reach(memory: Any, state: int) -> float:
-    return reach(memory.weights, memory.turn[0], memory.columns[memory.groups[state]])
+    return reach(memory.weights, memory.turn[0], memory.maps.columns[memory.maps.now[0]][memory.groups[state]])
 
 
 def reach_under(memory: Any, play: Any, state: int) -> float:
-    return dot(play, memory.columns[memory.groups[state]])
+    return dot(play, memory.maps.columns[memory.maps.now[0]][memory.groups[state]])
 
 
 def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
-    ticket[0] = q + memory.caution
+    if memory.shares.size > 0:
+        q = memory.averages[memory.groups[state]]
+    ticket[0] = marginal(memory.sums, state, q) + memory.caution
     if memory.busy.size > 0:
         ticket[1] = memory.turn[0]
 
@@ -202,17 +252,24 @@ def release(memory: Any, t: int, ticket: Any) -> int:
 def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     copy, group, amount = release(memory, t, ticket), memory.groups[state], memory.sums.outcome.lesson[0]
     memory.by_copy[copy, group] += amount
-    charge(memory.weights, copy, memory.columns[group], amount)
+    if not varies(memory.maps):
+        charge(memory.weights, copy, memory.maps.columns[memory.maps.now[0]][group], amount)
 
 
 def rebuild(memory: Any) -> None:
     memory.by_copy[0, :] = 0.0
     for s in range(memory.groups.size):
         memory.by_copy[0, memory.groups[s]] += memory.charges[s]
-    set_totals(memory.weights, memory.columns, memory.by_copy[0], memory.newcomers.handicap)
+    read_rows(memory)
+
+
+@compiled
+def read_rows(memory: Any) -> None:
+    """The totals of the only copy: P^g G, through the rows of the request."""
+    set_totals(memory.weights, memory.maps.columns[memory.maps.now[0]], memory.by_copy[0], memory.newcomers.handicap)
 
 
 add_additive_rule(
     StateMemory, prepare=prepare, rest=rest, pick=pick, own_reach=own_reach, reach_under=reach_under, carry=carry,
-    notice=notice, lesson=lesson, absorb=absorb, rebuild=rebuild,
+    notice=notice, lesson=lesson, absorb=absorb, read_rows=read_rows, rebuild=rebuild,
 )  # fmt: skip

@@ -2,8 +2,8 @@
 
 A learner that is *additive* declares its sums (`Learner.sums`). Each has one row or several, a number a state, an
 action, each pair of these, or one for all; it fades with the round played, and is told of one kind of thing: a state
-seen, an outcome, or the age of an outcome. What one outcome adds is a *lesson*, one number a row, computed from what
-travelled with the decision alone. So lessons commute, and can be taken back.
+seen, an outcome, the age of an outcome, or a request that brought rows of its own. What one outcome adds is a *lesson*,
+one number a row, computed from what travelled with the decision alone. So lessons commute, and can be taken back.
 
     at round `now`   sum = Σ over rounds r of  lesson(r) · exp(log_factor · (now - r))
 
@@ -12,6 +12,7 @@ them into `flat` when it makes a version. The rule reads them by name, and does 
 """
 
 from math import exp as math_exp
+from math import log
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from statepool.checks import Floats, Ints
 from statepool.compiling import compiled
 from statepool.kernels import LOWEST_EXPONENT, exp
 
-Kind = Literal["state", "outcome", "age"]
+Kind = Literal["state", "outcome", "age", "request"]
 Over = Literal["one", "states", "actions", "cells"]
 
 
@@ -33,6 +34,14 @@ class Sum(NamedTuple):
     logs: tuple[float, ...] = (0.0,)
     anew: bool = False
     """Whether only rounds since the learner's latest start count."""
+
+
+LOG_WINDOW_OF_REQUESTS = log(1 - 1 / 32)
+REQUESTS = (
+    Sum("reached", told_by="request", logs=(LOG_WINDOW_OF_REQUESTS,)),
+    Sum("requests", told_by="request", over="one", logs=(LOG_WINDOW_OF_REQUESTS,)),
+)
+"""The q of the latest requests, as they were played, and how many: on average they are as old as the last 64 are."""
 
 
 class Slots(NamedTuple):
@@ -57,6 +66,8 @@ class Sums(NamedTuple):
     """First and last place of each stretch that fades; `kept`: by what, each round."""
     kept: Floats
     now: Ints
+    reached: Floats
+    """The sums of REQUESTS, where they are kept: a number a state, and a count."""
     registers: Floats
     """What is set when the sums that start `anew` do, and stays until then."""
 
@@ -95,7 +106,7 @@ def lay_out(declared: tuple[Sum, ...], n_states: int, n_actions: int, n_register
     widths = {"one": 1, "states": n_states, "actions": n_actions, "cells": n_states * n_actions}
     flat = np.zeros(sum(len(each.logs) * widths[each.over] for each in declared))
     of: dict[str, Floats] = {}
-    rows: dict[str, list[tuple[int, Sum, float]]] = {"state": [], "outcome": [], "age": []}
+    rows: dict[str, list[tuple[int, Sum, float]]] = {"state": [], "outcome": [], "age": [], "request": []}
     stretches: list[tuple[int, int, float]] = []
     place = 0
     for each in declared:
@@ -103,17 +114,20 @@ def lay_out(declared: tuple[Sum, ...], n_states: int, n_actions: int, n_register
         size = len(each.logs) * width
         shape = (n_states, n_actions) if each.over == "cells" else (len(each.logs), width)
         of[each.name] = flat[place : place + size].reshape(shape)
-        for log in each.logs:
-            rows[each.told_by].append((place, each, log))
-            if log < 0:
-                stretches.append((place, place + width, log))
+        for log_factor in each.logs:
+            rows[each.told_by].append((place, each, log_factor))
+            if log_factor < 0:
+                stretches.append((place, place + width, log_factor))
             place += width
     fading = np.array([(first, last) for first, last, _ in stretches], np.int64).reshape(-1, 2)
-    kept = np.array([math_exp(log) for *_, log in stretches])
-    slots = {kind: _slots(rows[kind], n_actions) for kind in rows}
+    kept = np.array([math_exp(log_factor) for *_, log_factor in stretches])
+    slots = {kind: _slots(rows[kind], n_actions) for kind in ("state", "outcome", "age")}
     slots["state"].lesson[:] = slots["age"].lesson[:] = 1.0
     now, registers = np.zeros(1, np.int64), np.zeros(n_registers)
-    return Views(Sums(flat, slots["state"], slots["outcome"], slots["age"], fading, kept, now, registers), of)
+    first = rows["request"][0][0] if rows["request"] else 0
+    reached = flat[first : first + n_states + 1] if rows["request"] else np.zeros(0)
+    told = slots["state"], slots["outcome"], slots["age"]
+    return Views(Sums(flat, *told, fading, kept, now, reached, registers), of)
 
 
 def _slots(rows: list[tuple[int, Sum, float]], n_actions: int) -> Slots:
@@ -121,7 +135,7 @@ def _slots(rows: list[tuple[int, Sum, float]], n_actions: int) -> Slots:
     by_action = [each.over in ("actions", "cells") for _, each, _ in rows]
     return Slots(
         np.zeros(len(rows)), np.array([place for place, *_ in rows], np.int64), np.array(by_state, np.int64),
-        np.array(by_action, np.int64), np.array([log for *_, log in rows], float),
+        np.array(by_action, np.int64), np.array([log_factor for *_, log_factor in rows], float),
         np.array([each.anew for _, each, _ in rows], np.bool_),
     )  # fmt: skip
 
@@ -144,3 +158,15 @@ def add(sums: Any, slots: Any, t: int, start: int, action: int, state: int) -> N
             continue
         kept = exp(max(slots.logs[i] * age, LOWEST_EXPONENT)) if slots.logs[i] < 0.0 else 1.0
         sums.flat[slots.first[i] + slots.by_state[i] * state + slots.by_action[i] * action] += kept * slots.lesson[i]
+
+
+@compiled
+def marginal(sums: Any, state: int, own: float) -> float:
+    """The q of a state averaged over the latest requests and this one, whose own q is `own`.
+
+    Contexts may reach different states. A charge by the q of its own context says nothing of a state to contexts that
+    could reach it, and is unbiased for none of them; by the average it is unbiased for all.
+    """
+    if sums.reached.size == 0:
+        return own
+    return (sums.reached[state] + own) / (sums.reached[sums.reached.size - 1] + 1.0)

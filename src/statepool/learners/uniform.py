@@ -1,27 +1,35 @@
 """Uniform play: the regret of learning nothing."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from statepool.checks import Floats
 from statepool.compiling import compiled
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
+from statepool.learners.maps import Maps, draw_evenly, spread_evenly
 from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 
 @dataclass(frozen=True)
 class Uniform(Learner):
-    def sums(self) -> tuple[Sum, ...]:
+    knows_contexts: ClassVar[bool] = True
+    tells_play_for: ClassVar[bool] = True
+
+    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
         return ()
 
     def start(self, problem: Problem) -> "UniformMemory":
-        return UniformMemory(lay_out(self.sums(), 0, 0).sums, start_clock(), problem.n_actions)
+        return UniformMemory(lay_out(self.sums(), 0, 0).sums, start_clock(), problem.maps, np.empty(problem.n_actions))
 
 
 class UniformMemory(NamedTuple):
     sums: Sums
     clock: Any
-    n_actions: int
+    maps: Maps
+    room: Floats
 
 
 def prepare(memory: Any, t: int) -> None:
@@ -29,11 +37,11 @@ def prepare(memory: Any, t: int) -> None:
 
 
 def rest(memory: Any, out: Any) -> None:
-    out[:] = 1.0 / memory.n_actions
+    spread_evenly(memory.maps, 1.0, out)
 
 
 def pick(memory: Any, u: float) -> int:
-    return min(int(u * memory.n_actions), memory.n_actions - 1)
+    return draw_evenly(memory.maps, u, memory.room)
 
 
 def carry(memory: Any, state: int, q: float, ticket: Any) -> None:

@@ -10,6 +10,9 @@ from statepool.checks import Floats, Ints, check_map
 from statepool.live.events import Added, Opened, Retired, Reweighted
 
 PLAIN = (str, int, float, bool)
+LONGEST_LABEL = 1_000
+MOST_PARTS = 16
+MOST_LABELS = 5_000_000
 
 
 def check_label(label: Any, what: str) -> Hashable:
@@ -21,6 +24,9 @@ def check_label(label: Any, what: str) -> Hashable:
     parts = label if isinstance(label, tuple) else (label,)
     if not all(isinstance(part, PLAIN) and part == part and _fits(part) for part in parts):
         raise ValueError(f"{what}: {label!r} cannot be a label, expected text, a number, or a tuple of these")
+    if len(parts) > MOST_PARTS or sum(len(part) for part in parts if isinstance(part, str)) > LONGEST_LABEL:
+        most = f"at most {LONGEST_LABEL} characters in {MOST_PARTS} parts"
+        raise ValueError(f"{what}: {str(label)[:40]!r}… is too long, expected {most}")
     return label
 
 
@@ -38,6 +44,8 @@ def check_labels(labels: Any, what: str) -> list[Hashable]:
     checked = [check_label(label, what) for label in labels]
     if not checked:
         raise ValueError(f"{what}: is empty, expected at least one label")
+    if len(checked) > MOST_LABELS:
+        raise ValueError(f"{what}: are {len(checked)}, expected at most {MOST_LABELS}")
     seen: set[Hashable] = set()
     for label in checked:
         if label in seen:

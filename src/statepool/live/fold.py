@@ -78,7 +78,7 @@ class Fold:
         self.format, self.rule, self.rule_since = opened.format, opened.rule, 1
         """By which rule the pool plays, and since which event."""
         self.learner = find(opened.learner)(**opened.options)
-        self.ledger = Ledger(self.learner, len(self.catalogue.states))
+        self.ledger = Ledger(self.learner, len(self.catalogue.states), opened.seed)
         self.seq = self.plays = 0
         self.version = 0
         """The event that made the latest version; 0: none yet."""

@@ -1,6 +1,7 @@
 """What a store keeps beside the bytes of its events, checked against them: columns, indexes, pending tickets.
 
-A ticket is looked up here exactly as a live pool looks it up, so that an index that lost an entry shows.
+A ticket is looked up here exactly as a live pool looks it up, so that an index that lost an entry shows; the index of a
+sealed segment is compared with its events as a whole.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,17 +15,19 @@ class Beside:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self._n_sealed = view.n_sealed()
         self._catalogue: list[int] = []
         self._waiting: dict[int, Overdue] = {}
 
     def check(self, piece: Sequence[tuple[Entry, AnyEvent]]) -> Iterator[str]:
         """What is wrong with these, a sentence each."""
-        known = self._view.bodies([entry.ticket for entry, _ in piece if entry.ticket is not None])
+        tail = [entry.ticket for entry, _ in piece if entry.ticket is not None and entry.seq > self._n_sealed]
+        known = self._view.bodies(tail)
         for entry, event in piece:
             self._follow(entry, event)
             if columns_of(event) != (entry.kind, entry.ticket, entry.play, entry.at):
                 yield f"event {entry.seq}: its columns are not those of its bytes"
-            if isinstance(event, Decided | Lesson):
+            if isinstance(event, Decided | Lesson) and entry.seq > self._n_sealed:
                 yield from _check_ticket(entry, event, known.get(event.ticket, {}))
 
     def _follow(self, entry: Entry, event: AnyEvent) -> None:
@@ -36,7 +39,8 @@ class Beside:
             self._waiting.pop(event.play, None)
 
     def finish(self) -> Iterator[str]:
-        """What is wrong with the store as a whole."""
+        """What is wrong with the store as a whole, segments included."""
+        yield from self._view.check_segments()
         if self._view.catalogue() != self._catalogue:
             yield "the index of the catalogue is not that of the journal"
         pending = self._view.pending()

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from statepool.live.errors import Busy, Damaged, StoreUnavailable
 from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, Upgraded, decode, encode
@@ -27,6 +27,17 @@ from statepool.live.stores.store import Batch, Entry, Head, Store, View
 from statepool.live.versions import Version
 
 T = TypeVar("T")
+
+
+class Timed(NamedTuple):
+    """The seconds of a batch: until it had the lock, until it was written, until it was on disk; and its events."""
+
+    waited: float
+    worked: float
+    committed: float
+    events: int
+
+
 log = logging.getLogger("statepool.live")
 
 LARGEST_BATCH = 1_000
@@ -131,6 +142,7 @@ class Writer:
             version, record = self.fold.make_version()
             seq = self.add(Refreshed(self.now, self.fold.plays, record, journal.epoch))
             journal.playing = Playing(version, seq, self.fold, self.now)
+            journal.versions_made += 1
         return journal.playing
 
     @property
@@ -159,6 +171,9 @@ class Journal:
         self.fold: Fold | None = None
         self.playing: Playing | None = None
         self.epoch = new_epoch()
+        self.on_batch: Callable[[Timed], None] | None = None
+        """Told of every batch that was kept, by whoever wrote it."""
+        self.versions_made = 0
         self.refused_snapshots = 0
         """How often a stored snapshot was of no use, and the journal was folded anew."""
         self._hash = b""
@@ -183,7 +198,7 @@ class Journal:
 
     def exists(self) -> bool:
         """Whether there is a first event; who made room for one may have been killed before writing it."""
-        if self.name not in self.store.pools():
+        if not self.store.has(self.name):
             return False
         with self.store.view(self.name) as view:
             return view.head().seq > 0
@@ -237,7 +252,9 @@ class Journal:
     def _write(self, requests: list[Request]) -> list[Any]:
         self._check_open()
         tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
+        began = time.perf_counter()
         with self.store.batch(self.name) as batch:
+            entered = time.perf_counter()
             head = self._catch_up(batch)
             writer = Writer(self, batch, head, self.now(batch))
             self._find_event = writer.event
@@ -248,6 +265,10 @@ class Journal:
                 batch.append(writer.entries, head)
                 self._hash = head.hash
             self._save_snapshot(batch, SNAPSHOT_EVERY)
+            written = time.perf_counter()
+        if self.on_batch is not None:
+            ended = time.perf_counter()
+            self.on_batch(Timed(entered - began, written - entered, ended - written, len(writer.entries)))
         return answers
 
     def _catch_up(self, view: View) -> Head:
@@ -333,6 +354,13 @@ class Journal:
         with self._lock, self._or_start_again(), self.store.batch(self.name) as batch:
             self._catch_up(batch)
             self._save_snapshot(batch, 1)
+
+    def rest(self) -> None:
+        """Save a snapshot, and hold nothing until the next request."""
+        if self.fold is not None:
+            self.save()
+        with self._lock:
+            self._start_again()
 
     def close(self) -> None:
         """Save a snapshot, and be asked no more."""

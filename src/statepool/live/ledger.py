@@ -39,10 +39,11 @@ class Row(NamedTuple):
 class Ledger:
     """One row of `P` an active action, `ids` their numbers in the catalogue, which grow."""
 
-    def __init__(self, learner: Learner, n_states: int) -> None:
+    def __init__(self, learner: Learner, n_states: int, seed: bytes = b"") -> None:
         declared = check_live(learner)
         self.learner, self.n_states = learner, n_states
-        smallest = _problem(np.full((1, n_states), 1 / n_states), None)
+        self._stream = Stream.from_seed(int.from_bytes(seed, "big"))
+        smallest = self._problem(np.full((1, n_states), 1 / n_states), None)
         # A learner that does not fit so many states refuses to start.
         self._lesson = lesson_function(learner.start(smallest))
         self._carry = np.zeros((n_states, learner.ticket_width(smallest)))
@@ -61,7 +62,10 @@ class Ledger:
     def set_actions(self, P: Floats, ids: Ints, handicaps: Floats, came: Ints) -> None:
         """The active actions; `handicaps`: what each was charged, in round `came`, for states not reached."""
         self.P, self.ids = P, ids
-        self.memory = self.learner.start(_problem(P, Newcomers(handicaps, came, ids)))
+        self.memory = self.learner.start(self._problem(P, Newcomers(handicaps, came, ids)))
+
+    def _problem(self, P: Floats, newcomers: Newcomers | None) -> Problem:
+        return Problem(P, None, 0, self._stream, newcomers=newcomers, live=True)
 
     def place_of(self, number: int) -> int | None:
         """Where an action stands among the active ones."""
@@ -70,7 +74,7 @@ class Ledger:
 
     def columns(self) -> Floats:
         """The map that is played by, transposed."""
-        return np.asarray(self.memory.columns) if self.learns_map else columns_of(self.P)
+        return np.asarray(self.memory.maps.columns[0]) if self.learns_map else columns_of(self.P)
 
     def play(self, plays: int) -> tuple[Floats, tuple[Part, ...]]:
         """The distribution of the round after `plays` decisions, and how an action is drawn from it."""
@@ -231,13 +235,9 @@ def _width(declared: Sum, n_states: int) -> int:
     return n_states if declared.over in ("states", "cells") else 1
 
 
-def _problem(P: Floats, newcomers: Newcomers | None) -> Problem:
-    return Problem(P, None, 0, Stream.from_seed(0), newcomers=newcomers, rows_count=True)
-
-
 def check_live(learner: Learner) -> tuple[Sum, ...]:
     """The sums of a learner that can run live; any other is refused."""
-    declared, name = learner.sums(), type(learner).__name__
+    declared, name = learner.sums(requests=True), type(learner).__name__
     if declared is None:
         raise ValueError(f"learner: {name} cannot run live, expected one whose knowledge is all sums")
     if not learner.tells_play:

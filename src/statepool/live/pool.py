@@ -223,6 +223,10 @@ class Pool:
         """Save the learner's state, so that opening need not read the journal; done by itself every 10 000 events."""
         self._journal.save()
 
+    def rest(self) -> None:
+        """Save a snapshot and let go of what is held in memory; the next call reads it again."""
+        self._journal.rest()
+
     def close(self) -> None:
         """Save a snapshot and give the store back; nothing is lost without it."""
         try:

@@ -6,13 +6,14 @@ whether events are missing at the end: the last event's time and hash are report
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from statepool.live.anchors import Anchor, Noted
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import AnyEvent, Decided, Opened, Refreshed, decode
 from statepool.live.fold import Fold, Records
@@ -48,6 +49,8 @@ class Replay:
     """The last event up to which everything follows, with its hash and its time."""
     last_hash: str = ""
     last_at: str = ""
+    anchors: int = 0
+    """How many notes of the chain, kept elsewhere, say the same."""
     faults: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
@@ -60,14 +63,17 @@ def replay(
     redraw: bool = False,
     on_event: Callable[[int], None] | None = None,
     expect: bytes | None = None,
+    anchors: Sequence[Anchor] = (),
 ) -> tuple[Replay, Fold]:
     """Read the whole journal of a pool. With `redraw`, every version is made again, and every action drawn again.
 
     `expect` is a hash that was noted before: a journal without an event of that hash was cut short, or is another one.
+    `anchors` are such notes with the number of their event.
     """
-    if name not in store.pools():
+    if not store.has(name):
         raise ValueError(f"pool: {name!r} is not in this store, expected one of {', '.join(store.pools()) or 'none'}")
     found = Replay(name)
+    noted = Noted(name, anchors)
     with store.view(name) as view:
         fold = _begin(view, name)
         try:
@@ -75,6 +81,7 @@ def replay(
             check = _Checking(view, fold, found, redraw)
             for entry in _linked(view.entries(), found):
                 expect = None if entry.hash == expect else expect
+                found.faults += noted.compare(entry.seq, entry.hash)
                 check.take(entry)
                 if on_event:
                     on_event(entry.seq)
@@ -83,6 +90,8 @@ def replay(
             found.faults.append(f"after event {found.sure_until} the store cannot be read: {error}")
     if expect is not None:
         found.faults.append("no event has the hash that was expected: the journal was cut short, or is another one")
+    found.faults += noted.left()
+    found.anchors = noted.met
     found.rule_since = fold.rule_since
     return found, fold
 

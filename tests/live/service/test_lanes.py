@@ -31,9 +31,7 @@ def test_whoever_waits_behind_a_hung_writer_is_refused_with_the_first():
         while not pool.runs:
             await asyncio.sleep(0.01)
         pool.gives_up.set()
-        answers = await asyncio.wait_for(asyncio.gather(*asked), 20)
-        lane._jobs.put(None)
-        return answers
+        return await asyncio.wait_for(asyncio.gather(*asked), 20)
 
     answers = asyncio.run(ask_three())
     assert [type(answer) for [answer] in answers] == [Busy] * 3

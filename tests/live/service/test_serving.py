@@ -78,7 +78,7 @@ def test_a_body_of_10_megabytes(url, map_file):
 
 def test_keys_by_command(url):
     key = statepool("keys", "add", "shop", "--role", "admin", "--store", url).stdout.strip()
-    assert statepool("keys", "list", "--store", url).stdout == "shop\tadmin\n"
+    assert statepool("keys", "list", "--store", url).stdout == "shop\tadmin\tfor ever\tall pools\n"
     with serving("--store", url, "--host", "0.0.0.0") as served:
         port = served.address.split(":")[1]
         address = f"http://127.0.0.1:{port}/v1/pools"

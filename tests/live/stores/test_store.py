@@ -14,7 +14,7 @@ from journals import append, decide, made, write
 
 from statepool.live.errors import Conflict, Damaged, StoreUnavailable
 from statepool.live.stores import open_store
-from statepool.live.stores.store import Entry, Head, Overdue, Store
+from statepool.live.stores.store import Call, Entry, Head, Key, Overdue, Standing, Store
 
 NOTHING = Head(0, b"", 0)
 
@@ -240,10 +240,10 @@ def test_keys(store: Store) -> None:
     store.add_key("desk", "h2", "admin")
     with pytest.raises(ValueError, match="'shop'"):
         store.add_key("shop", "h3", "admin")
-    assert store.keys() == [("desk", "h2", "admin"), ("shop", "h1", "decide")]
+    assert store.keys() == [Key("desk", "h2", "admin"), Key("shop", "h1", "decide")]
     assert store.drop_key("shop")
     assert not store.drop_key("shop")
-    assert store.keys() == [("desk", "h2", "admin")]
+    assert store.keys() == [Key("desk", "h2", "admin")]
 
 
 def test_a_view_stays_as_it_was_beside_a_writer(store: Store) -> None:
@@ -333,7 +333,7 @@ def test_reopening_goes_on(store: Store, url: str) -> None:
     store.close()
     again = open_store(url)
     assert again.pools() == ["home"]
-    assert again.keys() == [("shop", "h", "decide")]
+    assert again.keys() == [Key("shop", "h", "decide")]
     assert journal(again) == entries
     assert decide(again, "c")[0].seq == 3
     again.close()
@@ -380,3 +380,35 @@ def test_other_urls_are_refused_without_telling_passwords(url: str, sentence: st
     with pytest.raises(ValueError, match=sentence) as caught:
         open_store(url)
     assert "ret" not in str(caught.value)
+
+
+def test_a_key_is_renewed_with_its_rights(store: Store) -> None:
+    store.add_key("shop", "h1", "decide", until=900, pools=("home", "two"))
+    assert store.renew_key("shop", "h2", "shop (before)", old_until=500, until=None)
+    assert store.renew_key("shop", "h3", "shop (before)", old_until=700, until=800)
+    assert store.keys() == [
+        Key("shop", "h3", "decide", 800, ("home", "two")),
+        Key("shop (before)", "h2", "decide", 700, ("home", "two")),
+    ]
+    assert store.renew_key("shop", "h4", "shop (before)", old_until=10**9, until=None)
+    assert store.keys()[1].until == 800  # never later than it was
+    assert not store.renew_key("nobody", "h", "nobody (before)", 1, None)
+
+
+def test_calls_are_kept_and_the_oldest_make_room(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("sqlite_people", "postgres_people"):
+        monkeypatch.setattr(f"statepool.live.stores.{module}.MOST_CALLS", 3)
+    for number in range(5):
+        store.add_call(Call(number, "boss", "10.0.0.1", "PUT /v1/pools/home", 200, ""))
+    assert [call.at for call in store.calls(10)] == [2, 3, 4]
+    assert [call.at for call in store.calls(1)] == [4]
+
+
+def test_where_all_pools_stand(store: Store) -> None:
+    store.ensure("another")
+    decide(store, "t1", "t2")
+    with store.view("home") as view:
+        head, [first, _] = view.head(), view.pending()
+    clock, pools = store.standings()
+    assert pools == {"another": Standing(NOTHING, 0, None), "home": Standing(head, 2, first.at)}
+    assert abs(clock / 1e6 - time.time()) < 60

@@ -14,6 +14,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled, compiled_apart
 from statepool.kernels import BLOCK, LARGEST_CHARGE, add_scaled, block_sums, combine, dot, draw_blocked, lowest, weigh
+from statepool.learners.maps import bar_weights
 
 _SMALLEST_SUM = 1e-30
 
@@ -52,6 +53,14 @@ def refresh(weights: Any, copy: int) -> None:
     if weights.changed[copy]:
         weights.changed[copy] = False
         _reweigh(weights, copy, weights.totals[copy], weights.rate)
+
+
+@compiled
+def refresh_for(weights: Any, copy: int, maps: Any) -> None:
+    """The same where a request may bar actions."""
+    if weights.changed[copy]:
+        refresh(weights, copy)
+        bar_weights(maps, weights)
 
 
 @compiled

@@ -33,6 +33,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 LISTED = 100
+WATCHED = 100
+"""Pools whose curves are kept in memory: those that were looked at last."""
 
 
 class Pools(Protocol):
@@ -122,7 +124,11 @@ class Dashboard:
         with self._lock:
             watch = self._watches.get(name)
             if watch is None or watch.pool is not pool:
-                watch = self._watches[name] = Watch(pool)
+                watch = Watch(pool)
+            self._watches.pop(name, None)
+            self._watches[name] = watch  # the latest last
+            if len(self._watches) > WATCHED:
+                del self._watches[next(iter(self._watches))]
             return watch
 
     def _summary(self, name: str) -> dict[str, Any]:

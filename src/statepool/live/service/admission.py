@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from statepool.live.pool import Pool
-from statepool.live.service.keys import Door, Keys
+from statepool.live.service.keys import Caller, Door, Keys
 from statepool.live.service.limits import Buckets, Headers, network_of, read_headers, refuse_strangers
 from statepool.live.service.owned import OwnTickets
 from statepool.live.service.refusals import Refused
@@ -21,10 +21,14 @@ class Visit(NamedTuple):
     """A request that was let in: of a key by name, or of anyone ("")."""
 
     headers: Headers
-    key: str
+    caller: Caller
     payer: str
     buckets: Buckets | None
     own_tickets: OwnTickets
+
+    @property
+    def key(self) -> str:
+        return self.caller.name
 
     def pay(self, decisions: int) -> None:
         """A request has paid for one decision; raise 429 if there are more than the rate allows."""
@@ -50,12 +54,12 @@ class Admission:
         """Raise 403 for a page of another site, and without keys for whomever the door keeps out."""
         refuse_strangers(headers, None if self.keys.needed else self._door)
 
-    def admit(self, scope: Any, need: str) -> Visit:
-        """Raise 401 or 403 without the role, 429 above a limit."""
+    def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit:
+        """Raise 401 or 403 without the role or for a pool that the key is not for, 429 above a limit."""
         headers = read_headers(scope["headers"])
         self.check_door(headers)
         try:
-            caller = self.keys.caller(headers.authorization, need)
+            caller = self.keys.caller(headers.authorization, need, pool)
         except Refused as refused:
             if refused.status == 401:
                 self.count_wrong_key(scope)
@@ -63,7 +67,7 @@ class Admission:
         payer = caller.name or address_of(scope)
         if self._buckets is not None:
             self._buckets.take(payer)
-        return Visit(headers, caller.name, payer, self._buckets, self._own_tickets)
+        return Visit(headers, caller, payer, self._buckets, self._own_tickets)
 
     def count_wrong_key(self, scope: Any) -> None:
         """Raise 429 if there were many from this address."""

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from statepool.live.anchors import Anchoring, Anchors
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.admission import Admission, Visit
 from statepool.live.service.chores import Chores
@@ -22,7 +23,7 @@ from statepool.live.service.logs import RequestLog
 from statepool.live.service.metrics import Metrics
 from statepool.live.service.owned import MOST, OwnTickets
 from statepool.live.service.pages import LOGIN, is_page, login_routes, may_see
-from statepool.live.service.pools import Pools
+from statepool.live.service.pools import MOST_POOLS, Pools
 from statepool.live.service.refusals import Refused, body_of, refusal, tell_operator
 from statepool.live.service.routes import routes
 from statepool.live.service.sessions import Sessions
@@ -31,20 +32,30 @@ from statepool.live.stores.store import Store
 
 ALIVE = "/healthz"
 JSON = (b"content-type", b"application/json")
+STRICT = (
+    (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
+    (b"x-frame-options", b"DENY"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
 
 
 @dataclass(frozen=True)
 class Rules:
     """What a service grants. `door`: whom it answers without keys; `keyed`: it had some when it was started;
     `rate_limit`: decisions and other requests a second, of each caller; `most_pending`: tickets of a key's own that may
-    wait for an outcome in a pool."""
+    wait for an outcome in a pool; `most_pools`: pools that may be made over HTTP; `anchors`: where the
+    pools' heads are noted."""
 
     door: Door = "localhost"
     keyed: bool = False
     body_limit: int = BODY_LIMIT
     rate_limit: float | None = None
     most_pending: int = MOST
+    most_pools: int = MOST_POOLS
     expire_every: float = 10.0
+    anchors: Anchors | None = None
+    anchor_every: float = 60.0
 
 
 def create_app(store: Store, *, log: RequestLog | None = None, **rules: Any) -> "Service":
@@ -66,9 +77,11 @@ class Service:
     def __init__(self, store: Store, rules: Rules, log: RequestLog) -> None:
         self._rules, self._log = rules, log
         self.health, self.metrics = Health(store, log.say), Metrics()
-        self.pools, self.keys = Pools(store, self.health.note), Keys(store, rules.keyed)
+        self.pools = Pools(store, self.health.note, self.metrics.add_batch, rules.most_pools)
+        self.keys = Keys(store, rules.keyed)
         self.players: list[Player] = []
-        self._chores = Chores(self.pools, self.keys, self.health, rules.expire_every)
+        anchoring = None if rules.anchors is None else Anchoring(store, rules.anchors)
+        self._chores = Chores(self.pools, self.keys, self.health, rules.expire_every, anchoring, rules.anchor_every)
         self._sessions = Sessions(store, self.keys)
         self._admission = Admission(self.keys, rules.door, rules.rate_limit, OwnTickets(rules.most_pending))
         handlers: dict[Any, Any] = dict.fromkeys(
@@ -103,7 +116,7 @@ class Service:
     async def _answer(self, call: TicketCall, scope: Any, receive: Any, send: Any) -> int:
         status, headers = 200, [JSON]
         try:
-            visit = self.admit(scope, call.need)
+            visit = self.admit(scope, call.need, call.pool)
             body = await read_body(receive, visit.headers.length, self._rules.body_limit)
             content = await call.answer(self.pools, call, body, visit)
         except Exception as error:
@@ -123,6 +136,7 @@ class Service:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message["headers"] = [*message["headers"], *_missing(message["headers"])]
             await send(message)
 
         app: Callable[..., Awaitable[None]] = self._site
@@ -142,9 +156,9 @@ class Service:
         """The route's pattern, so that logs and metrics hold no tickets."""
         return self._paths.get(scope.get("endpoint")) or ("/dashboard" if is_page(scope["path"]) else "other")
 
-    def admit(self, scope: Any, need: str) -> Visit:
-        """Raise 401 or 403 without the role, 429 above a limit."""
-        return self._admission.admit(scope, need)
+    def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit:
+        """Raise 401 or 403 without the role or for a pool that the key is not for, 429 above a limit."""
+        return self._admission.admit(scope, need, pool)
 
     async def body(self, request: Request) -> bytes:
         length = read_headers(request.scope["headers"]).length
@@ -164,6 +178,12 @@ class Service:
             await self.pools.close()
             self.health.close()
             self._log.flush()
+
+
+def _missing(headers: Any) -> list[tuple[bytes, bytes]]:
+    """What every answer to a browser says, where it does not say so itself: no frame, no script, no guessing."""
+    said = {name.lower() for name, _ in headers}
+    return [(name, value) for name, value in STRICT if name not in said]
 
 
 FAULT = "statepool.fault"

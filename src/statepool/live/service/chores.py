@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from math import inf
+from time import monotonic
 
+from statepool.live.anchors import Anchoring
 from statepool.live.errors import NoSuchPool, StoreUnavailable
 from statepool.live.service.health import Health
 from statepool.live.service.keys import Keys
@@ -14,6 +17,14 @@ from statepool.live.service.routes import expire
 KEYS_EVERY = 1.0
 RECOVER_EVERY = 2.0
 LONGEST_BATCH = 5.0
+IDLE_EVERY = 30.0
+IDLE_SECONDS = 600.0
+"""After so long without a request a pool is let go of."""
+SETTINGS_SECONDS = 300.0
+"""How old what is known of `expire_after` may be."""
+WARMED = 16
+AT_ONCE = 64
+"""Chores of one kind under way at once."""
 THREADS = 64
 """Threads that wait for the store: a few pools that hang must not take them all."""
 
@@ -23,8 +34,15 @@ Chore = Callable[[str], Awaitable[None]]
 class Chores:
     """Warming up, expiry, keys read again, and another look at pools that are in trouble."""
 
-    def __init__(self, pools: Pools, keys: Keys, health: Health, expire_every: float) -> None:
+    def __init__(
+        self, pools: Pools, keys: Keys, health: Health, expire_every: float, anchoring: Anchoring | None = None,
+        anchor_every: float = 60.0,
+    ) -> None:  # fmt: skip
         self._pools, self._keys, self._health, self._expire_every = pools, keys, health, expire_every
+        self._anchoring, self._anchor_every = anchoring, anchor_every
+        self._due: dict[str, float] = {}
+        """Of pools whose settings were read: the age in seconds at which a decision is overdue."""
+        self._asked_at = monotonic()
         self._running: dict[tuple[Chore, str], asyncio.Task[None]] = {}
         self._repeated: list[asyncio.Task[None]] = []
         self._key_thread = ThreadPoolExecutor(1, "keys")
@@ -36,7 +54,10 @@ class Chores:
             asyncio.create_task(_repeat(KEYS_EVERY, self._reload_keys)),
             asyncio.create_task(_repeat(RECOVER_EVERY, self._recover_all)),
             asyncio.create_task(_repeat(self._expire_every, self._expire_all)),
+            asyncio.create_task(_repeat(IDLE_EVERY, self._close_idle)),
         ]
+        if self._anchoring is not None:
+            self._repeated.append(asyncio.create_task(_repeat(self._anchor_every, self._anchor)))
 
     async def stop(self) -> None:
         chores = [*self._repeated, *self._running.values()]
@@ -48,12 +69,33 @@ class Chores:
     async def _reload_keys(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._key_thread, self._keys.reload)
 
+    async def _anchor(self) -> None:
+        """A place of the anchors that does not answer is told once, and tried again."""
+        assert self._anchoring is not None
+        try:
+            await asyncio.to_thread(self._anchoring.note)
+        except Exception as error:
+            self._health.note_anchors(error)
+        else:
+            self._health.note_anchors(None)
+
     async def _warm_all(self) -> None:
+        """A few: what was compiled for one pool serves the others."""
         with suppress(Exception):  # without a store there is nothing to warm
-            self._begin(self._warm_up, await asyncio.to_thread(self._pools.names))
+            self._begin(self._warm_up, (await asyncio.to_thread(self._pools.names))[:WARMED])
 
     async def _expire_all(self) -> None:
-        self._begin(self._expire, await asyncio.to_thread(self._pools.names))
+        """Of the pools that have something overdue; of the others no more is read than when their oldest was made."""
+        clock, standings = await asyncio.to_thread(self._pools.store.standings)
+        for name, standing in standings.items():
+            if standing.oldest is not None and self._due.get(name, 0.0) <= (clock - standing.oldest) / 1e6:
+                self._begin(self._expire, [name])
+        self._due = {name: due for name, due in self._due.items() if name in standings}
+        if monotonic() - self._asked_at > SETTINGS_SECONDS:
+            self._asked_at, self._due = monotonic(), {}  # settings may have changed elsewhere
+
+    async def _close_idle(self) -> None:
+        await self._pools.close_idle(IDLE_SECONDS)
 
     async def _recover_all(self) -> None:
         for lane in self._pools.lanes():
@@ -65,9 +107,9 @@ class Chores:
 
     def _begin(self, chore: Chore, names: list[str]) -> None:
         """The chore for each pool, except where the last one has not ended."""
+        self._running = {key: task for key, task in self._running.items() if not task.done()}
         for name in names:
-            running = self._running.get((chore, name))
-            if running is None or running.done():
+            if (chore, name) not in self._running and len(self._running) < AT_ONCE:  # else the next time
                 self._running[chore, name] = asyncio.create_task(self._do(chore, name))
 
     async def _do(self, chore: Chore, name: str) -> None:
@@ -85,7 +127,9 @@ class Chores:
 
     async def _expire(self, name: str) -> None:
         lane = await self._pools.lane(name)
-        if await lane.call(lambda: lane.pool.fold().settings.expire_after) is not None:
+        after = await lane.call(lambda: lane.pool.fold().settings.expire_after)
+        self._due[name] = inf if after is None else after
+        if after is not None:
             await expire(lane)
 
     async def _recover(self, name: str) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from time import monotonic
+from time import monotonic, time
 
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.refusals import refusal, tell_operator
@@ -20,6 +20,8 @@ class Health:
         self._store, self._say = store, say
         self.troubles: dict[str, str] = {}
         self.well: set[str] = set()
+        self.anchor_trouble: str | None = None
+        self.anchored_at: float | None = None
         self._probe: asyncio.Future[str | None] | None = None
         self._probed_at = 0.0
         self._thread = ThreadPoolExecutor(1, "probe")
@@ -38,6 +40,15 @@ class Health:
             self._say(pool, refused.sentence)
             if refused.status == 500:
                 tell_operator(error)
+
+    def note_anchors(self, error: Exception | None) -> None:
+        """How it went to note the pools' heads outside."""
+        sentence = None if error is None else refusal(error).sentence
+        if error is None:
+            self.anchored_at = time()
+        if (sentence is None) != (self.anchor_trouble is None):
+            self._say("(anchors)", sentence)
+        self.anchor_trouble = sentence
 
     def forget(self, pool: str) -> None:
         """There is no such pool any more."""

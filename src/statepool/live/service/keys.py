@@ -1,18 +1,21 @@
 """Bearer keys: the store holds their SHA-256 hashes, so that who reads it learns no key.
 
-Without keys a service is open to whom its `Door` says. Once it has seen a key it stays closed, also without any left.
+A key has a role; it may end at a time, and may be for some pools only. Renewing one gives out another with the same
+name and rights, and leaves the one before for a while, so that nobody is locked out meanwhile. Without keys a service
+is open to whom its `Door` says. Once it has seen a key it stays closed, also without any left.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from hmac import compare_digest
 from secrets import token_urlsafe
-from time import monotonic
+from time import monotonic, time
 from typing import Literal, NamedTuple
 
 from statepool.live.errors import StoreUnavailable
+from statepool.live.pool import check_name
 from statepool.live.service.refusals import Refused
-from statepool.live.stores.store import Store
+from statepool.live.stores.store import Key, Store
 
 ROLES = ("decide", "report", "admin")
 ASK = {"www-authenticate": "Bearer"}
@@ -23,9 +26,21 @@ Door = Literal["anyone", "localhost", "nobody"]
 """Whom a service answers that has no keys; those who call it localhost are on this machine."""
 
 
+OLD = " (before)"
+"""What the name of a key that was renewed ends in."""
+OVERLAP = 86_400.0
+"""Seconds that the key before goes on."""
+
+
 class Caller(NamedTuple):
+    """`pools`: those it may use; none named: all."""
+
     name: str
     role: str
+    pools: tuple[str, ...] = ()
+
+    def may_use(self, pool: str) -> bool:
+        return not self.pools or pool in self.pools
 
 
 ANYONE = Caller("", "admin")
@@ -35,15 +50,36 @@ def digest_of(key: str) -> str:
     return sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def add_key(store: Store, name: str, role: str) -> str:
-    """A new key, told once."""
+def add_key(
+    store: Store, name: str, role: str, lasts: float | None = None, pools: Sequence[str] = (), now: float | None = None
+) -> str:
+    """A new key, told once; `lasts`: seconds (None: for ever)."""
     if role not in ROLES:
         raise ValueError(f"role: is {role!r}, expected one of {', '.join(ROLES)}")
-    if not 0 < len(name) <= 64 or not name.isprintable():
+    if not 0 < len(name) <= 64 or not name.isprintable() or name.endswith(OLD):
         raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters")
     key = "sp_" + token_urlsafe(32)
-    store.add_key(name, digest_of(key), role)
+    store.add_key(name, digest_of(key), role, _until(lasts, now), tuple(check_name(pool) for pool in pools))
     return key
+
+
+def renew_key(
+    store: Store, name: str, lasts: float | None = None, overlap: float = OVERLAP, now: float | None = None
+) -> str:
+    """Another key in place of one, told once; the one before goes on for `overlap` seconds."""
+    key, until = "sp_" + token_urlsafe(32), _until(overlap, now)
+    assert until is not None
+    if name.endswith(OLD) or not store.renew_key(name, digest_of(key), name + OLD, until, _until(lasts, now)):
+        raise ValueError(f"key: there is none named {name!r} to renew")
+    return key
+
+
+def _until(lasts: float | None, now: float | None) -> int | None:
+    if lasts is None:
+        return None
+    if not 0 <= lasts < 1e10:
+        raise ValueError(f"seconds: is {lasts!r}, expected a time that a key can last")
+    return int((time() if now is None else now) + lasts)
 
 
 class Keys:
@@ -51,7 +87,7 @@ class Keys:
 
     def __init__(self, store: Store, needed: bool = False) -> None:
         self._store = store
-        self._entries: list[tuple[str, str, str]] = []
+        self._entries: list[Key] = []
         self._read_at = 0.0
         self._needed = needed
         self.reload()
@@ -68,8 +104,8 @@ class Keys:
             raise StoreUnavailable("the store did not tell which keys there are")
         return self._needed
 
-    def caller(self, authorization: bytes | None, need: str) -> Caller:
-        """Who asks, if they may do what takes the role `need` ("read": any role does)."""
+    def caller(self, authorization: bytes | None, need: str, pool: str | None = None) -> Caller:
+        """Who asks, if they may do what takes the role `need` ("read": any role does) with a pool, or with all."""
         if not self.needed:
             return ANYONE
         if authorization is None or authorization[:7].lower() != b"bearer ":
@@ -79,16 +115,23 @@ class Keys:
             raise Refused(401, "the key is not known", ASK)
         if caller.role != "admin" and need not in (caller.role, "read"):
             raise Refused(403, f"the key {caller.name!r} has the role {caller.role}, expected {need} or admin")
+        if pool is not None and not caller.may_use(pool):
+            raise Refused(403, f"the key {caller.name!r} is not for the pool {pool[:64]!r}")
+        if pool is None and caller.pools and need == "admin":
+            raise Refused(403, f"the key {caller.name!r} is for some pools only, expected one for the whole service")
         return caller
 
     def is_admins(self, digest: str) -> bool:
-        """Whether this is the hash of an admin's key."""
+        """Whether this is the hash of an admin's key for the whole service."""
         caller = self._find(digest)
-        return caller is not None and caller.role == "admin"
+        return caller is not None and caller.role == "admin" and not caller.pools
 
     def _find(self, digest: str) -> Caller | None:
-        return _first(Caller(name, role) for name, known, role in self._entries if compare_digest(known, digest))
+        found = _first(key for key in self._entries if compare_digest(key.hash, digest))
+        if found is None or (found.until is not None and found.until <= time()):
+            return None
+        return Caller(found.name, found.role, found.pools)
 
 
-def _first(callers: Iterable[Caller]) -> Caller | None:
-    return next(iter(list(callers)), None)  # all are compared, whichever fits
+def _first(keys: Iterable[Key]) -> Key | None:
+    return next(iter(list(keys)), None)  # all are compared, whichever fits

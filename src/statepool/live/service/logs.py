@@ -1,7 +1,8 @@
 """JSON lines, of each request and of pools in trouble, written a few times a second: a write for each would cost as
-much as the request."""
+much as the request. What libraries log becomes such a line, too, without a traceback."""
 
 import asyncio
+import logging
 from datetime import UTC, datetime
 from typing import IO, Any
 
@@ -46,3 +47,32 @@ class RequestLog:
         if lines and self._stream is not None:
             self._stream.write(b"\n".join(lines).decode() + "\n")
             self._stream.flush()
+
+
+class JSONHandler(logging.Handler):
+    """What Python's loggers say, one line each: when, how grave, who, what, and of an exception its last line."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC), "level": record.levelname.lower(),
+            "logger": record.name, "message": " ".join(record.getMessage().split()),
+        }  # fmt: skip
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            line["error"] = " ".join(f"{type(error).__name__}: {error}".split())
+        try:
+            self._stream.write(msgspec.json.encode(line).decode() + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):  # nobody reads it any more
+            self.handleError(record)
+
+
+def log_as_json(stream: IO[str]) -> None:
+    """From here on the loggers of the service write lines of JSON."""
+    for name in ("statepool", "uvicorn.error", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [JSONHandler(stream)], False

@@ -1,94 +1,181 @@
-"""Prometheus metrics. What is told of a pool comes from its journal, so every process tells the same; requests and
-their times are those of the process that answers the scrape (with several workers: a sample of them)."""
+"""Prometheus metrics. What is told of a pool comes from its journal, so every process tells the same; requests, batches
+and their times are those of the process that answers the scrape (with several workers: a sample of them).
+
+Every pool is told by what its store keeps of it, at the price of one query. What only its learner knows is told of the
+pools that are open in this process: a scrape opens none.
+"""
 
 from collections.abc import Iterator, Mapping
+from math import isfinite
+from time import time
 from typing import Any, NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from statepool.live.fold import Fold
+from statepool.live.format import FORMAT, RULE
+from statepool.live.journal import Timed
 from statepool.live.pool import Pool
+from statepool.live.stores.store import Standing, Standings
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+REASONS = {
+    400: "invalid", 401: "unknown_key", 403: "forbidden", 404: "unknown", 409: "conflict", 413: "too_large",
+    422: "invalid", 429: "limit", 500: "mistake", 503: "unavailable",
+}  # fmt: skip
 
 
 class Reading(NamedTuple):
-    """A pool in numbers that do not move any more."""
+    """What the learner of a pool knows, in numbers that do not move any more."""
 
-    plays: int
-    pending: int
     actions: int
     counts: dict[str, int]
     losses: dict[str, float]
+    folded: int
+    """The last event that this process had taken in before it was asked."""
+    version_at: int | None
+    """When the version was made that this process plays from, in microseconds."""
+    versions_made: int
+    refused_snapshots: int
 
 
 def read_pool(pool: Pool) -> Reading:
     """Everything of one moment: the fold does not move while it is looked at."""
+    journal = pool._journal
+    known = journal.fold
+    folded = 0 if known is None else known.seq
 
     def take(fold: Fold) -> Reading:
         losses = {arm: tally.mean for arm, tally in fold.tallies.items()}
-        return Reading(fold.plays, pool.n_pending, fold.catalogue.n_active, dict(fold.counts), losses)
+        playing = journal.playing
+        return Reading(
+            fold.catalogue.n_active, dict(fold.counts), losses, folded, None if playing is None else playing.at,
+            journal.versions_made, journal.refused_snapshots,
+        )  # fmt: skip
 
-    return pool._journal.look(take)
+    return journal.look(take)
 
 
 class Metrics:
-    """The requests of this process."""
+    """The requests and batches of this process."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
+        self._registry = registry = CollectorRegistry()
         self._seconds = Histogram(
-            "statepool_request_seconds", "Time to answer, by route", ["route"],
-            buckets=BUCKETS, registry=self._registry,
-        )  # fmt: skip
-        self._requests = Counter(
-            "statepool_requests", "Requests by route and status", ["route", "status"], registry=self._registry
+            "statepool_request_seconds", "Time to answer, by route", ["route"], buckets=BUCKETS, registry=registry
         )
-        self._bound: dict[tuple[str, int], tuple[Any, Any]] = {}
+        self._requests = Counter(
+            "statepool_requests", "Requests by route and status", ["route", "status"], registry=registry
+        )
+        self._refusals = Counter("statepool_refusals", "Requests refused, by reason", ["reason"], registry=registry)
+        batch = Histogram(
+            "statepool_batch_seconds",
+            "Time of a durable batch: wait (for the pool's lock), work (in it), commit (until it is on disk)",
+            ["phase"], buckets=BUCKETS, registry=registry,
+        )  # fmt: skip
+        self._phases = [batch.labels(phase) for phase in ("wait", "work", "commit")]
+        self._sizes = Histogram(
+            "statepool_batch_events", "Events acknowledged together", buckets=SIZES, registry=registry
+        )
+        info = Gauge(
+            "statepool_build_info", "1, with the format of journals and the rule of this release", ["format", "rule"],
+            registry=registry,
+        )  # fmt: skip
+        info.labels(str(FORMAT), str(RULE)).set(1)
+        self._bound: dict[tuple[str, int], tuple[Any, Any, Any]] = {}
 
     def add(self, route: str, status: int, seconds: float) -> None:
         bound = self._bound.get((route, status))
         if bound is None:
-            bound = self._seconds.labels(route), self._requests.labels(route, str(status))
+            reason = self._refusals.labels(REASONS.get(status, "other")) if status >= 400 else None
+            bound = self._seconds.labels(route), self._requests.labels(route, str(status)), reason
             self._bound[route, status] = bound
         bound[0].observe(seconds)
         bound[1].inc()
+        if bound[2] is not None:
+            bound[2].inc()
 
-    def expose(self, readings: Mapping[str, Reading | None]) -> bytes:
-        """The text that Prometheus reads; None: a pool that is in trouble."""
+    def add_batch(self, timed: Timed) -> None:
+        """From the thread that wrote it."""
+        for phase, seconds in zip(self._phases, timed[:3], strict=True):
+            phase.observe(seconds)
+        self._sizes.observe(timed.events)
+
+    def expose(
+        self, standings: Standings, readings: Mapping[str, Reading], troubled: frozenset[str],
+        anchored_at: float | None = None,
+    ) -> bytes:  # fmt: skip
+        """The text that Prometheus reads."""
         pools = CollectorRegistry()
-        pools.register(_PoolCollector(readings))
+        pools.register(_PoolCollector(standings, readings, troubled, anchored_at))
         return generate_latest(self._registry) + generate_latest(pools)
 
 
 class _PoolCollector(Collector):
-    def __init__(self, readings: Mapping[str, Reading | None]) -> None:
-        self._readings = readings
+    def __init__(
+        self, standings: Standings, readings: Mapping[str, Reading], troubled: frozenset[str], anchored_at: float | None
+    ) -> None:
+        self._clock, self._standings = standings
+        self._readings, self._troubled, self._anchored_at = readings, troubled, anchored_at
 
     def collect(self) -> Iterator[Any]:
-        up = GaugeMetricFamily("statepool_pool_up", "1: the pool works; 0: it is in trouble", labels=["pool"])
-        decisions = CounterMetricFamily("statepool_decisions", "Decisions made", labels=["pool"])
-        events = CounterMetricFamily(
-            "statepool_events", "States, outcomes, expiries, corrections, and states the map calls impossible",
-            labels=["pool", "kind"],
-        )  # fmt: skip
-        pending = GaugeMetricFamily("statepool_pending", "Decisions without an outcome", labels=["pool"])
-        actions = GaugeMetricFamily("statepool_actions", "Actions that are played", labels=["pool"])
-        loss = GaugeMetricFamily(
-            "statepool_mean_loss", "Mean loss of an arm, since the holdout last changed", labels=["pool", "arm"]
-        )
-        for name, reading in self._readings.items():
-            up.add_metric([name], reading is not None)
-            if reading is None:
+        yield from self._of_all()
+        yield from self._of_open()
+        if self._anchored_at is not None:
+            yield GaugeMetricFamily(
+                "statepool_anchor_age_seconds", "Since the heads were last noted outside", time() - self._anchored_at
+            )
+
+    def _of_all(self) -> Iterator[Any]:
+        up = _gauge("pool_up", "1: the pool works; 0: it is in trouble")
+        decisions = _counter("decisions", "Decisions acknowledged")
+        events = _counter("journal_events", "Events in the journal")
+        pending = _gauge("pending", "Decisions without an outcome")
+        oldest = _gauge("oldest_pending_age_seconds", "Since the oldest decision without an outcome was made; 0: none")
+        for name, (head, waiting, since) in self._standings.items():
+            up.add_metric([name], name not in self._troubled)
+            if name in self._troubled:
                 continue
-            decisions.add_metric([name], reading.plays)
-            pending.add_metric([name], reading.pending)
+            decisions.add_metric([name], head.plays)
+            events.add_metric([name], head.seq)
+            pending.add_metric([name], waiting)
+            oldest.add_metric([name], 0 if since is None else max(0.0, (self._clock - since) / 1e6))
+        yield from (up, decisions, events, pending, oldest)
+
+    def _of_open(self) -> Iterator[Any]:
+        events = _counter(
+            "events", "States, outcomes, expiries, corrections, and states the map calls impossible", "kind"
+        )
+        actions = _gauge("actions", "Actions that are played")
+        loss = _gauge("mean_loss", "Mean loss of an arm, since the holdout last changed", "arm")
+        lag = _gauge("fold_lag_events", "Events of other processes that this one had not taken in when asked")
+        age = _gauge("version_age_seconds", "Since the version was made that this process plays from")
+        versions = _counter("versions_made", "Versions of the play made by this process")
+        refused = _counter("snapshots_refused", "Stored snapshots that were of no use")
+        for name, reading in self._readings.items():
+            standing: Standing | None = self._standings.get(name)
             actions.add_metric([name], reading.actions)
+            versions.add_metric([name], reading.versions_made)
+            refused.add_metric([name], reading.refused_snapshots)
+            if standing is not None and reading.folded:
+                lag.add_metric([name], max(0, standing.head.seq - reading.folded))
+            if reading.version_at is not None:
+                age.add_metric([name], max(0.0, (self._clock - reading.version_at) / 1e6))
             for kind, count in reading.counts.items():
                 events.add_metric([name, kind], count)
             for arm, mean in reading.losses.items():
-                loss.add_metric([name, arm], mean)
-        yield from (up, decisions, events, pending, actions, loss)
+                if isfinite(mean):
+                    loss.add_metric([name, arm], mean)
+        yield from (events, actions, loss, lag, age, versions, refused)
+
+
+def _gauge(name: str, said: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"statepool_{name}", said, labels=["pool", *labels])
+
+
+def _counter(name: str, said: str, *labels: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"statepool_{name}", said, labels=["pool", *labels])

@@ -1,4 +1,5 @@
-"""The open pools of one store, each with a thread of its own, where concurrent requests share their batches.
+"""The open pools of one store, each with a thread of its own while it is used, where concurrent requests share their
+batches. A pool that nobody has asked for a while is closed, and costs nothing until somebody does.
 
 Requests of a pool wait in one queue; when the last batch is on disk, all that wait become the next. Those who were
 just answered are often about to ask again, so the next batch waits for them, a part of the time that the last one took
@@ -8,16 +9,21 @@ at most: at 32 connections that puts 32 requests into one fsync instead of 16 in
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import Any
 
 from statepool.live.errors import Busy, NoSuchPool, StoreUnavailable
+from statepool.live.journal import Timed
 from statepool.live.pool import Pool
 from statepool.live.stores.store import Store
 
 LARGEST_BATCH = 1_000
 LONGEST_QUEUE = 20_000
+MOST_POOLS = 10_000
+THREAD_SECONDS = 1.0
+"""How long a pool's thread waits for something to do."""
 PATIENCE = 1.0
 """How long a batch waits for others, as a part of the last batch's time."""
 
@@ -34,17 +40,19 @@ class Lane:
         self.pool = pool
         self._note = note
         self._loop = asyncio.get_running_loop()
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._waiting: list[Ask] = []
         self._busy = False
         self._began = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._expected, self._deadline = 0, 0.0
-        self._thread = threading.Thread(target=self._work, name=f"pool {pool.name}", daemon=True)
-        self._thread.start()
+        self._used = perf_counter()
+        self._gate = threading.Lock()
+        self._at_work = False
 
     def ask(self, requests: Sequence[Any]) -> "asyncio.Future[list[Any]]":
         """Answers (or exceptions), once they are on disk."""
+        self._used = perf_counter()
         if len(self._waiting) >= LONGEST_QUEUE:
             raise StoreUnavailable("too many requests are waiting for this pool, try again in a moment")
         future: asyncio.Future[list[Any]] = self._loop.create_future()
@@ -56,7 +64,7 @@ class Lane:
     async def call(self, work: Callable[[], Any]) -> Any:
         """Something else to be done by the pool's thread, between batches."""
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._jobs.put((work, lambda answer: _settle(future, answer)))
+        self._put((work, lambda answer: _settle(future, answer)))
         answer = await future
         if isinstance(answer, Exception):
             raise answer
@@ -90,7 +98,7 @@ class Lane:
         requests = [request for asked, _ in batch for request in asked]
         self._busy = True
         started = self._began = perf_counter()
-        self._jobs.put((lambda: self.pool.run(requests), lambda answers: self._done(batch, answers, started)))
+        self._put((lambda: self.pool.run(requests), lambda answers: self._done(batch, answers, started)))
 
     def _done(self, batch: list[Ask], answers: Any, started: float) -> None:
         self._note(self.pool.name, _trouble(answers))
@@ -114,21 +122,38 @@ class Lane:
         for asked, future in waiting:
             _settle(future, [error] * len(asked))
 
+    def _put(self, job: Job) -> None:
+        with self._gate:
+            self._jobs.put(job)
+            if not self._at_work:
+                self._at_work = True
+                threading.Thread(target=self._work, name=f"pool {self.pool.name}", daemon=True).start()
+
+    def _next(self) -> Job | None:
+        """None: there was nothing to do for a while, and the thread may go."""
+        with suppress(Empty):
+            return self._jobs.get(timeout=THREAD_SECONDS)
+        with self._gate:
+            self._at_work = not self._jobs.empty()
+            return self._jobs.get() if self._at_work else None
+
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next()) is not None:
             work, done = job
             try:
                 answer = work()
             except Exception as error:
                 answer = error
-            self._loop.call_soon_threadsafe(done, answer)
+            with suppress(RuntimeError):  # the loop has ended meanwhile, and nobody waits
+                self._loop.call_soon_threadsafe(done, answer)
+
+    def seconds_idle(self) -> float:
+        """Since it was last asked for something."""
+        return 0.0 if self._busy or self._waiting else perf_counter() - self._used
 
     async def close(self) -> None:
-        """After the last request: a snapshot, and the thread ends."""
-        try:
-            await self.call(self.pool.close)
-        finally:
-            self._jobs.put(None)
+        """After the last request: a snapshot."""
+        await self.call(self.pool.close)
 
 
 def _settle(future: "asyncio.Future[Any]", answer: Any) -> None:
@@ -148,9 +173,12 @@ def _trouble(answers: Any) -> Exception | None:
 class Pools:
     """Every pool of a store, opened when it is first asked for. `names` and `get` may be called from any thread."""
 
-    def __init__(self, store: Store, note: Note) -> None:
+    def __init__(
+        self, store: Store, note: Note, timed: Callable[[Timed], None] | None = None, most: int = MOST_POOLS
+    ) -> None:
         self.store = store
-        self._note = note
+        self.most = most
+        self._note, self._timed = note, timed
         self._lock = threading.Lock()
         self._pools: dict[str, Pool] = {}
         self._lanes: dict[str, Lane] = {}
@@ -169,7 +197,7 @@ class Pools:
 
     def has(self, name: str) -> bool:
         """Whether there is such a pool; a name without events, left by a process that was killed, is none."""
-        if name not in self.store.pools():
+        if not self.store.has(name):
             return False
         with self.store.view(name) as view:
             return view.head().seq > 0
@@ -177,7 +205,9 @@ class Pools:
     def adopt(self, pool: Pool) -> Pool:
         """Keep a pool that was opened elsewhere, unless there is one of its name already."""
         with self._lock:
-            return self._pools.setdefault(pool.name, pool)
+            kept = self._pools.setdefault(pool.name, pool)
+        kept._journal.on_batch = self._timed
+        return kept
 
     def lanes(self) -> list[Lane]:
         return list(self._lanes.values())
@@ -199,6 +229,15 @@ class Pools:
                 raise
             found = self._lanes.get(name) or self._lanes.setdefault(name, Lane(pool, self._note))
         return found
+
+    async def close_idle(self, seconds: float) -> int:
+        """Let go of what nobody has asked for so long, with a snapshot; the next one who asks reads it again."""
+        idle = [name for name, lane in self._lanes.items() if lane.seconds_idle() > seconds]
+        for name in idle:
+            lane = self._lanes.pop(name)
+            with suppress(StoreUnavailable):  # nothing is lost without the snapshot
+                await lane.call(lane.pool.rest)
+        return len(idle)
 
     async def close(self) -> None:
         """Snapshots of all pools, then the store; a store that is away loses nothing but the snapshots."""

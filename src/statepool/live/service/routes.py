@@ -10,11 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable
+from statepool.live.errors import Conflict, StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.requests import AddAction, Change, Expire, RetireAction, ReweightAction
 from statepool.live.service.admission import Visit
 from statepool.live.service.bodies import ActionBody, PoolBody, decode
+from statepool.live.service.calls import note_call
 from statepool.live.service.creation import known_settings, make_pool
 from statepool.live.service.health import Health
 from statepool.live.service.metrics import CONTENT_TYPE, Metrics, Reading, read_pool
@@ -39,7 +40,7 @@ class Host(Protocol):
     metrics: Metrics
     health: Health
 
-    def admit(self, scope: Any, need: str) -> Visit: ...
+    def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit: ...
 
     async def body(self, request: Request) -> bytes: ...
 
@@ -72,9 +73,11 @@ def routes(host: Host) -> list[Route]:
 
 def _guarded(host: Host, endpoint: Endpoint, need: str | None) -> Endpoint:
     async def guarded(request: Request) -> Response:
-        if need is not None:
-            host.admit(request.scope, need)
-        return await endpoint(request)
+        if need is None:
+            return await endpoint(request)
+        visit = host.admit(request.scope, need, request.path_params.get("name"))
+        request.state.caller = visit.caller
+        return await (note_call(host.pools.store, request, endpoint) if need == "admin" else endpoint(request))
 
     return guarded
 
@@ -94,7 +97,8 @@ class _Site:
         return answer
 
     async def list_pools(self, request: Request) -> Response:
-        return reply({"pools": await asyncio.to_thread(self._pools.names)})
+        names = await asyncio.to_thread(self._pools.names)
+        return reply({"pools": [name for name in names if request.state.caller.may_use(name)]})
 
     async def show_pool(self, request: Request) -> Response:
         lane = await self._lane(request)
@@ -111,6 +115,8 @@ class _Site:
 
     def _open(self, name: str, asked: PoolBody) -> bool:
         created = not self._pools.has(name)
+        if created and len(self._pools.names()) >= self._pools.most:
+            raise Refused(429, f"pool: the store holds {self._pools.most} pools, expected no more to be made here")
         self._pools.adopt(make_pool(self._pools.store, name, asked))
         return created
 
@@ -183,18 +189,19 @@ class _Site:
         return reply({"status": "ready", "trouble": troubles})
 
     async def show_metrics(self, request: Request) -> Response:
-        names = await asyncio.to_thread(self._pools.names)
-        readings = dict(zip(names, await asyncio.gather(*map(self._read, names)), strict=True))
-        there = {name: reading for name, reading in readings.items() if not isinstance(reading, NoSuchPool)}
-        return Response(self._host.metrics.expose(there), media_type=CONTENT_TYPE)
+        health = self._host.health
+        standings = await asyncio.to_thread(self._pools.store.standings)
+        lanes = self._pools.lanes()
+        read = await asyncio.gather(*map(self._read, lanes))
+        readings = {lane.pool.name: reading for lane, reading in zip(lanes, read, strict=True) if reading is not None}
+        text = self._host.metrics.expose(standings, readings, frozenset(health.troubles), health.anchored_at)
+        return Response(text, media_type=CONTENT_TYPE)
 
-    async def _read(self, name: str) -> Reading | NoSuchPool | None:
+    async def _read(self, lane: Lane) -> Reading | None:
         """A pool that fails, or that hangs, is told as one that is in trouble; the others are told all the same."""
+        name = lane.pool.name
         try:
-            lane = await self._pools.lane(name)
             reading: Reading = await asyncio.wait_for(lane.call(lambda: read_pool(lane.pool)), STORE_SECONDS)
-        except NoSuchPool as missing:
-            return missing
         except TimeoutError:
             late = StoreUnavailable(f"the pool did not answer within {STORE_SECONDS:g} seconds")
             self._host.health.note(name, late)

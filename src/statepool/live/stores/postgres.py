@@ -8,7 +8,6 @@ before or with its own, since the log is flushed in order. The tables are in the
 
 import hashlib
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,19 +18,22 @@ import psycopg
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.forks import forks
+from statepool.live.stores.archive import Archive, WholeView
+from statepool.live.stores.contents import TABLES, Contents, Rows, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.postgres_connections import PATIENCE, Connection, Connections, errors
+from statepool.live.stores.postgres_people import PostgresPeople
 from statepool.live.stores.store import (
     PROBE_BYTES,
     Batch,
     Entry,
     Head,
     Overdue,
-    Store,
+    Sealed,
+    Standing,
+    Standings,
     View,
     check_gapless,
-    check_linked,
-    missing_event,
 )  # fmt: skip
 
 PIECE = 1000  # events read at once
@@ -40,6 +42,13 @@ CATALOGUE = """
     SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
     FROM statepool.events AS e LEFT JOIN statepool.events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
     WHERE e.pool = %s AND e.kind = 'catalogue' AND e.seq > %s AND e.seq <= %s ORDER BY e.seq LIMIT %s
+"""
+CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+# The oldest is the first of an index: one look a pool, however many wait.
+STANDINGS = """
+    SELECT name, pending, CASE WHEN pending > 0 THEN (
+        SELECT at FROM statepool.pending WHERE pool = pools.id ORDER BY at LIMIT 1) END, seq, hash, plays, epoch
+    FROM statepool.pools
 """
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -97,12 +106,14 @@ Row = tuple[Any, ...]
 Statement = tuple[str, dict[str, Any]]
 
 
-class PostgresView(View):
+class PostgresView(WholeView):
     """One transaction of a connection; `over` once that has ended."""
 
-    def __init__(self, connection: Connection, pool: int, head: Head, clock: int) -> None:
-        self._connection = connection
-        self._pool = pool
+    def __init__(
+        self, connection: Connection, archive: Archive, pool: int, n_sealed: int, head: Head, clock: int
+    ) -> None:
+        self._connection, self._archive = connection, archive
+        self._pool, self._n_sealed = pool, n_sealed
         self._head = head
         self._clock = clock
         self._fork = forks.process
@@ -120,7 +131,7 @@ class PostgresView(View):
     def clock(self) -> int:
         return self._clock
 
-    def entries(self, after: int = 0, without: Kind | None = None) -> Iterator[Entry]:
+    def _tail(self, after: int, without: Kind | None) -> Iterator[Entry]:
         sql = (
             f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND seq > %s AND kind <> %s ORDER BY seq LIMIT %s"
         )
@@ -128,23 +139,22 @@ class PostgresView(View):
             yield from map(Entry._make, rows)
             after = rows[-1][0]
 
-    def catalogue(self) -> list[int]:
-        sql = "SELECT seq FROM statepool.events WHERE pool = %s AND kind = 'catalogue' ORDER BY seq"
-        return [seq for (seq,) in self._ask(sql, self._pool)]
+    def _tail_catalogue(self) -> list[int]:
+        sql = "SELECT seq FROM statepool.events WHERE pool = %s AND kind = 'catalogue' AND seq > %s ORDER BY seq"
+        return [seq for (seq,) in self._ask(sql, self._pool, self._n_sealed)]
 
-    def linked(self, seq: int) -> tuple[bytes, Entry]:
+    def _tail_rows(self, first: int, last: int) -> list[Any]:
         sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND seq BETWEEN %s AND %s ORDER BY seq"
-        return check_linked(seq, self._ask(sql, self._pool, seq - 1, seq))
+        return self._ask(sql, self._pool, first, last)
 
-    def linked_catalogue(self, after: int, last: int) -> Iterator[tuple[bytes, Entry]]:
-        while rows := self._ask(CATALOGUE, self._pool, after, last, PIECE):
-            for before, *row in rows:
-                if before is None:
-                    raise missing_event(row[0])
-                yield before, Entry._make(row)
-            after = rows[-1][1]
+    def _tail_linked_catalogue(self, after: int, last: int) -> list[Any]:
+        return self._ask(CATALOGUE, self._pool, after, last, PIECE)
 
-    def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
+    def sealed(self) -> list[Sealed]:
+        sql = "SELECT first, last, hash, digest, place, size FROM statepool.segments WHERE pool = %s ORDER BY first"
+        return [Sealed(*row) for row in self._ask(sql, self._pool)] if self._n_sealed else []
+
+    def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
         for ticket, kind, body in self._ask(LOOK_UP, list(tickets), self._pool) if tickets else []:
             known.setdefault(ticket, {})[kind] = body
@@ -182,8 +192,10 @@ class PostgresBatch(PostgresView, Batch):
     Once a statement has failed, nothing of the batch can be kept (`failure`).
     """
 
-    def __init__(self, connection: Connection, pool: int, head: Head, clock: int) -> None:
-        super().__init__(connection, pool, head, clock)
+    def __init__(
+        self, connection: Connection, archive: Archive, pool: int, n_sealed: int, head: Head, clock: int
+    ) -> None:
+        super().__init__(connection, archive, pool, n_sealed, head, clock)
         self._todo: list[Statement] = []
         self.failure: Exception | None = None
 
@@ -220,17 +232,33 @@ class PostgresBatch(PostgresView, Batch):
                  ON CONFLICT (pool) DO UPDATE SET seq = excluded.seq, body = excluded.body"""
         self._write(sql, seq=seq, body=blob)
 
+    def seal(self, segment: Sealed) -> None:
+        self._check_next(segment)
+        sql = """INSERT INTO statepool.segments (pool, first, last, hash, digest, place, size)
+                 VALUES (%(pool)s, %(first)s, %(last)s, %(hash)s, %(digest)s, %(place)s, %(size)s)"""
+        self._write(sql, **segment._asdict())
+        self._write("UPDATE statepool.pools SET sealed = %(last)s WHERE id = %(pool)s", last=segment.last)
+        self._n_sealed = segment.last
+
+    def drop_sealed(self, limit: int) -> int:
+        first = self._ask("SELECT min(seq) FROM statepool.events WHERE pool = %s", self._pool)[0][0]
+        if first is None or first > self._n_sealed:
+            return 0
+        sql = "DELETE FROM statepool.events WHERE pool = %s AND seq <= %s RETURNING 1"
+        return len(self._ask(sql, self._pool, min(first + limit - 1, self._n_sealed)))
+
     def _write(self, sql: str, **values: Any) -> None:
         if self.over:
             raise ValueError("this batch has ended")
         self._todo.append((sql, {"pool": self._pool, **values}))
 
 
-class PostgresStore(Store):
+class PostgresStore(PostgresPeople):
     """A batch has a connection of its own, so that a pool whose lock is held elsewhere holds up no other pool."""
 
     def __init__(self, url: str) -> None:
         self._connections = Connections(url, self._count_loss)
+        self._archive = Archive()
         try:
             self._migrate()
         except BaseException:
@@ -286,7 +314,7 @@ class PostgresStore(Store):
                 self._take(connection, name)
                 # A statement of its own: it sees what was committed before the lock was granted.
                 cursor = _select_pool(connection, name)
-            batch = PostgresBatch(connection, *_pool(cursor, name))
+            batch = PostgresBatch(connection, self._archive, *_pool(cursor, name))
             try:
                 yield batch
                 batch.commit()
@@ -300,7 +328,7 @@ class PostgresStore(Store):
                 connection.execute(READ)
                 connection.execute(READING)
                 cursor = _select_pool(connection, name)
-            view = PostgresView(connection, *_pool(cursor, name))
+            view = PostgresView(connection, self._archive, *_pool(cursor, name))
             try:
                 yield view
             finally:
@@ -310,41 +338,21 @@ class PostgresStore(Store):
         with self._reading() as connection:
             return sorted(name for (name,) in connection.execute("SELECT name FROM statepool.pools"))
 
+    def standings(self) -> Standings:
+        with self._reading() as connection:
+            rows = connection.execute(STANDINGS).fetchall()
+            clock = (connection.execute(f"SELECT {CLOCK}").fetchone() or (0,))[0]
+        return Standings(clock, {name: Standing(Head(*head), n, oldest) for name, n, oldest, *head in sorted(rows)})
+
+    def has(self, name: str) -> bool:
+        with self._reading() as connection:
+            return connection.execute("SELECT FROM statepool.pools WHERE name = %s", (name,)).fetchone() is not None
+
     def ensure(self, name: str) -> None:
-        if name in self.pools():
+        if self.has(name):
             return
         with self._writing() as connection:
             connection.execute("INSERT INTO statepool.pools (name) VALUES (%s) ON CONFLICT DO NOTHING", (name,))
-
-    def keys(self) -> list[tuple[str, str, str]]:
-        with self._reading() as connection:
-            rows = connection.execute("SELECT name, hash, role FROM statepool.keys").fetchall()
-            return sorted((name, hash_, role) for name, hash_, role in rows)
-
-    def add_key(self, name: str, digest: str, role: str) -> None:
-        sql = "INSERT INTO statepool.keys (name, hash, role) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
-        with self._writing() as connection:
-            if not connection.execute(sql, (name, digest, role)).rowcount:
-                raise ValueError(f"there is a key named {name!r} already")
-
-    def drop_key(self, name: str) -> bool:
-        sql = """WITH gone AS (DELETE FROM statepool.keys WHERE name = %s RETURNING hash),
-                      ended AS (DELETE FROM statepool.sessions WHERE key IN (SELECT hash FROM gone))
-                 SELECT count(*) FROM gone"""
-        with self._writing() as connection:
-            return connection.execute(sql, (name,)).fetchone() != (0,)
-
-    def add_session(self, digest: str, key: str, until: int) -> None:
-        sql = "INSERT INTO statepool.sessions (hash, key, until) VALUES (%s, %s, %s)"
-        with self._writing() as connection:
-            connection.execute("DELETE FROM statepool.sessions WHERE until < %s", (int(time.time()),))
-            connection.execute(sql, (digest, key, until))
-
-    def session(self, digest: str) -> tuple[str, int] | None:
-        with self._reading() as connection:
-            sql = "SELECT key, until FROM statepool.sessions WHERE hash = %s"
-            row = connection.execute(sql, (digest,)).fetchone()
-            return None if row is None else (row[0], row[1])
 
     def probe(self) -> None:
         sql = """INSERT INTO statepool.probes (id, body) VALUES (1, %s)
@@ -352,8 +360,48 @@ class PostgresStore(Store):
         with self._writing() as connection:
             connection.execute(sql, (os.urandom(PROBE_BYTES),))
 
+    def copy_to(self, path: str) -> None:
+        """In one snapshot of the server's, which holds up nobody."""
+        from statepool.live.stores.sqlite import SQLiteStore
+
+        target = SQLiteStore(path, synchronous="OFF")  # whoever asked brings the file to disk as a whole
+        try:
+            with self.contents() as contents:
+                target.fill(contents)
+        finally:
+            target.close()
+
+    @contextmanager
+    def contents(self) -> Iterator[Contents]:
+        with self._reading() as connection:
+            yield Contents(lambda table: _stream(connection, table))
+
+    def fill(self, contents: Contents) -> None:
+        """Rows come by COPY, whole tables in one transaction; what a table then knows of its numbers is set after."""
+        with self._writing() as connection:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # the other store may be slow
+            connection.execute("LOCK TABLE statepool.pools, statepool.keys IN EXCLUSIVE MODE")
+            held = "SELECT (SELECT count(*) FROM statepool.pools) + (SELECT count(*) FROM statepool.keys)"
+            refuse_unless_empty((connection.execute(held).fetchone() or (0,))[0])
+            for table, columns in TABLES.items():
+                sql = f"COPY statepool.{table} ({', '.join(columns)}) FROM STDIN"
+                with connection.cursor() as cursor, cursor.copy(sql) as copy:
+                    for row in contents.rows(table):
+                        copy.write_row(row)
+            connection.execute(
+                "SELECT setval(pg_get_serial_sequence('statepool.pools', 'id'), max(id)) FROM statepool.pools"
+            )
+
     def close(self) -> None:
         self._connections.close()
+
+
+def _stream(connection: Connection, table: str) -> Rows:
+    """Through a cursor of the server's, so that a large table is never in memory."""
+    with connection.cursor(name=f"statepool_{table}", binary=True) as cursor:
+        cursor.itersize = PIECE
+        cursor.execute(select(table, "statepool."))
+        yield from cursor
 
 
 def _key(of: str) -> int:
@@ -362,16 +410,15 @@ def _key(of: str) -> int:
 
 
 def _select_pool(connection: Connection, name: str) -> psycopg.Cursor[Row]:
-    clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-    sql = f"SELECT {clock}, id, seq, hash, plays, epoch FROM statepool.pools WHERE name = %s"
+    sql = f"SELECT {CLOCK}, id, sealed, seq, hash, plays, epoch FROM statepool.pools WHERE name = %s"
     return connection.execute(sql, (name,), binary=True)
 
 
-def _pool(cursor: psycopg.Cursor[Row], name: str) -> tuple[int, Head, int]:
+def _pool(cursor: psycopg.Cursor[Row], name: str) -> tuple[int, int, Head, int]:
     row = cursor.fetchone()
     if row is None:
         raise ValueError(f"this store has no pool {name!r}")
-    return row[1], Head(*row[2:]), row[0]
+    return row[1], row[2], Head(*row[3:]), row[0]
 
 
 def _version(connection: Connection, newest: int) -> int:

@@ -10,8 +10,11 @@ import apsw
 
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
+from statepool.live.stores.archive import Archive, WholeView
+from statepool.live.stores.contents import LEFT_BEHIND, TABLES, Contents, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.sqlite_file import Connection, SQLiteFile, Synchronous, errors
+from statepool.live.stores.sqlite_people import SQLitePeople
 from statepool.live.stores.sqlite_place import check_folder, check_version, keep_private
 from statepool.live.stores.store import (
     PROBE_BYTES,
@@ -19,11 +22,11 @@ from statepool.live.stores.store import (
     Entry,
     Head,
     Overdue,
-    Store,
+    Sealed,
+    Standing,
+    Standings,
     View,
     check_gapless,
-    check_linked,
-    missing_event,
 )  # fmt: skip
 
 PIECE = 1000  # events read at once
@@ -34,18 +37,26 @@ CATALOGUE = """
     WHERE e.pool = ? AND e.kind = 'catalogue' AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?
 """
 
+# The oldest is the first of an index: one look a pool, however many wait.
+STANDINGS = """
+    SELECT name, pending, CASE WHEN pending > 0 THEN (
+        SELECT min(at) FROM pending INDEXED BY pending_at WHERE pending.pool = pools.id) END, seq, hash, plays, epoch
+    FROM pools ORDER BY name
+"""
 
-class SQLiteView(View):
+
+class SQLiteView(WholeView):
     """One transaction of a connection; `over` once that has ended."""
 
-    def __init__(self, connection: Connection, name: str) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, name: str, archive: Archive) -> None:
+        self._connection, self._archive = connection, archive
         self.over = False
-        rows = self._ask("SELECT id, seq, hash, plays, epoch FROM pools WHERE name = ?", name)
+        rows = self._ask("SELECT id, sealed, seq, hash, plays, epoch FROM pools WHERE name = ?", name)
         if not rows:
             raise ValueError(f"this store has no pool {name!r}")
         self._pool: int = rows[0][0]
-        self._head = Head(*rows[0][1:])
+        self._n_sealed: int = rows[0][1]
+        self._head = Head(*rows[0][2:])
 
     def _ask(self, sql: str, *values: Any) -> list[Any]:
         if self.over or not self._connection.is_ours:
@@ -59,29 +70,28 @@ class SQLiteView(View):
     def clock(self) -> int:
         return time.time_ns() // 1000
 
-    def entries(self, after: int = 0, without: Kind | None = None) -> Iterator[Entry]:
+    def _tail(self, after: int, without: Kind | None) -> Iterator[Entry]:
         sql = f"SELECT {COLUMNS} FROM events WHERE pool = ? AND seq > ? AND kind IS NOT ? ORDER BY seq LIMIT ?"
         while rows := self._ask(sql, self._pool, after, without, PIECE):
             yield from map(Entry._make, rows)
             after = rows[-1][0]
 
-    def catalogue(self) -> list[int]:
-        sql = "SELECT seq FROM events WHERE pool = ? AND kind = 'catalogue' ORDER BY seq"
-        return [seq for (seq,) in self._ask(sql, self._pool)]
+    def _tail_catalogue(self) -> list[int]:
+        sql = "SELECT seq FROM events WHERE pool = ? AND kind = 'catalogue' AND seq > ? ORDER BY seq"
+        return [seq for (seq,) in self._ask(sql, self._pool, self._n_sealed)]
 
-    def linked(self, seq: int) -> tuple[bytes, Entry]:
+    def _tail_rows(self, first: int, last: int) -> list[Any]:
         sql = f"SELECT {COLUMNS} FROM events WHERE pool = ? AND seq BETWEEN ? AND ? ORDER BY seq"
-        return check_linked(seq, self._ask(sql, self._pool, seq - 1, seq))
+        return self._ask(sql, self._pool, first, last)
 
-    def linked_catalogue(self, after: int, last: int) -> Iterator[tuple[bytes, Entry]]:
-        while rows := self._ask(CATALOGUE, self._pool, after, last, PIECE):
-            for before, *row in rows:
-                if before is None:
-                    raise missing_event(row[0])
-                yield before, Entry._make(row)
-            after = rows[-1][1]
+    def _tail_linked_catalogue(self, after: int, last: int) -> list[Any]:
+        return self._ask(CATALOGUE, self._pool, after, last, PIECE)
 
-    def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
+    def sealed(self) -> list[Sealed]:
+        sql = "SELECT first, last, hash, digest, place, size FROM segments WHERE pool = ? ORDER BY first"
+        return [Sealed(*row) for row in self._ask(sql, self._pool)] if self._n_sealed else []
+
+    def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
         # Without statistics SQLite would read the whole pool, as the primary key begins with it too.
         sql = "SELECT kind, body FROM events INDEXED BY events_ticket WHERE pool = ? AND ticket = ?"
@@ -155,8 +165,26 @@ class SQLiteBatch(SQLiteView, Batch):
         values = (self._pool, seq, blob)
         self._write(lambda: self._connection.execute("REPLACE INTO snapshots VALUES (?, ?, ?)", values))
 
+    def seal(self, segment: Sealed) -> None:
+        self._check_next(segment)
+        values = (self._pool, *segment)
+        self._write(lambda: self._connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", values))
+        self._write(
+            lambda: self._connection.execute("UPDATE pools SET sealed = ? WHERE id = ?", (segment.last, self._pool))
+        )
+        self._n_sealed = segment.last
 
-class SQLiteStore(Store):
+    def drop_sealed(self, limit: int) -> int:
+        first = self._ask("SELECT min(seq) FROM events WHERE pool = ?", self._pool)[0][0]
+        if first is None or first > self._n_sealed:
+            return 0
+        last, before = min(first + limit - 1, self._n_sealed), self._connection.total_changes()
+        sql = "DELETE FROM events WHERE pool = ? AND seq <= ?"
+        self._write(lambda: self._connection.execute(sql, (self._pool, last)))
+        return self._connection.total_changes() - before
+
+
+class SQLiteStore(SQLitePeople):
     """`synchronous` below FULL loses acknowledged batches when the power fails; `vfs` is for tests of that."""
 
     def __init__(self, path: str | os.PathLike[str], synchronous: Synchronous = "FULL", vfs: str | None = None) -> None:
@@ -165,6 +193,7 @@ class SQLiteStore(Store):
         check_folder(os.path.dirname(self._path))
         keep_private(self._path)
         self._file = SQLiteFile(self._path, synchronous, vfs)
+        self._archive = Archive()
         try:
             self._open()
         except BaseException:
@@ -209,7 +238,7 @@ class SQLiteStore(Store):
     @contextmanager
     def batch(self, name: str) -> Iterator[Batch]:
         with self._file.writing() as connection:
-            batch = SQLiteBatch(connection, name)
+            batch = SQLiteBatch(connection, name, self._archive)
             try:
                 yield batch
             finally:
@@ -220,7 +249,7 @@ class SQLiteStore(Store):
     @contextmanager
     def view(self, name: str) -> Iterator[View]:
         with self._file.reading() as connection:
-            view = SQLiteView(connection, name)
+            view = SQLiteView(connection, name, self._archive)
             try:
                 yield view
             finally:
@@ -230,40 +259,52 @@ class SQLiteStore(Store):
         with self._file.reading() as connection, errors():
             return sorted(name for (name,) in connection.execute("SELECT name FROM pools"))
 
+    def standings(self) -> Standings:
+        with self._file.reading() as connection, errors():
+            rows: list[Any] = connection.execute(STANDINGS).fetchall()
+        found = {name: Standing(Head(*head), pending, oldest) for name, pending, oldest, *head in rows}
+        return Standings(time.time_ns() // 1000, found)
+
+    def has(self, name: str) -> bool:
+        with self._file.reading() as connection, errors():
+            return bool(connection.execute("SELECT count(*) FROM pools WHERE name = ?", (name,)).get)
+
     def ensure(self, name: str) -> None:
-        if name in self.pools():
+        if self.has(name):
             return
         with self._file.writing() as connection, errors():
             connection.execute("INSERT INTO pools (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
 
-    def keys(self) -> list[tuple[str, str, str]]:
-        with self._file.reading() as connection, errors():
-            return list(connection.execute("SELECT name, hash, role FROM keys ORDER BY name"))
-
-    def add_key(self, name: str, digest: str, role: str) -> None:
-        with self._file.writing() as connection, errors():
-            connection.execute("INSERT INTO keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (name, digest, role))
-            if not connection.changes():
-                raise ValueError(f"there is a key named {name!r} already")
-
-    def drop_key(self, name: str) -> bool:
-        with self._file.writing() as connection, errors():
-            connection.execute("DELETE FROM sessions WHERE key = (SELECT hash FROM keys WHERE name = ?)", (name,))
-            connection.execute("DELETE FROM keys WHERE name = ?", (name,))
-            return connection.changes() > 0
-
-    def add_session(self, digest: str, key: str, until: int) -> None:
-        with self._file.writing() as connection, errors():
-            connection.execute("DELETE FROM sessions WHERE until < ?", (int(time.time()),))
-            connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (digest, key, until))
-
-    def session(self, digest: str) -> tuple[str, int] | None:
-        with self._file.reading() as connection, errors():
-            return connection.execute("SELECT key, until FROM sessions WHERE hash = ?", (digest,)).fetchone()
-
     def probe(self) -> None:
         with self._file.writing() as connection, errors():
             connection.execute("REPLACE INTO probes VALUES (1, ?)", (os.urandom(PROBE_BYTES),))
+
+    def copy_to(self, path: str) -> None:
+        """By SQLite's own backup, in one step: pages of one moment, while others go on writing."""
+        with self._file.reading() as source, errors():
+            source.execute("SELECT count(*) FROM pools").fetchall()  # the moment
+            target = apsw.Connection(path)
+            try:
+                with target.backup("main", source, "main") as work:
+                    work.step()
+                for table in LEFT_BEHIND:
+                    target.execute(f"DELETE FROM {table}")
+            finally:
+                target.close(force=True)
+
+    @contextmanager
+    def contents(self) -> Iterator[Contents]:
+        with self._file.reading() as connection:
+            yield Contents(lambda table: iter(connection.execute(select(table))))
+
+    def fill(self, contents: Contents) -> None:
+        with self._file.writing() as connection, errors():
+            refuse_unless_empty(
+                connection.execute("SELECT (SELECT count(*) FROM pools) + (SELECT count(*) FROM keys)").get
+            )
+            for table, columns in TABLES.items():
+                sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+                connection.executemany(sql, contents.rows(table))
 
     def close(self) -> None:
         self._file.close()

@@ -11,9 +11,13 @@ from typing import Any, NamedTuple
 
 from statepool.live.errors import Damaged
 from statepool.live.events import Kind
+from statepool.live.stores.contents import Contents
 
 PROBE_BYTES = 1 << 16
 """What a probe writes: more than the pages of a small batch, so that room for the one is room for the other."""
+
+MOST_CALLS = 100_000
+"""Calls of administrators that are kept."""
 
 
 class Head(NamedTuple):
@@ -36,6 +40,57 @@ class Entry(NamedTuple):
     at: int
     body: bytes
     hash: bytes
+
+
+class Key(NamedTuple):
+    """An API key: its hash and role, the second it ends at (None: never), the pools it is for (none named: all)."""
+
+    name: str
+    hash: str
+    role: str
+    until: int | None = None
+    pools: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, digest: str, role: str, until: int | None, pools: str) -> "Key":
+        return cls(name, digest, role, until, tuple(pools.split()))
+
+
+class Call(NamedTuple):
+    """Something that took an administrator: when (microseconds), by whose key, from where, what, and the answer."""
+
+    at: int
+    who: str
+    address: str
+    did: str
+    status: int
+    said: str = ""
+
+
+class Sealed(NamedTuple):
+    """A segment that holds the events from `first` to `last`, whose hash is `hash`; its digest, and where it lies."""
+
+    first: int
+    last: int
+    hash: bytes
+    digest: str
+    place: str
+    size: int
+
+
+class Standing(NamedTuple):
+    """Where a pool's journal ends, how many decisions wait for an outcome, and when the oldest of them was made."""
+
+    head: Head
+    pending: int
+    oldest: int | None
+
+
+class Standings(NamedTuple):
+    """By the pools' names, and the store's clock, which `oldest` is of."""
+
+    clock: int
+    pools: dict[str, Standing]
 
 
 class Overdue(NamedTuple):
@@ -90,6 +145,18 @@ class View(ABC):
         """The latest snapshot: after which event, and its bytes."""
 
     @abstractmethod
+    def n_sealed(self) -> int:
+        """The last event that a segment holds; 0: there are no segments."""
+
+    @abstractmethod
+    def sealed(self) -> list[Sealed]:
+        """The segments that hold the first events of the journal, in order."""
+
+    @abstractmethod
+    def check_segments(self) -> Iterator[str]:
+        """What is wrong with what segments keep beside their events, a sentence each."""
+
+    @abstractmethod
     def damage(self) -> list[str]:
         """What the database itself finds wrong with its files, a sentence each; after it, reading goes by indexes."""
 
@@ -108,6 +175,14 @@ class Batch(View):
     @abstractmethod
     def save_snapshot(self, seq: int, blob: bytes) -> None:
         """Replace the snapshot."""
+
+    @abstractmethod
+    def seal(self, segment: Sealed) -> None:
+        """From here on a segment holds the next events; it follows the one before."""
+
+    @abstractmethod
+    def drop_sealed(self, limit: int) -> int:
+        """Delete rows of events that segments hold, at most so many; how many there were."""
 
 
 def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
@@ -132,7 +207,7 @@ def check_linked(seq: int, rows: Sequence[Sequence[Any]]) -> tuple[bytes, Entry]
 
 
 class Store(ABC):
-    """A place that holds pools, and API keys as (name, hash, role)."""
+    """A place that holds pools, and who may use them."""
 
     connections = 0
     """Grows whenever the store was lost and found again: what was read or written but not acknowledged may be gone."""
@@ -140,6 +215,14 @@ class Store(ABC):
     @abstractmethod
     def pools(self) -> list[str]:
         """The names, sorted."""
+
+    @abstractmethod
+    def has(self, name: str) -> bool:
+        """Whether there is a pool of that name, with events or without."""
+
+    @abstractmethod
+    def standings(self) -> "Standings":
+        """Where every pool stands, at a price that does not grow with what it holds."""
 
     @abstractmethod
     def ensure(self, name: str) -> None:
@@ -154,12 +237,19 @@ class Store(ABC):
         """One consistent reading, beside writers."""
 
     @abstractmethod
-    def keys(self) -> list[tuple[str, str, str]]:
-        """The API keys: (name, hash, role)."""
+    def keys(self) -> list[Key]:
+        """The API keys, by name."""
 
     @abstractmethod
-    def add_key(self, name: str, digest: str, role: str) -> None:
+    def add_key(self, name: str, digest: str, role: str, until: int | None = None, pools: tuple[str, ...] = ()) -> None:
         """Keep a key; a name that is taken is refused with a ValueError."""
+
+    @abstractmethod
+    def renew_key(self, name: str, digest: str, old_name: str, old_until: int, until: int | None) -> bool:
+        """Another key of the same name, role and pools; the one before goes by its old name, and ends soon.
+
+        False if there is no key of that name.
+        """
 
     @abstractmethod
     def drop_key(self, name: str) -> bool:
@@ -174,8 +264,28 @@ class Store(ABC):
         """The hash of a session's key and when it ends; None if there is no such session."""
 
     @abstractmethod
+    def add_call(self, call: Call) -> None:
+        """Keep what an administrator did; the oldest make room."""
+
+    @abstractmethod
+    def calls(self, limit: int) -> list[Call]:
+        """The latest ones, oldest first."""
+
+    @abstractmethod
     def probe(self) -> None:
         """Write something of no meaning, as large as a batch; raises StoreUnavailable where that cannot be kept."""
+
+    @abstractmethod
+    def copy_to(self, path: str) -> None:
+        """Everything of one moment, beside writers, into an empty SQLite file."""
+
+    @abstractmethod
+    def contents(self) -> AbstractContextManager[Contents]:
+        """Everything of one moment, to be read."""
+
+    @abstractmethod
+    def fill(self, contents: Contents) -> None:
+        """Take in everything of another store, all or nothing; refused with a ValueError unless this one is empty."""
 
     @abstractmethod
     def close(self) -> None:

@@ -1,0 +1,44 @@
+"""`statepool backup` and `statepool restore`: a store in one file, and back."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statepool.commands.store import needing_live
+
+if TYPE_CHECKING:
+    from statepool.live.backup import Held
+
+
+def run_backup(url: str, file: Path, verify: bool, as_json: bool) -> bool:
+    """Copy a store to a file and print what it holds; whether all that was replayed agrees."""
+    with needing_live():
+        from statepool.live.backup import backup
+
+        return _tell(f"{file} holds", backup(url, file, verify), verify, as_json)
+
+
+def run_restore(file: Path, url: str, verify: bool, as_json: bool) -> bool:
+    """Put a backup into an empty store and print what it holds; whether all that was replayed agrees."""
+    with needing_live():
+        from statepool.live.backup import restore
+
+        return _tell("restored", restore(file, url, verify), verify, as_json)
+
+
+def _tell(did: str, held: "list[Held]", verified: bool, as_json: bool) -> bool:
+    agrees = not any(pool.faults for pool in held)
+    if as_json:
+        print(
+            json.dumps({"pools": [pool.as_json() for pool in held], "verified": verified, "agrees": agrees}, indent=1)
+        )
+        return agrees
+    print(f"{did} {len(held)} pools")
+    for pool in held:
+        print(f"{pool.pool}: {pool.head.seq} events, {pool.head.plays} decisions, the last event's hash is")
+        print(f"  {pool.head.hash.hex()}")
+        for fault in pool.faults:
+            print(f"  FAULT: {fault}")
+    if verified:
+        print("every journal was replayed, and agrees" if agrees else "a journal does NOT agree")
+    return agrees

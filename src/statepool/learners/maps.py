@@ -1,0 +1,114 @@
+"""The rows of P that a request brings: those of one map for all, or of the map of its context.
+
+What a pooled learner knows is about states, so all that a context changes is which rows its play is computed through,
+and which actions it may be answered with. Contexts whose rows are the same are one.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statepool.checks import Bools, Floats, Ints
+from statepool.compiling import compiled
+from statepool.kernels import block_sums
+
+
+class Maps(NamedTuple):
+    columns: Floats
+    """[map, state, action], of the contexts that differ; columns[now[0]] are those of the request being answered."""
+    barred: Bools
+    """[map, action]: which actions must not be played; empty where all may be."""
+    contexts: Ints
+    """Of each round, as the caller numbers them; empty where there are none."""
+    map_of: Ints
+    """Of each context, its map."""
+    now: Ints
+    """The map of the request being answered."""
+
+
+def start_maps(columns: Floats, contexts: Ints | None = None, available: Bools | None = None) -> Maps:
+    """The maps of a problem, copies of one another merged."""
+    none = np.zeros(0, np.int64)
+    if contexts is None:
+        return Maps(columns[None], np.zeros((0, 0), np.bool_), none, none, np.zeros(1, np.int64))
+    barred = np.zeros((len(columns), 0), np.bool_) if available is None or available.all() else ~available
+    numbers: dict[bytes, int] = {}
+    map_of = np.empty(len(columns), np.int64)
+    kept: list[int] = []
+    for context, rows in enumerate(columns):
+        content = rows.tobytes() + barred[context].tobytes()
+        if content not in numbers:
+            numbers[content] = len(kept)
+            kept.append(context)
+        map_of[context] = numbers[content]
+    if len(kept) < len(columns):
+        columns, barred = columns[kept], barred[kept]
+    return Maps(columns, barred, contexts, map_of, np.zeros(1, np.int64))
+
+
+@compiled
+def varies(maps: Any) -> bool:
+    """Whether requests bring different rows, or bar actions."""
+    return maps.columns.shape[0] > 1 or maps.barred.size > 0
+
+
+@compiled
+def turn_to_context(maps: Any, context: int) -> None:
+    """A request of this context is being answered."""
+    maps.now[0] = maps.map_of[context]
+
+
+@compiled
+def bar_values(maps: Any, values: Any) -> None:
+    """Actions that must not be played are never the lowest."""
+    if maps.barred.size > 0:
+        barred = maps.barred[maps.now[0]]
+        for a in range(values.size):
+            if barred[a]:
+                values[a] = np.inf
+
+
+@compiled
+def bar_weights(maps: Any, weights: Any) -> None:
+    """Actions that must not be played get no weight (`weights`: of one copy)."""
+    if maps.barred.size > 0:
+        barred, row = maps.barred[maps.now[0]], weights.weights[0]
+        for a in range(row.size):
+            if barred[a]:
+                row[a] = 0.0
+        weights.sums[0] = block_sums(row, weights.blocks[0])
+
+
+@compiled
+def spread_evenly(maps: Any, share: float, out: Any) -> None:
+    """`share` over all actions that may be played, into `out`."""
+    if maps.barred.size == 0:
+        out[:] = share / out.size
+        return
+    barred, count = maps.barred[maps.now[0]], 0
+    for a in range(out.size):
+        count += not barred[a]
+    for a in range(out.size):
+        out[a] = 0.0 if barred[a] else share / count
+
+
+@compiled
+def draw_evenly(maps: Any, u: float, room: Any) -> int:
+    """One of the actions that may be played, each as likely as the others; `room` has a place for each action."""
+    if maps.barred.size == 0:
+        return min(int(u * room.size), room.size - 1)
+    spread_evenly(maps, 1.0, room)
+    return draw_cumulative(room, u)
+
+
+@compiled
+def draw_cumulative(play: Any, u: float) -> int:
+    """The first action whose cumulative probability passes u."""
+    total, last = 0.0, 0
+    for a in range(play.size):
+        if play[a] > 0.0:
+            total += play[a]
+            last = a
+            if u < total:
+                return a
+    return last

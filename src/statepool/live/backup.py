@@ -1,0 +1,191 @@
+"""Backups: all pools and keys of a store as they were at one moment, in one SQLite file that is a store itself.
+
+A backup is taken beside writers and holds everything that was acknowledged before it began. It can be replayed and
+opened where it lies (`sqlite:///FILE`), and be restored into a new SQLite file or into an empty PostgreSQL database,
+whichever it was taken from. The file gets its name when it is whole and on disk, never before.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from statepool.live.errors import StoreUnavailable
+from statepool.live.journal import chain
+from statepool.live.replay import replay
+from statepool.live.stores import open_store
+from statepool.live.stores.sqlite import SQLiteStore
+from statepool.live.stores.store import Head, Store
+
+BESIDE = ("-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True)
+class Held:
+    """A pool of a backup: where its journal ends, to be noted elsewhere, and the faults that replaying it showed."""
+
+    pool: str
+    head: Head
+    faults: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "pool": self.pool, "events": self.head.seq, "decisions": self.head.plays, "hash": self.head.hash.hex(),
+            "faults": list(self.faults),
+        }  # fmt: skip
+
+
+def backup(url: str, file: Path, verify: bool = False) -> list[Held]:
+    """Copy a store, which may be in use, to a new file; with `verify`, every journal of the copy is replayed."""
+    _check_new(file, "file")
+    store = open_store(url, create=False)
+    try:
+        with _new_file(file) as made:
+            store.copy_to(str(made))
+            return _look(made, verify)
+    finally:
+        store.close()
+
+
+def restore(file: Path, url: str, verify: bool = False) -> list[Held]:
+    """Put a backup into a store that is empty; nothing is there until all of it is."""
+    if not file.is_file():
+        raise ValueError(f"file: there is no file {file}, expected one that `statepool backup` wrote")
+    if not url.startswith("sqlite://"):
+        return _restore_into(open_store(url), file, verify)
+    target = Path(_path_of(url))
+    _check_new(target, "store")
+    with _new_file(target) as made:
+        _copy(file, made)
+        return _look(made, verify, restoring=True)
+
+
+def _restore_into(target: Store, file: Path, verify: bool) -> list[Held]:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / "backup.db"
+            _copy(file, made)
+            held = _look(made, verify, restoring=True)
+            source = SQLiteStore(made)
+            try:
+                with source.contents() as contents:
+                    target.fill(contents)
+            finally:
+                source.close()
+            return held
+    finally:
+        target.close()
+
+
+def _path_of(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    if not rest.startswith("/") or len(rest) < 2 or "?" in rest:
+        raise ValueError(f"store: {scheme}://{rest} names no file, expected sqlite:///relative.db")
+    return rest.removeprefix("/")
+
+
+def _check_new(file: Path, what: str) -> None:
+    if not file.absolute().parent.is_dir():
+        raise ValueError(f"{what}: there is no folder {file.absolute().parent}, expected one to put {file.name} into")
+    for each in (file, *(Path(f"{file}{end}") for end in BESIDE)):
+        if os.path.lexists(each):
+            # A -wal of another database would be taken for this one's.
+            raise ValueError(f"{what}: {each} is there already, expected a new file: move it away first")
+
+
+@contextmanager
+def _new_file(file: Path) -> Iterator[Path]:
+    """A file under another name, which gets its own at the end; nothing is left of it after an error."""
+    number, name = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.absolute().parent)  # mode 0600
+    os.close(number)
+    made = Path(name)
+    try:
+        yield made
+        _to_disk(made)
+        _check_new(file, "file")
+        os.link(made, file)  # fails where somebody was faster
+        _to_disk(file.absolute().parent)
+    except apsw.Error as error:
+        raise StoreUnavailable(f"{file} cannot be written or read: {error}") from error
+    except OSError as error:
+        raise StoreUnavailable(f"{file} cannot be written: {error.strerror or error}") from error
+    finally:
+        for each in (made, *(Path(f"{made}{end}") for end in BESIDE)):
+            with suppress(OSError):
+                each.unlink()
+
+
+def _to_disk(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _copy(file: Path, made: Path) -> None:
+    """The database of a file, which is only read, in another."""
+    source = target = None
+    try:
+        source = apsw.Connection(str(file), apsw.SQLITE_OPEN_READONLY)
+        target = apsw.Connection(str(made))
+        with target.backup("main", source, "main") as work:
+            work.step()
+    except (apsw.NotADBError, apsw.CantOpenError) as error:
+        raise ValueError(f"file: {file} is no backup that can be read ({error})") from None
+    finally:
+        for each in (source, target):
+            if each is not None:
+                each.close(force=True)
+
+
+def _look(made: Path, verify: bool, restoring: bool = False) -> list[Held]:
+    """What a copy holds; refuses one whose pages or whose ends are damaged, and before it is put anywhere also one with
+    a damaged event."""
+    _check_pages(made, restoring)
+    store = SQLiteStore(made)
+    try:
+        held = [_held(store, name, verify, restoring) for name in store.pools()]
+    finally:
+        store.close()
+    _make_single(made)
+    return held
+
+
+def _check_pages(made: Path, restoring: bool) -> None:
+    connection = apsw.Connection(str(made))
+    try:
+        found = [line for (line,) in connection.execute(f"PRAGMA {'integrity' if restoring else 'quick'}_check")]
+    except apsw.CorruptError as error:
+        found = [str(error)]
+    finally:
+        connection.close(force=True)
+    if found != ["ok"]:
+        raise ValueError(f"file: the {'backup' if restoring else 'store'} is damaged ({found[0]}): nothing was kept")
+
+
+def _held(store: Store, name: str, verify: bool, restoring: bool) -> Held:
+    with store.view(name) as view:
+        head, before = view.head(), b""
+        for entry in view.entries() if restoring else ():
+            before = chain(before, entry.body)
+            if before != entry.hash:
+                raise ValueError(f"file: event {entry.seq} of {name!r} is damaged: nothing was kept")
+        if head.seq and view.linked(head.seq)[1].hash != head.hash:
+            raise ValueError(f"file: the journal of {name!r} does not end where the copy says: nothing was kept")
+    faults = replay(store, name)[0].faults if verify and head.seq else []
+    return Held(name, head, tuple(faults))
+
+
+def _make_single(made: Path) -> None:
+    """Without a WAL beside it: a backup is one file."""
+    connection = apsw.Connection(str(made))
+    try:
+        connection.pragma("journal_mode", "delete")
+    finally:
+        connection.close(force=True)

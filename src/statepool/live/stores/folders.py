@@ -1,0 +1,99 @@
+"""Where sealed segments lie: a folder of this machine, or an object store that fsspec knows (s3://bucket/path)."""
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from statepool.live.errors import StoreUnavailable
+
+
+class Folder:
+    """Files that are written once, whole, and read in parts."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._remote: Any = None
+        if "://" in place:
+            self._remote, self._root = _remote(place)
+
+    def __str__(self) -> str:
+        return self._place
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        try:
+            if self._remote is not None:
+                return bytes(self._remote.cat_file(f"{self._root}/{name}", offset, offset + size))
+            with open(Path(self._place) / name, "rb") as file:
+                return os.pread(file.fileno(), size, offset)
+        except FileNotFoundError:
+            raise StoreUnavailable(
+                f"segment {name} is not in {self}: it holds events of the journal; put it back there"
+            ) from None
+        except Exception as error:
+            if isinstance(error, MemoryError):
+                raise
+            raise StoreUnavailable(f"segment {name} in {self} cannot be read: {error}") from None
+
+    def write(self, name: str, data: bytes) -> None:
+        """The file is there, whole and on disk, when this returns."""
+        try:
+            if self._remote is not None:
+                self._remote.makedirs(self._root, exist_ok=True)
+                self._remote.pipe_file(f"{self._root}/{name}", data)
+                return
+            self._write_file(Path(self._place) / name, data)
+        except Exception as error:
+            if isinstance(error, MemoryError):
+                raise
+            raise StoreUnavailable(f"segment {name} cannot be written to {self}: {error}") from None
+
+    def _write_file(self, path: Path, data: bytes) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number, made = tempfile.mkstemp(dir=path.parent)  # mode 0600
+        try:
+            with os.fdopen(number, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(made, path)
+        finally:
+            with suppress(OSError):
+                os.unlink(made)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def remove(self, name: str) -> None:
+        """Whether it was there or not."""
+        with suppress(Exception):
+            if self._remote is not None:
+                self._remote.rm_file(f"{self._root}/{name}")
+            else:
+                (Path(self._place) / name).unlink()
+
+
+def check_place(place: str) -> str:
+    """The place as the store keeps it: a folder by its whole path."""
+    if "://" in place:
+        _remote(place)
+        return place.rstrip("/")
+    path = Path(place).absolute()
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"place: {path} is no folder, expected one for segments")
+    return str(path)
+
+
+def _remote(place: str) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise ValueError("place: an object store needs fsspec, expected `pip install fsspec`, or a folder") from None
+    try:
+        found, root = url_to_fs(place)
+    except Exception as error:
+        raise ValueError(f"place: {place.partition('://')[0]}://… cannot be used ({error})") from None
+    return found, str(root).rstrip("/")

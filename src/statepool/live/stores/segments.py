@@ -1,0 +1,262 @@
+"""Sealed segments: stretches of a journal that have left the database, each in one file that is never changed.
+
+    magic · length of the header · header · blocks
+
+The header says which stretch of which pool this is, the hash before its first event and that of its last, and where
+each block lies with the SHA-256 of its bytes; the file's name is the SHA-256 of the header. So a name vouches for every
+byte, and one block can be read and checked without the others. A block holds a thousand bodies, compressed. Kinds,
+times and hashes are not stored: they follow from the bodies and from the hash before the block. Two more sorts of
+blocks help to find things: all events of the catalogue, and a sorted index from tickets to events.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b, sha256
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import zstandard
+
+from statepool.live.errors import Damaged
+from statepool.live.events import Decided, Lesson, decode
+from statepool.live.stores.folders import Folder
+from statepool.live.stores.store import Entry
+
+MAGIC = b"statepool segment 1\n"
+EVENTS_A_BLOCK = 1_000
+KEYS_A_CHUNK = 2_048
+LEVEL = 9
+LENGTH = 4
+MINTED = 40
+"""Characters of a ticket that a pool minted: hexadecimal, and its first six bytes count decisions."""
+
+
+class Piece(NamedTuple):
+    """Where a block lies after the header, and the hash of its bytes."""
+
+    offset: int
+    size: int
+    digest: bytes
+
+
+class Stretch(NamedTuple):
+    """A block of events: the first of them, how many, and the hash of the one before."""
+
+    first: int
+    events: int
+    before: bytes
+    piece: Piece
+
+
+class Chunk(NamedTuple):
+    """A part of the sorted index: its smallest key."""
+
+    key: int
+    piece: Piece
+
+
+class Header(msgspec.Struct, frozen=True):
+    """`before`: the hash of the event before `first`; `after`: that of `last`."""
+
+    pool: str
+    first: int
+    last: int
+    plays: int
+    before: bytes
+    after: bytes
+    from_time: int
+    to_time: int
+    stretches: list[Stretch]
+    catalogue: Piece
+    index: list[Chunk]
+
+
+def key_of(ticket: str) -> int:
+    """What a ticket is sorted by: one that was minted by its number, so that neighbours lie together."""
+    if len(ticket) == MINTED:
+        try:
+            return int(ticket[:16], 16)
+        except ValueError:
+            pass
+    return int.from_bytes(blake2b(ticket.encode(), digest_size=8).digest(), "big")
+
+
+def entry_of(seq: int, body: bytes, digest: bytes) -> Entry:
+    """An event as the table had it: its columns are those of its bytes."""
+    event = decode(body)
+    if isinstance(event, Decided | Lesson):
+        return Entry(seq, event.kind, event.ticket, event.play, event.at, body, digest)
+    return Entry(seq, event.kind, None, None, event.at, body, digest)
+
+
+def seal(pool: str, before: bytes, entries: Iterable[Entry]) -> tuple[Header, bytes]:
+    """The header and the bytes of a segment; the entries follow each other, and the hash `before`."""
+    return _Sealing(pool, before).run(entries)
+
+
+class _Sealing:
+    def __init__(self, pool: str, before: bytes) -> None:
+        self._pool, self._before = pool, before
+        self._compress = zstandard.ZstdCompressor(level=LEVEL).compress
+        self._payload = bytearray()
+        self._keys, self._seqs = array("Q"), array("q")
+        self._catalogue: list[tuple[int, bytes, bytes]] = []
+        self._stretches: list[Stretch] = []
+        self._bodies: list[bytes] = []
+        self._plays = 0
+
+    def run(self, entries: Iterable[Entry]) -> tuple[Header, bytes]:
+        first = last = 0
+        start = digest = self._before
+        times = array("q")
+        for entry in entries:
+            first, last = first or entry.seq, entry.seq
+            self._note(entry, digest)
+            digest = entry.hash
+            times.append(entry.at)
+            if len(self._bodies) == EVENTS_A_BLOCK:
+                start = self._end_block(last, start, digest)
+        if self._bodies:
+            self._end_block(last, start, digest)
+        if not first:
+            raise ValueError("a segment without events")
+        header = Header(
+            self._pool, first, last, self._plays, self._before, digest, min(times), max(times), self._stretches,
+            self._put(msgspec.msgpack.encode(self._catalogue)), self._index(first),
+        )  # fmt: skip
+        head = msgspec.msgpack.encode(header)
+        return header, MAGIC + len(head).to_bytes(LENGTH, "big") + head + bytes(self._payload)
+
+    def _note(self, entry: Entry, before: bytes) -> None:
+        self._bodies.append(entry.body)
+        self._plays += entry.kind == "decision"
+        if entry.kind == "catalogue":
+            self._catalogue.append((entry.seq, before, entry.body))
+        if entry.ticket is not None:
+            self._keys.append(key_of(entry.ticket))
+            self._seqs.append(entry.seq)
+
+    def _end_block(self, last: int, before: bytes, after: bytes) -> bytes:
+        bodies, self._bodies = self._bodies, []
+        piece = self._put(msgspec.msgpack.encode(bodies))
+        self._stretches.append(Stretch(last - len(bodies) + 1, len(bodies), before, piece))
+        return after
+
+    def _put(self, data: bytes) -> Piece:
+        packed = self._compress(data)
+        piece = Piece(len(self._payload), len(packed), sha256(packed).digest())
+        self._payload += packed
+        return piece
+
+    def _index(self, first: int) -> list[Chunk]:
+        keys, seqs = _sorted(self._keys, self._seqs)
+        places = seqs - first
+        return [self._chunk(keys[at : at + KEYS_A_CHUNK], places[at : at + KEYS_A_CHUNK])
+                for at in range(0, len(keys), KEYS_A_CHUNK)]  # fmt: skip
+
+    def _chunk(self, keys: np.ndarray, places: np.ndarray) -> Chunk:
+        """Differences of sorted keys are small, and what is small is short when compressed."""
+        steps = np.diff(keys, prepend=keys[:1])
+        return Chunk(int(keys[0]), self._put(steps.astype(">u8").tobytes() + places.astype(">u4").tobytes()))
+
+
+class Segment:
+    """A segment in its folder; every block that is read is checked."""
+
+    def __init__(self, folder: Folder, digest: str) -> None:
+        self._folder, self.digest = folder, digest
+        self.name = f"{digest}.segment"
+        size = len(MAGIC) + LENGTH
+        start = self._read(0, size)
+        length = int.from_bytes(start[len(MAGIC) :], "big")
+        head = self._read(size, length) if start.startswith(MAGIC) else b""
+        if sha256(head).hexdigest() != digest:
+            raise self._damaged("its header is not the one that its name is the hash of")
+        self.header = msgspec.msgpack.decode(head, type=Header)
+        self._begin = size + length
+        self._firsts = [stretch.first for stretch in self.header.stretches]
+        self._chunk_keys = [chunk.key for chunk in self.header.index]
+
+    def _read(self, offset: int, size: int) -> bytes:
+        data = self._folder.read(self.name, offset, size)
+        if len(data) != size:
+            raise self._damaged("it is shorter than it says")
+        return data
+
+    def _damaged(self, why: str) -> Damaged:
+        return Damaged(f"segment {self.name} in {self._folder} is damaged: {why}; put a sound copy in its place")
+
+    def block(self, piece: Piece) -> bytes:
+        packed = self._read(self._begin + piece.offset, piece.size)
+        if sha256(packed).digest() != piece.digest:
+            raise self._damaged("the bytes of a block are not those that were sealed")
+        return zstandard.ZstdDecompressor().decompress(packed)
+
+    def stretch_of(self, seq: int) -> int:
+        """The number of the block that holds an event."""
+        return bisect_right(self._firsts, seq) - 1
+
+    def entries(self, number: int) -> list[tuple[bytes, Entry]]:
+        """The events of a block, each with the hash before it."""
+        stretch = self.header.stretches[number]
+        bodies = msgspec.msgpack.decode(self.block(stretch.piece), type=list[bytes])
+        hashes, digest = [stretch.before], stretch.before
+        for body in bodies:
+            digest = sha256(digest + body).digest()
+            hashes.append(digest)
+        last = number + 1 == len(self.header.stretches)
+        if digest != (self.header.after if last else self.header.stretches[number + 1].before):
+            raise self._damaged("its chain of hashes does not lead from one block to the next")
+        return [
+            (before, entry_of(seq, body, after))
+            for (before, after), (seq, body) in zip(pairwise(hashes), enumerate(bodies, stretch.first), strict=True)
+        ]
+
+    def catalogue(self) -> Iterator[tuple[bytes, Entry]]:
+        """The events of the catalogue, each with the hash before it."""
+        kept = msgspec.msgpack.decode(self.block(self.header.catalogue), type=list[tuple[int, bytes, bytes]])
+        for seq, before, body in kept:
+            yield before, entry_of(seq, body, sha256(before + body).digest())
+
+    def find(self, ticket: str) -> list[int]:
+        """Events that may be of a ticket: those of its key."""
+        key, found = key_of(ticket), []
+        at = max(bisect_left(self._chunk_keys, key) - 1, 0)
+        for chunk in self.header.index[at:]:
+            if chunk.key > key:
+                break
+            keys, places = self._unpack(self.block(chunk.piece), chunk.key)
+            low, high = np.searchsorted(keys, np.uint64(key), "left"), np.searchsorted(keys, np.uint64(key), "right")
+            found += [self.header.first + int(place) for place in places[low:high]]
+        return found
+
+    def _unpack(self, data: bytes, first: int) -> tuple[np.ndarray, np.ndarray]:
+        count = len(data) // 12
+        steps = np.frombuffer(data, ">u8", count).astype(np.uint64)
+        places = np.frombuffer(data, ">u4", count, 8 * count)
+        return np.cumsum(steps, dtype=np.uint64) + np.uint64(first), places
+
+    def check(self) -> None:
+        """Whether its index and its catalogue are those of its events; else a `Damaged` error."""
+        keys, seqs, kept = array("Q"), array("q"), self.catalogue()
+        for number in range(len(self.header.stretches)):
+            for before, entry in self.entries(number):
+                if entry.kind == "catalogue" and (before, entry) != next(kept, None):
+                    raise self._damaged("its catalogue is not that of its events")
+                if entry.ticket is not None:
+                    keys.append(key_of(entry.ticket))
+                    seqs.append(entry.seq)
+        chunks = [self._unpack(self.block(chunk.piece), chunk.key) for chunk in self.header.index]
+        found = [np.concatenate([chunk[part] for chunk in chunks] or [np.empty(0)]) for part in (0, 1)]
+        wanted = _sorted(keys, seqs)
+        if next(kept, None) or not all(map(np.array_equal, found, (wanted[0], wanted[1] - self.header.first))):
+            raise self._damaged("its index is not that of its events")
+
+
+def _sorted(keys: "array[int]", seqs: "array[int]") -> tuple[np.ndarray, np.ndarray]:
+    sorted_keys, sorted_seqs = np.array(keys, np.uint64), np.array(seqs, np.int64)
+    order = np.lexsort((sorted_seqs, sorted_keys))
+    return sorted_keys[order], sorted_seqs[order]
