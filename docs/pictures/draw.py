@@ -1,4 +1,4 @@
-"""Draw the pictures of the README and the site, light and dark: `python docs/pictures/draw.py` writes them beside this file.
+"""Draw the pictures of the README and the site, light and dark; `python docs/pictures/draw.py` writes them here.
 
 Each is a short list of boxes, arrows and words; colours are the report's.
 """
@@ -42,12 +42,12 @@ class Picture:
 
     def arrow(self, x1: float, y1: float, x2: float, y2: float, colour: str = "muted", width: float = 1.8,
               dashed: bool = False, strength: float = 1.0) -> None:  # fmt: skip
-        bend = (x1 + x2) / 2
+        bend, way = (x1 + x2) / 2, 1 if x2 > x1 else -1
         dash = ' stroke-dasharray="6 5"' if dashed else ""
         self._shapes.append(
-            f'<path d="M{x1},{y1} C{bend},{y1} {bend},{y2} {x2 - 7},{y2}" fill="none" stroke="{{{colour}}}" '
+            f'<path d="M{x1},{y1} C{bend},{y1} {bend},{y2} {x2 - 7 * way},{y2}" fill="none" stroke="{{{colour}}}" '
             f'stroke-width="{width}" stroke-opacity="{strength}"{dash}/>'
-            f'<path d="M{x2},{y2} l-9,-5 v10 z" fill="{{{colour}}}" fill-opacity="{max(strength, 0.35)}"/>'
+            f'<path d="M{x2},{y2} l{-9 * way},-5 v10 z" fill="{{{colour}}}" fill-opacity="{max(strength, 0.35)}"/>'
         )
 
     def write(self) -> None:
@@ -57,7 +57,8 @@ class Picture:
             (HERE / f"{self.name}-{theme}.svg").write_text(
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" role="img" '
                 f'aria-label="{escape(self.says)}">\n<title>{escape(self.says)}</title>\n'
-                f'<rect width="{self.width}" height="{self.height}" rx="10" fill="{colours["surface"]}"/>\n{body}\n</svg>\n'
+                f'<rect width="{self.width}" height="{self.height}" rx="10" fill="{colours["surface"]}"/>\n'
+                f"{body}\n</svg>\n"
             )
 
 
@@ -89,7 +90,7 @@ def states(picture: Picture, x: float, y: float, seen: int | None = None) -> lis
 def hero() -> Picture:
     picture = Picture(
         "pooling", 860, 330,
-        "An action leads to a state within seconds and to an outcome days later; pooled, that one outcome teaches about "
+        "An action leads to a state within seconds and to an outcome days later; pooled, that outcome teaches about "
         "every action that could have led to the same state.",
     )  # fmt: skip
     for x, head, line in (
@@ -127,10 +128,10 @@ def chain() -> Picture:
 
 
 def alone() -> Picture:
-    picture = Picture("learn-2", 760, 300, "Without pooling an outcome teaches about the one action that was played.")
+    picture = Picture("learn-2", 760, 270, "Without pooling an outcome teaches about the one action that was played.")
     rows = catalogue(picture, 60, 40, chosen=0)
     picture.box(470, rows[0] - 20, 150, 40, "bought", "green")
-    picture.arrow(470, rows[0], 171, rows[0], "blue", 2.6)
+    picture.arrow(470, rows[0], 166, rows[0], "blue", 2.6)
     picture.text(190, rows[0] - 10, "teaches poster", "blue", 14)
     for i in (1, 2, 3):
         picture.text(190, rows[i] + 5, "learns nothing", "muted", 14)
@@ -138,13 +139,13 @@ def alone() -> Picture:
 
 
 def pooled() -> Picture:
-    picture = Picture("learn-3", 760, 300, "Pooled, the outcome is credited to the state cart, and to every action by how "
-                      "often it leads to a cart.")  # fmt: skip
+    picture = Picture("learn-3", 760, 270, "Pooled, the outcome is credited to the state cart, and to every action by "
+                      "how often it leads to a cart.")  # fmt: skip
     rows, columns = catalogue(picture, 40, 40, chosen=0), states(picture, 340, 48, seen=2)
     picture.box(590, columns[2] - 20, 130, 40, "bought", "green")
-    picture.arrow(590, columns[2], 451, columns[2], "green", 2.6)
+    picture.arrow(590, columns[2], 446, columns[2], "green", 2.6)
     for i, middle in enumerate(rows):
-        picture.arrow(340, columns[2], 151, middle, "vermillion", 0.8 + 6 * P[i][2], strength=0.35 + P[i][2])
+        picture.arrow(340, columns[2], 146, middle, "vermillion", 0.8 + 6 * P[i][2], strength=0.35 + P[i][2])
         picture.text(156, middle - 6, f"{P[i][2]:.0%}", "vermillion", 12)
     picture.text(450, 60, "thickness: how often the\naction leads to a cart", "muted", 13)
     return picture
@@ -153,7 +154,7 @@ def pooled() -> Picture:
 def reach() -> Picture:
     play = (0.55, 0.25, 0.15, 0.05)
     q = [sum(x * row[s] for x, row in zip(play, P, strict=True)) for s in range(3)]
-    picture = Picture("learn-4", 760, 300, "An outcome is divided by how often today's play reaches its state, "
+    picture = Picture("learn-4", 760, 280, "An outcome is divided by how often today's play reaches its state, "
                       "so that states seen rarely count as much as they should.")  # fmt: skip
     for i, name in enumerate(ACTIONS):
         picture.text(120, 66 + i * 48, name, "ink", 14, "end")
@@ -170,8 +171,8 @@ def reach() -> Picture:
 
 
 def alike() -> Picture:
-    picture = Picture("learn-5", 760, 230, "Actions whose rows are alike are learnt together: what counts is how many truly "
-                      "different behaviours there are.")  # fmt: skip
+    picture = Picture("learn-5", 760, 230, "Actions whose rows are alike are learnt together: what counts is how "
+                      "many truly different behaviours there are.")  # fmt: skip
     for block, (x, rows, text) in enumerate(
         (
             (
