@@ -8,6 +8,8 @@ paper assumes there is none, and an `Instance` with some is how that assumption 
 Source: paper, Section 2 and Appendix C. Nothing of size rounds × actions is ever held.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -22,7 +24,19 @@ _CHUNK_ENTRIES = 1 << 20
 
 
 class Instance:
-    """A map from actions to states, and the mean loss of every state in every round: a value, which never changes."""
+    """A map from actions to states, and the mean loss of every state in every round: a value, which never changes.
+
+    `P` has a row for each action that sums to 1, `theta` a row for each round with entries in [0, 1]; `effects`, one
+    number an action and state, is added to theta and breaks the assumption of pooling on purpose. Lists, arrays and
+    frames will do. Raises ValueError and says which row or entry is wrong.
+
+    >>> import statepool as sp
+    >>> mine = sp.Instance(P=[[0.8, 0.2], [0.1, 0.9]], theta=[[0.9, 0.3]] * 100)
+    >>> mine
+    Instance(2 actions, 2 states, 100 rounds)
+    >>> mine.best_action
+    1
+    """
 
     P: Floats
     theta: Floats
