@@ -27,9 +27,7 @@ def public():
 
 
 PUBLIC = {name: value for name, value in public() if callable(value)}
-LEARNERS = {
-    name: value for name, value in PUBLIC.items() if isinstance(value, type) and issubclass(value, sp.learners.Learner)
-}
+LEARNERS = {f"statepool.{kind.__name__}": kind for kind in sp.learners.REGISTRY.values()}
 
 
 @pytest.mark.parametrize("name", PUBLIC)

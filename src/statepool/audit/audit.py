@@ -102,7 +102,7 @@ def audit_log(
     >>> log = pd.DataFrame(rows, columns=["action", "state", "loss"])
     >>> found = sp.audit_log(log, horizon=100)
     >>> found
-    Audit(frame: 1200 rows, 3 actions, 2 states: ...)
+    Audit(pandas frame: 1200 rows, 3 actions, 2 states: ...)
     """
     _check(delay, horizon, level, seconds, seed)
     length, blank = read_window(window), read_missing(missing)
