@@ -29,7 +29,7 @@ def refuses(*words):
         ([[0.5, 0.5], [INF, 0.0]], [r"P: entry \(1, 0\) is inf", "finite"]),
         ([0.5, 0.5], ["P: has shape", "one row an action"]),
         (0.5, ["P: has shape"]),
-        ([[[1.0]]], ["P: has shape"]),
+        ([[[1.0]]], ["P: has shape|knows no contexts"]),
         (np.empty((0, 2)), [r"P: has shape \(0, 2\)", "non-empty"]),
         (np.empty((2, 0)), [r"P: has shape \(2, 0\)", "non-empty"]),
         ([], ["P: has shape"]),
@@ -260,9 +260,11 @@ def test_family_sizes(name, size):
     import inspect
 
     make = families.find(name)
-    for argument in {"n_actions", "n_states", "horizon", "n_drifting", "block", "n_blocks"} & set(
-        inspect.signature(make).parameters
-    ):
+    sizes = {
+        "n_actions", "n_states", "horizon", "n_drifting", "block", "n_blocks", "n_contexts", "n_reached",
+        "n_candidates", "n_epochs",
+    }  # fmt: skip
+    for argument in sizes & set(inspect.signature(make).parameters):
         if size is None and inspect.signature(make).parameters[argument].default is None:
             continue
         with refuses(f"{argument}: is {size!r}", "whole number"):
@@ -286,6 +288,13 @@ def test_family_sizes(name, size):
         (lambda: families.hard(0, amplitude=0.6), ["amplitude: is 0.6"]),
         (lambda: families.hard(0, n_actions=4), ["n_drifting: is 4", "fewer than the 4 actions"]),
         (lambda: families.hard(0, n_states=4), ["n_drifting: is 4", "the 4 states"]),
+        (lambda: families.crowds(0, concentration=0), ["concentration: is 0"]),
+        (lambda: families.crowds(0, means="still"), ["means: 'still'", "drifting, steady, switching"]),
+        (lambda: families.crowds(0, shares="odd"), ["shares: 'odd'", "even, zipf"]),
+        (lambda: families.sparse_crowds(0, n_reached=13), ["n_reached: is 13", "the 12 states"]),
+        (lambda: families.routes(0, n_candidates=121), ["n_candidates: is 121", "the 120 actions"]),
+        (lambda: families.segments(0, together=-1), ["together: is -1"]),
+        (lambda: families.moving_map(0, moves="leaps"), ["moves: 'leaps'", "drift, jumps"]),
     ],
 )
 def test_family_settings(make, words):
@@ -303,6 +312,10 @@ def test_smallest_members_of_a_family(name):
         "locked": {},
         "shifting": {"n_actions": 1, "n_states": 2},
         "spread": {"n_actions": 1},
+        "crowds": {"n_contexts": 1, "n_actions": 1, "n_states": 1},
+        "routes": {"n_contexts": 1, "n_actions": 1, "n_candidates": 1},
+        "segments": {"n_contexts": 1, "n_actions": 1, "n_states": 1},
+        "sparse-crowds": {"n_contexts": 1, "n_actions": 1, "n_states": 1, "n_reached": 1},
     }
     sizes = {"hostile": {"n_actions": 1, "n_states": 2}, "matched": {"n_actions": 1, "n_states": 2}} | smallest
     instance = families.find(name)(0, horizon=1, **sizes.get(name, {"n_actions": 1, "n_states": 1}))

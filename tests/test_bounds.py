@@ -1,14 +1,19 @@
 """Regret below what is proved, in the mean over many runs, on every family, with losses and delays fixed ahead."""
 
+from math import log
+
 import numpy as np
 import pytest
 
 import statepool as sp
 from statepool import guarantees
 from statepool.probes import NoProbe
+from told_requests import ToldExp3
 
 T, RUNS = 300, 200
-FAMILIES = [name for name in sp.families.REGISTRY if name != "direct"]  # which breaks the assumption on purpose
+OF_REQUESTS = ["crowds", "routes", "segments", "sparse-crowds"]
+FAMILIES = [name for name in sp.families.REGISTRY if name not in ("direct", "moving-map", *OF_REQUESTS)]
+"""Not those that break the assumption on purpose."""
 
 
 def small(family):
@@ -50,6 +55,25 @@ def test_regret_stays_below_its_bounds(family):
     bound = guarantees.theorem_a_skip(K, S, spread, float(tally["waited"]), int(tally["given_up"]))
     assert regrets["skip"][0] <= bound
     assert regrets["state"][0] <= guarantees.theorem_a(K, T, delays, (min(K, S) - 1) * T, rate=0.1).value
+
+
+@pytest.mark.parametrize("means", ["steady", "switching"])
+@pytest.mark.parametrize("family", OF_REQUESTS)
+def test_regret_stays_below_theorem_d(family, means):
+    """Contexts anew in every run, as the theorem has them; at the best rate for the bracket of all maps."""
+    make, delay, horizon = sp.families.find(family), 10, 400
+    instance = make(1, n_contexts=8, n_actions=9, horizon=horizon, means=means)
+    budget = (sp.dimension.bracket(instance.P, 0.2, 0.5).upper - 1) * horizon
+    bound = guarantees.theorem_d(guarantees.choices_of(instance), horizon, delay, budget)
+    regrets, spent = [], []
+    for seed in range(60):
+        contexts = np.random.default_rng(seed).integers(8, size=horizon)
+        run = sp.simulate(instance.replaced(contexts=contexts), ToldExp3(bound.rate), delay, seed)
+        regrets.append(run.regret)
+        spent.append((run.dimension - 1) * horizon)
+    assert max(spent) <= budget
+    mean, error = mean_and_error(regrets)
+    assert mean + 3 * error <= guarantees.theorem_d(log(9), horizon, delay, np.mean(spent), bound.rate).value
 
 
 @pytest.mark.parametrize("family", ["band", "funnel", "hard", "switching", "spread"])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from statepool.calendar import book, due, make_calendar, slots_of
+from statepool.calendar import book, due, make_calendar
 from statepool.checks import check_delay
 
 
@@ -28,7 +28,7 @@ def deliveries(calendar, horizon, owners, out):
 def delivered(delay, horizon):
     calendar = make_calendar(check_delay(delay, horizon), horizon)
     out = np.empty((horizon, 2), np.int64)
-    n = deliveries(calendar, horizon, np.full(slots_of(calendar), -1), out)
+    n = deliveries(calendar, horizon, np.full(calendar.n_slots, -1), out)
     assert n >= 0, "a slot was taken while its decision was waiting"
     return [tuple(row) for row in out[:n]]
 
@@ -57,7 +57,7 @@ def test_arrays_of_delays(horizon, data):
 @pytest.mark.parametrize("delay", [0, 1, 2, 3, 7, 17, 18, 19, 20, 21, 10**9, 2**63 - 1, 10**40])
 def test_fixed_delays(delay, horizon):
     assert delivered(delay, horizon) == naive([delay] * horizon, horizon)
-    slots = slots_of(make_calendar(check_delay(delay, horizon), horizon))
+    slots = make_calendar(check_delay(delay, horizon), horizon).n_slots
     assert slots == (delay + 1 if delay + 1 < horizon else 1)
     if 2 * delay + 1 < horizon:
         assert slots == naive_in_flight([delay] * horizon, horizon)
@@ -73,7 +73,7 @@ def test_zero_delay_arrives_before_the_next_round():
 
 def test_what_never_arrives_takes_no_room():
     calendar = make_calendar(check_delay(np.full(1000, 10**9), 1000), 1000)
-    assert slots_of(calendar) == 1
+    assert calendar.n_slots == 1
     assert delivered(np.full(1000, 10**9), 1000) == []
 
 

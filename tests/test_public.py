@@ -24,7 +24,7 @@ def test_all_is_sorted_and_importable(module):
 
 
 SIGNATURES = {
-    "Instance": {"P": ..., "theta": ..., "effects": None},
+    "Instance": {"P": ..., "theta": ..., "effects": None, "contexts": None, "available": None},
     "simulate": {"instance": ..., "learner": ..., "delay": 0, "seed": 0},
     "StateEXP3": {"rate": None, "copies": 1, "groups": None, "mixing": 0.0},
     "ActionEXP3": {"rate": None, "copies": 1, "mixing": 0.0},

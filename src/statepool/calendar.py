@@ -1,14 +1,13 @@
 """When each outcome is delivered: by arrival, then by round.
 
-Round r's outcome is used at the start of round r + delay + 1, before playing. A `Ring` serves one fixed delay,
-a `Heap` one delay a round; both hand out the slot in which a decision waits, so that memory follows what is in
-flight. What would arrive after the last round is never read and shares one slot.
+Round r's outcome is used at the start of round r + delay + 1, before playing. One fixed delay is served by a ring, one
+delay a round by a heap; both hand out the slot in which a decision waits, so that memory follows what is in flight.
+What would arrive after the last round is never read and shares one slot.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from statepool.checks import Ints
 from statepool.compiling import compiled, compiled_allocating
@@ -16,54 +15,45 @@ from statepool.compiling import compiled, compiled_allocating
 NOTHING = -1
 
 
-class Ring(NamedTuple):
-    """One delay for all: slot r mod (delay + 1)."""
+class Calendar(NamedTuple):
+    """One delay for all: slot r mod (delay + 1). One a round: a binary heap of (arrival, round), and the free slots.
+
+    One type serves both, so that each learner's loop is compiled once.
+    """
 
     delay: int
     n_slots: int
-    given: Any
-
-
-class Heap(NamedTuple):
-    """One delay a round: a binary heap of (arrival, round), and the free slots."""
-
+    given: Ints
     delays: Ints
+    """Empty where one delay serves all."""
     keys: Ints
     slots: Ints
     free: Ints
     counts: Ints
 
 
-def make_calendar(delay: int | Ints, horizon: int) -> Ring | Heap:
+def make_calendar(delay: int | Ints, horizon: int) -> Calendar:
     """The calendar of a delay (checked before)."""
+    given, none = np.zeros(1, np.int64), np.empty(0, np.int64)
     if isinstance(delay, int):
         delivered = delay + 1 < horizon
-        return Ring(delay, delay + 1 if delivered else 1, np.zeros(1, dtype=np.int64))
+        return Calendar(delay, delay + 1 if delivered else 1, given, none, none, none, none, none)
     capacity = int(_most_in_flight(delay))
-    counts = np.array([0, capacity])
-    return Heap(delay, np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.arange(capacity), counts)
+    keys, slots, free = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.arange(capacity)
+    return Calendar(0, capacity + 1, given, delay, keys, slots, free, np.array([0, capacity]))
 
 
-def slots_of(calendar: Ring | Heap) -> int:
-    """How many tickets must be held at once."""
-    return calendar.n_slots if isinstance(calendar, Ring) else calendar.keys.size + 1
-
-
+@compiled
 def book(calendar: Any, t: int) -> int:
-    """The slot for the decision of round t. Compiled code only."""
-    raise NotImplementedError
+    """The slot for the decision of round t."""
+    return t % calendar.n_slots if calendar.delays.size == 0 else _book_heap(calendar, t)
 
 
+@compiled
 def due(calendar: Any, t: int) -> tuple[int, int]:
-    """The next (round, slot) to deliver at the start of round t, or (-1, -1). Compiled code only."""
-    raise NotImplementedError
-
-
-def _book_ring(calendar: Any, t: int) -> int:
-    return t % calendar.n_slots
-
-
-def _due_ring(calendar: Any, t: int) -> tuple[int, int]:
+    """The next (round, slot) to deliver at the start of round t, or (-1, -1)."""
+    if calendar.delays.size > 0:
+        return _due_heap(calendar, t)
     r = calendar.given[0]
     if r + calendar.delay + 1 > t:
         return NOTHING, NOTHING
@@ -71,6 +61,7 @@ def _due_ring(calendar: Any, t: int) -> tuple[int, int]:
     return r, r % calendar.n_slots
 
 
+@compiled
 def _book_heap(calendar: Any, t: int) -> int:
     horizon = calendar.delays.size
     arrival = t + calendar.delays[t] + 1
@@ -83,6 +74,7 @@ def _book_heap(calendar: Any, t: int) -> int:
     return slot
 
 
+@compiled
 def _due_heap(calendar: Any, t: int) -> tuple[int, int]:
     horizon = calendar.delays.size
     if calendar.counts[0] == 0 or calendar.keys[0] >= (t + 1) * horizon:
@@ -93,16 +85,6 @@ def _due_heap(calendar: Any, t: int) -> tuple[int, int]:
     calendar.free[calendar.counts[1]] = slot
     calendar.counts[1] += 1
     return key % horizon, slot
-
-
-@overload(book, strict=False)
-def _book(calendar, t):  # type: ignore[no-untyped-def]
-    return {Ring: _book_ring, Heap: _book_heap}[calendar.instance_class]
-
-
-@overload(due, strict=False)
-def _due(calendar, t):  # type: ignore[no-untyped-def]
-    return {Ring: _due_ring, Heap: _due_heap}[calendar.instance_class]
 
 
 @compiled
@@ -144,7 +126,8 @@ def _most_in_flight(delays: Any) -> int:
         if arrival < horizon:
             if size == keys.size:
                 grown = np.empty(2 * size, np.int64)
-                grown[:size] = keys
+                for i in range(size):
+                    grown[i] = keys[i]
                 keys = grown
             _push(keys, keys, size, arrival, arrival)
             size += 1

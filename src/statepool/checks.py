@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Array = TypeVar("Array", bound=NDArray[Any])
 
 ROW_TOLERANCE = 1e-9
 
@@ -29,6 +30,64 @@ def check_map(P: ArrayLike, name: str = "P") -> Floats:
     return table
 
 
+def check_maps(P: ArrayLike, available: ArrayLike | None = None, name: str = "P") -> tuple[Floats, Bools]:
+    """A map for each context, and which actions each may be answered with; rows of the others are 0 or are made so."""
+    table = check_table(P, name, "a map for each context: contexts, actions, states", n_axes=3)
+    offered = check_available(available, table.shape[:2])
+    _refuse_first(~np.isfinite(table), table, name, "finite entries")
+    _refuse_first(table < 0, table, name, "entries that are not negative")
+    sums = table.sum(axis=2)
+    wrong = np.argwhere((np.abs(sums - 1) > ROW_TOLERANCE) & (offered | (sums > 0)))
+    if wrong.size:
+        context, action = wrong[0]
+        told = f"1 within {ROW_TOLERANCE}" if offered[context, action] else "1, or 0 where the action is not available"
+        raise ValueError(
+            f"{name}: context {context}, row {action} sums to {sums[context, action]:.12g}, expected {told}"
+        )
+    table[~offered] = 0
+    return table, offered
+
+
+def has_contexts(P: ArrayLike) -> bool:
+    """Whether this has three axes, as maps of contexts have; what is no array at all is refused elsewhere."""
+    try:
+        return np.ndim(P) == 3
+    except ValueError:
+        return False
+
+
+def check_available(available: ArrayLike | None, shape: tuple[int, int]) -> Bools:
+    """Which actions each context may be answered with: at least one; all of them where nothing is said."""
+    if available is None:
+        return np.ones(shape, dtype=np.bool_)
+    given = _as_array(available, "available")
+    if given.dtype.kind not in "biuf" or not np.isin(given, (0, 1)).all():
+        raise ValueError("available: holds other values, expected true or false (or 1 and 0) for each action")
+    if given.shape != shape:
+        raise ValueError(
+            f"available: has shape {given.shape}, expected {shape}, one row a context, one column an action"
+        )
+    offered = np.array(given, dtype=np.bool_, order="C")
+    empty = np.flatnonzero(~offered.any(axis=1))
+    if empty.size:
+        raise ValueError(f"available: context {empty[0]} has no action, expected at least one for each context")
+    return offered
+
+
+def check_contexts(contexts: ArrayLike, n_contexts: int, horizon: int) -> Ints:
+    """The context of each round: whole numbers below their number."""
+    labels = _as_array(contexts, "contexts")
+    if labels.shape != (horizon,):
+        raise ValueError(f"contexts: has shape {labels.shape}, expected ({horizon},), one a round of theta")
+    _refuse_labels(labels, "contexts")
+    wrong = np.flatnonzero(labels >= n_contexts)
+    if wrong.size:
+        raise ValueError(
+            f"contexts: entry {wrong[0]} is {labels[wrong[0]]}, expected 0 to {n_contexts - 1}, as P has {n_contexts}"
+        )
+    return labels.astype(np.int64)
+
+
 def check_means(theta: ArrayLike, n_states: int, name: str = "theta") -> Floats:
     """State-loss means: one row a round, entries in [0, 1]."""
     table = check_table(theta, name, "one row a round, one column a state")
@@ -38,8 +97,8 @@ def check_means(theta: ArrayLike, n_states: int, name: str = "theta") -> Floats:
     return table
 
 
-def check_table(values: ArrayLike, name: str, meaning: str) -> Floats:
-    """A two-dimensional, non-empty float array, contiguous, and a copy: what the caller does next changes nothing."""
+def check_table(values: ArrayLike, name: str, meaning: str, n_axes: int = 2) -> Floats:
+    """A non-empty float array of so many axes, contiguous, and a copy: what the caller does next changes nothing."""
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
@@ -47,12 +106,12 @@ def check_table(values: ArrayLike, name: str, meaning: str) -> Floats:
         table = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name}: is not a table of numbers ({error}), expected {meaning}") from None
-    if table.ndim != 2 or 0 in table.shape:
+    if table.ndim != n_axes or 0 in table.shape:
         raise ValueError(f"{name}: has shape {table.shape}, expected a non-empty table, {meaning}")
     return table
 
 
-def read_only(table: Floats) -> Floats:
+def read_only(table: Array) -> Array:
     """The same array, which nobody can write to from here on."""
     table.flags.writeable = False
     return table
@@ -60,23 +119,31 @@ def read_only(table: Floats) -> Floats:
 
 def _refuse_first(wrong: NDArray[np.bool_], table: Floats, name: str, expected: str) -> None:
     if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise ValueError(f"{name}: entry ({row}, {column}) is {table[row, column]}, expected {expected}")
+        place = tuple(map(int, np.argwhere(wrong)[0]))
+        raise ValueError(f"{name}: entry {place} is {table[place]}, expected {expected}")
 
 
-def check_effects(effects: ArrayLike, theta: Floats, n_actions: int) -> Floats:
-    """Direct effects of actions on outcomes: theta plus effects must stay in [0, 1]."""
-    table = check_table(effects, "effects", "one row an action, one column a state")
-    if table.shape != (n_actions, theta.shape[1]):
-        raise ValueError(f"effects: has shape {table.shape}, expected {(n_actions, theta.shape[1])}, as P")
+def check_effects(effects: ArrayLike, theta: Floats, shape: tuple[int, ...], offered: Bools | None = None) -> Floats:
+    """Direct effects of actions on outcomes: theta plus effects must stay in [0, 1].
+
+    With contexts (`offered` says which actions each has) they may be those of all contexts, or one table for each.
+    """
+    given = _as_array(effects, "effects")
+    if offered is not None and given.shape == shape[1:]:
+        given = np.broadcast_to(given, shape)
+    table = check_table(given, "effects", "one row an action, one column a state", n_axes=len(shape))
+    if table.shape != shape:
+        raise ValueError(f"effects: has shape {table.shape}, expected {shape}, as P")
+    if offered is not None:
+        table[~offered] = 0
     _refuse_first(~np.isfinite(table), table, "effects", "finite entries")
     low, high = theta.min(axis=0), theta.max(axis=0)
     wrong = (table + low < 0) | (table + high > 1)
     if wrong.any():
-        row, column = np.argwhere(wrong)[0]
+        place = tuple(map(int, np.argwhere(wrong)[0]))
         raise ValueError(
-            f"effects: entry ({row}, {column}) is {table[row, column]}, which takes theta + effects out of [0, 1] "
-            f"(theta runs from {low[column]} to {high[column]} in that state)"
+            f"effects: entry {place} is {table[place]}, which takes theta + effects out of [0, 1] "
+            f"(theta runs from {low[place[-1]]} to {high[place[-1]]} in that state)"
         )
     return table
 

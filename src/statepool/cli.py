@@ -243,6 +243,18 @@ def compact(
 
 
 @app.command()
+def forget(
+    store: Annotated[str, typer.Argument(help="Also while it is used: sqlite:///… or postgresql://…")],
+    name: Annotated[str, typer.Argument(help="The pool.")],
+    tickets: Annotated[list[str], typer.Argument(help="The tickets to forget: all of them, or none.")],
+) -> None:
+    """Erase what names tickets, in the database and in segments; what was learnt stays, and the chain is provable."""
+    from statepool.commands.forget import run
+
+    run(store, name, tickets)
+
+
+@app.command()
 def anchor(
     store: Annotated[str, typer.Argument(help="Whose pools: sqlite:///… or postgresql://…")],
     where: Annotated[str, typer.Argument(help="A file, https://…, or another database: postgresql://…, sqlite:///…")],

@@ -3,6 +3,10 @@
 The cache is keyed by a hash of the package's sources, because Numba itself notices a change only in the file of
 the function it loads. Functions on memories that are not the package's own are not cached: whoever cannot
 import such a memory could not read the cache any more.
+
+Most functions are only ever called by other compiled ones, which copy them. Such a *part* is not made ready to be
+called from Python, and it is neither optimised nor turned into machine code by itself: whatever it ends up in is. That
+spares two thirds of the time that a learner takes to compile. A function that Python does call is compiled as a whole.
 """
 
 import hashlib
@@ -19,6 +23,9 @@ from typing import Any, TypeVar
 from numba import config, njit, types
 from numba.core import event
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.extending import overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -86,14 +93,73 @@ def _compile(
     # three times the speed of a whole round at 200 actions. Inlining spares pushing all of it on the stack: a tenth.
     options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "_nrt": allocates,
                "forceinline": inlined}  # fmt: skip
-    dispatcher = njit(**options)(function)
+    whole = njit(**options)(function)
+    if inlined and not fastmath:
+        part = njit(**options, **_AS_PART)(function)
+    else:
+        # Sums that may be reordered are optimised here once and for all, so that they have the same bits everywhere.
+        part = njit(**options, **_UNWRAPPED)(function)
+        part._cache = _own_cache(function, "parts")
+    whole._cache = _own_cache(function, "wholes")
+    whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
+    return whole
+
+
+def chosen_by_type(name: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Decorate what finds the function that compiled code calls by a name, from the types of the arguments."""
+    return overload(name, strict=False, jit_options=_AS_PART)
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, for code that is only copied into other code."""
+
+    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typingctx, targetctx, _Part(targetctx.codegen(), "part"), *rest)
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """Code as Numba hands it to LLVM, with the parts it calls."""
+
+    @property
+    def codegen(self) -> Any:
+        return _WithoutEnvironment(self._codegen)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0  # there is no machine code
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _WithoutEnvironment:
+    """What makes code, less the setting of a variable that code which calls Python would read: a part has none."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        pass
+
+
+_UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_AS_PART = {**_UNWRAPPED, "pipeline_class": _PartCompiler}
+
+
+def _own_cache(function: Any, folder: str) -> "_OwnCache":
     # The folder is read when the cache is made: restoring it leaves other packages' caches alone.
-    theirs, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder())
+    theirs, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder() / folder)
     try:
-        dispatcher._cache = _OwnCache(function)
+        return _OwnCache(function)
     finally:
         config.CACHE_DIR = theirs
-    return dispatcher
 
 
 class _OwnCache(FunctionCache):  # type: ignore[misc]

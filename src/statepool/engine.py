@@ -12,27 +12,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.calendar import book, due, make_calendar, slots_of
+from statepool.calendar import book, due, make_calendar
 from statepool.checks import Floats, Ints, check_count, check_delay, read_only
 from statepool.compiling import compiled
 from statepool.frames import make_frame
-from statepool.kernels import draw_outcome, draw_row
-from statepool.learners.learner import Learner, Problem, short_name, typical_delay
+from statepool.kernels import draw_outcome, draw_row, row_of
+from statepool.learners.learner import Learner, problem_of, short_name, typical_delay
 from statepool.learners.outside import explained, suited
 from statepool.learners.rules import act, observe, update
 from statepool.model import Instance
-from statepool.probes import DimensionProbe, NoProbe, PlayProbe, look
+from statepool.probes import DimensionProbe, JointDimensionProbe, NoProbe, PlayProbe, look
 from statepool.stream import Seed, Stream
 
 DRAWS = (2, 3)
 POINTS = 101
 """Of a path of regret that is drawn or kept."""
+_NO_EFFECTS: Floats = read_only(np.empty((0, 0)))
 
 
 @compiled
 def _play_rounds(
-    memory: Any, probe: Any, calendar: Any, tickets: Any, P: Any, theta: Any, effects: Any, uniforms: Any,
-    draws: int, actions: Any, states: Any, outcomes: Any,
+    memory: Any, probe: Any, calendar: Any, tickets: Any, rows: Any, requests: Any, n_actions: int, theta: Any,
+    effects: Any, uniforms: Any, draws: int, actions: Any, states: Any, outcomes: Any,
 ) -> None:  # fmt: skip
     used = 0
     for t in range(theta.shape[0]):
@@ -41,14 +42,15 @@ def _play_rounds(
             update(memory, r, actions[r], states[r], outcomes[r], tickets[slot])
             r, slot = due(calendar, t)
         action = act(memory, t, uniforms[used])
+        row = row_of(requests, n_actions, t, action)
         # A two-draw stream has no number for the state: any serves, since the map leaves no choice.
-        state = draw_row(P[action], uniforms[used + draws - 2])
+        state = draw_row(rows[row], uniforms[used + draws - 2])
         used += draws - 1
         look(probe, memory, t, action, state)
         observe(memory, t, action, state, tickets[book(calendar, t)])
         mean = theta[t, state]
         if effects.size > 0:
-            mean += effects[action, state]
+            mean += effects[row, state]
         outcome = 0.0
         if mean > 0.0:
             outcome = draw_outcome(mean, uniforms[used])
@@ -87,12 +89,12 @@ class Run:
 
     @cached_property
     def regret(self) -> float:
-        """Pseudo-regret: the loss less that of the best fixed action."""
+        """Pseudo-regret: the loss less that of the best fixed action, or with contexts of the best policy."""
         return self.instance.regret(self.actions)
 
     @cached_property
     def regret_path(self) -> Floats:
-        """Pseudo-regret after each round, against the best fixed action of the whole horizon."""
+        """Pseudo-regret after each round, against the best action or policy of the whole horizon."""
         return self.instance.regret_path(self.actions)
 
     @cached_property
@@ -102,10 +104,20 @@ class Run:
 
     @cached_property
     def dimension_path(self) -> Floats:
-        """The effective dimension of each round's play (a second run)."""
-        out = np.empty(self.instance.horizon)
-        columns = np.ascontiguousarray(self.instance.P.T)
-        self.measure(DimensionProbe(columns, np.empty(self.instance.n_actions), out))
+        """The effective dimension of each round's play (a second run).
+
+        With contexts it is that of the joint map of contexts and actions, weighed by how often a context came and by
+        what it would be answered with in that round: a look at the plays of all contexts, round by round.
+        """
+        instance, out = self.instance, np.empty(self.instance.horizon)
+        x = np.empty(instance.n_actions)
+        if instance.contexts is None or instance.told is not None:
+            known = instance.P if instance.told is None else instance.told
+            self.measure(DimensionProbe(np.ascontiguousarray(known.T), x, out))
+        else:
+            self.learner.check_tells_play(in_any_context=True)
+            sums = np.empty((2, instance.n_states))
+            self.measure(JointDimensionProbe(instance.P, instance.shares, x, sums, out))
         return out
 
     @cached_property
@@ -170,16 +182,18 @@ def _run(
 ) -> tuple[Run, Any]:
     """The run, and the memory it ended with."""
     horizon = instance.horizon
-    problem = Problem(instance.P, horizon, typical_delay(delay), stream, instance)
+    problem = problem_of(instance, learner, typical_delay(delay), stream)
     memory = learner.start(problem)
     calendar = make_calendar(delay, horizon)
-    tickets = np.empty((slots_of(calendar), learner.ticket_width(problem)))
-    effects = read_only(np.empty((0, 0))) if instance.effects is None else instance.effects
+    tickets = np.empty((calendar.n_slots, learner.ticket_width(problem)))
+    effects = _NO_EFFECTS if instance.effects is None else instance.effects.reshape(-1, instance.n_states)
     actions, states = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
     outcomes = np.empty(horizon)
     with explained(learner, memory):
         suited(_play_rounds, memory)(
-            memory, probe, calendar, tickets, instance.P, instance.theta, effects, stream.uniforms(draws * horizon),
-            draws, actions, states, outcomes,
+            memory, probe, calendar, tickets, instance.rows, instance.requests, instance.n_actions, instance.theta,
+            effects, stream.uniforms(draws * horizon), draws, actions, states, outcomes,
         )  # fmt: skip
+    if instance.available is not None and not instance.available[instance.contexts, actions].all():
+        raise ValueError(f"learner: {learner} plays actions that are not available, expected one that looks at them")
     return Run(instance, learner, delay, stream, draws, actions, states, outcomes), memory

@@ -241,6 +241,12 @@ def draw_outcome(mean: float, u: float) -> float:
     return 1.0 if u <= mean else 0.0
 
 
+@compiled
+def row_of(requests: Any, n_actions: int, t: int, action: int) -> int:
+    """Where the row of an action stands in round t, among the rows of all contexts; `requests` is empty without any."""
+    return action if requests.size == 0 else requests[t] * n_actions + action
+
+
 @compiled_reassociated
 def effective_dimension(columns: Any, x: Any) -> float:
     """v(x) = sum_s (sum_a x_a P(s|a)²) / (sum_a x_a P(s|a)), states of probability 0 left out.
@@ -268,5 +274,5 @@ def effective_dimension(columns: Any, x: Any) -> float:
 
 
 def columns_of(P: Any) -> Any:
-    """P transposed and contiguous: one row a state, so that a state's column of P is read in one sweep."""
-    return np.ascontiguousarray(P.T)
+    """P (or the map of each context) transposed and contiguous: a state's column of P is read in one sweep."""
+    return np.ascontiguousarray(np.swapaxes(P, -1, -2))

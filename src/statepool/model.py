@@ -5,7 +5,15 @@
 `effects` (one number an action and state, added to theta) is a direct effect of the action on the outcome: the
 paper assumes there is none, and an `Instance` with some is how that assumption is broken on purpose.
 
-Source: paper, Section 2 and Appendix C. Nothing of size rounds × actions is ever held.
+With `contexts`, round t is a request of context k_t: it has rows P[k_t] of its own, and may be answered with the
+actions that `available` says. The comparator is then the best policy, one action for each context:
+
+    regret = sum_t c_t(A_t | k_t) - c_t(pi(k_t) | k_t)        pi(k) = argmin_a P_k sum_t theta_t
+
+pi is chosen by all rounds and judged by the requests that came: the best policy for the requests as they happened to
+fall would fit their luck.
+
+Source: paper, Section 2 and Appendix C; contexts are ours. Nothing of size rounds × actions is ever held.
 """
 
 from __future__ import annotations
@@ -17,10 +25,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, Ints, check_count, check_effects, check_map, check_means, read_only
+from statepool.checks import (
+    Bools,
+    Floats,
+    Ints,
+    check_contexts,
+    check_count,
+    check_effects,
+    check_map,
+    check_maps,
+    check_means,
+    has_contexts,
+    read_only,
+)
 from statepool.compiling import compiled
+from statepool.kernels import row_of
 
 _CHUNK_ENTRIES = 1 << 20
+_NO_CONTEXTS: Ints = read_only(np.empty(0, dtype=np.int64))
 
 
 class Instance:
@@ -29,6 +51,11 @@ class Instance:
     `P` has a row for each action that sums to 1, `theta` a row for each round with entries in [0, 1]; `effects`, one
     number an action and state, is added to theta and breaks the assumption of pooling on purpose. Lists, arrays and
     frames will do. Raises ValueError and says which row or entry is wrong.
+
+    With `contexts`, one whole number a round, P has a map for each context (contexts, actions, states), `available`
+    says which actions each context may be answered with, and `effects` may differ between contexts. One context with
+    all actions is an instance without contexts, and is made one. `told` is for maps that change unseen: the one map
+    that learners are told instead, who then know of no contexts.
 
     >>> import statepool as sp
     >>> mine = sp.Instance(P=[[0.8, 0.2], [0.1, 0.9]], theta=[[0.9, 0.3]] * 100)
@@ -41,76 +68,148 @@ class Instance:
     P: Floats
     theta: Floats
     effects: Floats | None
+    contexts: Ints | None
+    available: Bools | None
+    told: Floats | None
 
-    def __init__(self, P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None = None) -> None:
-        table = check_map(P)
-        means = check_means(theta, table.shape[1])
-        direct = None if effects is None else read_only(check_effects(effects, means, table.shape[0]))
+    def __init__(
+        self, P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None = None, contexts: ArrayLike | None = None,
+        available: ArrayLike | None = None, *, told: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        if contexts is None:
+            _refuse_without_contexts(P, available, told)
+            fields = _without_contexts(P, theta, effects)
+        else:
+            fields = _with_contexts(P, theta, effects, contexts, available, told)
         # What is computed once and kept, total_losses among it, holds only as long as nobody can change these.
-        vars(self).update(P=read_only(table), theta=read_only(means), effects=direct)
+        vars(self).update({name: None if table is None else read_only(table) for name, table in fields.items()})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{name}: an Instance does not change, expected a new Instance")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.P, self.theta, self.effects)  # a pickled array would come back writable
+        return _restored, (self.P, self.theta, self.effects, self.contexts, self.available, self.told)
+
+    def replaced(self, **changes: Any) -> Instance:
+        """The same instance but for these arguments."""
+        given = {name: getattr(self, name) for name in ("P", "theta", "effects", "contexts", "available", "told")}
+        return Instance(**(given | changes))
+
+    @property
+    def n_contexts(self) -> int:
+        return 1 if self.contexts is None else self.P.shape[0]
 
     @property
     def n_actions(self) -> int:
-        return self.P.shape[0]
+        return self.P.shape[-2]
 
     @property
     def n_states(self) -> int:
-        return self.P.shape[1]
+        return self.P.shape[-1]
 
     @property
     def horizon(self) -> int:
         return self.theta.shape[0]
 
     def __repr__(self) -> str:
+        contexts = "" if self.contexts is None else f"{self.n_contexts} contexts, "
         direct = "" if self.effects is None else ", with direct effects"
-        return f"Instance({self.n_actions} actions, {self.n_states} states, {self.horizon} rounds{direct})"
+        return f"Instance({contexts}{self.n_actions} actions, {self.n_states} states, {self.horizon} rounds{direct})"
+
+    @property
+    def rows(self) -> Floats:
+        """The rows of all contexts, one context after the other."""
+        return self.P.reshape(-1, self.n_states)
+
+    @property
+    def requests(self) -> Ints:
+        """The context of each round; empty where there are none."""
+        return _NO_CONTEXTS if self.contexts is None else self.contexts
+
+    @cached_property
+    def shares(self) -> Floats:
+        """How often each context came, as a share of the rounds."""
+        if self.contexts is None:
+            return read_only(np.ones(1))
+        return read_only(np.bincount(self.contexts, minlength=self.n_contexts) / self.horizon)
+
+    @property
+    def joint(self) -> Floats:
+        """The joint map: a row for each pair of a context and an action that it may be answered with."""
+        return self.P if self.available is None else np.asarray(self.P[self.available])
 
     @cached_property
     def direct(self) -> Floats:
-        """The mean direct effect of each action, added to its loss in every round."""
+        """The mean direct effect of each action (in each context), added to its loss in every round."""
         if self.effects is None:
-            return read_only(np.zeros(self.n_actions))
-        return read_only((self.P * self.effects).sum(axis=1))
+            return read_only(np.zeros(self.P.shape[:-1]))
+        return read_only((self.P * self.effects).sum(axis=-1))
 
     def losses(self, t: int) -> Floats:
-        """The mean loss of every action in round t, c_t."""
+        """The mean loss of every action in round t, c_t; infinite for those that its context does not have."""
         if check_count(t, "t", lowest=0) >= self.horizon:
             raise ValueError(f"t: is {t}, expected 0 to {self.horizon - 1}")
-        return np.asarray(self.P @ self.theta[t] + self.direct)
+        return self._losses_in(t, self.theta[t])
+
+    def _losses_in(self, t: int, means: Floats) -> Floats:
+        if self.contexts is None or self.available is None:
+            return np.asarray(self.P @ means + self.direct)
+        context = self.contexts[t]
+        return np.where(self.available[context], self.P[context] @ means + self.direct[context], np.inf)
 
     def stale_losses(self, t: int, delay: int) -> Floats:
-        """The loss vector of `delay` rounds ago, m_t; that of round 0 before there is one."""
-        return self.losses(max(check_count(t, "t", lowest=0) - check_count(delay, "delay", lowest=0), 0))
+        """m_t: what round t's actions cost by the means of `delay` rounds ago; of round 0 before there are any."""
+        if check_count(t, "t", lowest=0) >= self.horizon:
+            raise ValueError(f"t: is {t}, expected 0 to {self.horizon - 1}")
+        return self._losses_in(t, self.theta[max(t - check_count(delay, "delay", lowest=0), 0)])
 
     @cached_property
     def total_losses(self) -> Floats:
-        """The summed mean loss of each action over the horizon."""
-        return read_only(self.P @ self.theta.sum(axis=0) + self.horizon * self.direct)
+        """The summed mean loss of each action over the horizon.
+
+        With contexts a row for each: what it would be if every round were of that context, infinite for actions
+        that it does not have.
+        """
+        totals = self.P @ self.theta.sum(axis=0) + self.horizon * self.direct
+        return read_only(totals if self.available is None else np.where(self.available, totals, np.inf))
 
     @property
     def best_action(self) -> int:
         """The best fixed action in hindsight, the comparator; the first of equals."""
+        if self.contexts is not None:
+            raise ValueError(f"best_action: there are {self.n_contexts} contexts, expected best_policy, one for each")
         return int(self.total_losses.argmin())
+
+    @property
+    def best_policy(self) -> Ints:
+        """The best action for each context, by the means of all rounds: the comparator; the first of equals."""
+        return np.atleast_1d(self.total_losses.argmin(axis=-1))
+
+    @cached_property
+    def best_loss(self) -> float:
+        """The summed mean loss of the comparator, on the requests that came."""
+        if self.contexts is None:
+            return float(self.total_losses.min())
+        return self.pseudo_loss(self.best_policy[self.contexts])
 
     def pseudo_loss(self, actions: ArrayLike) -> float:
         """The summed mean loss of the actions played, one a round."""
-        return float(_pseudo_loss(self.P, self.theta, self.direct, self._checked(actions)))
+        played = self._checked(actions)
+        return float(_pseudo_loss(*self._tables, played))
 
     def regret(self, actions: ArrayLike) -> float:
         """Pseudo-regret of the actions played: their summed mean loss less the comparator's."""
-        return self.pseudo_loss(actions) - float(self.total_losses.min())
+        return self.pseudo_loss(actions) - self.best_loss
 
     def regret_path(self, actions: ArrayLike) -> Floats:
         """Pseudo-regret against the comparator of the whole horizon, after each round."""
-        path = np.empty(self.horizon)
-        _regret_path(self.P, self.theta, self.direct, self._checked(actions), self.best_action, path)
+        path, played = np.empty(self.horizon), self._checked(actions)
+        _regret_path(*self._tables, played, self.best_policy, path)
         return path
+
+    @property
+    def _tables(self) -> tuple[Any, Any, int, Any, Any]:
+        return self.rows, self.requests, self.n_actions, self.theta, self.direct.reshape(-1)
 
     def _checked(self, actions: ArrayLike) -> Ints:
         played = np.asarray(actions)
@@ -121,6 +220,13 @@ class Instance:
         wrong = np.flatnonzero((played < 0) | (played >= self.n_actions))
         if wrong.size:
             raise ValueError(f"actions: entry {wrong[0]} is {played[wrong[0]]}, expected 0 to {self.n_actions - 1}")
+        if self.available is not None:
+            wrong = np.flatnonzero(~self.available[self.contexts, played])
+            if wrong.size:
+                raise ValueError(
+                    f"actions: entry {wrong[0]} is {played[wrong[0]]}, expected one that context "
+                    f"{self.requests[wrong[0]]} may be answered with"
+                )
         return played.astype(np.int64, copy=False)
 
     def e2(self, delay: int) -> float:
@@ -137,32 +243,95 @@ class Instance:
 
     def _movement(self, delay: int) -> Iterator[Floats]:
         check_count(delay, "delay", lowest=0)
-        step = max(1, _CHUNK_ENTRIES // self.n_actions)
+        entries = self.n_actions if self.contexts is None else self.n_actions * self.n_states
+        step = max(1, _CHUNK_ENTRIES // entries)
         for start in range(0, self.horizon, step):
             rounds = np.arange(start, min(start + step, self.horizon))
             moved = self.theta[rounds] - self.theta[np.maximum(rounds - delay, 0)]
-            yield moved @ self.P.T
+            if self.contexts is None:
+                yield moved @ self.P.T
+            else:
+                yield np.einsum("tas,ts->ta", self.P[self.contexts[rounds]], moved)
+
+
+def _refuse_without_contexts(P: ArrayLike, available: ArrayLike | None, told: ArrayLike | None) -> None:
+    for name, given in (("available", available), ("told", told)):
+        if given is not None:
+            raise ValueError(f"{name}: is given without contexts, expected contexts too, one a round")
+    if has_contexts(P):
+        raise ValueError(
+            f"P: has shape {np.shape(P)} and contexts is None, expected one map, or the context of each round"
+        )
+
+
+def _without_contexts(P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None) -> dict[str, Any]:
+    table = check_map(P)
+    means = check_means(theta, table.shape[1])
+    direct = None if effects is None else check_effects(effects, means, table.shape)
+    return {"P": table, "theta": means, "effects": direct, "contexts": None, "available": None, "told": None}
+
+
+def _with_contexts(
+    P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None, contexts: ArrayLike, available: ArrayLike | None,
+    told: ArrayLike | None,
+) -> dict[str, Any]:  # fmt: skip
+    table, offered = check_maps(P, available)
+    means = check_means(theta, table.shape[2])
+    requests = check_contexts(contexts, table.shape[0], means.shape[0])
+    direct = None if effects is None else check_effects(effects, means, table.shape, offered)
+    if told is not None:
+        told = _check_told(told, table, offered)
+    elif table.shape[0] == 1 and offered.all():
+        direct = None if direct is None else direct[0]
+        return {"P": table[0], "theta": means, "effects": direct, "contexts": None, "available": None, "told": None}
+    return {"P": table, "theta": means, "effects": direct, "contexts": requests, "available": offered, "told": told}
+
+
+def _check_told(told: ArrayLike, table: Floats, offered: Bools) -> Floats:
+    """The map that learners are told: it must hold everything that can happen, and all actions at all times."""
+    checked = check_map(told, "told")
+    if checked.shape != table.shape[1:]:
+        raise ValueError(f"told: has shape {checked.shape}, expected {table.shape[1:]}, as the map of one context")
+    if not offered.all():
+        raise ValueError("told: is given with actions that are not available, expected all of them in every context")
+    wrong = np.argwhere((table > 0).any(axis=0) & (checked == 0))
+    if wrong.size:
+        action, state = wrong[0]
+        raise ValueError(
+            f"told: entry ({action}, {state}) is 0, expected more, since the action can lead to that state"
+        )
+    return checked
+
+
+def _restored(*fields: Any) -> Instance:
+    """An instance from its pickled fields, whose arrays would otherwise come back writable."""
+    return Instance(*fields[:5], told=fields[5])
 
 
 @compiled
-def _mean_loss(P: Any, theta: Any, direct: Any, t: int, action: int) -> float:
-    mean = direct[action]
-    for s in range(P.shape[1]):
-        mean += P[action, s] * theta[t, s]
+def _mean_loss(rows: Any, requests: Any, n_actions: int, theta: Any, direct: Any, t: int, action: int) -> float:
+    row = row_of(requests, n_actions, t, action)
+    mean = direct[row]
+    for s in range(rows.shape[1]):
+        mean += rows[row, s] * theta[t, s]
     return mean
 
 
 @compiled
-def _pseudo_loss(P: Any, theta: Any, direct: Any, actions: Any) -> float:
+def _pseudo_loss(rows: Any, requests: Any, n_actions: int, theta: Any, direct: Any, actions: Any) -> float:
     total = 0.0
     for t in range(actions.size):
-        total += _mean_loss(P, theta, direct, t, actions[t])
+        total += _mean_loss(rows, requests, n_actions, theta, direct, t, actions[t])
     return total
 
 
 @compiled
-def _regret_path(P: Any, theta: Any, direct: Any, actions: Any, comparator: int, path: Any) -> None:
+def _regret_path(
+    rows: Any, requests: Any, n_actions: int, theta: Any, direct: Any, actions: Any, policy: Any, path: Any
+) -> None:
     regret = 0.0
     for t in range(actions.size):
-        regret += _mean_loss(P, theta, direct, t, actions[t]) - _mean_loss(P, theta, direct, t, comparator)
+        best = policy[0] if requests.size == 0 else policy[requests[t]]
+        played = _mean_loss(rows, requests, n_actions, theta, direct, t, actions[t])
+        regret += played - _mean_loss(rows, requests, n_actions, theta, direct, t, best)
         path[t] = regret

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from numba import types
-from numba.extending import overload
 
 from statepool.checks import Floats
+from statepool.compiling import chosen_by_type
 from statepool.kernels import effective_dimension
-from statepool.learners.rules import play
+from statepool.learners.rules import play, play_for
 
 _LOOKS: dict[type, Callable[..., None]] = {}
 
@@ -28,7 +28,7 @@ def look(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
     raise NotImplementedError
 
 
-@overload(look, strict=False)
+@chosen_by_type(look)
 def _look(probe, memory, t, action, state):  # type: ignore[no-untyped-def]
     return _LOOKS.get(probe.instance_class) if isinstance(probe, types.BaseNamedTuple) else None
 
@@ -44,6 +44,17 @@ class DimensionProbe(NamedTuple):
 
     columns: Floats
     x: Floats
+    out: Floats
+
+
+class JointDimensionProbe(NamedTuple):
+    """v_t of the joint map of contexts and actions, weighed by the contexts' shares and by each context's play."""
+
+    P: Floats
+    shares: Floats
+    x: Floats
+    sums: Floats
+    """Of weights times P and times P², by state."""
     out: Floats
 
 
@@ -71,6 +82,25 @@ def _look_dimension(probe: Any, memory: Any, t: int, action: int, state: int) ->
     probe.out[t] = effective_dimension(probe.columns, probe.x)
 
 
+def _look_joint_dimension(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
+    q, squares = probe.sums[0], probe.sums[1]
+    q[:] = 0.0
+    squares[:] = 0.0
+    for context in range(probe.P.shape[0]):
+        if probe.shares[context] > 0.0:
+            play_for(memory, t, context, probe.x)
+            for a in range(probe.x.size):
+                weight = probe.shares[context] * probe.x[a]
+                for s in range(q.size):
+                    q[s] += weight * probe.P[context, a, s]
+                    squares[s] += weight * probe.P[context, a, s] * probe.P[context, a, s]
+    v = 0.0
+    for s in range(q.size):
+        if q[s] > 0.0:
+            v += squares[s] / q[s]
+    probe.out[t] = v
+
+
 def _look_play(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
     if t % probe.every == 0:
         play(memory, t, probe.out[t // probe.every])
@@ -86,5 +116,6 @@ def _look_step(probe: Any, memory: Any, t: int, action: int, state: int) -> None
 
 add_probe(NoProbe, _look_nowhere)
 add_probe(DimensionProbe, _look_dimension)
+add_probe(JointDimensionProbe, _look_joint_dimension)
 add_probe(PlayProbe, _look_play)
 add_probe(StepProbe, _look_step)

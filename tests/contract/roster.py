@@ -3,6 +3,8 @@
 import inspect
 from functools import cache
 
+import numpy as np
+
 import statepool as sp
 
 HORIZON = 60
@@ -43,3 +45,20 @@ def instance_of(family: str, seed: int = 0) -> sp.Instance:
     make = sp.families.REGISTRY[family]
     known = inspect.signature(make).parameters
     return make(seed, **{name: size for name, size in SIZES.items() if name in known})
+
+
+def understands(learner: sp.learners.Learner, instance: sp.Instance) -> bool:
+    """Whether the learner may play it: with contexts only those that know of them, where they are told at all."""
+    if instance.contexts is None:
+        return True
+    return not learner.reads_losses and (learner.knows_contexts or instance.told is not None)
+
+
+def told(instance: sp.Instance) -> np.ndarray:
+    """The map, or maps, that learners are told."""
+    return instance.P if instance.told is None else instance.told
+
+
+def rows_in(instance: sp.Instance, t: int) -> np.ndarray:
+    """The rows of round t's request."""
+    return instance.P if instance.contexts is None else instance.P[instance.contexts[t]]

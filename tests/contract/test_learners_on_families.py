@@ -2,13 +2,18 @@
 
 import numpy as np
 import pytest
-from roster import HORIZON, LEARNERS, LOOPED, ORACLES, instance_of
+from roster import HORIZON, LEARNERS, LOOPED, ORACLES, instance_of, rows_in, told, understands
 
 import statepool as sp
 import textbook
 
 T = HORIZON
-PAIRS = [(learner, family) for learner in LEARNERS for family in sp.families.REGISTRY]
+PAIRS = [
+    (name, family)
+    for name, learner in LEARNERS.items()
+    for family in sp.families.REGISTRY
+    if understands(learner, instance_of(family))
+]
 each_pair = pytest.mark.parametrize(("name", "family"), PAIRS)
 each_learner = pytest.mark.parametrize("name", LEARNERS)
 
@@ -30,7 +35,7 @@ def check_sane(run):
         np.testing.assert_allclose(plays.sum(axis=1), 1, atol=1e-12)
         assert (plays[np.arange(T), run.actions] > 0).all()
     assert ((run.actions >= 0) & (run.actions < K)).all()
-    assert (instance.P[run.actions, run.states] > 0).all()
+    assert all(rows_in(instance, t)[run.actions[t], run.states[t]] > 0 for t in range(T))
     assert np.isin(run.outcomes, (0, 1)).all()
     assert np.isfinite([run.regret, run.loss]).all()
     assert np.isfinite(run.regret_path).all()
@@ -53,7 +58,9 @@ def test_no_undelivered_outcome_changes_an_action(name, family):
     theta = np.clip(instance.theta, 0.01, 0.99)  # a mean of 0 takes no number, and the streams would part
     turned = theta.copy()
     turned[cut:] = 1 - turned[cut:]
-    runs = [sp.simulate(sp.Instance(instance.P, means), learner, delay, seed=5) for means in (theta, turned)]
+    runs = [
+        sp.simulate(instance.replaced(theta=means, effects=None), learner, delay, seed=5) for means in (theta, turned)
+    ]
     # m_t = c_{t-d} is handed to oracles one round before the outcome of t-d is.
     safe = cut + delay + (name not in ORACLES)
     np.testing.assert_array_equal(runs[0].actions[:safe], runs[1].actions[:safe])
@@ -92,18 +99,20 @@ def by_hand(instance, learner, delay, seed):
     delays = np.full(T, delay) if np.ndim(delay) == 0 else delay
     arriving = delays[delays < T]
     typical = delay if np.ndim(delay) == 0 else int(arriving.mean()) if arriving.size else T
-    player = learner.player(instance.P, T, typical, seed, instance)
+    requests = instance.contexts is not None and instance.told is None
+    known = instance if instance.told is None else None
+    player = learner.player(told(instance), T, typical, seed, known, available=instance.available if requests else None)
     stream = iter(np.random.default_rng(seed).random(3 * T))
     arrivals = [[] for _ in range(T + 1)]
     decisions, plays = [], []
     for t in range(T):
         for decision, outcome in arrivals[t]:
             player.update(decision, outcome)
-        decision = player.act(next(stream))
+        decision = player.act(next(stream), int(instance.contexts[t]) if requests else None)
         plays += [player.play()] if learner.tells_play else []
-        state = textbook.draw(instance.P[decision.action], next(stream))
+        state = textbook.draw(rows_in(instance, t)[decision.action], next(stream))
         player.observe(decision, state)
-        direct = 0.0 if instance.effects is None else instance.effects[decision.action, state]
+        direct = 0.0 if instance.effects is None else instance.effects[decision.action, state]  # no family has both
         mean, outcome = instance.theta[t, state] + direct, 0.0
         if mean > 0:
             u = next(stream)
@@ -134,7 +143,7 @@ def test_stepping_by_hand_is_the_loop(name, family):
 
 def check_no_play_is_told(run, decision):
     """Who cannot say with which probability it plays says so, wherever it is asked."""
-    player = run.learner.player(run.instance.P)
+    player = run.learner.player(told(run.instance))
     drawn = player.act(0.5)
     asked = [
         lambda: run.dimension, lambda: run.dimension_path, run.plays, player.play,

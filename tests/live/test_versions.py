@@ -9,7 +9,8 @@ from scipy.stats import chisquare
 
 import statepool as sp
 from live.places import ACTIONS, STATES
-from statepool.live.fold import Fold
+from statepool.live.events import Refreshed
+from statepool.live.fold import Fold, Records
 from statepool.live.replay import replay
 from statepool.live.requests import Observe, Resolve
 from statepool.live.versions import Part, Version, draw_from, spread, within
@@ -151,3 +152,31 @@ def test_parts_are_drawn_one_after_another():
     assert sum(each.held for each in drawn) == 200
     for action, probability in zip((3, 7), version.play, strict=True):
         assert sum(each.action == action for each in drawn) == pytest.approx(2_000 * probability, abs=1)
+
+
+@pytest.mark.parametrize(("said", "versions"), [({}, range(40, 80)), ({"refresh": 1}, range(200, 201))])
+def test_versions_have_a_budget_in_bytes_unless_it_is_said_when(sqlite, monkeypatch, said, versions):
+    """A quarter of what decisions cost, after an allowance; `refresh` is obeyed whatever it costs."""
+    monkeypatch.setattr("statepool.live.journal.ALLOWANCE", 2_000)
+    pool = sqlite.make(sp.SelfTuned(), **said)
+    for number in range(200):
+        made = pool.decide()
+        pool.observe(made.ticket, "browse")
+        pool.resolve(made.ticket, loss=number % 2)
+    sizes = [(kind, len(body)) for _, kind, *_, body, _ in sqlite.events()]
+    spent = sum(size + 150 for kind, size in sizes if kind == "refresh")
+    rest = sum(size + 150 for kind, size in sizes if kind in ("decision", "state", "outcome"))
+    assert sum(kind == "refresh" for kind, _ in sizes) in versions
+    assert said or spent <= 0.25 * rest + 2_000 + 1_500
+
+
+def test_records_in_memory_have_a_budget_in_bytes():
+    found = []
+    records = Records(lambda seq: found.append(seq) or Refreshed(0, 0, {"q": b"x" * 400}))
+    records.BYTES = 1_000
+    for version in range(10):
+        records.keep(version, {"q": b"x" * 400})
+    assert records._bytes <= 1_000
+    records.find(9), records.find(8), records.find(1)
+    assert found == [1]
+    assert records._bytes == sum(len(each["q"]) for each in records._kept.values()) <= 1_000

@@ -79,12 +79,17 @@ def print_replay(found: dict[str, Any]) -> None:
         print(f"stored state after event {found['snapshot_at']} compared")
     if found["redrawn"]:
         print(f"{found['redrawn']} decisions drawn again")
-    if found["not_redrawn"]:
-        print(f"{found['not_redrawn']} decisions of an earlier release were not drawn again")
+    earlier = found["not_redrawn"] - found["without_rows"]
+    if earlier:
+        print(f"{earlier} decisions of an earlier release were not drawn again")
+    if found["without_rows"]:
+        print(f"{found['without_rows']} decisions were not drawn again: the rows of their requests were not kept")
     if found["rule_since"] > 1:
         print(f"the rule of this release plays from event {found['rule_since']} on")
     if "exported" in found:
         print(f"{found['exported']} rows exported")
+    if found["forgotten"]:
+        print(f"{found['forgotten']} events were erased, as the journal says")
     if found["anchors"]:
         print(f"{found['anchors']} notes of the chain, kept elsewhere, say the same")
     for fault in found["faults"][:SHOWN]:

@@ -12,16 +12,41 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, check_count, check_map
+from statepool.checks import Bools, Floats, check_count, check_map, check_maps, has_contexts
 from statepool.kernels import columns_of, effective_dimension
 
 CONCENTRATIONS = (0.2, 1.0, 5.0)
 
 
 def effective(P: ArrayLike, x: ArrayLike) -> float:
-    """v(x), between 1 and the number of states."""
-    table = check_map(P)
-    return value(table, check_play(x, table.shape[0]))
+    """v(x), between 1 and the number of states.
+
+    With a map for each context, x has a weight for each context and action, which sum to 1: v of the joint map.
+    """
+    table, offered = joint_of(P)
+    weights = np.asarray(x) if offered is None else _of_available(x, offered)
+    return value(table, check_play(weights, table.shape[0]))
+
+
+def joint_of(P: ArrayLike, available: ArrayLike | None = None) -> tuple[Floats, Bools | None]:
+    """A checked map; of maps for each context the rows of all available pairs, and which those are."""
+    if not has_contexts(P):
+        if available is not None:
+            raise ValueError("available: is given with one map, expected a map for each context")
+        return check_map(P), None
+    shown = (np.asarray(P) != 0).any(axis=2) if available is None else available
+    table, offered = check_maps(P, shown)
+    return table[offered], offered
+
+
+def _of_available(x: ArrayLike, offered: Bools) -> Floats:
+    weights = np.asarray(x, dtype=np.float64)
+    if weights.shape != offered.shape:
+        raise ValueError(f"x: has shape {weights.shape}, expected {offered.shape}, one weight a context and action")
+    wrong = np.argwhere(~offered & (weights != 0))
+    if wrong.size:
+        raise ValueError(f"x: entry {tuple(map(int, wrong[0]))} is not 0, expected 0 where no row is available")
+    return np.asarray(weights[offered])
 
 
 def chi_square(P: ArrayLike, x: ArrayLike) -> float:

@@ -20,10 +20,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, check_map
+from statepool.checks import Floats
 from statepool.dimension.ascent import ascend, starts
 from statepool.dimension.coarse import UNIT, coarse_bound, column_maxima, distinct_rows
-from statepool.dimension.measure import value
+from statepool.dimension.measure import joint_of, value
 from statepool.dimension.relaxation import relax
 
 RANDOM_STARTS = 6
@@ -76,13 +76,17 @@ class Cell:
     edge: tuple[int, int] = field(compare=False)
 
 
-def bracket(P: ArrayLike, gap: float = 0.01, seconds: float | None = None) -> Bracket:
+def bracket(
+    P: ArrayLike, gap: float = 0.01, seconds: float | None = None, available: ArrayLike | None = None
+) -> Bracket:
     """Bracket vbar to the relative gap (upper - lower)/lower, or as far as the time or work allowed goes.
 
     The map meant is the one whose rows are scaled to sum to exactly 1. Without a time limit the result
-    depends on P and gap alone.
+    depends on P and gap alone. With a map for each context (contexts, actions, states) it is the joint map of
+    contexts and actions, over all shares of contexts: what Theorem D asks for, whatever the shares are. Rows of 0,
+    or those that `available` leaves out, are not there; `play` then has a weight for each context and action.
     """
-    table = check_map(P)
+    table, offered = joint_of(P, available)
     _check_limits(gap, seconds)
     _compile_once()
     begun = time.monotonic()
@@ -93,7 +97,11 @@ def bracket(P: ArrayLike, gap: float = 0.01, seconds: float | None = None) -> Br
     # v(play) never exceeds a proved bound; what its computed value has beyond it is rounding.
     lower = min(max(search.lower, 1.0), search.upper)
     reached = search.upper <= lower * (1 + gap)
-    return Bracket(lower, search.upper, search.play, search.proof, reached, search.nodes, time.monotonic() - begun)
+    play = search.play
+    if offered is not None:
+        play = np.zeros(offered.shape)
+        play[offered] = search.play
+    return Bracket(lower, search.upper, play, search.proof, reached, search.nodes, time.monotonic() - begun)
 
 
 @cache

@@ -10,16 +10,21 @@ from statepool import plugins
 from statepool.checks import unknown_name
 from statepool.families.band import band
 from statepool.families.clustered import clustered
+from statepool.families.crowds import crowds
 from statepool.families.direct import direct
 from statepool.families.funnel import funnel
 from statepool.families.hard import hard
 from statepool.families.hostile import hostile
 from statepool.families.locked import locked
 from statepool.families.matched import matched
+from statepool.families.moving_map import moving_map
 from statepool.families.overlap import overlap
 from statepool.families.resonance import resonance
+from statepool.families.routes import routes
 from statepool.families.scarce import scarce
+from statepool.families.segments import segments
 from statepool.families.shifting import shifting
+from statepool.families.sparse_crowds import sparse_crowds
 from statepool.families.spread import spread
 from statepool.families.switching import switching
 from statepool.model import Instance
@@ -27,16 +32,21 @@ from statepool.model import Instance
 REGISTRY: dict[str, Callable[..., Instance]] = {
     "band": band,
     "clustered": clustered,
+    "crowds": crowds,
     "direct": direct,
     "funnel": funnel,
     "hard": hard,
     "hostile": hostile,
     "locked": locked,
     "matched": matched,
+    "moving-map": moving_map,
     "overlap": overlap,
     "resonance": resonance,
+    "routes": routes,
     "scarce": scarce,
+    "segments": segments,
     "shifting": shifting,
+    "sparse-crowds": sparse_crowds,
     "spread": spread,
     "switching": switching,
 }
@@ -58,6 +68,7 @@ __all__ = [
     "REGISTRY",
     "band",
     "clustered",
+    "crowds",
     "direct",
     "find",
     "funnel",
@@ -65,10 +76,14 @@ __all__ = [
     "hostile",
     "locked",
     "matched",
+    "moving_map",
     "overlap",
     "resonance",
+    "routes",
     "scarce",
+    "segments",
     "shifting",
+    "sparse_crowds",
     "spread",
     "switching",
 ]

@@ -37,4 +37,4 @@ def direct(seed: Seed, family: str = "spread", size: float = 0.05, horizon: int 
     # A stream of its own: the base stays the family's instance of that seed.
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng((seed, 1))
     effects = size * rng.standard_normal(base.P.shape)
-    return Instance(base.P, base.theta, np.clip(effects, -base.theta.min(axis=0), 1 - base.theta.max(axis=0)))
+    return base.replaced(effects=np.clip(effects, -base.theta.min(axis=0), 1 - base.theta.max(axis=0)))

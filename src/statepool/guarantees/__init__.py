@@ -4,7 +4,6 @@ from statepool.guarantees.anytime import (
     certified_worst_case,
     drift_lemma_cap,
     first_cost,
-    second_cost,
     skipping_cost,
     theorem_a,
     theorem_a_anytime,
@@ -40,6 +39,7 @@ from statepool.guarantees.paper import (
     theorem_3,
     theorem_4,
 )
+from statepool.guarantees.requests import choices_of, theorem_d
 
 __all__ = [
     "Check",
@@ -48,6 +48,7 @@ __all__ = [
     "auer",
     "cautious",
     "certified_worst_case",
+    "choices_of",
     "delay_window",
     "drift_lemma",
     "drift_lemma_cap",
@@ -59,7 +60,6 @@ __all__ = [
     "meta_bio",
     "nsd_ucrl2",
     "rate_rules",
-    "second_cost",
     "self_tuned_floor",
     "skipping_at_a_constant_rate",
     "skipping_cost",
@@ -74,6 +74,7 @@ __all__ = [
     "theorem_a_anytime",
     "theorem_a_skip",
     "theorem_b",
+    "theorem_d",
     "total_wait",
     "zimmert_seldin",
 ]

@@ -1,12 +1,12 @@
 """Theorems A, A-skip, B and C as functions: bounds for one copy of pooled exponential weights under delay.
 
-    A        any rates that never rise, any oblivious delays:  log K/rate_T + sum_t rate_t (k1 (v_t - 1) + k2 o_t)
-             constant rate: log K/rate + rate (k1 V + k2 D);  `Anytime`: sqrt(8 log K (.6 (m-1+V) + 1.3 D)) + 2 log K
+    A        any rates that never rise, any oblivious delays:  log K/rate_T + sum_t rate_t (k1 (v_t - 1) + o_t)
+             constant rate: log K/rate + rate (k1 V + D);  `Anytime`: sqrt(8 log K (.6 (m-1+V) + 1.3 D)) + 2 log K
     A-skip   the same with D of what was still waited for, and one for each round given up
     B        one delay d >= 1, constant rate <= 1/(e(d+1)):  log K/rate + rate (3V + 3/8 d W) + d
     C        `Certified`: 2B - b0 + what has not come, a figure of the run itself: `Run.certificate`
 
-k1 = (e^r - 1 - r)/r², k2 = (e^r - 1)/r, o_t the outcomes outstanding in round t, D their sum, V >= sum_t (v_t - 1),
+k1 = (e^r - 1 - r)/r², o_t the outcomes outstanding in round t, D their sum, V >= sum_t (v_t - 1),
 W >= sum_t min(1, v_t - 1), m = min(K, S). All of them assume that the map is known and that losses and delays were
 fixed ahead (C: losses alone). Proofs: docs/theory.md.
 """
@@ -34,11 +34,6 @@ def first_cost(rate: float) -> float:
     return (expm1(rate) - rate) / rate**2
 
 
-def second_cost(rate: float) -> float:
-    """(e^r - 1)/r, what an outstanding outcome costs; 1 at small rates."""
-    return expm1(rate) / rate if rate > 0 else 1.0
-
-
 def total_wait(delay: int | ArrayLike, horizon: int) -> int:
     """D: every outstanding outcome counted in every round, sum_t min(d_t, T - t)."""
     checked = check_delay(delay, check_count(horizon, "horizon"))
@@ -51,16 +46,20 @@ def theorem_a(
     """State-EXP3 at a constant rate, however large, or the best one; `budget` bounds sum_t (v_t - 1)."""
     check_sizes_of(n_actions, horizon, 0)
     check_number(budget, "budget", 0, LARGEST)
-    waited, actions = total_wait(delay, horizon), log(n_actions)
+    return at_constant_rate(log(n_actions), budget, total_wait(delay, horizon), rate)
+
+
+def at_constant_rate(log_actions: float, budget: float, waited: float, rate: float | None = None) -> Guarantee:
+    """log K/rate + rate (k1 V + D) at a rate, or at the best one; 0 where there is nothing to choose."""
 
     def bound(at: float) -> float:
         if at > 700:  # past what an exponential can hold
             return inf
-        return actions / at + at * (first_cost(at) * budget + second_cost(at) * waited) if n_actions > 1 else 0.0
+        return log_actions / at + at * (first_cost(at) * budget + waited) if log_actions > 0 else 0.0
 
     if rate is None:
-        rate = _best_rate(bound, actions, budget / 2 + waited)
-    check_number(rate, "rate", 0, LARGEST, open_low=n_actions > 1)
+        rate = _best_rate(bound, log_actions, budget / 2 + waited)
+    check_number(rate, "rate", 0, LARGEST, open_low=log_actions > 0)
     return Guarantee(bound(rate), rate, True)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_delay, check_number
-from statepool.guarantees.anytime import first_cost, second_cost
+from statepool.guarantees.anytime import first_cost
 from statepool.guarantees.paper import LARGEST
 
 
@@ -48,7 +48,7 @@ def skipping_at_a_constant_rate(
     dropped = int((delays > patience).sum())
     waited = float(np.minimum(np.minimum(delays, patience), horizon - 1 - np.arange(horizon)).sum())
     spread = ((n_actions if width is None else width) - 1) * horizon
-    return dropped + log(n_actions) / rate + rate * (first_cost(rate) * spread + second_cost(rate) * waited)
+    return dropped + log(n_actions) / rate + rate * (first_cost(rate) * spread + waited)
 
 
 def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: float, confidence: float) -> float:

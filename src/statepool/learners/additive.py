@@ -24,9 +24,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from numba import types
-from numba.extending import overload
 
-from statepool.compiling import compiled
+from statepool.compiling import chosen_by_type, compiled
 from statepool.learners.maps import turn_to_context, varies
 from statepool.learners.rules import add_rule
 from statepool.learners.sums import add, fade
@@ -171,85 +170,85 @@ def _rule_of(memory: Any) -> AdditiveRule | None:
     return _RULES.get(memory.instance_class) if isinstance(memory, types.BaseNamedTuple) else None
 
 
-@overload(prepare, strict=False)
+@chosen_by_type(prepare)
 def _prepare(memory, t):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.prepare
 
 
-@overload(lead, strict=False)
+@chosen_by_type(lead)
 def _lead(memory):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.lead
 
 
-@overload(rest, strict=False)
+@chosen_by_type(rest)
 def _rest(memory, out):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.rest
 
 
-@overload(pick, strict=False)
+@chosen_by_type(pick)
 def _pick(memory, u):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.pick
 
 
-@overload(own_reach, strict=False)
+@chosen_by_type(own_reach)
 def _own_reach(memory, state):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.own_reach
 
 
-@overload(reach_under, strict=False)
+@chosen_by_type(reach_under)
 def _reach_under(memory, play, state):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.reach_under
 
 
-@overload(carry, strict=False)
+@chosen_by_type(carry)
 def _carry(memory, state, q, ticket):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.carry
 
 
-@overload(own_probability, strict=False)
+@chosen_by_type(own_probability)
 def _own_probability(memory, action):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.own_probability
 
 
-@overload(carry_of_action, strict=False)
+@chosen_by_type(carry_of_action)
 def _carry_of_action(memory, action, state, p, ticket):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.carry_of_action
 
 
-@overload(notice, strict=False)
+@chosen_by_type(notice)
 def _notice(memory, t, action, state):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.notice
 
 
-@overload(absorb, strict=False)
+@chosen_by_type(absorb)
 def _absorb(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.absorb
 
 
-@overload(read_rows, strict=False)
+@chosen_by_type(read_rows)
 def _read_rows(memory):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.read_rows
 
 
-@overload(rebuild, strict=False)
+@chosen_by_type(rebuild)
 def _rebuild(memory):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     return rule and rule.rebuild
 
 
-@overload(lesson_of, strict=False)
+@chosen_by_type(lesson_of)
 def _lesson_of(memory, out, loss, t, ticket):  # type: ignore[no-untyped-def]
     rule = _rule_of(memory)
     if rule is None:
@@ -338,6 +337,13 @@ def step_carry(memory: Any, play: Any, tickets: Any) -> None:
     """What the outcome of a decision will need, whichever state it leads to: one row a state."""
     for state in range(tickets.shape[0]):
         carry(memory, state, reach_under(memory, play, state), tickets[state])
+
+
+@compiled
+def step_carry_of_action(memory: Any, play: Any, action: int, tickets: Any) -> None:
+    """What of the tickets, one row a state, depends on the action."""
+    for state in range(tickets.shape[0]):
+        carry_of_action(memory, action, state, play[action], tickets[state])
 
 
 @compiled

@@ -11,7 +11,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Bools, Floats, Ints, check_count, check_map, check_number, check_rate, unknown_name
+from statepool.checks import (
+    Bools,
+    Floats,
+    Ints,
+    check_count,
+    check_map,
+    check_maps,
+    check_number,
+    check_rate,
+    has_contexts,
+    unknown_name,
+)
 from statepool.kernels import columns_of
 from statepool.learners.maps import Maps, start_maps, varies
 from statepool.learners.outside import explained, suited
@@ -45,16 +56,20 @@ class Problem:
     even ones, and any request may bring rows of its own."""
 
     @property
+    def n_contexts(self) -> int:
+        return 1 if self.contexts is None else self.P.shape[0]
+
+    @property
     def n_actions(self) -> int:
-        return self.P.shape[0]
+        return self.P.shape[-2]
 
     @property
     def n_states(self) -> int:
-        return self.P.shape[1]
+        return self.P.shape[-1]
 
     @cached_property
     def columns(self) -> Floats:
-        """The map transposed: one contiguous row a state, one's own to write to."""
+        """The map transposed (with contexts each): one contiguous row a state, one's own to write to."""
         columns = columns_of(self.P)
         return np.asarray(columns if columns.flags.writeable else columns.copy())
 
@@ -92,9 +107,16 @@ class Learner(ABC):
     """Whether the distribution that an action is drawn from is known."""
     reads_losses: ClassVar[bool] = False
     """Whether it is handed true losses: an oracle, for simulation only."""
+    knows_contexts: ClassVar[bool] = False
+    """Whether it can answer requests of several contexts, each with rows and actions of its own."""
+    tells_play_for: ClassVar[bool] = False
+    """Whether it tells what contexts other than the request's would be answered with (the rule has a `play_for`)."""
 
     carried_by_action: ClassVar[tuple[int, ...]] = ()
     """Which numbers of a ticket depend on the action drawn, and not on the state alone."""
+
+    carried_by_request: ClassVar[tuple[int, ...]] = ()
+    """Which numbers of a ticket depend on the rows that a request brings."""
 
     @abstractmethod
     def start(self, problem: Problem) -> Any:
@@ -116,10 +138,23 @@ class Learner(ABC):
         """How many numbers a decision carries until its outcome comes."""
         return 1
 
-    def check_tells_play(self) -> None:
-        """Raise if nobody can say with which probability an action was played."""
+    def check_tells_play(self, in_any_context: bool = False) -> None:
+        """Raise if nobody can say with which probability an action was played (or would be, in any context)."""
         if not self.tells_play:
             raise ValueError(unknown_play(type(self).__name__))
+        if in_any_context and not self.tells_play_for:
+            raise ValueError(
+                f"play: {type(self).__name__} tells it for the request at hand, expected one of any context"
+            )
+
+    def check_contexts(self, n_contexts: int) -> None:
+        """Raise if there are contexts and this learner does not know of them."""
+        if not self.knows_contexts:
+            name = type(self).__name__
+            raise ValueError(
+                f"learner: {name} knows no contexts and there are {n_contexts}, expected one that does, "
+                f"or Apart({name}())"
+            )
 
     def certificate(self, memory: Any) -> float:
         """What a run's expected regret is below, by its own account, from the memory it ended with."""
@@ -135,8 +170,11 @@ class Learner(ABC):
         *,
         actions: Sequence[Any] | None = None,
         states: Sequence[Any] | None = None,
+        available: ArrayLike | None = None,
     ) -> Player:
         """Drive this learner one round at a time, with names for actions and states if they are given.
+
+        With a map for each context in P, `act` is told the context.
 
         >>> import statepool as sp
         >>> player = sp.SelfTuned().player([[0.8, 0.2], [0.3, 0.7]], actions=["tea", "coffee"], states=["left", "cart"])
@@ -146,10 +184,18 @@ class Learner(ABC):
         """
         if horizon is not None:
             check_count(horizon, "horizon")
-        table = check_map(P)
-        if instance is not None and not np.array_equal(instance.P, table):
+        check_count(delay, "delay", 0)
+        if has_contexts(P):
+            table, offered = check_maps(P, available)
+            self.check_contexts(table.shape[0])
+            if horizon is None:
+                raise ValueError("horizon: is None, expected a number of rounds where there are contexts")
+            contexts = np.zeros(horizon, dtype=np.int64)  # each is written when it is told
+            problem = Problem(table, horizon, delay, Stream.from_seed(seed), instance, contexts, offered)
+        else:
+            problem = Problem(check_map(P), horizon, delay, Stream.from_seed(seed), instance)
+        if instance is not None and not np.array_equal(instance.P, problem.P):
             raise ValueError("instance: has another map, expected one whose P is the P given here")
-        problem = Problem(table, horizon, check_count(delay, "delay", 0), Stream.from_seed(seed), instance)
         return Player(self, problem, actions, states)
 
 
@@ -159,6 +205,21 @@ def short_name(learner: Learner) -> str:
     values = [(each.name, getattr(learner, each.name), each.default) for each in settings]
     given = [f"{name}={value!r}" for name, value, default in values if repr(value) != repr(default)]
     return type(learner).__name__ + (f"({', '.join(given)})" if given else "")
+
+
+def problem_of(instance: Instance, learner: Learner, delay: int, stream: Stream) -> Problem:
+    """What a learner is told of an instance; refused if it is more than the learner understands."""
+    if instance.contexts is None:
+        return Problem(instance.P, instance.horizon, delay, stream, instance)
+    if learner.reads_losses:
+        raise ValueError(
+            f"learner: {type(learner).__name__} reads the true losses of one map and there are {instance.n_contexts}, "
+            "expected one that learns from outcomes"
+        )
+    if instance.told is not None:
+        return Problem(instance.told, instance.horizon, delay, stream, instance)
+    learner.check_contexts(instance.n_contexts)
+    return Problem(instance.P, instance.horizon, delay, stream, instance, instance.contexts, instance.available)
 
 
 def unknown_play(learner: str) -> str:
@@ -210,9 +271,13 @@ class Player:
         self._latest: Decision | None = None
         self._seen: dict[int, int] = {}
 
-    def act(self, u: float | None = None) -> Decision:
-        """Choose an action: from a uniform number of your own, or from the player's seed."""
+    def act(self, u: float | None = None, context: int | None = None) -> Decision:
+        """Choose an action: from a uniform number of your own, or from the player's seed.
+
+        Where there are contexts, `context` is that of the request.
+        """
         drawn = float(self._luck.random()) if u is None else check_number(u, "u", 0, 1)
+        self._note(context)
         if self.problem.instance is not None and self._round >= self.problem.instance.horizon:
             raise ValueError(f"act: round {self._round} is past the instance's {self.problem.instance.horizon} rounds")
         number = self._step(step_act, self._round, drawn)
@@ -220,6 +285,19 @@ class Player:
         self._latest = Decision(self._round, name, self._probability(number), number, np.empty(self._width))
         self._round += 1
         return self._latest
+
+    def _note(self, context: int | None) -> None:
+        contexts = self.problem.contexts
+        if (context is None) != (contexts is None):
+            expected = "none, as P is one map" if contexts is None else f"one of {self.problem.n_contexts}"
+            raise ValueError(f"context: is {context!r}, expected {expected}")
+        if contexts is None or context is None:
+            return
+        if check_count(context, "context", 0) >= self.problem.n_contexts:
+            raise ValueError(f"context: is {context}, expected 0 to {self.problem.n_contexts - 1}")
+        if self._round >= contexts.size:
+            raise ValueError(f"act: round {self._round} is past the horizon, {contexts.size} rounds")
+        contexts[self._round] = context
 
     def _step(self, kernel: Any, *arguments: Any) -> Any:
         with explained(self.learner, self.memory):
@@ -243,7 +321,9 @@ class Player:
         if decision is not self._latest or decision.state is not None:
             raise ValueError(f"decision: of round {decision.round} cannot be observed now, only the latest can, once")
         number = self._state_number(state)
-        if self.problem.P[decision.number, number] == 0:
+        contexts = self.problem.contexts
+        rows = self.problem.P if contexts is None else self.problem.P[contexts[decision.round]]
+        if rows[decision.number, number] == 0:
             raise ValueError(f"state: {state!r} cannot follow action {decision.action!r}, whose P is 0 there")
         decision.state = number if self._states is None else self._states[number]
         self._seen[decision.round] = number

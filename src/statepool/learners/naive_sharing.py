@@ -32,6 +32,7 @@ class NaiveSharing(Learner):
 
     rate: float | None = None
     mixing: float = 0.0
+    carried_by_request: ClassVar[tuple[int, ...]] = (0,)
     knows_contexts: ClassVar[bool] = True
     tells_play_for: ClassVar[bool] = True
 

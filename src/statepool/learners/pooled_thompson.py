@@ -95,7 +95,8 @@ def prepare(memory: Any, t: int) -> None:
 
 
 def rest(memory: Any, out: Any) -> None:
-    out[:] = memory.play
+    for a in range(out.size):
+        out[a] = memory.play[a]
 
 
 def pick(memory: Any, u: float) -> int:

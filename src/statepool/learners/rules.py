@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from numba import types
 from numba.extending import overload
 
-from statepool.compiling import compiled
+from statepool.compiling import chosen_by_type, compiled
 
 
 class Rule(NamedTuple):
@@ -91,25 +91,25 @@ def play_for(memory: Any, t: int, context: int, out: Any) -> None:
     raise NotImplementedError
 
 
-@overload(act, strict=False)
+@chosen_by_type(act)
 def _act(memory, t, u):  # type: ignore[no-untyped-def]
     rule = _own(memory)
     return rule and rule.act
 
 
-@overload(observe, strict=False)
+@chosen_by_type(observe)
 def _observe(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
     rule = _own(memory)
     return rule and rule.observe
 
 
-@overload(update, strict=False)
+@chosen_by_type(update)
 def _update(memory, t, action, state, loss, ticket):  # type: ignore[no-untyped-def]
     rule = _own(memory)
     return rule and rule.update
 
 
-@overload(play, strict=False)
+@chosen_by_type(play)
 def _play(memory, t, out):  # type: ignore[no-untyped-def]
     rule = _own(memory)
     return rule and rule.play
@@ -142,9 +142,15 @@ def _play_of_others(memory, t, out):  # type: ignore[no-untyped-def]
     return rule and rule.play
 
 
-@overload(play_for, strict=False)
+@chosen_by_type(play_for)
 def _play_for(memory, t, context, out):  # type: ignore[no-untyped-def]
     rule = _own(memory)
+    return rule and rule.play_for
+
+
+@overload(play_for, strict=False, jit_options=_CHECKED)
+def _play_for_of_others(memory, t, context, out):  # type: ignore[no-untyped-def]
+    rule = _others(memory)
     return rule and rule.play_for
 
 

@@ -66,6 +66,7 @@ class SelfTuned(Learner):
     """
 
     learn_map: bool = False
+    carried_by_request: ClassVar[tuple[int, ...]] = (ALARMS + alarms.RATIO, REACH)
     knows_contexts: ClassVar[bool] = True
     tells_play_for: ClassVar[bool] = True
 

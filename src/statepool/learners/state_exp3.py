@@ -75,6 +75,7 @@ class StateEXP3(Learner):
     mixing: float = 0.0
     caution: float | str = 0.0
     denominator: str | ArrayLike = MARGINAL
+    carried_by_request: ClassVar[tuple[int, ...]] = (0,)
     knows_contexts: ClassVar[bool] = True
     tells_play_for: ClassVar[bool] = True
 

@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from statepool.live.errors import StoreUnavailable
-from statepool.live.journal import chain
+from statepool.live.events import follows
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
 from statepool.live.stores.sqlite import SQLiteStore
@@ -173,8 +173,8 @@ def _held(store: Store, name: str, verify: bool, restoring: bool) -> Held:
     with store.view(name) as view:
         head, before = view.head(), b""
         for entry in view.entries() if restoring else ():
-            before = chain(before, entry.body)
-            if before != entry.hash:
+            sound, before = follows(before, entry.body, entry.hash), entry.hash
+            if not sound:
                 raise ValueError(f"file: event {entry.seq} of {name!r} is damaged: nothing was kept")
         if head.seq and view.linked(head.seq)[1].hash != head.hash:
             raise ValueError(f"file: the journal of {name!r} does not end where the copy says: nothing was kept")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import Floats, Ints, check_map
-from statepool.live.events import Added, Opened, Retired, Reweighted
+from statepool.live.events import Added, Opened, Placed, Retired, Reweighted
 
 PLAIN = (str, int, float, bool)
 LONGEST_LABEL = 1_000
@@ -69,6 +69,8 @@ class Catalogue:
         self.actions = [check_label(label, "actions") for label in opened.actions]
         self.states = [check_label(label, "states") for label in opened.states]
         self.categories = list(opened.categories)
+        self._n_first = len(self.actions)
+        """Actions of this number and above came later."""
         self.number_of_action = {label: number for number, label in enumerate(self.actions)}
         self.number_of_state = {label: number for number, label in enumerate(self.states)}
         self._rows = np.frombuffer(opened.rows).reshape(len(self.actions), len(self.states)).copy()
@@ -78,6 +80,46 @@ class Catalogue:
         self._replaced: dict[int, list[tuple[int, Floats]]] = {}
         """Of actions that have had other rows: each one, and the event that replaced it."""
         self.n_active = len(self.actions)
+        self._tables: dict[Hashable, tuple[Ints, Floats]] = {}
+        """Of each context: the numbers of the actions that have rows of their own there, and these rows."""
+
+    @property
+    def contexts(self) -> list[Hashable]:
+        return list(self._tables)
+
+    def place(self, event: Placed) -> None:
+        """Rows of contexts, from now on."""
+        numbers = np.array(event.actions, np.int64)
+        tables = np.frombuffer(event.rows).reshape(len(event.contexts), len(numbers), len(self.states))
+        for label, rows in zip(event.contexts, tables, strict=True):
+            context = check_label(label, "contexts")
+            self._tables[context] = numbers, rows
+
+    def table(self, context: Any) -> tuple[Ints, Floats]:
+        """The actions that have rows of their own in a context, and these rows."""
+        known = self._tables.get(check_label(context, "context"))
+        if known is None:
+            names = ", ".join(map(repr, self.contexts[:8])) + (", …" if len(self._tables) > 8 else "")
+            expected = f"one of {names}" if names else "none, as this pool was opened without contexts"
+            raise ValueError(f"context: {context!r} is not known, expected {expected}")
+        return known
+
+    def active_in(self, context: Any) -> tuple[Floats, Ints, Floats, Ints]:
+        """As `active`, with the rows of a context where it has some, of the actions that it may be answered with.
+
+        An action that came after the contexts were given has one row for all.
+        """
+        numbers, rows = self.table(context)
+        active = np.flatnonzero(self._active)
+        if len(numbers) == len(active) and np.array_equal(numbers, active):
+            P = rows
+        else:
+            given = dict(zip(numbers.tolist(), rows, strict=True))
+            active = np.array([n for n in active.tolist() if n in given or n >= self._n_first], np.int64)
+            if not active.size:
+                raise ValueError(f"context: {context!r} has no active action, expected one that may be played")
+            P = np.array([given.get(n, self._rows[n]) for n in active.tolist()])
+        return P, active, self._handicaps[active], self._added[active]
 
     @classmethod
     def of(cls, events: Iterator[Any]) -> "Catalogue":

@@ -65,7 +65,7 @@ def _seal_next(store: Store, name: str, older_than: float, place: str, least: in
         header, data = seal(name, before, islice(old, MOST_EVENTS))
     if header.last - header.first + 1 < least:
         return None
-    segment = _write(Folder(place), header, data)
+    segment = write_segment(Folder(place), header, data)
     with store.batch(name) as batch:
         if batch.n_sealed() + 1 != first:
             raise ValueError(f"pool: {name!r} is being compacted by another process, expected one at a time")
@@ -77,7 +77,7 @@ def _is_old(view: View, seq: int, cutoff: int) -> bool:
     return seq <= view.head().seq and view.linked(seq)[1].at < cutoff
 
 
-def _write(folder: Folder, header: Header, data: bytes) -> Sealed:
+def write_segment(folder: Folder, header: Header, data: bytes) -> Sealed:
     """On disk, read back and compared, before anything is deleted."""
     digest = sha256(msgspec.msgpack.encode(header)).hexdigest()
     folder.write(f"{digest}.segment", data)

@@ -5,11 +5,12 @@ expiry, a correction) carry all that the learner needs, so folding the journal l
 is named by the place (`seq`) of the refresh that made it.
 """
 
+from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
 
-Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry", "correction"]
+Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry", "correction", "rows", "erasure"]
 Label = str | int | float | bool | tuple[Any, ...]
 
 
@@ -74,6 +75,32 @@ class Reweighted(Event, frozen=True):
     plays: int
 
 
+class Placed(Event, frozen=True):
+    """Rows of P of contexts, from now on: a table for each context, a row for each of `actions` (their numbers)."""
+
+    contexts: list[Any]
+    actions: list[int]
+    rows: bytes
+
+
+class Brought(Event, frozen=True):
+    """The candidates of a request and their rows, kept once for all requests that bring the same."""
+
+    digest: bytes
+    labels: list[Any]
+    rows: bytes
+
+    @property
+    def name(self) -> str:
+        """What it is looked up by."""
+        return rows_name(self.digest)
+
+
+def rows_name(digest: bytes) -> str:
+    """What the rows of a request are looked up by."""
+    return f"rows {digest.hex()}"
+
+
 class Changed(Event, frozen=True):
     """Other settings, from now on."""
 
@@ -104,7 +131,19 @@ class Decided(Event, frozen=True):
     uniform: float | None = None
     minted: bool = False
     carry: bytes = b""
-    """What its outcome will need that depends on the action, a row a state, where the learner has such."""
+    """What its outcome will need that depends on the action, a row a state, where the learner has such; of a request
+    with rows of its own: all that depends on them, a row a state (`ledger`)."""
+    context: Any = None
+    label: Any = None
+    """Of the action, where it was a candidate that its request brought: `action` is then negative if the catalogue
+    does not have it."""
+    digest: bytes = b""
+    """Of a request that brought rows of its own."""
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it was answered with rows of its own."""
+        return self.context is not None or bool(self.digest)
 
 
 class Lesson(Event, frozen=True):
@@ -125,6 +164,12 @@ class Lesson(Event, frozen=True):
         carry: bytes = getattr(self, "carry", b"")
         return carry
 
+    @property
+    def is_request(self) -> bool:
+        """Whether the decision was answered with rows of its own."""
+        of_request: bool = getattr(self, "of_request", False)
+        return of_request
+
 
 class Seen(Lesson, frozen=True):
     """The state came; `loss` is there if the outcome, or its default, had come before.
@@ -133,6 +178,9 @@ class Seen(Lesson, frozen=True):
     """
 
     carry: bytes = b""
+    of_request: bool = False
+    reached: bytes = b""
+    """Of a request with rows of its own: the probability of each state under its play."""
 
 
 class Resolved(Lesson, frozen=True):
@@ -145,12 +193,14 @@ class Resolved(Lesson, frozen=True):
     reported: float | None = None
     as_reward: bool = False
     carry: bytes = b""
+    of_request: bool = False
 
 
 class Expired(Lesson, frozen=True):
     """No outcome came in time; `loss` is the default (none: the ticket is closed and teaches nothing)."""
 
     carry: bytes = b""
+    of_request: bool = False
 
 
 class Corrected(Lesson, frozen=True):
@@ -160,6 +210,25 @@ class Corrected(Lesson, frozen=True):
     reported: float | None = None
     as_reward: bool = False
     carry: bytes = b""
+    of_request: bool = False
+
+
+class Forgotten(Event, frozen=True):
+    """Events that somebody had erased: the number of each, its hash, and the hash of what is left of it."""
+
+    erased: list[tuple[int, bytes, bytes]]
+
+
+class Erased(Event, frozen=True):
+    """In the place of an event that was erased: what the learner needs of it (`left`, an event without its ticket).
+
+    The event keeps its hash in the chain, which is that of the bytes that are gone: whoever has them can prove that
+    they were there. `check` is the hash of that hash and of what is left, so that damage shows; a `Forgotten` event
+    further on in the chain says that this was done.
+    """
+
+    left: bytes
+    check: bytes
 
 
 KINDS: dict[type[Event], Kind] = {
@@ -168,6 +237,7 @@ KINDS: dict[type[Event], Kind] = {
     Added: "catalogue",
     Retired: "catalogue",
     Reweighted: "catalogue",
+    Placed: "catalogue",
     Changed: "catalogue",
     Refreshed: "refresh",
     Decided: "decision",
@@ -175,15 +245,17 @@ KINDS: dict[type[Event], Kind] = {
     Resolved: "outcome",
     Expired: "expiry",
     Corrected: "correction",
+    Brought: "rows",
+    Forgotten: "erasure",
 }
 
 AnyEvent = (
-    Opened | Upgraded | Added | Retired | Reweighted | Changed
-    | Refreshed | Decided | Seen | Resolved | Expired | Corrected
+    Opened | Upgraded | Added | Retired | Reweighted | Placed | Brought | Changed
+    | Refreshed | Decided | Seen | Resolved | Expired | Corrected | Forgotten
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(AnyEvent)
+_decoder = msgspec.msgpack.Decoder(AnyEvent | Erased)
 
 
 def encode(event: Event) -> bytes:
@@ -192,5 +264,28 @@ def encode(event: Event) -> bytes:
 
 
 def decode(body: bytes) -> AnyEvent:
-    """The event of its bytes."""
-    return _decoder.decode(body)
+    """The event of its bytes, or what is left of it."""
+    event = _decoder.decode(body)
+    return decode(event.left) if isinstance(event, Erased) else event
+
+
+def erased_of(body: bytes) -> Erased | None:
+    """What stands in the place of an event that was erased; None: it was not."""
+    if b"Erased" not in body[:9]:
+        return None
+    event = _decoder.decode(body)
+    return event if isinstance(event, Erased) else None
+
+
+def erase(event: AnyEvent, digest: bytes) -> bytes:
+    """The bytes that stand in the place of an event of that hash, of which this is left."""
+    left = encode(event)
+    return encode(Erased(event.at, left, sha256(digest + left).digest()))
+
+
+def follows(before: bytes, body: bytes, digest: bytes) -> bool:
+    """Whether an event's hash is that of the one before it and of its own bytes, or of those that were erased."""
+    if sha256(before + body).digest() == digest:
+        return True
+    erased = erased_of(body)
+    return erased is not None and erased.check == sha256(digest + erased.left).digest()

@@ -6,25 +6,28 @@ nothing but the number of plays, so one who only follows may leave them out.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from statepool.checks import Floats
+from statepool.checks import Floats, Ints
 from statepool.learners import find
 from statepool.live.catalogue import Catalogue
 from statepool.live.comparison import Comparison
 from statepool.live.events import (
     Added,
     AnyEvent,
+    Brought,
     Changed,
     Corrected,
     Decided,
     Event,
     Expired,
+    Forgotten,
     Lesson,
     Opened,
+    Placed,
     Refreshed,
     Resolved,
     Retired,
@@ -33,8 +36,9 @@ from statepool.live.events import (
     Upgraded,
 )  # fmt: skip
 from statepool.live.format import check_format
-from statepool.live.ledger import Ledger, Record
+from statepool.live.ledger import POSSIBLE, Ledger, Q, Record
 from statepool.live.lift import Tally
+from statepool.live.offers import Offer
 from statepool.live.settings import check_settings
 from statepool.live.snapshots import Refused
 from statepool.live.versions import Part, Version, spread, within
@@ -43,19 +47,44 @@ CHEAP = 100_000
 """By default a version is made once in K |S| / CHEAP lessons: about a tenth of a millisecond each."""
 
 
+NOBODY = -(1 << 62)
+"""The number of no action, nor of a candidate."""
+
+
+class Answer(NamedTuple):
+    """The number of an action (negative: of a candidate that the catalogue does not have), its probability, whether
+    it was kept from the learner, what travels with it, its label, and the probability of each state."""
+
+    action: int
+    probability: float
+    held: bool
+    carry: bytes
+    label: Any
+    reached: bytes
+
+
+def _place(ids: Ints, number: int) -> int | None:
+    """Where an action stands."""
+    places = np.flatnonzero(ids == number)
+    return int(places[0]) if places.size else None
+
+
 class Records:
     """The records of the latest versions; older ones are found in the journal when a ticket of theirs comes back."""
 
     KEPT = 2048
+    BYTES = 16 << 20
 
     def __init__(self, find_event: Callable[[int], AnyEvent]) -> None:
         self._find_event = find_event
         self._kept: OrderedDict[int, Record] = OrderedDict()
+        self._bytes = 0
 
     def keep(self, version: int, record: Record) -> None:
+        self._bytes += _size(record) - _size(self._kept.get(version, {}))
         self._kept[version] = record
-        if len(self._kept) > self.KEPT:
-            self._kept.popitem(last=False)
+        while len(self._kept) > self.KEPT or (self._bytes > self.BYTES and len(self._kept) > 1):
+            self._bytes -= _size(self._kept.popitem(last=False)[1])
 
     def find(self, version: int) -> Record:
         if version not in self._kept:
@@ -64,6 +93,11 @@ class Records:
             self.keep(version, event.record)
         self._kept.move_to_end(version)
         return self._kept[version]
+
+
+def _size(record: Record) -> int:
+    """Its tables; the rest is little."""
+    return sum(len(value) for value in record.values() if isinstance(value, bytes))
 
 
 class Fold:
@@ -88,6 +122,8 @@ class Fold:
         """How much has been learnt, how often the catalogue or the settings were changed."""
         self.counts = dict.fromkeys(("state", "outcome", "expiry", "correction", "impossible"), 0)
         self.comparison = Comparison(self.settings, self.catalogue)
+        self.brought = 0
+        """Bytes of rows that requests brought and that were kept."""
         self._records = records
         self._stale_actions = True
 
@@ -115,6 +151,13 @@ class Fold:
         self.changes += 1
         self._stale_actions = True
 
+    def _place(self, event: Placed, seq: int) -> None:
+        self.catalogue.place(event)
+        self.changes += 1
+
+    def _bring(self, event: Brought, seq: int) -> None:
+        self.brought += len(event.rows)
+
     def _change_settings(self, event: Changed, seq: int) -> None:
         self.settings = check_settings(event.settings)
         self.comparison.heed(self.settings, self.catalogue, seq)
@@ -135,7 +178,9 @@ class Fold:
             self.counts["impossible"] += 1
             return
         self.ledger.see(event.play, event.action, event.state)
-        self.lessons += self.ledger.heeds_states
+        if event.is_request:
+            self.ledger.see_request(event.play, event.reached)
+        self.lessons += self.ledger.heeds_states or (event.is_request and self.ledger.heeds_requests)
         self._teach(event, event.loss)
 
     def _is_impossible(self, event: Lesson) -> bool:
@@ -146,6 +191,8 @@ class Fold:
         """
         if event.state is None or self.ledger.learns_map:
             return False
+        if event.is_request:
+            return bool(np.frombuffer(event.carried)[POSSIBLE] == 0)
         return bool(self.catalogue.row_at(event.action, event.version)[event.state] == 0)
 
     def _resolve(self, event: Resolved | Expired, seq: int) -> None:
@@ -162,6 +209,9 @@ class Fold:
             self._learn(event, event.loss, 1)
             self.lessons += 1
 
+    def _forget(self, event: Forgotten, seq: int) -> None:
+        """What was learnt stays."""
+
     def _teach(self, event: Lesson, loss: float | None) -> None:
         """A state and a loss are both there now."""
         if event.state is not None and loss is not None and not self._is_impossible(event):
@@ -171,7 +221,8 @@ class Fold:
 
     def _learn(self, event: Lesson, loss: float | None, sign: int) -> None:
         record = self._records.find(event.version)
-        if loss is not None and np.frombuffer(record["q"])[event.state] > 0:  # it may have underflowed
+        q = np.frombuffer(event.carried)[Q] if event.is_request else np.frombuffer(record["q"])[event.state]
+        if loss is not None and q > 0:  # it may have underflowed
             assert event.state is not None
             self.ledger.learn(record, event, loss, sign)
 
@@ -189,33 +240,41 @@ class Fold:
         if self._stale_actions:
             self.ledger.set_actions(*self.catalogue.active())
             self._stale_actions = False
-        version = self._within_settings(*self.ledger.play(self.plays))
+        version = self._within_settings(*self.ledger.play(self.plays), self.ledger.ids)
         record = self.ledger.record(version.play, version.reach(self.ledger.columns()))
-        carries = self.ledger.carries(version.play)
-        return version if carries is None else version.carrying(carries), record
+        return version.carrying(self.ledger.carries(version.play), self.ledger.known(self.plays)), record
 
-    def _within_settings(self, play: Floats, parts: tuple[Part, ...]) -> Version:
+    def answer(self, version: Version, offer: Offer, uniform: float) -> Answer:
+        """What a version answers a request that brings rows of its own."""
+        assert version.known is not None
+        own = self._within_settings(*self.ledger.answer(version.known, offer), offer.numbers)
+        place, held = own.find(uniform)
+        carry, reached = self.ledger.travelling(offer, own.play, place)
+        probability = min(own.play.item(place), 1.0)
+        return Answer(int(offer.numbers[place]), probability, held, carry, offer.labels[place], reached)
+
+    def _within_settings(self, play: Floats, parts: tuple[Part, ...], ids: Ints) -> Version:
         settings = self.settings
-        base = self._holdout_play() if settings.holdout else None
+        base = self._holdout_play(ids) if settings.holdout else None
         if settings.shares:
-            play = within(play, *self._bounds(base))
+            play = within(play, *self._bounds(base, ids))
             parts = (spread(play),)
-        return Version(self.ledger.ids, play, parts, settings.holdout, base)
+        return Version(ids, play, parts, settings.holdout, base)
 
-    def _holdout_play(self) -> Floats:
-        size, label = len(self.ledger.ids), self.settings.holdout_action
-        if label is None or not self.catalogue.is_active(label):
-            return np.full(size, 1 / size)
-        base = np.zeros(size)
-        base[self.ledger.place_of(self.catalogue.action(label))] = 1.0
+    def _holdout_play(self, ids: Ints) -> Floats:
+        place = _place(ids, self.catalogue.number_of_action.get(self.settings.holdout_action, NOBODY))
+        if place is None:
+            return np.full(len(ids), 1 / len(ids))
+        base = np.zeros(len(ids))
+        base[place] = 1.0
         return base
 
-    def _bounds(self, base: Floats | None) -> tuple[Floats, Floats]:
+    def _bounds(self, base: Floats | None, ids: Ints) -> tuple[Floats, Floats]:
         """What is left of the shares for the learner's part of the play."""
-        size = len(self.ledger.ids)
+        size = len(ids)
         low, high = np.zeros(size), np.ones(size)
         for label, smallest, largest in self.settings.shares:
-            place = self.ledger.place_of(self.catalogue.action(label))
+            place = _place(ids, self.catalogue.action(label))
             if place is not None:
                 low[place], high[place] = smallest, largest
         if base is not None:
@@ -231,6 +290,7 @@ class Fold:
             "version": self.version,
             "epoch": self.epoch,
             "lessons": self.lessons,
+            "brought": self.brought,
             "changes": self.changes,
             "counts": self.counts,
             "tallies": self.comparison.dump(),
@@ -243,7 +303,7 @@ class Fold:
         state = msgspec.msgpack.decode(blob)
         if state["changes"] != self.changes:
             raise Refused(f"the snapshot knows {state['changes']} changes of the catalogue, the journal {self.changes}")
-        for name in ("seq", "plays", "version", "epoch", "lessons", "counts"):
+        for name in ("seq", "plays", "version", "epoch", "lessons", "brought", "counts"):
             setattr(self, name, state[name])
         self.comparison.load(state["tallies"])
         self.ledger.load(state["ledger"])
@@ -255,6 +315,8 @@ APPLY: dict[type[Event], Callable[[Fold, Any, int], None]] = {
     Added: Fold._change_actions,
     Retired: Fold._change_actions,
     Reweighted: Fold._change_actions,
+    Placed: Fold._place,
+    Brought: Fold._bring,
     Changed: Fold._change_settings,
     Refreshed: Fold._refresh,
     Decided: Fold._decide,
@@ -262,4 +324,5 @@ APPLY: dict[type[Event], Callable[[Fold, Any, int], None]] = {
     Resolved: Fold._resolve,
     Expired: Fold._resolve,
     Corrected: Fold._correct,
+    Forgotten: Fold._forget,
 }

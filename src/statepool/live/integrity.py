@@ -6,7 +6,7 @@ sealed segment is compared with its events as a whole.
 
 from collections.abc import Iterator, Sequence
 
-from statepool.live.events import AnyEvent, Decided, Expired, Kind, Lesson, Resolved, decode
+from statepool.live.events import AnyEvent, Brought, Decided, Expired, Kind, Lesson, Resolved, decode
 from statepool.live.stores.store import Entry, Overdue, View
 
 
@@ -56,7 +56,11 @@ class Beside:
 
 def columns_of(event: AnyEvent) -> tuple[object, ...]:
     """What an event's columns must say."""
-    of_ticket = (event.ticket, event.play) if isinstance(event, Decided | Lesson) else (None, None)
+    of_ticket: tuple[object, object] = (None, None)
+    if isinstance(event, Decided | Lesson):
+        of_ticket = event.ticket, event.play
+    elif isinstance(event, Brought):
+        of_ticket = event.name, None
     return event.kind, *of_ticket, event.at
 
 

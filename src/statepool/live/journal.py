@@ -17,7 +17,19 @@ from hashlib import sha256
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from statepool.live.errors import Busy, Damaged, StoreUnavailable
-from statepool.live.events import AnyEvent, Decided, Kind, Lesson, Opened, Refreshed, Upgraded, decode, encode
+from statepool.live.events import (
+    AnyEvent,
+    Brought,
+    Decided,
+    Kind,
+    Lesson,
+    Opened,
+    Refreshed,
+    Upgraded,
+    decode,
+    encode,
+    follows,
+)  # fmt: skip
 from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
 from statepool.live.format import FORMAT, RULE
@@ -43,6 +55,11 @@ log = logging.getLogger("statepool.live")
 LARGEST_BATCH = 1_000
 SNAPSHOT_EVERY = 10_000
 LONGEST_TICKET = 200
+A_ROW = 150
+"""Bytes that a store needs for an event besides its body, roughly."""
+ALLOWANCE = 256 << 10
+FOR_VERSIONS = 0.25
+"""Versions cost a quarter of the bytes that decisions and what comes back for them cost, after a start that is free."""
 EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds: what a date can be
 
 
@@ -59,7 +76,7 @@ def read_linked(view: View, seq: int) -> AnyEvent:
 
 def read_entry(before: bytes, entry: Entry) -> AnyEvent:
     """The event of an entry that follows a hash; a `Damaged` error if it does not."""
-    if chain(before, entry.body) != entry.hash:
+    if not follows(before, entry.body, entry.hash):
         raise Damaged(f"event {entry.seq} of the journal is damaged: run `statepool replay` on this store")
     return decode(entry.body)
 
@@ -76,11 +93,12 @@ class Request(Protocol):
 class Playing:
     """The version this process plays from, and how much was known when it was made."""
 
-    def __init__(self, version: Version, seq: int, fold: Fold, at: int) -> None:
-        self.version, self.seq, self.at = version, seq, at
+    def __init__(self, version: Version, seq: int, fold: Fold, at: int, cost: int) -> None:
+        self.version, self.seq, self.at, self.cost = version, seq, at, cost
         self.lessons, self.changes = fold.lessons, fold.changes
 
-    def is_stale(self, fold: Fold, now: int) -> bool:
+    def is_stale(self, fold: Fold, now: int, budget: float) -> bool:
+        """Whether another one is to be made: enough was learnt, and there are bytes for it where nobody said when."""
         if fold.changes != self.changes:
             return True
         learnt, seconds = fold.lessons - self.lessons, fold.settings.refresh_seconds
@@ -88,7 +106,7 @@ class Playing:
             return False
         if seconds is not None:
             return not 0 <= now - self.at < seconds * 1e6  # a clock set back must not stop the learning
-        return learnt >= fold.lessons_a_version
+        return learnt >= fold.lessons_a_version and (fold.settings.refresh is not None or budget >= self.cost)
 
 
 class Writer:
@@ -115,6 +133,10 @@ class Writer:
         if isinstance(event, Decided | Lesson):
             ticket, play = event.ticket, event.play
             self._events.setdefault(ticket, {})[event.kind] = event
+            self._journal.budget = min(ALLOWANCE, self._journal.budget + FOR_VERSIONS * (len(body) + A_ROW))
+        if isinstance(event, Brought):
+            ticket = event.name
+            self._events[ticket] = {event.kind: event}
         self.entries.append(Entry(self._seq, event.kind, ticket, play, event.at, body, self._hash))
         self.fold.apply(event, self._seq)
         return self._seq
@@ -138,10 +160,12 @@ class Writer:
     def playing(self) -> Playing:
         """The version to draw from, made anew when enough was learnt."""
         journal = self._journal
-        if journal.playing is None or journal.playing.is_stale(self.fold, self.now):
+        if journal.playing is None or journal.playing.is_stale(self.fold, self.now, journal.budget):
             version, record = self.fold.make_version()
             seq = self.add(Refreshed(self.now, self.fold.plays, record, journal.epoch))
-            journal.playing = Playing(version, seq, self.fold, self.now)
+            cost = len(self.entries[-1].body) + A_ROW
+            journal.budget -= cost
+            journal.playing = Playing(version, seq, self.fold, self.now, cost)
             journal.versions_made += 1
         return journal.playing
 
@@ -174,6 +198,8 @@ class Journal:
         self.on_batch: Callable[[Timed], None] | None = None
         """Told of every batch that was kept, by whoever wrote it."""
         self.versions_made = 0
+        self.budget = float(ALLOWANCE)
+        """Bytes that versions may cost."""
         self.refused_snapshots = 0
         """How often a stored snapshot was of no use, and the journal was folded anew."""
         self._hash = b""
@@ -203,15 +229,18 @@ class Journal:
         with self.store.view(self.name) as view:
             return view.head().seq > 0
 
-    def create(self, opened: Opened) -> bool:
-        """Write the first event, unless there is one."""
+    def create(self, opened: Opened, others: Sequence[AnyEvent] = ()) -> bool:
+        """Write the first event, and others that belong to it, unless there is one."""
         self.store.ensure(self.name)
         with self._lock, self.store.batch(self.name) as batch:
             if batch.head().seq:
                 return False
-            body = encode(opened)
-            digest = chain(b"", body)
-            batch.append([Entry(1, opened.kind, None, None, opened.at, body, digest)], Head(1, digest, 0))
+            entries, digest = [], b""
+            for seq, event in enumerate([opened, *others], start=1):
+                body = encode(event)
+                digest = chain(digest, body)
+                entries.append(Entry(seq, event.kind, None, None, event.at, body, digest))
+            batch.append(entries, Head(len(entries), digest, 0))
             return True
 
     def run(self, requests: Sequence[Request]) -> list[Any]:

@@ -5,22 +5,36 @@ live and simulated play are one implementation, and nothing here knows which lea
 adds is computed from what its version recorded, never from what is known by then.
 """
 
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from statepool.checks import Floats, Ints
-from statepool.kernels import columns_of
-from statepool.learners.additive import lesson_function, step_carry, step_carry_of_actions, step_prepare
+from statepool.kernels import columns_of, dot
+from statepool.learners.additive import (
+    lesson_function,
+    step_carry,
+    step_carry_of_action,
+    step_carry_of_actions,
+    step_prepare,
+)
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.sums import Newcomers, Sum
 from statepool.live.events import Lesson
 from statepool.live.exact import ExactSums
 from statepool.live.legacy import carry_of
-from statepool.live.versions import Part, spread
+from statepool.live.offers import Offer
+from statepool.live.versions import Known, Part, spread
 from statepool.stream import Stream
 
 Record = dict[str, Any]
+
+Q, POSSIBLE, OF_REQUEST = range(3)
+"""In a row that travels with a request: q of the state, P(s|a), and where what the learner needs begins."""
+
+ROOMS = 8
+"""Memories for requests that are kept, one for each number of candidates."""
 
 UNREACHED = 1e-6
 """A state less likely than this counts as one the play could not reach: its estimate, a charge of a million about once
@@ -45,12 +59,19 @@ class Ledger:
         self._stream = Stream.from_seed(int.from_bytes(seed, "big"))
         smallest = self._problem(np.full((1, n_states), 1 / n_states), None)
         # A learner that does not fit so many states refuses to start.
-        self._lesson = lesson_function(learner.start(smallest))
+        memory = learner.start(smallest)
+        self._lesson, self._clock_type = lesson_function(memory), memory.clock.dtype
+        self.ids = np.zeros(0, np.int64)
         self._carry = np.zeros((n_states, learner.ticket_width(smallest)))
         self._places = np.array(learner.carried_by_action, np.int64)
+        self._of_request = np.array(sorted({*learner.carried_by_request, *learner.carried_by_action}), np.int64)
+        self._rooms: OrderedDict[int, Any] = OrderedDict()
+        """Memories for requests of so many candidates, the latest last."""
         self.learns_map = learner.learns_map
         self.heeds_states = any(each.told_by == "state" for each in declared)
         """Whether a state whose outcome has not come changes the play."""
+        self.heeds_requests = any(each.told_by == "request" for each in declared)
+        """Whether such a state of a request with rows of its own does."""
         self._rows = [
             Row(each, log, ExactSums(_width(each, n_states), log), {}) for each in declared for log in each.logs
         ]
@@ -80,14 +101,67 @@ class Ledger:
         """The distribution of the round after `plays` decisions, and how an action is drawn from it."""
         self._write_sums(plays)
         self._write_registers()
-        rest = np.empty(len(self.ids))
-        place, share = step_prepare(self.memory, plays, rest)
-        if not share:
-            return rest, (spread(rest),)
-        play = rest * (1.0 - share)
-        play[place] += share
-        leader = Part(share, place=int(place))
-        return play, (leader, spread(rest)) if share < 1 else (leader,)
+        return _prepared(self.memory, plays)
+
+    def known(self, plays: int) -> Known:
+        """All that the version which was just made is made from, after it was made."""
+        memory = self.memory
+        table = memory.sums.flat.copy(), memory.sums.registers.copy()
+        return Known(plays, memory.clock.tobytes(), self.ids, *map(_read_only, table))
+
+    def answer(self, known: Known, offer: Offer) -> tuple[Floats, tuple[Part, ...]]:
+        """The distribution over the candidates of a request, from what a version knows and the rows of the request."""
+        memory = self._room(len(offer.numbers))
+        memory.maps.columns[0][:] = offer.P.T
+        newcomers = getattr(memory, "newcomers", None)
+        if newcomers is not None:
+            newcomers.handicap[:], newcomers.came[:], newcomers.number[:] = offer.handicaps, offer.came, offer.numbers
+        memory.sums.flat[:] = self._narrowed(known, offer.numbers)
+        memory.sums.registers[:] = known.registers
+        _set_clock(memory.clock, known.clock)
+        return _prepared(memory, known.plays)
+
+    def _room(self, size: int) -> Any:
+        """A memory for so many candidates; its rows, sums and registers are written before each use."""
+        if size not in self._rooms:
+            even = np.full((size, self.n_states), 1 / self.n_states)
+            newcomers = Newcomers(np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64))
+            self._rooms[size] = self.learner.start(self._problem(even, newcomers))
+            if len(self._rooms) > ROOMS:
+                self._rooms.popitem(last=False)
+        self._rooms.move_to_end(size)
+        return self._rooms[size]
+
+    def _narrowed(self, known: Known, numbers: Ints) -> Floats:
+        """The sums, those of actions for these actions only."""
+        if not any(_is_by_action(row.of) for row in self._rows):
+            return known.flat
+        places = np.searchsorted(known.ids, numbers)
+        places[places == len(known.ids)] = 0
+        there = known.ids[places] == numbers
+        parts, place = [], 0
+        for row in self._rows:
+            width = _width(row.of, self.n_states)
+            size = width * (len(known.ids) if _is_by_action(row.of) else 1)
+            part = known.flat[place : place + size]
+            if _is_by_action(row.of):
+                part = np.where(there, part.reshape(width, -1)[:, places], 0.0).ravel()
+            parts.append(part)
+            place += size
+        return np.concatenate(parts)
+
+    def travelling(self, offer: Offer, play: Floats, place: int) -> tuple[bytes, bytes]:
+        """What travels with the action at a place of a request just answered, a row a state, and q of each state.
+
+        A row has q of the state, P(s|a) of the action, and what of the ticket depends on the request or the action.
+        """
+        memory = self._room(len(offer.numbers))
+        q = np.array([dot(play, column) for column in memory.maps.columns[0]])
+        step_carry(memory, play, self._carry)
+        if self._places.size:
+            step_carry_of_action(memory, play, place, self._carry)
+        table = np.column_stack([q, offer.P[place], self._carry[:, self._of_request]])
+        return table.tobytes(), q.tobytes()
 
     def _write_sums(self, plays: int) -> None:
         flat, place = self.memory.sums.flat, 0
@@ -108,14 +182,11 @@ class Ledger:
         return table.ravel()
 
     def _write_registers(self) -> None:
-        clock = self.memory.clock
         if self._clock:
-            saved = np.frombuffer(self._clock, clock.dtype)[0]
-            for name in clock.dtype.names:
-                clock[name] = saved[name]
+            _set_clock(self.memory.clock, self._clock)
             self.memory.sums.registers[:] = np.frombuffer(self._registers)
         else:
-            clock["start"] = 0
+            self.memory.clock["start"] = 0
 
     def record(self, play: Floats, q: Floats) -> Record:
         """What tickets of this version will need, and what the next version goes on from."""
@@ -157,6 +228,14 @@ class Ledger:
             if row.of.told_by == "state":
                 self._add(row, play, action, state, 1.0, 1)
 
+    def see_request(self, play: int, reached: bytes) -> None:
+        """The state of a request with rows of its own was seen; `reached`: how likely each was."""
+        for row in self._rows:
+            if row.of.told_by == "request":
+                values = np.frombuffer(reached).tolist() if row.of.over == "states" else [1.0]
+                for place, value in enumerate(values):
+                    row.exact.add(place, play, value)
+
     def learn(self, record: Record, event: Lesson, loss: float, sign: int = 1) -> None:
         """The outcome of a round came, or (sign -1) is taken back."""
         play, action, state = event.play, event.action, event.state
@@ -166,16 +245,17 @@ class Ledger:
                 self._unreached.add(s, play, loss, sign)
         rows = [row for row in self._rows if row.of.told_by == "outcome"]
         lesson = np.zeros(len(rows))
-        self._lesson(lesson, loss, play, self._ticket(record, state, event.carried))
+        self._lesson(lesson, loss, play, self._ticket(record, state, event))
         for row, value in zip(rows, lesson.tolist(), strict=True):
             if not row.of.anew or play >= self.since:
                 self._add(row, play, action, state, value, sign)
 
-    def _ticket(self, record: Record, state: int, of_action: bytes) -> Floats:
-        ticket = carry_of(record, state, self.n_states)
-        if of_action:
-            ticket = ticket.copy()
-            ticket[self._places] = np.frombuffer(of_action)
+    def _ticket(self, record: Record, state: int, event: Lesson) -> Floats:
+        ticket = carry_of(record, state, self.n_states).copy()
+        if event.is_request:
+            ticket[self._of_request] = np.frombuffer(event.carried)[OF_REQUEST:]
+        elif event.carried:
+            ticket[self._places] = np.frombuffer(event.carried)
         return ticket
 
     def arrive(self, age: int) -> None:
@@ -188,6 +268,8 @@ class Ledger:
     def _add(self, row: Row, play: int, action: int, state: int, value: float, sign: int) -> None:
         exact, place = row.exact, state if row.of.over in ("states", "cells") else 0
         if _is_by_action(row.of):
+            if action < 0:  # a candidate that the catalogue does not have: nothing is known of it alone
+                return
             exact = row.cells.setdefault(action, ExactSums(_width(row.of, self.n_states), row.log))
         exact.add(place, play, value, sign)
 
@@ -200,6 +282,23 @@ class Ledger:
         seen = self.by_action("pairs", 0)
         pairs = sum((seen[number] for number in ids if number in seen), np.zeros(self.n_states))
         return (pairs + 1 / self.n_states) / (pairs.sum() + 1.0) if pairs.any() else None
+
+    def registers(self) -> dict[str, Any]:
+        """What the latest version was made with, by name."""
+        if not self._clock:
+            return {}
+        saved = np.frombuffer(self._clock, self._clock_type)[0]
+        return {name: saved[name].item() for name in self._clock_type.names}
+
+    def beliefs(self) -> Floats | None:
+        """The state means that the latest version was made with, where the learner keeps such."""
+        memories = getattr(self.memory, "memories", None) if self._clock and self.ids.size else None
+        return None if memories is None else np.array(memories.mean)
+
+    def leader(self) -> int | None:
+        """The number of the action that the latest version leads with, where the learner has such."""
+        place = self.registers().get("leader")
+        return None if place is None or place >= len(self.ids) else int(self.ids[place])
 
     def sums(self, name: str, plays: int) -> Floats:
         """What is known under a name after `plays` decisions: a row for each memory of it."""
@@ -224,6 +323,29 @@ class Ledger:
                 row.cells[number].load(each)
         self._unreached.load(unreached)
         self.since = int(np.frombuffer(self._clock, np.int64, 1)[0]) if self._clock else 0
+
+
+def _prepared(memory: Any, plays: int) -> tuple[Floats, tuple[Part, ...]]:
+    """The distribution of a memory whose sums and registers are written, and how an action is drawn from it."""
+    rest = np.empty(memory.maps.columns.shape[-1])
+    place, share = step_prepare(memory, plays, rest)
+    if not share:
+        return rest, (spread(rest),)
+    play = rest * (1.0 - share)
+    play[place] += share
+    leader = Part(share, place=int(place))
+    return play, (leader, spread(rest)) if share < 1 else (leader,)
+
+
+def _set_clock(clock: Any, saved: bytes) -> None:
+    values = np.frombuffer(saved, clock.dtype)[0]
+    for name in clock.dtype.names:
+        clock[name] = values[name]
+
+
+def _read_only(values: Floats) -> Floats:
+    values.setflags(write=False)
+    return values
 
 
 def _is_by_action(declared: Sum) -> bool:

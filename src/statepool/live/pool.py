@@ -25,6 +25,7 @@ from statepool.checks import check_count, check_number
 from statepool.learners import REGISTRY, SelfTuned
 from statepool.learners.learner import Learner, short_name
 from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
+from statepool.live.contexts import Tables, base_rows, changed, context_tables, placings
 from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import Corrected, Decided, Expired, Opened, Resolved, Seen, decode
 from statepool.live.fold import Fold
@@ -39,11 +40,13 @@ from statepool.live.requests import (
     Decision,
     Expire,
     Observe,
+    PlaceContexts,
     Resolve,
     RetireAction,
     ReweightAction,
     check_against,
     check_ticket,
+    label_of,
 )  # fmt: skip
 from statepool.live.settings import LONGEST, check_settings
 from statepool.live.stores import open_store
@@ -80,12 +83,13 @@ class Pool:
         cls,
         url: str | Store,
         name: str,
-        P: ArrayLike | None = None,
+        P: ArrayLike | Mapping[Any, Any] | None = None,
         actions: Sequence[Any] | None = None,
         states: Sequence[Any] | None = None,
         learner: Learner | None = None,
         seed: int | None = None,
         *,
+        contexts: Sequence[Any] | None = None,
         categories: Sequence[Any] | None = None,
         update: bool = False,
         clock: Callable[[], float] | None = None,
@@ -95,12 +99,15 @@ class Pool:
 
         The catalogue, the learner and the settings may be left out for a pool that is there; given, they must be
         the ones it has (the catalogue it began with will do), unless `update` asks for the difference to be journaled.
+        With contexts, P is {context: rows}: one row an action, or {action: row} of those that it may be answered with.
         `clock` is for simulations; without one, time is the store's, the same for all its users.
         """
         store = url if isinstance(url, Store) else open_store(url)
         pool = cls(store, name, clock, owns_store=store is not url)
         try:
-            pool._make_or_continue(P, actions, states, learner, seed, categories, settings, update)
+            tables = None if contexts is None and not isinstance(P, Mapping) else context_tables(P, contexts, actions)
+            base = P if tables is None else base_rows(tables, actions, states)
+            pool._make_or_continue(base, tables, actions, states, learner, seed, categories, settings, update)
         except BaseException:
             if pool._owns_store:
                 store.close()
@@ -108,26 +115,57 @@ class Pool:
         return pool
 
     def _make_or_continue(
-        self, P: Any, actions: Any, states: Any, learner: Learner | None, seed: Any, categories: Any,
-        settings: dict[str, Any], update: bool,
+        self, P: Any, tables: Tables | None, actions: Any, states: Any, learner: Learner | None, seed: Any,
+        categories: Any, settings: dict[str, Any], update: bool,
     ) -> None:  # fmt: skip
         if not self._journal.exists():
             if actions is None or states is None:
                 raise ValueError(f"pool: {self.name!r} is not there, expected actions, states and P to make it")
             opened = opening(P, actions, states, learner, seed, categories, settings, self._journal.now())
-            if self._journal.create(opened):
+            placed = [] if tables is None else placings(tables, Catalogue(opened), opened.at)
+            if self._journal.create(opened, placed):
                 return  # else another process was faster
-        self._continue(P, actions, states, learner, seed, categories, settings, update)
+        self._continue(P, tables, actions, states, learner, seed, categories, settings, update)
 
-    def decide(self, ticket: str | None = None, *, uniform: float | None = None) -> Decision:
-        """An action to play. A ticket of your own makes the call repeatable; `uniform` is for simulations only."""
-        return self._one(Decide(ticket, uniform))
+    def decide(
+        self,
+        ticket: str | None = None,
+        *,
+        context: Any = None,
+        candidates: Mapping[Any, ArrayLike] | None = None,
+        uniform: float | None = None,
+    ) -> Decision:
+        """An action to play. A ticket of your own makes the call repeatable; `uniform` is for simulations only.
 
-    def decide_many(self, tickets: int | Iterable[str | None]) -> list[Decision]:
-        """Several decisions in one durable batch: a number of them, or one for each ticket."""
+        `context` says who is asking, in a pool that was opened with contexts; `candidates`, as {action: row}, what may
+        be shown, with rows of your own model for this request alone. Such actions need not be in the catalogue.
+        """
+        return self._one(Decide(ticket, uniform, context, candidates))
+
+    def decide_many(
+        self,
+        tickets: int | Iterable[str | None],
+        *,
+        contexts: Sequence[Any] | None = None,
+        candidates: Sequence[Mapping[Any, ArrayLike]] | None = None,
+    ) -> list[Decision]:
+        """Several decisions in one durable batch: a number of them, or one for each ticket.
+
+        With contexts or candidates, one for each decision.
+        """
         if isinstance(tickets, str) or not isinstance(tickets, Iterable):
             tickets = [None] * check_count(tickets, "tickets", 0)
-        return self._all([Decide(ticket) for ticket in tickets])
+        tickets = list(tickets)
+        asked = {"contexts": contexts, "candidates": candidates}
+        for name, given in asked.items():
+            if given is not None and len(given) != len(tickets):
+                raise ValueError(f"{name}: has {len(given)}, expected {len(tickets)}, one for each decision")
+        return self._all(
+            [
+                Decide(ticket, None, contexts and contexts[n], candidates and candidates[n])
+                for n, ticket in enumerate(tickets)
+            ]
+        )
 
     def observe(self, ticket: str, state: Any) -> None:
         """The state that was seen."""
@@ -276,6 +314,7 @@ class Pool:
     def _continue(
         self,
         P: Any,
+        tables: Tables | None,
         actions: Any,
         states: Any,
         learner: Learner | None,
@@ -292,6 +331,9 @@ class Pool:
         changes: list[Any] = []
         if not (P is None and actions is None and states is None):
             changes = self._differences(fold, P, actions, states, categories)
+        if tables is not None:
+            placed = placings(tables, fold.catalogue, 0)
+            changes += [PlaceContexts(each.contexts, each.actions, each.rows) for each in changed(placed, fold)]
         given = {**msgspec.structs.asdict(fold.settings), **settings}
         if check_settings(given) != fold.settings:
             changes.append(Change(settings))
@@ -413,7 +455,7 @@ def _row(catalogue: Catalogue, known: dict[Any, Any]) -> dict[str, Any]:
     seen, last = known.get("state"), known.get("correction") or known.get("outcome") or known.get("expiry")
     return {
         "ticket": made.ticket,
-        "action": catalogue.actions[made.action],
+        "action": label_of(made, catalogue),
         "probability": made.probability,
         "state": catalogue.states[seen.state] if isinstance(seen, Seen) and seen.state is not None else None,
         "loss": last.loss if isinstance(last, Corrected | Resolved | Expired) else None,
@@ -423,4 +465,5 @@ def _row(catalogue: Catalogue, known: dict[Any, Any]) -> dict[str, Any]:
         "held": made.held,
         "expired": isinstance(last, Expired),
         "version": made.version,
+        "context": made.context,
     }

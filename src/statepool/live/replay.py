@@ -9,18 +9,32 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from statepool.live.anchors import Anchor, Noted
 from statepool.live.errors import StoreUnavailable
-from statepool.live.events import AnyEvent, Decided, Opened, Refreshed, decode
+from statepool.live.events import (
+    AnyEvent,
+    Brought,
+    Decided,
+    Forgotten,
+    Opened,
+    Refreshed,
+    decode,
+    erased_of,
+    follows,
+    rows_name,
+)  # fmt: skip
 from statepool.live.fold import Fold, Records
 from statepool.live.format import RULE
 from statepool.live.integrity import Beside
-from statepool.live.journal import chain, read_linked
+from statepool.live.journal import read_linked
 from statepool.live.luck import mint, uniform_of_play, uniform_of_ticket
+from statepool.live.offers import brought_offer, offer_of_context
 from statepool.live.snapshots import Refused, Snapshot, unseal
 from statepool.live.stores.store import Entry, Store, View
 from statepool.live.versions import Version
@@ -39,7 +53,9 @@ class Replay:
     decisions: int = 0
     redrawn: int = 0
     not_redrawn: int = 0
-    """Decisions by the rule of an earlier release, which are not drawn again."""
+    """Decisions by the rule of an earlier release, or whose request brought rows that were not kept."""
+    without_rows: int = 0
+    """Those of the second kind."""
     rule_since: int = 1
     """From this event on the pool plays by the rule of this release."""
     snapshot_at: int | None = None
@@ -49,6 +65,8 @@ class Replay:
     """The last event up to which everything follows, with its hash and its time."""
     last_hash: str = ""
     last_at: str = ""
+    forgotten: int = 0
+    """Events that were erased, each with a note of that in the journal."""
     anchors: int = 0
     """How many notes of the chain, kept elsewhere, say the same."""
     faults: list[str] = field(default_factory=list)
@@ -115,10 +133,9 @@ def _linked(entries: Iterable[Entry], found: Replay) -> Iterator[Entry]:
             found.faults.append(f"event {found.events} is missing, the next is {entry.seq}")
             found.events = entry.seq
             found.broken_at = found.broken_at or entry.seq
-        before = chain(before, entry.body)
-        if before != entry.hash:
+        sound, before = follows(before, entry.body, entry.hash), entry.hash
+        if not sound:
             found.faults.append(f"event {entry.seq}: its hash is not that of its bytes and of the event before")
-            before = entry.hash
             found.broken_at = found.broken_at or entry.seq
         if not found.broken_at:
             yield entry
@@ -130,9 +147,11 @@ class _Checking:
     def __init__(self, view: View, fold: Fold, found: Replay, redraw: bool) -> None:
         self._view, self._fold, self._found = view, fold, found
         self._beside = Beside(view)
-        self._again = _Redrawing(fold, found) if redraw else None
+        self._again = _Redrawing(view, fold, found) if redraw else None
         self._snapshot = self._unseal()
         self._piece: list[tuple[Entry, AnyEvent]] = []
+        self._erased: dict[int, tuple[bytes, bytes]] = {}
+        """Events in whose place something else stands, until the journal says so: their hash, and that of the rest."""
 
     def _unseal(self) -> Snapshot | None:
         saved = self._view.snapshot()
@@ -150,10 +169,21 @@ class _Checking:
         event = self._decode(entry)
         if event is None:
             return
+        self._follow_erasure(entry, event)
         self._piece.append((entry, event))
         if len(self._piece) == PIECE:
             self._check_piece()
         self._apply(entry, event)
+
+    def _follow_erasure(self, entry: Entry, event: AnyEvent) -> None:
+        erased = erased_of(entry.body)
+        if erased is not None:
+            self._erased[entry.seq] = entry.hash, sha256(erased.left).digest()
+        if isinstance(event, Forgotten):
+            for seq, digest, left in event.erased:
+                if self._erased.pop(seq, None) != (digest, left):
+                    self._found.faults.append(f"event {entry.seq}: what it says was erased of event {seq} is not so")
+                self._found.forgotten += 1
 
     def _decode(self, entry: Entry) -> AnyEvent | None:
         """The event, if it can be read, and nothing after it either if not."""
@@ -198,6 +228,7 @@ class _Checking:
         found, fold = self._found, self._fold
         if found.broken_at:
             return
+        found.faults += [f"event {seq}: it was erased, and the journal does not say so" for seq in self._erased]
         found.faults += self._beside.finish()
         self._compare_head(fold)
         if self._snapshot and self._snapshot.seq > fold.seq:
@@ -224,8 +255,8 @@ def _time(at: int) -> str:
 class _Redrawing:
     """Makes each version again and draws every decision from the version that it names."""
 
-    def __init__(self, fold: Fold, found: Replay) -> None:
-        self._fold, self._found = fold, found
+    def __init__(self, view: View, fold: Fold, found: Replay) -> None:
+        self._view, self._fold, self._found = view, fold, found
         self._versions: OrderedDict[bytes, tuple[int, Version]] = OrderedDict()
 
     def check(self, event: AnyEvent, seq: int) -> None:
@@ -251,11 +282,34 @@ class _Redrawing:
             self._found.faults.append(f"event {seq}: its version is not one that its process plays from")
             return
         epoch, version = known
+        drawn = self._drawn(version, event)
+        if drawn is None:
+            self._found.without_rows += 1
+            self._found.not_redrawn += 1
+            return
         self._found.redrawn += 1
-        if version.draw(self._uniform(event)) != (event.action, event.probability, event.held, event.carry):
+        if drawn != (event.action, event.probability, event.held, event.carry):
             self._found.faults.append(f"event {seq}: the ticket draws another action or probability")
         if event.minted and event.ticket != mint(self._fold.secret, epoch, event.play):
             self._found.faults.append(f"event {seq}: its ticket is not the one that is minted here")
+
+    def _drawn(self, version: Version, event: Decided) -> tuple[Any, ...] | None:
+        """What the version answers; None: the rows that the request brought were not kept."""
+        if not event.is_request:
+            return version.draw(self._uniform(event))
+        catalogue = self._fold.catalogue
+        if event.context is not None:
+            offer = offer_of_context(catalogue, event.context)
+        else:
+            kept = self._view.bodies([rows_name(event.digest)]).get(rows_name(event.digest), {}).get("rows")
+            brought = None if kept is None else decode(kept)
+            if not isinstance(brought, Brought):
+                return None
+            rows = np.frombuffer(brought.rows).reshape(len(brought.labels), -1)
+            offer = brought_offer(catalogue, brought.labels, rows)
+            if offer.digest != event.digest:
+                raise ValueError("the rows that were kept of its request are others")
+        return self._fold.answer(version, offer, self._uniform(event))[:4]
 
     def _uniform(self, event: Decided) -> float:
         if event.uniform is not None:

@@ -14,10 +14,25 @@ from numpy.typing import ArrayLike
 from statepool.checks import check_number
 from statepool.live.catalogue import Catalogue, check_label, check_row
 from statepool.live.errors import Conflict, UnknownTicket
-from statepool.live.events import Added, Changed, Corrected, Decided, Expired, Resolved, Retired, Reweighted, Seen
+from statepool.live.events import (
+    Added,
+    Brought,
+    Changed,
+    Corrected,
+    Decided,
+    Expired,
+    Placed,
+    Resolved,
+    Retired,
+    Reweighted,
+    Seen,
+    rows_name,
+)  # fmt: skip
 from statepool.live.fold import Fold
 from statepool.live.journal import LONGEST_TICKET, Writer, is_ticket
+from statepool.live.ledger import Q
 from statepool.live.luck import is_minted, mint, uniform_of_play, uniform_of_ticket
+from statepool.live.offers import Offer, offer_of_candidates, offer_of_context
 from statepool.live.settings import Settings, check_settings, loss_of
 
 EXPIRED_AT_ONCE = 1_000
@@ -42,8 +57,12 @@ def check_ticket(ticket: Any) -> str:
 
 
 class Decide(msgspec.Struct, frozen=True):
+    """`context` or `candidates`: who is asking, or what may be shown, with rows for this request alone."""
+
     ticket: str | None = None
     uniform: float | None = None
+    context: Any = None
+    candidates: Any = None
 
     def answer(self, writer: Writer) -> Decision:
         fold = writer.fold
@@ -52,15 +71,59 @@ class Decide(msgspec.Struct, frozen=True):
         if isinstance(made, Decided):
             if given is not None and given != made.uniform:
                 raise Conflict(f"uniform: ticket {made.ticket!r} was drawn from {made.uniform!r}, and now {given!r}")
-            return Decision(made.ticket, fold.catalogue.actions[made.action], made.probability, made.held)
+            self._compare(made, fold)
+            return Decision(made.ticket, label_of(made, fold.catalogue), made.probability, made.held)
         if self.ticket is not None and is_minted(fold.secret, self.ticket):
             raise Conflict(f"ticket: {self.ticket!r} was minted here and is not in the journal, expected your own")
+        offer = self._offer(fold)
         playing = writer.playing()
         ticket = self.ticket or mint(fold.secret, writer.epoch, fold.plays)
-        drawn = playing.version.draw(self._drawn_from(fold) if given is None else given)
+        uniform = self._drawn_from(fold) if given is None else given
+        of_ticket = writer.now, ticket, fold.plays, playing.seq
         minted = self.ticket is None
-        writer.add(Decided(writer.now, ticket, fold.plays, playing.seq, *drawn[:3], given, minted, drawn.carry))
-        return Decision(ticket, fold.catalogue.actions[drawn.action], drawn.probability, drawn.held)
+        if offer is None:
+            drawn = playing.version.draw(uniform)
+            writer.add(Decided(*of_ticket, *drawn[:3], given, minted, drawn.carry))
+            return Decision(ticket, fold.catalogue.actions[drawn.action], drawn.probability, drawn.held)
+        answer = fold.answer(playing.version, offer, uniform)
+        self._keep_rows(writer, offer)
+        context = None if self.context is None else check_label(self.context, "context")
+        label = answer.label if offer.digest else None
+        writer.add(Decided(*of_ticket, *answer[:3], given, minted, answer.carry, context, label, offer.digest))
+        return Decision(ticket, answer.label, answer.probability, answer.held)
+
+    def _offer(self, fold: Fold) -> Offer | None:
+        if self.context is None and self.candidates is None:
+            if fold.catalogue.contexts:
+                raise ValueError("context: is missing, expected one of this pool's contexts, or candidates")
+            return None
+        if self.context is not None and self.candidates is not None:
+            raise ValueError("request: has a context and candidates, expected one of them at most")
+        if fold.ledger.learns_map:
+            raise ValueError("request: brings rows, expected none where the pool learns the map")
+        if self.context is not None:
+            return offer_of_context(fold.catalogue, self.context)
+        return offer_of_candidates(fold.catalogue, self.candidates)
+
+    def _compare(self, made: Decided, fold: Fold) -> None:
+        """Refuse a ticket that was decided for another request."""
+        context = None if self.context is None else check_label(self.context, "context")
+        before = None if made.context is None else check_label(made.context, "context")
+        if context != before:
+            raise Conflict(f"context: ticket {made.ticket!r} was decided for {before!r}, and now for {context!r}")
+        digest = b"" if self.candidates is None else offer_of_candidates(fold.catalogue, self.candidates).digest
+        if digest != made.digest:
+            raise Conflict(f"candidates: ticket {made.ticket!r} was decided among others, expected the same again")
+
+    def _keep_rows(self, writer: Writer, offer: Offer) -> None:
+        """What a request brought is kept once, as long as there is room for it."""
+        fold = writer.fold
+        if not offer.digest or fold.brought + offer.P.nbytes > fold.settings.request_bytes:
+            return
+        name = rows_name(offer.digest)
+        writer.look_up([name])
+        if "rows" not in writer.events_of(name):
+            writer.add(Brought(writer.now, offer.digest, offer.labels, offer.P.tobytes()))
 
     def _drawn_from(self, fold: Fold) -> float:
         if self.ticket is None:
@@ -102,7 +165,9 @@ class Observe:
             return
         loss = _known_loss(writer, made.ticket)
         row = _carry_of(writer, made, state)
-        writer.add(Seen(writer.now, *_carried(made), writer.fold.plays, state, loss, carry=row))
+        reached = _reached(writer, made)
+        seen = writer.now, *_carried(made), writer.fold.plays, state, loss, row, made.is_request, reached
+        writer.add(Seen(*seen))
 
 
 def _carried(made: Decided) -> tuple[str, int, int, int, bool]:
@@ -113,6 +178,19 @@ def _carry_of(writer: Writer, made: Decided, state: int | None) -> bytes:
     """What travelled with a decision, of one state."""
     size = len(made.carry) // len(writer.fold.catalogue.states)
     return b"" if state is None else made.carry[state * size : (state + 1) * size]
+
+
+def _reached(writer: Writer, made: Decided) -> bytes:
+    """Of a request with rows of its own: how likely each state was."""
+    if not made.is_request:
+        return b""
+    table = np.frombuffer(made.carry).reshape(len(writer.fold.catalogue.states), -1)
+    return table[:, Q].tobytes()
+
+
+def label_of(made: Decided, catalogue: Catalogue) -> Any:
+    """The action of a decision."""
+    return catalogue.actions[made.action] if made.label is None else check_label(made.label, "candidates")
 
 
 def _known_loss(writer: Writer, ticket: str) -> float | None:
@@ -137,7 +215,7 @@ class Resolve:
         loss = loss_of(writer.fold.settings, self.loss, self.reward)
         state = _seen_state(writer, made.ticket)
         carried = writer.now, *_carried(made), writer.fold.plays, state, loss
-        said = float(self._value()), self.reward is not None, _carry_of(writer, made, state)
+        said = float(self._value()), self.reward is not None, _carry_of(writer, made, state), made.is_request
         expiry = events.get("expiry")
         if isinstance(expiry, Expired):
             writer.add(Corrected(*carried, expiry.loss, *said))
@@ -187,7 +265,7 @@ class Expire:
             made = _decision(writer, ticket)
             state = _seen_state(writer, ticket)
             row = _carry_of(writer, made, state)
-            writer.add(Expired(writer.now, *_carried(made), writer.fold.plays, state, loss, carry=row))
+            writer.add(Expired(writer.now, *_carried(made), writer.fold.plays, state, loss, row, made.is_request))
         return len(open_still)
 
     def _now(self, writer: Writer) -> int:
@@ -228,6 +306,19 @@ class AddAction:
             raise ValueError(f"row: of {self.action!r} is missing, expected a number a state (or a map that is learnt)")
         row = fold.ledger.category_row(fold.catalogue.of_category(self.category))
         return np.full(len(fold.catalogue.states), 1 / len(fold.catalogue.states)) if row is None else row
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceContexts:
+    """Rows of P of contexts: a table for each, of the actions with these numbers."""
+
+    contexts: list[Any]
+    actions: list[int]
+    rows: bytes
+    ticket: None = None
+
+    def answer(self, writer: Writer) -> None:
+        writer.add(Placed(writer.now, self.contexts, self.actions, self.rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """What these play; None: every action alike."""
     shares: tuple[tuple[Any, float, float], ...] = ()
     """(action, smallest, largest) share of all decisions."""
+    request_bytes: int = 256 << 20
+    """How many bytes of the rows that requests bring are kept, each content once, to draw their decisions again."""
 
 
 def check_settings(given: dict[str, Any]) -> Settings:
@@ -104,6 +106,7 @@ CHECKS: dict[str, Any] = {
     "holdout_action": lambda value: check_label(value, "holdout_action"),
     "holdout": lambda value: check_number(value, "holdout", 0, 0.9),
     "shares": _check_shares,
+    "request_bytes": lambda value: check_count(value, "request_bytes", 0),
 }
 
 

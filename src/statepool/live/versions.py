@@ -43,13 +43,24 @@ def spread(play: Floats, share: float = 1.0) -> Part:
     return Part(share, sums=_frozen(np.cumsum(play)))
 
 
+class Known(NamedTuple):
+    """All that a learner knew when a version was made, so that requests with rows of their own play from it, too."""
+
+    plays: int
+    clock: bytes
+    ids: Ints
+    """The actions that sums of actions are of."""
+    flat: Floats
+    registers: Floats
+
+
 class Version:
     """`play` is the distribution over `ids`, the numbers of the active actions; `parts` say how it is drawn from.
 
     `carries` has what travels with each action, a row a state, for learners whose lessons depend on the action.
     """
 
-    __slots__ = ("carries", "has_holdout", "ids", "parts", "play")
+    __slots__ = ("carries", "has_holdout", "ids", "known", "parts", "play")
 
     def __init__(self, ids: Ints, play: Floats, parts: tuple[Part, ...], holdout: float, base: Floats | None) -> None:
         if base is not None:
@@ -60,21 +71,26 @@ class Version:
         self.ids, self.play, self.parts = _frozen(ids), _frozen(play), parts
         self.has_holdout = base is not None
         self.carries: Floats | None = None
+        self.known: Known | None = None
 
-    def carrying(self, carries: Floats) -> "Version":
-        """The same, with what travels."""
+    def carrying(self, carries: Floats | None, known: Known) -> "Version":
+        """The same, with what travels and what was known."""
         other = copy(self)
-        other.carries = _frozen(carries)
+        other.carries = None if carries is None else _frozen(carries)
+        other.known = known
         return other
 
     def draw(self, uniform: float) -> Drawn:
         """The action of a uniform number; what is recorded is its probability over all parts together."""
+        place, held = self.find(uniform)
+        carry = b"" if self.carries is None else self.carries[place].tobytes()
+        return Drawn(int(self.ids[place]), min(self.play.item(place), 1.0), held, carry)
+
+    def find(self, uniform: float) -> tuple[int, bool]:
+        """The place of the action among `ids`, and whether it is of the holdout."""
         for number, part in enumerate(self.parts):
             if uniform < part.share:
-                place = part.pick(uniform / part.share)
-                carry = b"" if self.carries is None else self.carries[place].tobytes()
-                held = self.has_holdout and not number
-                return Drawn(int(self.ids[place]), min(self.play.item(place), 1.0), held, carry)
+                return part.pick(uniform / part.share), self.has_holdout and not number
             uniform = (uniform - part.share) / (1 - part.share)
         raise ValueError(f"uniform: is {uniform!r}, expected a number in [0, 1)")
 

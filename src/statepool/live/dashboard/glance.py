@@ -6,6 +6,7 @@ short; what is made anew with each version is only pointed at, and its sums are 
 
 import time
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ def _arm(tally: Tally) -> Arm:
 
 def _playing(journal: Journal, fold: Fold, before: Glance | None) -> tuple[tuple[int, ...], Floats, Ints]:
     playing, now = journal.playing, journal.now()
-    old = playing is not None and now - playing.at > OLD * 1e6 and playing.is_stale(fold, now)
+    old = playing is not None and now - playing.at > OLD * 1e6 and playing.is_stale(fold, now, inf)
     if playing is not None and journal.fold is fold and not old:
         return (playing.seq,), playing.version.play, playing.version.ids
     key = (0, fold.lessons, fold.changes)

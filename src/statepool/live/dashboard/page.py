@@ -103,7 +103,7 @@ class Watch:
     ) -> Look:
         catalogue, lessons, whole = seen.fold.catalogue, measures.lessons, measures.buckets.total()
         of_states = lessons.of_states(len(catalogue.states))
-        beliefs = beliefs_of(record, of_states)
+        beliefs = beliefs_of(seen.fold.ledger.beliefs(), of_states)
         states, more_states = states_of(seen, whole, of_states, beliefs)
         return Look(
             name=self.pool.name,

@@ -53,10 +53,10 @@ class Lift:
     held: int
 
 
-def beliefs_of(record: dict[str, Any], seen: Means) -> Floats:
+def beliefs_of(believed: Floats | None, seen: Means) -> Floats:
     """What each state is held to lose: by the learner where it says so, else by the outcomes seen."""
-    if "mean" in record:
-        return np.frombuffer(record["mean"])
+    if believed is not None:
+        return believed
     known = seen.counts > 0
     usual = float(seen.means[known] @ seen.counts[known] / seen.counts.sum()) if known.any() else float("nan")
     return np.where(known, seen.means, usual)
@@ -137,10 +137,12 @@ def lift_of(seen: Glance) -> Lift | None:
 
 def settings_of(seen: Glance, record: dict[str, Any]) -> list[tuple[str, str]]:
     settings, learner = seen.fold.settings, seen.fold.learner
-    rate = record.get("rate") or getattr(learner, "rate", None)
+    registers = seen.fold.ledger.registers()
+    rate = registers.get("rate") or getattr(learner, "rate", None)
     lines = [("learner", _learner(learner)), ("rate", f"{rate:.3g}" if rate else shown.DASH)]
-    if "leader" in record:
-        lines.append(("leader", shown.label(seen.fold.catalogue.actions[record["leader"]])))
+    leader = seen.fold.ledger.leader()
+    if leader is not None:
+        lines.append(("leader", shown.label(seen.fold.catalogue.actions[leader])))
     if settings.refresh_seconds is not None:
         lines.append(("new version", f"at most every {shown.span(settings.refresh_seconds)}"))
     else:

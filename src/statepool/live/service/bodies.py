@@ -19,12 +19,38 @@ Ticket = Annotated[str, Meta(min_length=1, max_length=LONGEST_TICKET)]
 Row = list[Annotated[float, Meta(ge=0, le=1)]]
 
 
+class Candidate(Struct, forbid_unknown_fields=True):
+    """An action that may be shown, and its row of P for this request."""
+
+    action: Label
+    row: Row
+
+
+Candidates = Annotated[dict[str, Row], Meta(min_length=1)] | Annotated[list[Candidate], Meta(min_length=1)]
+"""{action: row}, or a list where labels are no text."""
+
+
+class RequestBody(Struct, forbid_unknown_fields=True):
+    """One decision of several: its ticket, and who is asking or what may be shown."""
+
+    ticket: Ticket | UnsetType = UNSET
+    context: Label | UnsetType = UNSET
+    candidates: Candidates | UnsetType = UNSET
+
+
 class DecisionBody(Struct, forbid_unknown_fields=True):
-    """One decision, for a ticket of your own if you give one; or several in one go."""
+    """One decision, for a ticket of your own if you give one; or several in one go.
+
+    `context` says who is asking, in a pool that has contexts; `candidates` what may be shown, with rows for this
+    request alone. Both are of one decision; several that differ are `requests`.
+    """
 
     ticket: Ticket | UnsetType = UNSET
     count: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] | UnsetType = UNSET
     tickets: Annotated[list[Ticket], Meta(min_length=1, max_length=MOST_AT_ONCE)] | UnsetType = UNSET
+    context: Label | UnsetType = UNSET
+    candidates: Candidates | UnsetType = UNSET
+    requests: Annotated[list[RequestBody], Meta(min_length=1, max_length=MOST_AT_ONCE)] | UnsetType = UNSET
 
 
 class StateBody(Struct, forbid_unknown_fields=True):
@@ -75,7 +101,9 @@ class PoolBody(Struct, forbid_unknown_fields=True):
 
     actions: Annotated[list[Label], Meta(min_length=1)]
     states: Annotated[list[Label], Meta(min_length=1)]
-    P: list[Row] | None = None
+    P: list[Row] | dict[str, list[Row] | dict[str, Row]] | None = None
+    """One row an action; with contexts, {context: rows}, or {context: {action: row}} of what may be played there."""
+    contexts: list[Label] | None = None
     learner: LearnerBody | str | None = None
     settings: dict[str, Any] = {}
     seed: Annotated[int, Meta(ge=0, le=LARGEST)] | None = None

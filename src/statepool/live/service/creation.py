@@ -14,7 +14,7 @@ def make_pool(store: Store, name: str, asked: PoolBody) -> Pool:
     """Continue the pool of that name, or make it; see `Pool.open`."""
     return Pool.open(
         store, name, asked.P, asked.actions, asked.states, make_learner(asked.learner), asked.seed,
-        categories=asked.categories, update=asked.update, **known_settings(asked.settings),
+        contexts=asked.contexts, categories=asked.categories, update=asked.update, **known_settings(asked.settings),
     )  # fmt: skip
 
 

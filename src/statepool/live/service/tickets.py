@@ -8,7 +8,15 @@ from msgspec import UNSET, UnsetType
 
 from statepool.live.requests import Decide, Decision, Observe, Resolve, check_ticket
 from statepool.live.service.admission import Visit
-from statepool.live.service.bodies import DecisionBody, OutcomeBody, OutcomesBody, StateBody, StatesBody, decode
+from statepool.live.service.bodies import (
+    DecisionBody,
+    OutcomeBody,
+    OutcomesBody,
+    RequestBody,
+    StateBody,
+    StatesBody,
+    decode,
+)
 from statepool.live.service.pools import Pools
 from statepool.live.service.refusals import refusal
 
@@ -53,21 +61,42 @@ def ticket_call(method: str, path: str) -> TicketCall | None:
 
 async def decide(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
     asked = decode(body, DecisionBody) if body else DecisionBody()
-    if (asked.ticket is not UNSET) + (asked.count is not UNSET) + (asked.tickets is not UNSET) > 1:
-        raise ValueError("body: has more than one of ticket, count and tickets, expected one of them at most")
-    if asked.count is UNSET and asked.tickets is UNSET:
-        [decision] = await _decide(pools, call, [None if asked.ticket is UNSET else asked.ticket], visit)
+    given = [name for name in ("ticket", "count", "tickets", "requests") if getattr(asked, name) is not UNSET]
+    if len(given) > 1:
+        raise ValueError(f"body: has {' and '.join(given)}, expected one of ticket, count, tickets and requests")
+    if asked.requests is not UNSET:
+        if asked.context is not UNSET or asked.candidates is not UNSET:
+            raise ValueError("body: has requests, expected context and candidates inside each of them")
+        asked_for = [_asked(each) for each in asked.requests]
+    elif asked.count is not UNSET or asked.tickets is not UNSET:
+        tickets = [None] * asked.count if asked.count is not UNSET else _checked(asked.tickets)
+        plain = _asked(asked)
+        asked_for = [Decide(ticket, None, plain.context, plain.candidates) for ticket in tickets]
+    else:
+        [decision] = await _decide(pools, call, [_asked(asked)], visit)
         return _encode(_shown(decision))
-    tickets = [None] * asked.count if asked.count is not UNSET else _checked(asked.tickets)
-    decisions = await _decide(pools, call, tickets, visit)
+    decisions = await _decide(pools, call, asked_for, visit)
     return _encode({"decisions": [_shown(decision) for decision in decisions]})
 
 
-async def _decide(pools: Pools, call: TicketCall, tickets: Sequence[str | None], visit: Visit) -> list[Decision]:
-    visit.pay(len(tickets))
+def _asked(body: DecisionBody | RequestBody) -> Decide:
+    """What one decision is asked for."""
+    candidates: Any = None if body.candidates is UNSET else body.candidates
+    if isinstance(candidates, list):
+        rows = {each.action: each.row for each in candidates}
+        if len(rows) < len(candidates):
+            raise ValueError("candidates: has an action twice, expected different ones")
+        candidates = rows
+    ticket = None if body.ticket is UNSET else check_ticket(body.ticket)
+    return Decide(ticket, None, None if body.context is UNSET else body.context, candidates)
+
+
+async def _decide(pools: Pools, call: TicketCall, asked: Sequence[Decide], visit: Visit) -> list[Decision]:
+    visit.pay(len(asked))
     lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
+    tickets = [each.ticket for each in asked]
     await visit.claim(lane.pool, tickets)
-    answers = await lane.ask([Decide(ticket) for ticket in tickets])
+    answers = await lane.ask(asked)
     for ticket, answer in zip(tickets, answers, strict=True):
         if ticket is not None and isinstance(answer, ValueError):
             visit.own_tickets.release(call.pool, ticket)

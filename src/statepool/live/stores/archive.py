@@ -167,6 +167,17 @@ class WholeView(View):
                             known.setdefault(ticket, {})[entry.kind] = entry.body
         return known
 
+    @abstractmethod
+    def _tail_entries_of(self, ticket: str) -> list[Entry]: ...
+
+    def entries_of(self, ticket: str) -> list[Entry]:
+        found = {entry.seq: entry for entry in self._tail_entries_of(ticket)}
+        if not any(entry.kind == "decision" for entry in found.values()):
+            for sealed in self.sealed():
+                events = [self._at(sealed, seq) for seq in self._archive.open(sealed).find(ticket)]
+                found |= {entry.seq: entry for entry in events if entry.ticket == ticket}
+        return [found[seq] for seq in sorted(found)]
+
     def _at(self, sealed: Sealed, seq: int) -> Entry:
         block = self._archive.block(sealed, seq)
         return block[seq - block[0][1].seq][1]

@@ -34,6 +34,7 @@ from statepool.live.stores.store import (
     Standings,
     View,
     check_gapless,
+    check_replaced,
 )  # fmt: skip
 
 PIECE = 1000  # events read at once
@@ -154,6 +155,10 @@ class PostgresView(WholeView):
         sql = "SELECT first, last, hash, digest, place, size FROM statepool.segments WHERE pool = %s ORDER BY first"
         return [Sealed(*row) for row in self._ask(sql, self._pool)] if self._n_sealed else []
 
+    def _tail_entries_of(self, ticket: str) -> list[Entry]:
+        sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND ticket = %s"
+        return [Entry._make(row) for row in self._ask(sql, self._pool, ticket)]
+
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
         for ticket, kind, body in self._ask(LOOK_UP, list(tickets), self._pool) if tickets else []:
@@ -239,6 +244,22 @@ class PostgresBatch(PostgresView, Batch):
         self._write(sql, **segment._asdict())
         self._write("UPDATE statepool.pools SET sealed = %(last)s WHERE id = %(pool)s", last=segment.last)
         self._n_sealed = segment.last
+
+    def erase(self, changed: Sequence[Entry]) -> None:
+        """The server keeps the old rows until it vacuums the table."""
+        for entry in changed:
+            sql = "UPDATE statepool.events SET ticket = %(ticket)s, body = %(body)s"
+            self._write(
+                f"{sql} WHERE pool = %(pool)s AND seq = %(seq)s", ticket=entry.ticket, body=entry.body, seq=entry.seq
+            )
+            sql = "UPDATE statepool.pending SET ticket = %(ticket)s WHERE pool = %(pool)s AND play = %(play)s"
+            self._write(sql, ticket=entry.ticket, play=entry.play)
+
+    def replace_segment(self, old: Sealed, new: Sealed) -> None:
+        sql = """UPDATE statepool.segments SET digest = %s, place = %s, size = %s
+                 WHERE pool = %s AND first = %s AND digest = %s RETURNING 1"""
+        values = (new.digest, new.place, new.size, self._pool, old.first, old.digest)
+        check_replaced(old, len(self._ask(sql, *values)))
 
     def drop_sealed(self, limit: int) -> int:
         first = self._ask("SELECT min(seq) FROM statepool.events WHERE pool = %s", self._pool)[0][0]

@@ -21,7 +21,7 @@ import numpy as np
 import zstandard
 
 from statepool.live.errors import Damaged
-from statepool.live.events import Decided, Lesson, decode
+from statepool.live.events import Decided, Lesson, decode, erased_of
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.store import Entry
 
@@ -72,6 +72,8 @@ class Header(msgspec.Struct, frozen=True):
     stretches: list[Stretch]
     catalogue: Piece
     index: list[Chunk]
+    erased: dict[int, bytes] = {}
+    """The hashes of events that were erased: they do not follow from what is left."""
 
 
 def key_of(ticket: str) -> int:
@@ -106,6 +108,7 @@ class _Sealing:
         self._catalogue: list[tuple[int, bytes, bytes]] = []
         self._stretches: list[Stretch] = []
         self._bodies: list[bytes] = []
+        self._erased: dict[int, bytes] = {}
         self._plays = 0
 
     def run(self, entries: Iterable[Entry]) -> tuple[Header, bytes]:
@@ -125,13 +128,15 @@ class _Sealing:
             raise ValueError("a segment without events")
         header = Header(
             self._pool, first, last, self._plays, self._before, digest, min(times), max(times), self._stretches,
-            self._put(msgspec.msgpack.encode(self._catalogue)), self._index(first),
+            self._put(msgspec.msgpack.encode(self._catalogue)), self._index(first), self._erased,
         )  # fmt: skip
         head = msgspec.msgpack.encode(header)
         return header, MAGIC + len(head).to_bytes(LENGTH, "big") + head + bytes(self._payload)
 
     def _note(self, entry: Entry, before: bytes) -> None:
         self._bodies.append(entry.body)
+        if erased_of(entry.body) is not None:
+            self._erased[entry.seq] = entry.hash
         self._plays += entry.kind == "decision"
         if entry.kind == "catalogue":
             self._catalogue.append((entry.seq, before, entry.body))
@@ -204,8 +209,8 @@ class Segment:
         stretch = self.header.stretches[number]
         bodies = msgspec.msgpack.decode(self.block(stretch.piece), type=list[bytes])
         hashes, digest = [stretch.before], stretch.before
-        for body in bodies:
-            digest = sha256(digest + body).digest()
+        for seq, body in enumerate(bodies, stretch.first):
+            digest = self.header.erased.get(seq) or sha256(digest + body).digest()
             hashes.append(digest)
         last = number + 1 == len(self.header.stretches)
         if digest != (self.header.after if last else self.header.stretches[number + 1].before):

@@ -27,6 +27,7 @@ from statepool.live.stores.store import (
     Standings,
     View,
     check_gapless,
+    check_replaced,
 )  # fmt: skip
 
 PIECE = 1000  # events read at once
@@ -90,6 +91,10 @@ class SQLiteView(WholeView):
     def sealed(self) -> list[Sealed]:
         sql = "SELECT first, last, hash, digest, place, size FROM segments WHERE pool = ? ORDER BY first"
         return [Sealed(*row) for row in self._ask(sql, self._pool)] if self._n_sealed else []
+
+    def _tail_entries_of(self, ticket: str) -> list[Entry]:
+        sql = f"SELECT {COLUMNS} FROM events INDEXED BY events_ticket WHERE pool = ? AND ticket = ?"
+        return [Entry._make(row) for row in self._ask(sql, self._pool, ticket)]
 
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
@@ -173,6 +178,26 @@ class SQLiteBatch(SQLiteView, Batch):
             lambda: self._connection.execute("UPDATE pools SET sealed = ? WHERE id = ?", (segment.last, self._pool))
         )
         self._n_sealed = segment.last
+
+    def erase(self, changed: Sequence[Entry]) -> None:
+        """What is overwritten is overwritten with zeros first; the WAL forgets it when it is next begun anew."""
+        self._write(lambda: self._erase(changed))
+
+    def _erase(self, changed: Sequence[Entry]) -> None:
+        ask, pool = self._connection.execute, self._pool
+        self._connection.pragma("secure_delete", True)
+        for entry in changed:
+            sql = "UPDATE events SET ticket = ?, body = ? WHERE pool = ? AND seq = ?"
+            ask(sql, (entry.ticket, entry.body, pool, entry.seq))
+            ask("UPDATE pending SET ticket = ? WHERE pool = ? AND play = ?", (entry.ticket, pool, entry.play))
+        self._connection.pragma("secure_delete", False)
+
+    def replace_segment(self, old: Sealed, new: Sealed) -> None:
+        sql = "UPDATE segments SET digest = ?, place = ?, size = ? WHERE pool = ? AND first = ? AND digest = ?"
+        values = (new.digest, new.place, new.size, self._pool, old.first, old.digest)
+        before = self._connection.total_changes()
+        self._write(lambda: self._connection.execute(sql, values))
+        check_replaced(old, self._connection.total_changes() - before)
 
     def drop_sealed(self, limit: int) -> int:
         first = self._ask("SELECT min(seq) FROM events WHERE pool = ?", self._pool)[0][0]

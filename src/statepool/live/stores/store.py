@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from statepool.live.errors import Damaged
+from statepool.live.errors import Damaged, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.stores.contents import Contents
 
@@ -133,6 +133,10 @@ class View(ABC):
         """What is known of each ticket: the bodies of its events by kind (tickets that are not known are absent)."""
 
     @abstractmethod
+    def entries_of(self, ticket: str) -> list[Entry]:
+        """The events of a ticket, in order."""
+
+    @abstractmethod
     def pending(self, before: int | None = None, limit: int | None = None) -> list[Overdue]:
         """Decisions without outcome or expiry, oldest first, decided before a time (microseconds) if one is given."""
 
@@ -181,6 +185,15 @@ class Batch(View):
         """From here on a segment holds the next events; it follows the one before."""
 
     @abstractmethod
+    def erase(self, changed: Sequence[Entry]) -> None:
+        """Other tickets and bodies for events, where there are rows of them, and other tickets for decisions that wait;
+        hashes stay."""
+
+    @abstractmethod
+    def replace_segment(self, old: Sealed, new: Sealed) -> None:
+        """Another segment for the same events."""
+
+    @abstractmethod
     def drop_sealed(self, limit: int) -> int:
         """Delete rows of events that segments hold, at most so many; how many there were."""
 
@@ -192,6 +205,12 @@ def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
     plays = [entry.play for entry in entries if entry.kind == "decision"]
     if plays != list(range(before.plays, after.plays)):
         raise ValueError(f"decisions must go on from {before.plays} to {after.plays} without a gap")
+
+
+def check_replaced(old: Sealed, count: int) -> None:
+    """A segment that somebody else has replaced meanwhile is not replaced."""
+    if count != 1:
+        raise StoreUnavailable(f"segment {old.digest} was replaced by another process: try again")
 
 
 def missing_event(seq: int) -> Damaged:

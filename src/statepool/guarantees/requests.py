@@ -1,0 +1,40 @@
+"""Theorem D as a function: requests of many contexts cost what one context costs.
+
+    mean_k log K_k / rate + rate (k1 V + D)       constant rate, however large; k1 = (e^r - 1 - r)/r²
+
+K_k is the number of actions that context k may be answered with, V >= sum_t (v_t - 1) with v of the joint map of
+contexts and actions (never more than the states), D every outstanding outcome in every round. The number of contexts
+does not occur. Contexts are drawn independently of each other and of the losses, their shares and the maps are known,
+losses and delays were fixed ahead. The comparator is any policy that was fixed ahead: `Instance.best_policy` is one.
+Proof: docs/theory.md.
+"""
+
+from math import log
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statepool.checks import check_count, check_number
+from statepool.guarantees.anytime import at_constant_rate, total_wait
+from statepool.guarantees.paper import LARGEST, Guarantee
+from statepool.model import Instance
+
+
+def theorem_d(
+    log_actions: float, horizon: int, delay: int | ArrayLike, budget: float, rate: float | None = None
+) -> Guarantee:
+    """State-EXP3 on requests, told their shares, at a constant rate or the best one.
+
+    `log_actions` is the mean over contexts of log K_k (`choices_of`), `budget` bounds sum_t (v_t - 1).
+    """
+    check_number(log_actions, "log_actions", 0, LARGEST)
+    check_number(budget, "budget", 0, LARGEST)
+    check_count(horizon, "horizon")
+    return at_constant_rate(log_actions, budget, total_wait(delay, horizon), rate)
+
+
+def choices_of(instance: Instance) -> float:
+    """The mean over requests of the logarithm of how many actions there were to choose from."""
+    if instance.available is None:
+        return log(instance.n_actions)
+    return float(instance.shares @ np.log(instance.available.sum(axis=1)))

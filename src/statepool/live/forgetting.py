@@ -1,0 +1,133 @@
+"""Forgetting: what names a person leaves the journal; what was learnt stays, and the chain stays provable.
+
+Of each event of a ticket the ticket goes, and what the caller said in numbers of their own. What is left in its place
+is what the learner needs: the number of the decision, of the action and of the state, the loss, and the number that
+the action was drawn from. The event keeps its hash, which is that of the bytes that are gone, and a new event at the
+end of the chain lists what was erased. A segment that holds such events is written anew, and the old file removed.
+
+Copies are not reached: backups, exported rows, and, in PostgreSQL, rows that wait for a vacuum. To the pool the ticket
+is unknown from then on: asking for it again is a new decision.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import msgspec
+
+from statepool.live.compaction import write_segment
+from statepool.live.errors import Conflict, UnknownTicket
+from statepool.live.events import (
+    AnyEvent,
+    Corrected,
+    Decided,
+    Expired,
+    Forgotten,
+    Lesson,
+    Resolved,
+    Seen,
+    decode,
+    erase,
+    erased_of,
+)  # fmt: skip
+from statepool.live.fold import Fold
+from statepool.live.journal import Writer
+from statepool.live.luck import uniform_of_play, uniform_of_ticket
+from statepool.live.pool import Pool
+from statepool.live.requests import check_ticket
+from statepool.live.stores.folders import Folder
+from statepool.live.stores.segments import Segment, seal
+from statepool.live.stores.store import Entry, Sealed, View
+
+TRIES = 5
+NAMELESS = "\x7f"
+"""What the ticket of a forgotten decision begins with: no caller can bring such a one."""
+
+
+def forget(pool: Pool, tickets: Sequence[str]) -> int:
+    """Erase what names these tickets, all or none; how many events there were."""
+    wanted = list(dict.fromkeys(check_ticket(ticket) for ticket in tickets))
+    for attempt in range(TRIES):
+        plan = _plan(pool, wanted)
+        [answer] = pool.run([plan])
+        if isinstance(answer, Conflict) and attempt < TRIES - 1:
+            continue  # something came for one of them meanwhile
+        if isinstance(answer, BaseException):
+            raise answer
+        for old, new in plan.segments:
+            if old.digest != new.digest:
+                Folder(old.place).remove(f"{old.digest}.segment")
+        break
+    return len(plan.changed)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A request: what stands in the place of each event, and segments that hold it already."""
+
+    tickets: list[str]
+    changed: list[Entry]
+    segments: list[tuple[Sealed, Sealed]]
+    ticket: None = None
+
+    def answer(self, writer: Writer) -> None:
+        batch = writer.batch
+        now = [(entry.seq, entry.hash) for ticket in self.tickets for entry in batch.entries_of(ticket)]
+        known = {old.digest for old, _ in self.segments}
+        if now != [(entry.seq, entry.hash) for entry in self.changed]:
+            raise Conflict("a ticket that was to be forgotten has changed meanwhile: try again")
+        if not known <= {sealed.digest for sealed in batch.sealed()}:
+            raise Conflict("a segment has changed meanwhile: try again")
+        for old, new in self.segments:
+            batch.replace_segment(old, new)
+        batch.erase(self.changed)
+        writer.add(Forgotten(writer.now, [(entry.seq, entry.hash, _left(entry)) for entry in self.changed]))
+
+
+def _left(entry: Entry) -> bytes:
+    erased = erased_of(entry.body)
+    assert erased is not None
+    return sha256(erased.left).digest()
+
+
+def _plan(pool: Pool, tickets: list[str]) -> Plan:
+    fold = pool.fold()
+    with pool._journal.store.view(pool.name) as view:
+        changed: list[Entry] = []
+        for ticket in tickets:
+            found = view.entries_of(ticket)
+            if not found:
+                raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool, so nothing was forgotten")
+            changed += [_nameless(entry, fold) for entry in found]
+        return Plan(tickets, changed, _rewritten(view, pool.name, {entry.seq: entry for entry in changed}))
+
+
+def _nameless(entry: Entry, fold: Fold) -> Entry:
+    """An event without its ticket: drawn from the same number, and of the same decision."""
+    event = decode(entry.body)
+    assert isinstance(event, Decided | Lesson)
+    ticket = f"{NAMELESS}{event.play}"
+    if isinstance(event, Decided):
+        uniform = event.uniform
+        if uniform is None:
+            of_play = event.minted
+            uniform = uniform_of_play(fold.seed, event.play) if of_play else uniform_of_ticket(fold.seed, event.ticket)
+        left: AnyEvent = msgspec.structs.replace(event, ticket=ticket, uniform=uniform, minted=False)
+    elif isinstance(event, Resolved | Corrected):
+        left = msgspec.structs.replace(event, ticket=ticket, reported=None)
+    else:
+        assert isinstance(event, Seen | Expired)
+        left = msgspec.structs.replace(event, ticket=ticket)
+    return entry._replace(ticket=ticket, body=erase(left, entry.hash))
+
+
+def _rewritten(view: View, name: str, changed: dict[int, Entry]) -> list[tuple[Sealed, Sealed]]:
+    """The segments that hold some of these, and new ones in their place."""
+    done = []
+    for old in view.sealed():
+        if any(old.first <= seq <= old.last for seq in changed):
+            segment = Segment(Folder(old.place), old.digest)
+            blocks = range(len(segment.header.stretches))
+            every = (changed.get(entry.seq, entry) for number in blocks for _, entry in segment.entries(number))
+            done.append((old, write_segment(Folder(old.place), *seal(name, segment.header.before, every))))
+    return done
