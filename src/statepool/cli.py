@@ -9,8 +9,14 @@ import typer
 from statepool import __version__
 from statepool.extras import how_to_install
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-keys = typer.Typer(no_args_is_help=True, help="The keys of a service: who may decide, report, or all.")
+# Help in plain text: drawing it with rich takes longer than all the rest of the start.
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+    context_settings={"max_content_width": 100},
+)  # fmt: skip
+keys = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The keys of a service: who may decide, report, or all."
+)
 app.add_typer(keys, name="keys")
 
 StoreOption = Annotated[str, typer.Option("--store", help="sqlite:///file.db or postgresql://…")]

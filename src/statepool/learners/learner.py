@@ -1,5 +1,7 @@
 """What every learner is, what it is told before the first round, and how to drive one by hand."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -169,7 +171,7 @@ class Learner(ABC):
         actions: Sequence[Any] | None = None,
         states: Sequence[Any] | None = None,
         available: ArrayLike | None = None,
-    ) -> "Player":
+    ) -> Player:
         """Drive this learner one round at a time, with names for actions and states if they are given.
 
         With a map for each context in P, `act` is told the context.
