@@ -294,6 +294,9 @@ def serve(
         str | None, typer.Option(help="Where to note the pools' heads: a file, https://…, postgresql://…, sqlite:///…")
     ] = None,
     anchor_every: Annotated[float, typer.Option(help="Seconds between such notes.")] = 60.0,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Only read: dashboard, metrics and rows beside those who decide.")
+    ] = False,
     open_: Annotated[bool, typer.Option("--open", help="Serve others without keys.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
@@ -303,7 +306,7 @@ def serve(
     url = store or serving.DEFAULT_STORE
     options = serving.Options(
         url, host, port, workers, rate_limit, max_body, open_, quiet, max_connections, max_pending, proxy,
-        anchor, anchor_every, max_pools,
+        anchor, anchor_every, max_pools, follow,
     )  # fmt: skip
     if demo:
         if map_file is not None:

@@ -30,7 +30,7 @@ LEARNERS = {name: cls() for name, cls in sp.learners.REGISTRY.items()} | {
     "surrogate-index short": sp.SurrogateIndex(history=5, pooled=False, rate=0.3),
 }
 LOOPED = (
-    sp.Anytime, sp.Certified, sp.CoinGraph, sp.Evolving, sp.MetaBIO, sp.NSDUCRL2, sp.SurrogateIndex,
+    sp.Anytime, sp.Apart, sp.Certified, sp.CoinGraph, sp.Evolving, sp.MetaBIO, sp.NSDUCRL2, sp.SurrogateIndex,
     sp.ImpatientThompson,
 )  # fmt: skip
 """Held to the contract in the loop alone: stepping and probing would compile each of them twice more. Some are stepped
@@ -51,6 +51,8 @@ def understands(learner: sp.learners.Learner, instance: sp.Instance) -> bool:
     """Whether the learner may play it: with contexts only those that know of them, where they are told at all."""
     if instance.contexts is None:
         return True
+    if instance.told is None and getattr(learner, "copies", 1) != 1:
+        return False  # refused where there are contexts
     return not learner.reads_losses and (learner.knows_contexts or instance.told is not None)
 
 

@@ -4,6 +4,7 @@ from statepool import plugins
 from statepool.checks import unknown_name
 from statepool.learners.action_exp3 import ActionEXP3
 from statepool.learners.anytime import Anytime
+from statepool.learners.apart import Apart
 from statepool.learners.auer_exp3 import AuerEXP3
 from statepool.learners.best_state import BestState
 from statepool.learners.certified import Certified
@@ -32,6 +33,7 @@ from statepool.learners.zimmert_seldin import ZimmertSeldin
 REGISTRY: dict[str, type[Learner]] = {
     "action-exp3": ActionEXP3,
     "anytime": Anytime,
+    "apart": Apart,
     "auer-exp3": AuerEXP3,
     "best-state": BestState,
     "certified": Certified,
@@ -77,6 +79,7 @@ __all__ = [
     "REGISTRY",
     "ActionEXP3",
     "Anytime",
+    "Apart",
     "AuerEXP3",
     "BestState",
     "Certified",

@@ -26,7 +26,7 @@ from statepool.checks import (
 from statepool.kernels import columns_of
 from statepool.learners.maps import Maps, start_maps, varies
 from statepool.learners.outside import explained, suited
-from statepool.learners.rules import step_act, step_observe, step_play, step_update
+from statepool.learners.rules import step, step_act, step_observe, step_play, step_update
 from statepool.learners.sums import Newcomers, Sum
 from statepool.model import Instance
 from statepool.rates import default_rate
@@ -219,7 +219,9 @@ def problem_of(instance: Instance, learner: Learner, delay: int, stream: Stream)
     if instance.told is not None:
         return Problem(instance.told, instance.horizon, delay, stream, instance)
     learner.check_contexts(instance.n_contexts)
-    return Problem(instance.P, instance.horizon, delay, stream, instance, instance.contexts, instance.available)
+    # A copy that may be written to has the type that memories without contexts have: rules are compiled once for both.
+    contexts = instance.contexts.copy()
+    return Problem(instance.P, instance.horizon, delay, stream, instance, contexts, instance.available)
 
 
 def unknown_play(learner: str) -> str:
@@ -299,9 +301,9 @@ class Player:
             raise ValueError(f"act: round {self._round} is past the horizon, {contexts.size} rounds")
         contexts[self._round] = context
 
-    def _step(self, kernel: Any, *arguments: Any) -> Any:
+    def _step(self, function: Any, *arguments: Any) -> Any:
         with explained(self.learner, self.memory):
-            return suited(kernel, self.memory)(self.memory, *arguments)
+            return function(self.memory, *arguments, step=suited(step, self.memory))
 
     def _probability(self, number: int) -> float | None:
         if not self.learner.tells_play:
