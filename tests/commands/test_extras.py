@@ -67,6 +67,7 @@ COMMANDS = {
     "backup": (["backup", "sqlite:///pool.db", "copy.db"], "live"),
     "restore": (["restore", "copy.db", "sqlite:///new.db"], "live"),
     "compact": (["compact", "sqlite:///pool.db"], "live"),
+    "forget": (["forget", "sqlite:///pool.db", "home", "ticket"], "live"),
     "anchor": (["anchor", "sqlite:///pool.db", "anchors.txt"], "live"),
 }
 
