@@ -1,4 +1,4 @@
-"""Build the site: run the notebooks, then mkdocs, strictly; then look at what came out. `make docs` runs this."""
+"""Build the site with mkdocs, strictly; then look at what came out. `make docs` runs this."""
 
 import os
 import subprocess
