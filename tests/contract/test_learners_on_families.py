@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from numba import typeof
 from roster import HORIZON, LEARNERS, LOOPED, ORACLES, instance_of, rows_in, told, understands
 
 import statepool as sp
 import textbook
+from statepool.learners.learner import problem_of
+from statepool.stream import Stream
 
 T = HORIZON
 PAIRS = [
@@ -210,3 +213,15 @@ def test_an_unreached_state_changes_nothing_but_the_rate(name):
     runs = [sp.simulate(sp.Instance(*pair), learner, 4, seed=6) for pair in ((P, theta), wider)]
     np.testing.assert_array_equal(runs[0].actions, runs[1].actions)
     np.testing.assert_array_equal(runs[0].outcomes, runs[1].outcomes)
+
+
+@each_learner
+def test_one_kernel_serves_all_families(name):
+    """An array that is read-only, or laid out otherwise, for no reason is another kernel, and seconds of compiling."""
+    learner, kinds = LEARNERS[name], set()
+    for family in sp.families.REGISTRY:
+        instance = instance_of(family)
+        if understands(learner, instance):
+            memory = learner.start(problem_of(instance, learner, 4, Stream.from_seed(0)))
+            kinds.add(typeof((memory, instance.rows, instance.requests, instance.theta)))
+    assert len(kinds) == 1

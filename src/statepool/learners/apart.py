@@ -87,7 +87,7 @@ def _candidates(problem: Problem) -> Ints:
             f"available: context 0 has {counts[0]} actions and context {other} has {counts[other]}, "
             "expected as many in each for Apart"
         )
-    return np.nonzero(problem.available)[1].reshape(problem.n_contexts, -1)
+    return np.ascontiguousarray(np.nonzero(problem.available)[1]).reshape(problem.n_contexts, -1)
 
 
 class ApartMemory(NamedTuple):
