@@ -1,7 +1,7 @@
 # Every target sets up what it needs: `make reproduce` and `make test` work in a fresh clone.
 BIN := .venv/bin
 
-.PHONY: setup reproduce flights serve test check bench soak
+.PHONY: setup reproduce flights serve test check bench soak docs dist-test
 
 setup: .venv/.ready
 
@@ -43,3 +43,12 @@ bench: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-offpolicy.txt
 	$(BIN)/python benchmarks/offpolicy.py
 	$(BIN)/python benchmarks/live_ratios.py
+
+# The site, strictly: a warning or a broken link fails. It opens from disk: site/index.html.
+docs: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	$(BIN)/python docs/build.py
+
+# Wheel and sdist into empty environments, on every Python that is there, with each extra alone.
+dist-test: setup
+	$(BIN)/python tests/dist_test.py

@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+GENERATED = {  # from the code, by docs/hooks.py, when the site is built
+    ROOT / "docs" / place / f"{name}.md"
+    for place in ("reference", "how-to/../reference", "learn/../reference")
+    for name in ("cli", "events", "http", "python", "settings")
+}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_run_and_print_what_they_say(page):
     names: dict[str, object] = {"__name__": "example"}
     for code, output in re.findall(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", page.read_text(), flags=re.S):
@@ -22,7 +28,8 @@ def test_examples_run_and_print_what_they_say(page):
             assert printed.getvalue() == output
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        written_by_the_build = page.parent / target in GENERATED
+        assert written_by_the_build or (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -11,9 +11,9 @@ import pytest
 
 import statepool as sp
 from statepool import guarantees
+from statepool.exact_sums import BITS
 from statepool.learners.parts.alarms import GUARD
 from statepool.learners.parts.safe import SHARE
-from statepool.live.exact import BITS
 from statepool.live.fold import CHEAP
 from statepool.live.settings import check_settings, loss_of
 from statepool.studies.beyond.certified_dimension import PROMISED

@@ -9,8 +9,14 @@ import typer
 from statepool import __version__
 from statepool.extras import how_to_install
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-keys = typer.Typer(no_args_is_help=True, help="The keys of a service: who may decide, report, or all.")
+# Help in plain text: drawing it with rich takes longer than all the rest of the start.
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+    context_settings={"max_content_width": 100},
+)  # fmt: skip
+keys = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The keys of a service: who may decide, report, or all."
+)
 app.add_typer(keys, name="keys")
 
 StoreOption = Annotated[str, typer.Option("--store", help="sqlite:///file.db or postgresql://…")]
@@ -288,6 +294,9 @@ def serve(
         str | None, typer.Option(help="Where to note the pools' heads: a file, https://…, postgresql://…, sqlite:///…")
     ] = None,
     anchor_every: Annotated[float, typer.Option(help="Seconds between such notes.")] = 60.0,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Only read: dashboard, metrics and rows beside those who decide.")
+    ] = False,
     open_: Annotated[bool, typer.Option("--open", help="Serve others without keys.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
@@ -297,7 +306,7 @@ def serve(
     url = store or serving.DEFAULT_STORE
     options = serving.Options(
         url, host, port, workers, rate_limit, max_body, open_, quiet, max_connections, max_pending, proxy,
-        anchor, anchor_every, max_pools,
+        anchor, anchor_every, max_pools, follow,
     )  # fmt: skip
     if demo:
         if map_file is not None:

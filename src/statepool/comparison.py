@@ -1,5 +1,7 @@
 """Learners side by side: every one on the same instances and the same luck, so that differences are theirs."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -3,6 +3,8 @@
 A run is a pure function of (instance, learner, delay, stream): `simulate` makes one; `comparison` makes all of a grid.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

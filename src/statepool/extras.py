@@ -1,10 +1,10 @@
 """Which extra brings a package that is not installed, by the package's own metadata."""
 
 import re
-from importlib.metadata import PackageNotFoundError, requires
 
 REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra == ['"](\w+)['"]""")
 OURS = "statepool"
+NOT_FOR_USERS = {"bench", "dev", "docs"}
 
 
 def how_to_install(error: ImportError) -> str | None:
@@ -12,19 +12,23 @@ def how_to_install(error: ImportError) -> str | None:
     package = (error.name or OURS).partition(".")[0]
     if package == OURS:
         return None
-    extra = _extras().get(package)
+    extra = _smallest_extra(package)
     asked = f'"{OURS}[{extra}]"' if extra else OURS
     return f"{package} is not installed, expected pip install {asked}"
 
 
-def _extras() -> dict[str, str]:
-    """The first extra that asks for a package, by the name it is imported by."""
+def _smallest_extra(package: str) -> str | None:
+    """Of the extras that bring a package, by the name it is imported by, the one that brings the fewest."""
+    # Imported here: most of what it takes to say `--help` would be spent on it.
+    from importlib.metadata import PackageNotFoundError, requires
+
     try:
         lines = requires(OURS) or []
     except PackageNotFoundError:  # run from its sources
         lines = []
-    found: dict[str, str] = {}
+    brings: dict[str, set[str]] = {}
     for line in lines:
         if match := REQUIREMENT.match(line):
-            found.setdefault(match[1].replace("-", "_"), match[2])
-    return found
+            brings.setdefault(match[2], set()).add(match[1].replace("-", "_"))
+    fit = [extra for extra, packages in brings.items() if package in packages]
+    return min(fit, key=lambda extra: (extra in NOT_FOR_USERS, len(brings[extra]), extra), default=None)

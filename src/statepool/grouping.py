@@ -10,6 +10,8 @@ merging costs (bias) and brings (less variance, a larger rate) shows when the le
 Source: `published_rule`, the paper's Theorem 4 as a score (study 13); `choose_groups` is ours.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from math import ceil, log, sqrt
 from statistics import NormalDist

@@ -16,6 +16,8 @@ fall would fit their luck.
 Source: paper, Section 2 and Appendix C; contexts are ours. Nothing of size rounds × actions is ever held.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -47,10 +49,21 @@ _NO_CONTEXTS: Ints = read_only(np.empty(0, dtype=np.int64))
 class Instance:
     """A map from actions to states, and the mean loss of every state in every round: a value, which never changes.
 
+    `P` has a row for each action that sums to 1, `theta` a row for each round with entries in [0, 1]; `effects`, one
+    number an action and state, is added to theta and breaks the assumption of pooling on purpose. Lists, arrays and
+    frames will do. Raises ValueError and says which row or entry is wrong.
+
     With `contexts`, one whole number a round, P has a map for each context (contexts, actions, states), `available`
     says which actions each context may be answered with, and `effects` may differ between contexts. One context with
     all actions is an instance without contexts, and is made one. `told` is for maps that change unseen: the one map
     that learners are told instead, who then know of no contexts.
+
+    >>> import statepool as sp
+    >>> mine = sp.Instance(P=[[0.8, 0.2], [0.1, 0.9]], theta=[[0.9, 0.3]] * 100)
+    >>> mine
+    Instance(2 actions, 2 states, 100 rounds)
+    >>> mine.best_action
+    1
     """
 
     P: Floats
@@ -78,7 +91,7 @@ class Instance:
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.P, self.theta, self.effects, self.contexts, self.available, self.told)
 
-    def replaced(self, **changes: Any) -> "Instance":
+    def replaced(self, **changes: Any) -> Instance:
         """The same instance but for these arguments."""
         given = {name: getattr(self, name) for name in ("P", "theta", "effects", "contexts", "available", "told")}
         return Instance(**(given | changes))

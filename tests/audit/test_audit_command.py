@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 from generated import generate
 
+from command_line import statepool
+
 ROOT = Path(__file__).parent.parent.parent
-
-
-def statepool(*arguments):
-    command = [sys.executable, "-c", "from statepool.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,6 @@
 """What if: estimates against enumerated truths, and against estimators written out row by row."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -11,6 +8,7 @@ import pytest
 from generated import write_columns
 
 import statepool as sp
+from command_line import statepool
 from statepool.audit.whatif import what_if
 
 P = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.3, 0.6], [0.2, 0.2, 0.6]])
@@ -122,10 +120,8 @@ def test_wrong_questions(policies, more, message, tmp_path):
 
 def test_the_command(tmp_path):
     path = write_columns(make(0, n=2_000)[0], tmp_path / "log.parquet")
-    command = [sys.executable, "-c", "from statepool.cli import main; main()", "whatif", str(path), "--policy", "c"]
-    root = Path(__file__).parent.parent.parent
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, cwd=root)
+    done = statepool("whatif", path, "--policy", "c", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)[0]["policy"] == "c"
-    shown = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    shown = statepool("whatif", path, "--policy", "c")
     assert "doubly robust" in shown.stdout

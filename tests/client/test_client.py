@@ -90,6 +90,21 @@ def test_the_catalogue_and_the_settings(pool):
     assert pool.expire() + pool.find("late").expired >= 1  # the service's own chores may have been faster
 
 
+def test_contexts_and_candidates(client):
+    rows = {"new": [[0.8, 0.2], [0.6, 0.4]], "known": np.array([[0.5, 0.5], [0.2, 0.8]])}
+    pool = client.make_pool("crowd", ["tea", "cake"], STATES, rows, contexts=["new", "known"])
+    decision = pool.decide(context="known")
+    pool.observe(decision.ticket, "cart")
+    pool.resolve(decision.ticket, loss=0.0)
+    assert pool.decide(decision.ticket, context="known") == decision
+    with pytest.raises(Conflict):
+        pool.decide(decision.ticket, context="new")
+    with pytest.raises(Invalid, match="context"):
+        pool.decide(context="nobody")
+    plain = client.make_pool("offers", ["tea", "cake"], STATES, [[0.9, 0.1], [0.2, 0.8]])
+    assert plain.decide(candidates={"cake": np.array([0.4, 0.6])}).action == "cake"
+
+
 @pytest.mark.parametrize("lost", [1, 3])
 def test_a_lost_answer_is_asked_for_again_and_decides_once(served, pool, lost):
     way = Dropping(served.address, lost)

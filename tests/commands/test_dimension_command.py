@@ -1,24 +1,18 @@
 """`statepool dimension`: what it reads, says and draws."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
+from functools import partial
 
 import duckdb
 import numpy as np
 import pytest
 
 import statepool as sp
+from command_line import statepool
 from statepool.commands.mapfile import read_map
 
-STATEPOOL = str(Path(sys.executable).with_name("statepool"))
+dimension = partial(statepool, "dimension")
 P = np.array([[0.8, 0.2], [0.4, 0.6], [0.0, 1.0]])
-
-
-def dimension(*arguments):
-    command = [STATEPOOL, "dimension", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def csv(folder, text):
@@ -155,10 +149,7 @@ def test_an_audits_map_and_the_names_of_its_rows(tmp_path):
     path = tmp_path / "AUDIT.json"
     path.write_text(json.dumps({"actions": ["poster", "offer"], "states": ["a", "b"], "P": [[0.5, 0.5], [0.9, 0.1]]}))
     np.testing.assert_array_equal(read_map(path), [[0.5, 0.5], [0.9, 0.1]])
-    done = subprocess.run(
-        [sys.executable, "-c", "from statepool.cli import main; main()", "dimension", str(path)],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    done = dimension(path)
     assert done.returncode == 0, done.stderr
     assert "poster and offer" in done.stdout
     for text in ("{}", "{broken", '{"P": "x"}', "[1, [2]]"):

@@ -62,6 +62,13 @@ COMMANDS = {
     "keys add": (["keys", "add", "shop", "--role", "decide"], "live"),
     "keys list": (["keys", "list"], "live"),
     "keys drop": (["keys", "drop", "shop"], "live"),
+    "keys renew": (["keys", "renew", "shop"], "live"),
+    "keys calls": (["keys", "calls"], "live"),
+    "backup": (["backup", "sqlite:///pool.db", "copy.db"], "live"),
+    "restore": (["restore", "copy.db", "sqlite:///new.db"], "live"),
+    "compact": (["compact", "sqlite:///pool.db"], "live"),
+    "forget": (["forget", "sqlite:///pool.db", "home", "ticket"], "live"),
+    "anchor": (["anchor", "sqlite:///pool.db", "anchors.txt"], "live"),
 }
 
 

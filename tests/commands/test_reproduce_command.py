@@ -1,4 +1,4 @@
-"""`statepool reproduce` as a person runs it: in a process of its own, killed, resumed, on a cluster, with bad input."""
+"""`statepool reproduce` as a person runs it: killed, resumed, on a cluster, with bad input."""
 
 import json
 import os
@@ -8,19 +8,17 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import command_line
 import statepool
 
 STATEPOOL = str(Path(sys.executable).with_name("statepool"))
 STUDY = "effective-dimension"
-
-
-def reproduce(*arguments, **options):
-    command = [STATEPOOL, "reproduce", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+reproduce = partial(command_line.statepool, "reproduce")
 
 
 def stored(folder):

@@ -2,22 +2,16 @@
 
 import inspect
 import json
-import subprocess
-import sys
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
 
 import statepool as sp
+from command_line import statepool
 from statepool import cli
 
-STATEPOOL = str(Path(sys.executable).with_name("statepool"))
-
-
-def simulate(*arguments):
-    command = [STATEPOOL, "simulate", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+simulate = partial(statepool, "simulate")
 
 
 def test_it_says_what_simulate_says():

@@ -6,10 +6,10 @@ import os
 import pytest
 
 import statepool as sp
+from command_line import statepool
 from live.backups import take_under_load
 from live.killed import moments
 from live.places import SQLitePlace, ask, fold_of, raw_events
-from live.service.servers import statepool
 from live.test_restored import play
 from statepool.live.backup import backup, restore
 from statepool.live.errors import StoreUnavailable

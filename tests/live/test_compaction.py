@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import statepool as sp
+from command_line import statepool
 from live.places import ACTIONS, STATES, P, check_chain, fold_of
-from live.service.servers import statepool
 from statepool.live.compaction import compact
 from statepool.live.errors import Conflict, Damaged, StoreUnavailable
 from statepool.live.replay import replay

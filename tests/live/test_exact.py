@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statepool.live.exact import BITS, ExactSums, fixed
+from statepool.exact_sums import BITS, ExactSums, fixed
 
 PLACES = 3
 values = st.floats(0, 1e200, allow_subnormal=False) | st.floats(-5, 5)

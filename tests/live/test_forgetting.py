@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import statepool as sp
+from command_line import statepool
 from live.places import ACTIONS, STATES, P, fold_of
-from live.service.servers import statepool
 from statepool.live.anchors import heads
 from statepool.live.compaction import compact
 from statepool.live.events import decode, encode, erase

@@ -25,8 +25,12 @@ tickets = st.sampled_from(["t1", "t2", "t3", "t4", "t5"])
 states, losses, handles = st.sampled_from(STATES), st.sampled_from([0.0, 0.3, 1.0]), st.integers(0, 1)
 actions = st.sampled_from([*ACTIONS, "d", ("e", 1)])
 rows = st.sampled_from([(1.0, 0.0, 0.0), (0.0, 0.5, 0.5), (0.2, 0.3, 0.5)])
+OFFERS = {"r1": {"a": [0.2, 0.3, 0.5], "poster": [1.0, 0.0, 0.0]}, "r2": {"q": [0.5, 0.5, 0.0], "b": [0.1, 0.1, 0.8]}}
+"""Candidates by the ticket of a request that brings them first."""
+requested = st.sampled_from(sorted(OFFERS))
+reported = tickets | requested
 calls = st.one_of(
-    st.builds(Decide, tickets), st.builds(Observe, tickets, states), st.builds(Resolve, tickets, losses)
+    st.builds(Decide, tickets), st.builds(Observe, reported, states), st.builds(Resolve, reported, losses)
 )  # fmt: skip
 
 
@@ -50,8 +54,8 @@ class Model:
         row[name], row["expired"] = value, row["expired"] and name == "state"
         return None
 
-    def decided(self, made, at):
-        assert made.action in self.active
+    def decided(self, made, at, among=None):
+        assert made.action in (among or self.active)
         fresh = {"action": made.action, "probability": made.probability, "state": None, "loss": None}
         self.rows.setdefault(made.ticket, fresh | {"expired": False, "at": at})
 
@@ -108,6 +112,23 @@ class Pools(RuleBasedStateMachine):
     @rule(handle=handles)
     def decide_without_a_ticket(self, handle):
         self.model.decided(self.pools[handle].decide(), self.now)
+
+    @rule(handle=handles, ticket=requested, brought=requested)
+    def decide_among_candidates(self, handle, ticket, brought):
+        """A request brings rows of its own; asking again gives the same answer, with other rows none."""
+        pool, known = self.pools[handle], self.model.rows.get(ticket)
+        if pool.fold().ledger.learns_map:
+            with pytest.raises(ValueError, match="request: brings rows"):
+                pool.decide(ticket, candidates=OFFERS[brought])
+        elif known is None:
+            made = pool.decide(ticket, candidates=OFFERS[ticket])
+            self.model.decided(made, self.now, OFFERS[ticket])
+        elif ticket != brought:
+            with pytest.raises(Conflict):
+                pool.decide(ticket, candidates=OFFERS[brought])
+        else:
+            made = pool.decide(ticket, candidates=OFFERS[ticket])
+            assert (made.action, made.probability) == (known["action"], known["probability"])
 
     @rule(handle=handles, requests=st.lists(calls, min_size=1, max_size=4), data=st.data())
     def say_it_all_twice_in_another_order(self, handle, requests, data):

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 
 import statepool as sp
+from command_line import statepool
 from live.places import raw_sqlite
 from statepool.live.events import decode, encode
 from statepool.live.export import export
@@ -217,14 +216,14 @@ def test_a_journal_cut_short_with_all_that_belongs_to_it_needs_a_note_of_its_has
     earlier = Path(url.removeprefix("sqlite:///")).read_bytes()
     noted = replayed(url)[0].last_hash
     fill(url, rounds=30)
-    assert command(url, "home", "--expect", noted).returncode == 0
+    assert statepool("replay", url, "home", "--expect", noted).returncode == 0
     later = replayed(url)[0].last_hash
     Path(url.removeprefix("sqlite:///")).write_bytes(earlier)
-    assert command(url, "home", "--expect", noted).returncode == 0
-    done = command(url, "home", "--expect", later)
+    assert statepool("replay", url, "home", "--expect", noted).returncode == 0
+    done = statepool("replay", url, "home", "--expect", later)
     assert done.returncode == 1
     assert "no event has the hash that was expected" in done.stdout
-    assert command(url, "home", "--expect", "zz").returncode == 2
+    assert statepool("replay", url, "home", "--expect", "zz").returncode == 2
 
 
 def test_a_forged_decision_is_found_by_drawing_again(url, monkeypatch):
@@ -240,17 +239,9 @@ def test_a_forged_decision_is_found_by_drawing_again(url, monkeypatch):
     assert not replayed(url, redraw=False)[0].faults
 
 
-def command(*arguments):
-    return subprocess.run(
-        [sys.executable, "-c", "from statepool.cli import main; main()", "replay", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-    )
-
-
 def test_the_command(url, tmp_path):
     fill(url)
-    done = command(url, "home", "--redraw", "--export", tmp_path / "rows.parquet", "--json")
+    done = statepool("replay", url, "home", "--redraw", "--export", tmp_path / "rows.parquet", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["agrees"]
@@ -258,14 +249,15 @@ def test_the_command(url, tmp_path):
     rows = duckdb.sql(f"SELECT action, count(*), avg(loss) FROM '{tmp_path}/rows.parquet' GROUP BY 1").fetchall()
     assert sum(count for _, count, _ in rows) == 60
     tamper(url, "UPDATE events SET hash = zeroblob(32) WHERE seq = 12")
-    done = command(url, "home")
+    done = statepool("replay", url, "home")
     assert done.returncode == 1
     assert "do NOT agree" in done.stdout
 
 
 @pytest.mark.parametrize("arguments", [("home",), ("home", "--export", "rows.xlsx")])
 def test_bad_input_is_one_sentence(url, arguments):
-    done = command(url, *arguments) if len(arguments) > 1 and fill(url) else command(url, "nowhere")
+    asked = arguments if len(arguments) > 1 and fill(url) else ("nowhere",)
+    done = statepool("replay", url, *asked)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "expected" in done.stderr

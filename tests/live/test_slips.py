@@ -1,11 +1,9 @@
 """Slips of a user, each one sentence: what was given and what was expected; nothing of the pool changes."""
 
-import subprocess
-import sys
-
 import pytest
 
 import statepool as sp
+from command_line import statepool
 from live.places import ACTIONS, STATES, P
 from statepool.live.requests import Change, Decide
 from statepool.live.stores import open_store
@@ -83,11 +81,6 @@ def test_a_clock_set_back_does_not_stop_the_learning(sqlite):
     assert len(versions) == 5
 
 
-def run(*arguments):
-    command = [sys.executable, "-c", "from statepool.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 @pytest.mark.parametrize("url", ["sqlite:///{}/none.db", "sqlite:///{}/broken.db", "postgresql://127.0.0.1:1/none"])
 @pytest.mark.parametrize("words", [("replay", "URL", "home"), ("keys", "list", "--store", "URL")])
 def test_a_store_that_cannot_be_read_is_one_sentence(tmp_path, url, words):
@@ -96,7 +89,7 @@ def test_a_store_that_cannot_be_read_is_one_sentence(tmp_path, url, words):
     broken = tmp_path / "broken.db"
     broken.write_bytes(broken.read_bytes()[:3000])
     given = url.format(tmp_path)
-    done = run(*[given if word == "URL" else word for word in words])
+    done = statepool(*[given if word == "URL" else word for word in words])
     assert done.returncode == 2
     assert done.stderr.startswith("statepool: ")
     assert done.stderr.count("\n") == 1
@@ -108,6 +101,6 @@ def test_an_export_that_cannot_be_written_is_one_sentence(tmp_path, file):
     (tmp_path / "rows.csv").mkdir()
     url = f"sqlite:///{tmp_path}/pool.db"
     sp.Pool.open(url, "home", P, ACTIONS, STATES).close()
-    done = run("replay", url, "home", "--export", tmp_path / file)
+    done = statepool("replay", url, "home", "--export", tmp_path / file)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "export: " in done.stderr

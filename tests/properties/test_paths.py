@@ -90,7 +90,7 @@ def test_totals_are_the_map_times_the_charges(settings_):
         player.update(decision, float(theta[t, decision.state]))
     memory = player.memory
     assert memory.weights.totals.max() > 1
-    np.testing.assert_allclose(memory.weights.totals, memory.by_copy @ memory.columns, rtol=1e-12)
+    np.testing.assert_allclose(memory.weights.totals, memory.by_copy @ memory.maps.columns[0], rtol=1e-12)
 
 
 def played_after(learner, P, history, delay=2):

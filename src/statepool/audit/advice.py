@@ -25,8 +25,8 @@ BEYOND = 2.0
 WORK = 10**8
 """Rounds × actions × states of all runs together, from which on no worlds are added."""
 
-RUNS_LIVE = {"corrected-pool": "self-tuned", "state-exp3": "self-tuned"}
-"""What a pool runs instead of a learner that keeps more than sums over states, or needs a horizon. One that does not
+RUNS_LIVE = {"state-exp3": "self-tuned"}
+"""What a pool runs instead of a learner that needs a horizon. One that does not
 pool stays: a pool refuses it, as it should."""
 
 

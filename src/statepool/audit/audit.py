@@ -4,6 +4,8 @@ log ─▶ sample ─▶ window ─▶ counts ─▶ map, means      ─▶ dime
                        └▶ sufficiency, delays, drift ─▶ effects ─▶ verdict, fitted instance ─▶ advice
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +38,7 @@ SINCE_1970 = (5e8, 5e9)
 """Times that are numbers between these are taken for seconds since 1970 when lengths of time are told."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """Everything the audit found. `document` is all of it as plain data, `write` makes the report."""
 
@@ -59,6 +61,10 @@ class Audit:
     advice: Advice
     seconds: bool
     """Whether times are in seconds."""
+
+    def __repr__(self) -> str:
+        sizes = f"{int(self.counts.n.sum())} rows, {self.counts.n_actions} actions, {self.counts.n_states} states"
+        return f"Audit({self.name}: {sizes}: {self.advice.verdict}, learner {self.advice.learner})"
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -88,7 +94,15 @@ def audit_log(
     `rescale` maps outcomes to [0, 1]; `window` is how long after its decision an outcome is what it is ("30d"; 0: there
     is none; None: looked for); `missing` what a blank outcome means (a number, or "drop"); `delay` that in decisions
     where the log has no outcome times; `horizon` the decisions to simulate; `level` that of intervals; `seconds` the
-    time allowed for the dimension's bracket.
+    time allowed for the dimension's bracket. Raises ValueError, in one sentence, for a log that cannot be read so.
+
+    >>> import pandas as pd
+    >>> import statepool as sp
+    >>> rows = [(a, s, (a + s + i) % 2) for i in range(200) for a in range(3) for s in range(2)]
+    >>> log = pd.DataFrame(rows, columns=["action", "state", "loss"])
+    >>> found = sp.audit_log(log, horizon=100)
+    >>> found
+    Audit(pandas frame: 1200 rows, 3 actions, 2 states: ...)
     """
     _check(delay, horizon, level, seconds, seed)
     length, blank = read_window(window), read_missing(missing)

@@ -49,6 +49,7 @@ class Options:
     anchor: str | None = None
     anchor_every: float = 60.0
     max_pools: int = 10_000
+    follow: bool = False
     keyed: bool = False
     """Whether the store had keys when the service was started; it then stays closed in every worker."""
 
@@ -61,10 +62,12 @@ def serve(options: Options, map_file: Path | None = None, name: str = "home", de
             from statepool.live.anchors import anchors_at
 
             anchors_at(options.anchor)
+    if options.follow and (demo or map_file is not None):
+        raise ValueError("follow: only reads, expected neither --demo nor --map")
     if demo and options.workers > 1:
         raise ValueError(f"demo: plays in one process, and workers is {options.workers}")
     with needing_live():
-        store = open_store(options.store)
+        store = open_store(options.store, create=not options.follow)
         try:
             options = replace(options, keyed=bool(store.keys()))
             _refuse_exposure(options)
@@ -96,6 +99,7 @@ def make_service(options: Options) -> "Service":
         body_limit=options.body_limit,
         most_pending=options.max_pending,
         most_pools=options.max_pools,
+        follow=options.follow,
         anchors=None if options.anchor is None else anchors_at(options.anchor),
         anchor_every=options.anchor_every,
         log=RequestLog(None if options.quiet else sys.stderr),

@@ -16,6 +16,8 @@ docs/dimension.md, Sections 3 and 5. In code, pi holds lam_0 … lam_{S-1} end t
 that only the solver reads; V's rows are corners.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from statepool.checks import Floats

@@ -7,6 +7,8 @@ Monte Carlo search, which only ever sees v from below (see `bracket` for a prove
 Source: paper, Section 3, Appendix A, Remark on the χ² form.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

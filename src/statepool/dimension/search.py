@@ -9,6 +9,8 @@ Proofs: docs/dimension.md. Source of v: paper, Section 3; the paper itself only 
 search.
 """
 
+from __future__ import annotations
+
 import heapq
 import math
 import time

@@ -9,6 +9,12 @@ from statepool.stream import Seed, generator_of
 
 
 def band(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_000, drift: float = 0.05) -> Instance:
+    """Rows from a Dirichlet, means that drift in straight lines: the paper's main family.
+
+    >>> import statepool as sp
+    >>> sp.families.band(seed=0, horizon=100)
+    Instance(40 actions, 8 states, 100 rounds)
+    """
     check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
     check_number(drift, "drift", -1e9, 1e9)
     rng = generator_of(seed)

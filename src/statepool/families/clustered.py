@@ -11,6 +11,12 @@ LEVELS = (0.15, 0.38, 0.62, 0.85)
 
 
 def clustered(seed: Seed, n_actions: int = 40, horizon: int = 6_000, heterogeneity: float = 0.0) -> Instance:
+    """Sixteen states that stem from four hidden groups; merging them is worth finding.
+
+    >>> import statepool as sp
+    >>> sp.families.clustered(seed=0, horizon=100)
+    Instance(40 actions, 16 states, 100 rounds)
+    """
     check_sizes(n_actions=n_actions, horizon=horizon)
     check_number(heterogeneity, "heterogeneity", -1e9, 1e9)
     rng = generator_of(seed)

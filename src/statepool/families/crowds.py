@@ -15,6 +15,12 @@ def crowds(
     seed: Seed, n_contexts: int = 10, n_actions: int = 40, n_states: int = 6, horizon: int = 10_000,
     concentration: float = 1.0, means: str = "steady", shares: str = "even",
 ) -> Instance:  # fmt: skip
+    """Every context has rows of its own, drawn apart; what a state costs is the same for all.
+
+    >>> import statepool as sp
+    >>> sp.families.crowds(seed=0, horizon=100)
+    Instance(10 contexts, 40 actions, 6 states, 100 rounds)
+    """
     check_sizes(n_contexts=n_contexts, n_actions=n_actions, n_states=n_states, horizon=horizon)
     check_number(concentration, "concentration", 0, 1e6, open_low=True)
     rng = generator_of(seed)

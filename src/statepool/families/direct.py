@@ -17,7 +17,12 @@ from statepool.stream import Seed
 
 
 def direct(seed: Seed, family: str = "spread", size: float = 0.05, horizon: int = 10_000, **settings: Any) -> Instance:
-    """`settings` are those of the base family."""
+    """`settings` are those of the base family.
+
+    >>> import statepool as sp
+    >>> sp.families.direct(seed=0, horizon=100)
+    Instance(40 actions, 6 states, 100 rounds, with direct effects)
+    """
     from statepool.families import REGISTRY  # which holds this function too
 
     bases = {name: make for name, make in REGISTRY.items() if name != "direct"}

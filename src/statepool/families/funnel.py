@@ -11,6 +11,12 @@ N_CATEGORIES = 12
 
 
 def funnel(seed: Seed, n_actions: int = 200, n_states: int = 6, horizon: int = 20_000) -> Instance:
+    """A catalogue of items in a dozen categories, depths of engagement as states, a late conversion.
+
+    >>> import statepool as sp
+    >>> sp.families.funnel(seed=0, horizon=100)
+    Instance(200 actions, 6 states, 100 rounds)
+    """
     check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
     rng = generator_of(seed)
     depth = np.arange(n_states)

@@ -15,7 +15,12 @@ def hard(
     seed: Seed, n_actions: int = 40, n_drifting: int = 4, horizon: int = 8_000, block: int = 50, amplitude: float = 0.1,
     n_states: int | None = None,
 ) -> Instance:  # fmt: skip
-    """`n_states` beyond `n_drifting` + 1 adds states that no action reaches."""
+    """`n_states` beyond `n_drifting` + 1 adds states that no action reaches.
+
+    >>> import statepool as sp
+    >>> sp.families.hard(seed=0, horizon=100)
+    Instance(40 actions, 5 states, 100 rounds)
+    """
     J, S = check_count(n_drifting, "n_drifting"), n_drifting + 1 if n_states is None else n_states
     check_sizes(n_actions=n_actions, n_states=S, horizon=horizon, block=block)
     check_number(amplitude, "amplitude", 0, 0.5)

@@ -15,6 +15,12 @@ Maker = Callable[[np.random.Generator, int, int, int], tuple[Floats, Floats]]
 def hostile(
     seed: Seed, kind: str = "rare-optimal", n_actions: int = 40, n_states: int = 8, horizon: int = 8_000
 ) -> Instance:
+    """Five maps (`kind`) on which an estimated map could be expected to go wrong.
+
+    >>> import statepool as sp
+    >>> sp.families.hostile(seed=0, horizon=100)
+    Instance(40 actions, 8 states, 100 rounds)
+    """
     if kind not in KINDS:
         raise ValueError(unknown_name("kind", kind, KINDS))
     check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)

@@ -13,6 +13,12 @@ Maker = Callable[[np.random.Generator, int], tuple[Floats, Floats]]
 
 
 def locked(seed: Seed, kind: str = "private-states", horizon: int = 10_000) -> Instance:
+    """Maps (`kind`) on which a greedy rule locks itself out.
+
+    >>> import statepool as sp
+    >>> sp.families.locked(seed=0, horizon=100)
+    Instance(60 actions, 24 states, 100 rounds)
+    """
     if kind not in KINDS:
         raise ValueError(unknown_name("kind", kind, KINDS))
     check_sizes(horizon=horizon)

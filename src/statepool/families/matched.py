@@ -20,6 +20,14 @@ def matched(
     overlap: float = 0.0,
     target: float = 900.0,
 ) -> Instance:
+    """Overlap varies while the task stays equally hard; `target` is the regret of uniform play.
+
+    The seed is a whole number: two generators are made of it.
+
+    >>> import statepool as sp
+    >>> sp.families.matched(seed=0, horizon=100)
+    Instance(40 actions, 8 states, 100 rounds)
+    """
     check_sizes(n_actions=n_actions, horizon=horizon)
     check_count(n_states, "n_states", lowest=2)
     check_number(overlap, "overlap", 0, 1)

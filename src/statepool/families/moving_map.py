@@ -20,7 +20,12 @@ def moving_map(
     seed: Seed, n_actions: int = 20, n_states: int = 5, horizon: int = 10_000, n_epochs: int = 20, moves: str = "drift",
     means: str = "steady",
 ) -> Instance:  # fmt: skip
-    """`moves`: "drift" from one map to another in equal steps, or "jumps" to new rows in every epoch."""
+    """`moves`: "drift" from one map to another in equal steps, or "jumps" to new rows in every epoch.
+
+    >>> import statepool as sp
+    >>> sp.families.moving_map(seed=0, horizon=100)
+    Instance(20 contexts, 20 actions, 5 states, 100 rounds)
+    """
     check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon, n_epochs=n_epochs)
     if moves not in MOVES:
         raise ValueError(unknown_name("moves", moves, MOVES))

@@ -9,6 +9,12 @@ from statepool.stream import Seed, generator_of
 
 
 def overlap(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 5_000, overlap: float = 0.0) -> Instance:
+    """Rows that are part common, part their own: `overlap` is the common share.
+
+    >>> import statepool as sp
+    >>> sp.families.overlap(seed=0, horizon=100)
+    Instance(40 actions, 8 states, 100 rounds)
+    """
     check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
     check_number(overlap, "overlap", 0, 1)
     rng = generator_of(seed)

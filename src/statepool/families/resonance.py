@@ -11,7 +11,12 @@ def resonance(
     seed: Seed, half_period: int = 100, n_actions: int = 40, n_states: int = 8, horizon: int = 8_000,
     amplitude: float = 0.3, offset: float = 0.05, concentration: float = 0.6,
 ) -> Instance:  # fmt: skip
-    """Even states swing against odd ones; random offsets leave one action best on average."""
+    """Even states swing against odd ones; random offsets leave one action best on average.
+
+    >>> import statepool as sp
+    >>> sp.families.resonance(seed=0, horizon=100)
+    Instance(40 actions, 8 states, 100 rounds)
+    """
     check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon, half_period=half_period)
     check_number(amplitude, "amplitude", 0, 0.5)
     check_number(offset, "offset", 0, 0.5)

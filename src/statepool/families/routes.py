@@ -15,7 +15,12 @@ def routes(
     seed: Seed, n_contexts: int = 60, n_actions: int = 120, n_states: int = 5, horizon: int = 10_000,
     n_candidates: int = 4, means: str = "steady", shares: str = "even",
 ) -> Instance:  # fmt: skip
-    """`n_candidates` is how many actions a context may be answered with."""
+    """`n_candidates` is how many actions a context may be answered with.
+
+    >>> import statepool as sp
+    >>> sp.families.routes(seed=0, horizon=100)
+    Instance(60 contexts, 120 actions, 5 states, 100 rounds)
+    """
     check_sizes(n_contexts=n_contexts, n_actions=n_actions, n_states=n_states, horizon=horizon)
     if check_count(n_candidates, "n_candidates") > n_actions:
         raise ValueError(f"n_candidates: is {n_candidates}, expected at most the {n_actions} actions")

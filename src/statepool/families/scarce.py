@@ -9,6 +9,12 @@ from statepool.stream import Seed, generator_of
 
 
 def scarce(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 8_000, share: float = 0.05) -> Instance:
+    """One state is rare under every action.
+
+    >>> import statepool as sp
+    >>> sp.families.scarce(seed=0, horizon=100)
+    Instance(40 actions, 8 states, 100 rounds)
+    """
     check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
     check_number(share, "share", 1e-9, 1 if n_states == 1 else 1 - 1e-9)
     rng = generator_of(seed)

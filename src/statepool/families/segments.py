@@ -17,7 +17,12 @@ def segments(
     seed: Seed, n_contexts: int = 20, n_actions: int = 30, n_states: int = 6, horizon: int = 10_000,
     of_action: float = 1.0, of_context: float = 1.0, together: float = 0.0, means: str = "steady", shares: str = "even",
 ) -> Instance:  # fmt: skip
-    """`of_action`, `of_context` and `together` are the standard deviations of the effects."""
+    """`of_action`, `of_context` and `together` are the standard deviations of the effects.
+
+    >>> import statepool as sp
+    >>> sp.families.segments(seed=0, horizon=100)
+    Instance(20 contexts, 30 actions, 6 states, 100 rounds)
+    """
     check_sizes(n_contexts=n_contexts, n_actions=n_actions, n_states=n_states, horizon=horizon)
     for name, size in (("of_action", of_action), ("of_context", of_context), ("together", together)):
         check_number(size, name, 0, 50)

@@ -15,6 +15,12 @@ Maker = Callable[[np.random.Generator, int, int], Floats]
 def shifting(
     seed: Seed, kind: str = "early-late", n_actions: int = 40, n_states: int = 8, horizon: int = 10_000
 ) -> Instance:
+    """Means that move so much (`kind`) that following them beats every fixed action.
+
+    >>> import statepool as sp
+    >>> sp.families.shifting(seed=0, horizon=100)
+    Instance(40 actions, 8 states, 100 rounds)
+    """
     if kind not in KINDS:
         raise ValueError(unknown_name("kind", kind, KINDS))
     check_sizes(n_actions=n_actions, horizon=horizon)

@@ -16,7 +16,12 @@ def sparse_crowds(
     seed: Seed, n_contexts: int = 20, n_actions: int = 30, n_states: int = 12, horizon: int = 10_000,
     n_reached: int = 4, means: str = "steady", shares: str = "even",
 ) -> Instance:  # fmt: skip
-    """`n_reached` is how many states a context reaches."""
+    """`n_reached` is how many states a context reaches.
+
+    >>> import statepool as sp
+    >>> sp.families.sparse_crowds(seed=0, horizon=100)
+    Instance(20 contexts, 30 actions, 12 states, 100 rounds)
+    """
     check_sizes(n_contexts=n_contexts, n_actions=n_actions, n_states=n_states, horizon=horizon)
     if check_count(n_reached, "n_reached") > n_states:
         raise ValueError(f"n_reached: is {n_reached}, expected at most the {n_states} states")

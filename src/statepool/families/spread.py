@@ -13,6 +13,12 @@ BASE = (0.10, 0.16, 0.22, 0.30, 0.60, 0.95)
 
 
 def spread(seed: Seed, n_actions: int = 40, horizon: int = 10_000) -> Instance:
+    """The best action mixes good states, and a decoy reaches the best one.
+
+    >>> import statepool as sp
+    >>> sp.families.spread(seed=0, horizon=100)
+    Instance(40 actions, 6 states, 100 rounds)
+    """
     check_sizes(n_actions=n_actions, horizon=horizon)
     rng = generator_of(seed)
     n_states = len(BASE)

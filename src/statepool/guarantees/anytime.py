@@ -11,6 +11,8 @@ W >= sum_t min(1, v_t - 1), m = min(K, S). All of them assume that the map is kn
 fixed ahead (C: losses alone). Proofs: docs/theory.md.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from math import e, expm1, inf, log, sqrt
 

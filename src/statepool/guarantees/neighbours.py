@@ -4,6 +4,8 @@
 docs/theory.md or follow from a theorem that is.
 """
 
+from __future__ import annotations
+
 from math import log, sqrt
 
 import numpy as np

@@ -10,6 +10,8 @@ A budget V = (vbar - 1) T or vbar T is admissible only if vbar bounds the dimens
 `dimension.bracket`, never a random search. Source: paper, Sections 3 and Appendices B to F (numbers as printed there).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import e, log, log2, sqrt
 

@@ -9,6 +9,8 @@ losses and delays were fixed ahead. The comparator is any policy that was fixed 
 Proof: docs/theory.md.
 """
 
+from __future__ import annotations
+
 from math import log
 
 import numpy as np

@@ -24,6 +24,18 @@ from statepool.learners.rules import add_rule
 
 @dataclass(frozen=True)
 class ActionEXP3(Learner):
+    """Exponential weights that charge a loss to the action played alone: what one does without pooling.
+
+    L(a) += X / x(a) for the action played; x(a) ∝ exp(-rate · L(a)).
+
+    `rate` None follows the paper; `copies` interleaves that many learners ("d+1": one more than the delay); `mixing` is
+    the share of uniform play.
+
+    >>> import statepool as sp
+    >>> sp.ActionEXP3(copies="d+1")
+    ActionEXP3(rate=None, copies='d+1', mixing=0.0)
+    """
+
     rate: float | None = None
     copies: int | str = 1
     mixing: float = 0.0

@@ -51,6 +51,16 @@ PACE = np.dtype([("rate", "f8"), ("spread", "f8"), ("epoch", "i8"), ("since", "i
 
 @dataclass(frozen=True)
 class Anytime(Learner):
+    """Exponential weights whose rate follows what the run has cost so far: no horizon, delay or budget to give.
+
+    `pooled` False charges the action played alone; `skip` gives up on outcomes that are too late; `rule` is "adaptive",
+    "epochs" or "constant"; `patience` is how old an outcome of the constant rule may be.
+
+    >>> import statepool as sp
+    >>> sp.Anytime(skip=True).skip
+    True
+    """
+
     pooled: bool = True
     skip: bool = False
     rule: str = "adaptive"

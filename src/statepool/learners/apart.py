@@ -27,6 +27,13 @@ ROUND, ACTION = -2, -1
 
 @dataclass(frozen=True)
 class Apart(Learner):
+    """One copy of a learner for each context, none of which learns from another: what sharing nothing costs.
+
+    >>> import statepool as sp
+    >>> sp.Apart()
+    Apart(learner=ActionEXP3(rate=None, copies=1, mixing=0.0))
+    """
+
     learner: Learner = ActionEXP3()  # noqa: RUF009 (settings are frozen, so sharing one is safe)
     knows_contexts: ClassVar[bool] = True
 

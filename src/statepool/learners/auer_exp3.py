@@ -19,6 +19,13 @@ from statepool.learners.parts.tree import start_tree
 
 @dataclass(frozen=True)
 class AuerEXP3(Learner):
+    """EXP3 as first published: gains instead of losses, and a share `exploration` of uniform play mixed in.
+
+    >>> import statepool as sp
+    >>> sp.AuerEXP3(exploration=0.1)
+    AuerEXP3(exploration=0.1)
+    """
+
     exploration: float | None = None
 
     def __post_init__(self) -> None:

@@ -26,6 +26,15 @@ UNREACHABLE = 2.0
 
 @dataclass(frozen=True)
 class BestState(Learner):
+    """Find the state with the lowest mean loss and play the action most likely to reach it.
+
+    What optimising clicks amounts to; `exploration` is the share of uniform play.
+
+    >>> import statepool as sp
+    >>> sp.BestState()
+    BestState(exploration=0.08)
+    """
+
     exploration: float = 0.08
     knows_contexts: ClassVar[bool] = True
     tells_play_for: ClassVar[bool] = True

@@ -42,6 +42,13 @@ LEDGER = np.dtype(
 
 @dataclass(frozen=True)
 class Certified(Learner):
+    """Nothing to set, and `run.certificate` is a figure that the expected regret is below. Simulation only.
+
+    >>> import statepool as sp
+    >>> sp.Certified()
+    Certified()
+    """
+
     def start(self, problem: Problem) -> "CertifiedMemory":
         log_actions = natural_log(max(problem.n_actions, 2))  # one action has nothing to learn, at any rate
         ledger = np.zeros(1, LEDGER)

@@ -31,6 +31,13 @@ from statepool.learners.rules import add_rule
 
 @dataclass(frozen=True)
 class CoinGraph(Learner):
+    """A stochastic feedback graph whose mean is pooling: what is charged is decided by coins.
+
+    >>> import statepool as sp
+    >>> sp.CoinGraph(rate=0.1)
+    CoinGraph(rate=0.1)
+    """
+
     rate: float | None = None
 
     def __post_init__(self) -> None:

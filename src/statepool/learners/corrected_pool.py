@@ -70,6 +70,15 @@ REACH = OF_CELL + 2
 
 @dataclass(frozen=True)
 class CorrectedPool(Learner):
+    """`SelfTuned` where actions may move the outcome past the state: pooled, corrected by each action's own outcomes.
+
+    Nothing to set. What it costs without such effects and gains with them: docs/corrected-pool.md.
+
+    >>> import statepool as sp
+    >>> sp.CorrectedPool()
+    CorrectedPool()
+    """
+
     knows_contexts: ClassVar[bool] = True
     tells_play_for: ClassVar[bool] = True
     carried_by_action: ClassVar[tuple[int, ...]] = (ALARMS + alarms.RATIO, OF_CELL, OF_CELL + 1, REACH)

@@ -32,6 +32,15 @@ _SMALLEST_FREQUENCY = 1e-6
 
 @dataclass(frozen=True)
 class CountedDenominator(Learner):
+    """Freeze the play for a block, count states in its first half, pool in its second.
+
+    `denominator` is "counted" or "predicted"; `block` the rounds of a block; `smoothing` is added to counts.
+
+    >>> import statepool as sp
+    >>> sp.CountedDenominator(block=200).block
+    200
+    """
+
     denominator: str = "counted"
     block: int = 400
     smoothing: float = 0.01

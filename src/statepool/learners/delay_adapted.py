@@ -21,6 +21,15 @@ from statepool.learners.rules import add_rule
 
 @dataclass(frozen=True)
 class DelayAdapted(Learner):
+    """Divide by the larger of the probability of the round played and today's.
+
+    `pooled` False charges the action played alone.
+
+    >>> import statepool as sp
+    >>> sp.DelayAdapted(pooled=False)
+    DelayAdapted(pooled=False, rate=None)
+    """
+
     pooled: bool = True
     rate: float | None = None
 

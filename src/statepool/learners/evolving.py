@@ -24,6 +24,13 @@ from statepool.learners.rules import add_rule
 
 @dataclass(frozen=True)
 class Evolving(Learner):
+    """Charge a guess from the state at once, and correct it when the outcome comes.
+
+    >>> import statepool as sp
+    >>> sp.Evolving()
+    Evolving(rate=None)
+    """
+
     rate: float | None = None
 
     def __post_init__(self) -> None:

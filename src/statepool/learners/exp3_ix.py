@@ -14,6 +14,13 @@ from statepool.learners.parts.tree import start_tree
 
 @dataclass(frozen=True)
 class EXP3IX(Learner):
+    """`ActionEXP3` with implicit exploration: a little bias for much less variance.
+
+    >>> import statepool as sp
+    >>> sp.EXP3IX(rate=0.1)
+    EXP3IX(rate=0.1, mixing=0.0)
+    """
+
     rate: float | None = None
     mixing: float = 0.0
 

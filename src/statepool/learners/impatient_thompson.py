@@ -13,6 +13,8 @@ traces of two steps (state, then outcome). No regret bound is claimed. Its draws
 and the distribution it plays has no closed form.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -60,6 +62,15 @@ def _frozen(table: Floats) -> tuple[tuple[float, ...], ...]:
 
 @dataclass(frozen=True)
 class ImpatientThompson(Learner):
+    """Gaussian Thompson sampling in which what is seen at once foretells what comes late.
+
+    `prior` says how states foretell outcomes; None: nothing is known of it.
+
+    >>> import statepool as sp
+    >>> sp.ImpatientThompson()
+    ImpatientThompson(prior=None)
+    """
+
     tells_play: ClassVar[bool] = False
 
     prior: Prior | None = None
@@ -68,7 +79,7 @@ class ImpatientThompson(Learner):
         if self.prior is not None and not isinstance(self.prior, Prior):
             raise ValueError(f"prior: is {type(self.prior).__name__}, expected a Prior, such as prior_of(P, theta)")
 
-    def start(self, problem: Problem) -> "ImpatientMemory":
+    def start(self, problem: Problem) -> ImpatientMemory:
         K, S = problem.n_actions, problem.n_states
         mean, between, within = _arrays(self.prior or _ignorant(S), S)
         return ImpatientMemory(

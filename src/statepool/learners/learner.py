@@ -1,5 +1,7 @@
 """What every learner is, what it is told before the first round, and how to drive one by hand."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -24,7 +26,7 @@ from statepool.checks import (
 from statepool.kernels import columns_of
 from statepool.learners.maps import Maps, start_maps, varies
 from statepool.learners.outside import explained, suited
-from statepool.learners.rules import step_act, step_observe, step_play, step_update
+from statepool.learners.rules import step, step_act, step_observe, step_play, step_update
 from statepool.learners.sums import Newcomers, Sum
 from statepool.model import Instance
 from statepool.rates import default_rate
@@ -169,7 +171,7 @@ class Learner(ABC):
         actions: Sequence[Any] | None = None,
         states: Sequence[Any] | None = None,
         available: ArrayLike | None = None,
-    ) -> "Player":
+    ) -> Player:
         """Drive this learner one round at a time, with names for actions and states if they are given.
 
         With a map for each context in P, `act` is told the context.
@@ -299,9 +301,9 @@ class Player:
             raise ValueError(f"act: round {self._round} is past the horizon, {contexts.size} rounds")
         contexts[self._round] = context
 
-    def _step(self, kernel: Any, *arguments: Any) -> Any:
+    def _step(self, function: Any, *arguments: Any) -> Any:
         with explained(self.learner, self.memory):
-            return suited(kernel, self.memory)(self.memory, *arguments)
+            return function(self.memory, *arguments, step=suited(step, self.memory))
 
     def _probability(self, number: int) -> float | None:
         if not self.learner.tells_play:

@@ -21,7 +21,7 @@ class Maps(NamedTuple):
     contexts: Ints
     """Of each round, as the caller numbers them; empty where there are none."""
     map_of: Ints
-    """Of each context, its map."""
+    """Of each context, its map; empty where requests bring the same rows, whatever their context."""
     now: Ints
     """The map of the request being answered."""
 
@@ -41,6 +41,8 @@ def start_maps(columns: Floats, contexts: Ints | None = None, available: Bools |
             numbers[content] = len(kept)
             kept.append(context)
         map_of[context] = numbers[content]
+    if len(kept) == 1 and not barred.any():
+        return start_maps(columns[0])
     if len(kept) < len(columns):
         columns, barred = columns[kept], barred[kept]
     return Maps(columns, barred, contexts, map_of, np.zeros(1, np.int64))
@@ -49,7 +51,7 @@ def start_maps(columns: Floats, contexts: Ints | None = None, available: Bools |
 @compiled
 def varies(maps: Any) -> bool:
     """Whether requests bring different rows, or bar actions."""
-    return maps.columns.shape[0] > 1 or maps.barred.size > 0
+    return maps.map_of.size > 0
 
 
 @compiled

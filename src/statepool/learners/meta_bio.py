@@ -13,6 +13,8 @@ wrapper. State means must not change: regret <= base's for the delays that are l
 delays that depend on what was played, which ours are not known to: measured, then (docs/theory.md).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import log as natural_log
 from typing import Any, NamedTuple
@@ -33,6 +35,15 @@ WAITED, FED = 0.0, 1.0
 
 @dataclass(frozen=True)
 class MetaBIO(Learner):
+    """Any learner, fed at once with what the state is known to cost, once that is known.
+
+    `base` is the learner; `adaptive` feeds it true outcomes alone until waiting has become too dear (MetaAdaBIO).
+
+    >>> import statepool as sp
+    >>> sp.MetaBIO(sp.ActionEXP3()).base
+    ActionEXP3(rate=None, copies=1, mixing=0.0)
+    """
+
     base: Learner = Anytime()  # noqa: RUF009 (settings are frozen, so sharing one is safe)
     adaptive: bool = False
 
@@ -43,7 +54,7 @@ class MetaBIO(Learner):
                 f"base: is {self.base!r}, expected a learner that learns from outcomes and wraps none: Anytime(), say"
             )
 
-    def start(self, problem: Problem) -> "MetaMemory":
+    def start(self, problem: Problem) -> MetaMemory:
         S, horizon = problem.n_states, problem.known_horizon()
         bases = self.base.start(problem), self.base.start(problem)
         begun = np.full(1, -1 if self.adaptive else 0)

@@ -23,6 +23,13 @@ from statepool.learners.sums import Newcomers, Sum, Sums, lay_out, start_clock, 
 
 @dataclass(frozen=True)
 class NaiveSharing(Learner):
+    """Pooled with the wrong denominator, uniform play's, to show what the right one is worth.
+
+    >>> import statepool as sp
+    >>> sp.NaiveSharing(rate=0.1)
+    NaiveSharing(rate=0.1, mixing=0.0)
+    """
+
     rate: float | None = None
     mixing: float = 0.0
     carried_by_request: ClassVar[tuple[int, ...]] = (0,)

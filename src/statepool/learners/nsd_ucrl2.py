@@ -28,6 +28,16 @@ from statepool.learners.rules import add_rule
 
 @dataclass(frozen=True)
 class NSDUCRL2(Learner):
+    """Optimism about state means and about the rows of a map that may drift.
+
+    Rows are counted over the last `window` plays; `radius` scales the squared radii, 1 is what is proved; `known_map`
+    takes the rows from P.
+
+    >>> import statepool as sp
+    >>> sp.NSDUCRL2(known_map=True).known_map
+    True
+    """
+
     window: int | None = None
     radius: float = 1.0
     known_map: bool = False

@@ -21,6 +21,8 @@ from statepool.compiling import compiled_guarded
 from statepool.learners.rules import is_own, rule_of
 
 PLACE = re.compile(r'(?:File "|at )([^"\n(]+?\.py)"?,? (?:line )?\(?(\d+)\)?')
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+"""Numba writes in colour where colorama is installed."""
 NOT_THEIRS = (Path(__file__).resolve().parents[1], Path(numba.__file__).resolve().parent)
 EXPECTED = "expected numbers, NumPy arrays, loops and the NumPy functions that Numba knows"
 
@@ -70,7 +72,7 @@ def check_memory(name: str, memory: Any) -> None:
 
 def _sentence(name: str, text: str) -> str:
     """Which line of somebody else's file it was; if it is none of them, what the loop makes of the rule."""
-    for path, number in PLACE.findall(text):
+    for path, number in PLACE.findall(COLOURS.sub("", text)):
         source = Path(path.strip()).resolve()
         if not any(source.is_relative_to(folder) for folder in NOT_THEIRS):
             line = linecache.getline(str(source), int(number)).strip()

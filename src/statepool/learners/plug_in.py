@@ -18,6 +18,13 @@ from statepool.learners.rules import add_rule
 
 @dataclass(frozen=True)
 class PlugIn(Learner):
+    """`StateEXP3` with the map estimated from the pairs of earlier rounds; `smoothing` is added to counts.
+
+    >>> import statepool as sp
+    >>> sp.PlugIn(smoothing=0.1)
+    PlugIn(smoothing=0.1, mixing=0.0, rate=None)
+    """
+
     smoothing: float = 0.01
     mixing: float = 0.0
     rate: float | None = None

@@ -21,6 +21,16 @@ from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 @dataclass(frozen=True)
 class PooledGreedy(Learner):
+    """Play the action that looks best by the mean loss of each state: the first thing one would try.
+
+    argmin_a sum_s P(s|a) (sum(s) + 1)/(count(s) + 2); `forgetting` is what a round keeps of the past, `exploration` the
+    share of uniform play.
+
+    >>> import statepool as sp
+    >>> sp.PooledGreedy(exploration=0.05)
+    PooledGreedy(forgetting=1.0, exploration=0.05)
+    """
+
     forgetting: float = 1.0
     exploration: float = 0.0
     knows_contexts: ClassVar[bool] = True

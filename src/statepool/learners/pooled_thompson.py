@@ -29,6 +29,16 @@ from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 @dataclass(frozen=True)
 class PooledThompson(Learner):
+    """Draw the mean of each state from its posterior and play the action best by the draw.
+
+    `forgetting` is what a round keeps of the past; `mixing` the share of uniform play; `samples` how many draws a
+    decision chooses among, so that its probability is known.
+
+    >>> import statepool as sp
+    >>> sp.PooledThompson(forgetting=0.999).forgetting
+    0.999
+    """
+
     forgetting: float = 1.0
     mixing: float = 0.0
     samples: int = 16

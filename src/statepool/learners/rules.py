@@ -21,9 +21,11 @@ which gives one loop for all learners that caches on disk; plain Python calls th
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import types
 from numba.extending import overload
 
+from statepool.checks import Floats
 from statepool.compiling import chosen_by_type, compiled
 
 
@@ -86,6 +88,10 @@ def play(memory: Any, t: int, out: Any) -> None:
     raise NotImplementedError
 
 
+def _leave_untold(memory: Any, t: int, out: Any) -> None:
+    """The play of a rule that has none: nobody asks, since faces look at `tells_play` first."""
+
+
 def play_for(memory: Any, t: int, context: int, out: Any) -> None:
     """Compiled code only."""
     raise NotImplementedError
@@ -112,7 +118,7 @@ def _update(memory, t, action, state, loss, ticket):  # type: ignore[no-untyped-
 @chosen_by_type(play)
 def _play(memory, t, out):  # type: ignore[no-untyped-def]
     rule = _own(memory)
-    return rule and rule.play
+    return rule and (rule.play or _leave_untold)
 
 
 _CHECKED = {"boundscheck": True}
@@ -139,7 +145,7 @@ def _update_of_others(memory, t, action, state, loss, ticket):  # type: ignore[n
 @overload(play, strict=False, jit_options=_CHECKED)
 def _play_of_others(memory, t, out):  # type: ignore[no-untyped-def]
     rule = _others(memory)
-    return rule and rule.play
+    return rule and (rule.play or _leave_untold)
 
 
 @chosen_by_type(play_for)
@@ -154,25 +160,39 @@ def _play_for_of_others(memory, t, context, out):  # type: ignore[no-untyped-def
     return rule and rule.play_for
 
 
+ACT, OBSERVE, UPDATE, PLAY = range(4)
+_NO_ROW = np.empty(0)
+
+
 @compiled
-def step_act(memory: Any, t: int, u: float) -> int:
+def step(memory: Any, what: int, t: int, action: int, state: int, number: float, row: Any) -> int:
+    """One of the four functions, by its place above: together they are compiled once, not four times."""
+    if what == ACT:
+        return act(memory, t, number)
+    if what == OBSERVE:
+        observe(memory, t, action, state, row)
+    elif what == UPDATE:
+        update(memory, t, action, state, number, row)
+    else:
+        play(memory, t, row)
+    return 0
+
+
+def step_act(memory: Any, t: int, u: float, step: Any = step) -> int:
     """The action of round t."""
-    return act(memory, t, u)
+    return int(step(memory, ACT, t, 0, 0, u, _NO_ROW))
 
 
-@compiled
-def step_observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
+def step_observe(memory: Any, t: int, action: int, state: int, ticket: Floats, step: Any = step) -> None:
     """Fill the ticket of round t."""
-    observe(memory, t, action, state, ticket)
+    step(memory, OBSERVE, t, action, state, 0.0, ticket)
 
 
-@compiled
-def step_update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
+def step_update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Floats, step: Any = step) -> None:
     """Learn from the outcome of round t."""
-    update(memory, t, action, state, loss, ticket)
+    step(memory, UPDATE, t, action, state, loss, ticket)
 
 
-@compiled
-def step_play(memory: Any, t: int, out: Any) -> None:
+def step_play(memory: Any, t: int, out: Floats, step: Any = step) -> None:
     """The play distribution of round t, valid between its `act` and the next update."""
-    play(memory, t, out)
+    step(memory, PLAY, t, 0, 0, 0.0, out)

@@ -30,6 +30,13 @@ from statepool.learners.rules import add_rule
 
 @dataclass(frozen=True)
 class SafePool(Learner):
+    """Pool only the actions whose estimated rows are certified to be good enough; charge the others alone.
+
+    >>> import statepool as sp
+    >>> sp.SafePool().certified
+    True
+    """
+
     certified: bool = True
     smoothing: float = 0.01
     mixing: float = 0.0

@@ -56,6 +56,15 @@ CHARGES = Sum("charges", told_by="outcome", anew=True)
 
 @dataclass(frozen=True)
 class SelfTuned(Learner):
+    """The learner to run: no horizon, no rate, no delay, no knob; follows drift and keeps a proved floor.
+
+    `learn_map` True learns the map while it plays. What each part does, and where it fails: docs/self-tuned.md.
+
+    >>> import statepool as sp
+    >>> sp.simulate(sp.families.spread(seed=0, horizon=500), sp.SelfTuned(), delay=10, seed=80_000).regret < 50
+    True
+    """
+
     learn_map: bool = False
     carried_by_request: ClassVar[tuple[int, ...]] = (ALARMS + alarms.RATIO, REACH)
     knows_contexts: ClassVar[bool] = True

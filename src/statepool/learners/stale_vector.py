@@ -45,6 +45,13 @@ def read_vector(vector: Any, t: int) -> None:
 
 @dataclass(frozen=True)
 class GreedyStale(Learner):
+    """An oracle: it is handed the losses of `delay` rounds ago and plays the best action by them.
+
+    >>> import statepool as sp
+    >>> sp.GreedyStale().reads_losses
+    True
+    """
+
     reads_losses: ClassVar[bool] = True
     mixing: float = 0.0
 
@@ -62,6 +69,13 @@ class GreedyStaleMemory(NamedTuple):
 
 @dataclass(frozen=True)
 class OptimisticStale(Learner):
+    """An oracle: exponential weights with the losses of `delay` rounds ago as a hint.
+
+    >>> import statepool as sp
+    >>> sp.OptimisticStale().reads_losses
+    True
+    """
+
     reads_losses: ClassVar[bool] = True
     rate: float | None = None
     mixing: float = 0.0

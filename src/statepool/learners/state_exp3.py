@@ -19,6 +19,8 @@ Differs from the source: nothing. The three options are of the neighbours named,
 that of "d+1", the pooled caution and its bound are ours (docs/theory.md).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -55,6 +57,18 @@ MOST_NUMBERS = 1 << 27
 
 @dataclass(frozen=True)
 class StateEXP3(Learner):
+    """The paper's learner: exponential weights on losses pooled through the state.
+
+    L(a) += P(s|a) · X / q(s), with q(s) of the round played; x(a) ∝ exp(-rate · L(a)).
+
+    `rate` None follows the paper, "capacity" is for a proved dimension; `copies` interleaves learners ("d+1", "idle");
+    `groups` merges states, one index a state; `mixing` is the share of uniform play; `caution` is added to q(s).
+
+    >>> import statepool as sp
+    >>> sp.StateEXP3(groups=[0, 0, 1]).groups
+    (0, 0, 1)
+    """
+
     rate: float | str | None = None
     copies: int | str = 1
     groups: ArrayLike | None = None
@@ -83,7 +97,7 @@ class StateEXP3(Learner):
         kept = requests and self.denominator == MARGINAL
         return Sum("charges", told_by="outcome"), *(REQUESTS if kept else ())
 
-    def start(self, problem: Problem) -> "StateMemory":
+    def start(self, problem: Problem) -> StateMemory:
         groups = np.arange(problem.n_states) if self.groups is None else check_groups(self.groups, problem.n_states)
         columns = problem.columns if self.groups is None else merge_columns(problem.columns, groups)
         maps = start_maps(columns, problem.contexts, problem.available)

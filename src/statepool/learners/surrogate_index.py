@@ -33,6 +33,13 @@ from statepool.rates import default_rate
 
 @dataclass(frozen=True)
 class SurrogateIndex(Learner):
+    """Play uniformly until `history` outcomes have come, then trust for ever what each state cost in them.
+
+    >>> import statepool as sp
+    >>> sp.SurrogateIndex(history=100).history
+    100
+    """
+
     history: int = 200
     pooled: bool = True
     rate: float | None = None

@@ -15,6 +15,13 @@ from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
 @dataclass(frozen=True)
 class Uniform(Learner):
+    """Every action alike, for ever: the regret of learning nothing.
+
+    >>> import statepool as sp
+    >>> sp.Uniform()
+    Uniform()
+    """
+
     knows_contexts: ClassVar[bool] = True
     tells_play_for: ClassVar[bool] = True
 

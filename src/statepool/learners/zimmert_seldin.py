@@ -44,6 +44,16 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True)
 class ZimmertSeldin(Learner):
+    """Hybrid FTRL: the rate-optimal delayed bandit that cannot see the state.
+
+    `scale` multiplies the fixed rate; `shift` starts the rates later, for a delay that is known; `tuning` is "fixed"
+    (the paper's), "anytime", or "advanced", which gives up on what is waited for too long.
+
+    >>> import statepool as sp
+    >>> sp.ZimmertSeldin(tuning="anytime").tuning
+    'anytime'
+    """
+
     scale: float = 1.0
     shift: bool = False
     mixing: float = 0.0

@@ -386,10 +386,12 @@ class Journal:
 
     def rest(self) -> None:
         """Save a snapshot, and hold nothing until the next request."""
-        if self.fold is not None:
-            self.save()
-        with self._lock:
-            self._start_again()
+        try:
+            if self.fold is not None:
+                self.save()
+        finally:
+            with self._lock:
+                self._start_again()
 
     def close(self) -> None:
         """Save a snapshot, and be asked no more."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, Ints
+from statepool.exact_sums import ExactSums
 from statepool.kernels import columns_of, dot
 from statepool.learners.additive import (
     lesson_function,
@@ -22,7 +23,6 @@ from statepool.learners.additive import (
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.sums import Newcomers, Sum
 from statepool.live.events import Lesson
-from statepool.live.exact import ExactSums
 from statepool.live.legacy import carry_of
 from statepool.live.offers import Offer
 from statepool.live.versions import Known, Part, spread
@@ -126,7 +126,10 @@ class Ledger:
         if size not in self._rooms:
             even = np.full((size, self.n_states), 1 / self.n_states)
             newcomers = Newcomers(np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64))
-            self._rooms[size] = self.learner.start(self._problem(even, newcomers))
+            memory = self.learner.start(self._problem(even, newcomers))
+            # Rows that change from request to request are what a simulation with contexts has.
+            maps = memory.maps._replace(map_of=np.zeros(1, np.int64))
+            self._rooms[size] = memory._replace(maps=maps)
             if len(self._rooms) > ROOMS:
                 self._rooms.popitem(last=False)
         self._rooms.move_to_end(size)

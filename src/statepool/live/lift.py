@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.live.exact import ExactSums
+from statepool.exact_sums import ExactSums
 
 LEVEL = log(20.0)
 """Of 95 %."""

@@ -8,6 +8,8 @@
 When a call returns, what it did is on disk. Repeating a call is harmless.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_number
 from statepool.learners import REGISTRY, SelfTuned
-from statepool.learners.learner import Learner
+from statepool.learners.learner import Learner, short_name
 from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
 from statepool.live.contexts import Tables, base_rows, changed, context_tables, placings
 from statepool.live.errors import Conflict, UnknownTicket
@@ -55,7 +57,19 @@ Outcome = tuple[str, float]
 
 
 class Pool:
-    """Open one with `Pool.open`; safe to share between threads, and its store between processes."""
+    """Decisions in a durable store; open one with `Pool.open`.
+
+    Safe to share between threads, and its store between processes.
+
+    >>> import statepool as sp
+    >>> pool = sp.Pool.open("sqlite:///pool.db", "home", [[0.7, 0.3], [0.2, 0.8]], ["tea", "cake"], ["left", "cart"])
+    >>> decision = pool.decide()
+    >>> pool.observe(decision.ticket, "cart")
+    >>> pool.resolve(decision.ticket, loss=0.0)
+    >>> pool
+    Pool('home': 2 actions, 2 states, SelfTuned, 1 decision, 0 waiting)
+    >>> pool.close()
+    """
 
     def __init__(
         self, store: Store, name: str, clock: Callable[[], float] | None = None, owns_store: bool = False
@@ -80,7 +94,7 @@ class Pool:
         update: bool = False,
         clock: Callable[[], float] | None = None,
         **settings: Any,
-    ) -> "Pool":
+    ) -> Pool:
         """Continue the pool of that name, or make it, at a URL or in a store that is open (and stays so).
 
         The catalogue, the learner and the settings may be left out for a pool that is there; given, they must be
@@ -273,7 +287,13 @@ class Pool:
             if self._owns_store:
                 self._journal.store.close()
 
-    def __enter__(self) -> "Pool":
+    def __repr__(self) -> str:
+        fold, waiting = self._journal.read(), self.n_pending
+        decisions = f"{fold.plays} decision{'' if fold.plays == 1 else 's'}"
+        sizes = f"{fold.catalogue.n_active} actions, {len(fold.catalogue.states)} states"
+        return f"Pool({self.name!r}: {sizes}, {short_name(fold.learner)}, {decisions}, {waiting} waiting)"
+
+    def __enter__(self) -> Pool:
         return self
 
     def __exit__(

@@ -11,6 +11,8 @@ LONGEST = 1e12
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Given as keyword arguments to `Pool.open` and `Pool.change`; every one has a default."""
+
     refresh: int | None = None
     """A new version of the play after so many lessons; None: as often as costs little for the catalogue's size."""
     refresh_seconds: float | None = None
@@ -18,8 +20,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     expire_after: float | None = None
     """Seconds after which a decision without outcome gets the default loss."""
     default_loss: float | None = None
+    """The loss, inside `loss_bounds`, of a decision whose outcome did not come in time."""
     loss_bounds: tuple[float, float] = (0.0, 1.0)
+    """The lowest and the highest loss that may be reported."""
     reward_bounds: tuple[float, float] | None = None
+    """The lowest and the highest reward that may be reported; None: outcomes are losses."""
     holdout: float = 0.0
     """The share of decisions kept from the learner, to measure what it is worth."""
     holdout_action: Any = None

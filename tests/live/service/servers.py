@@ -12,11 +12,6 @@ PATIENCE = 120.0  # the first decision of a new version of the package waits for
 MAIN = (sys.executable, "-W", "error", "-c", "from statepool.cli import main; main()")
 
 
-def statepool(*arguments, **options):
-    """Run a command to its end."""
-    return subprocess.run([*MAIN, *arguments], capture_output=True, text=True, timeout=120, **options)
-
-
 class Served:
     """Its address is on the first line it says."""
 

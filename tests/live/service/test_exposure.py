@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from command_line import statepool
 from live.service.clients import DECISIONS, POOL, Client
-from live.service.servers import serving, statepool
+from live.service.servers import serving
 from statepool.commands.serve import Options, make_service
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service import keys

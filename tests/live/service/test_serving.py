@@ -13,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from command_line import statepool
 from live.service.clients import DECISIONS, POOL
-from live.service.servers import Served, serving, statepool
+from live.service.servers import MAIN, Served, serving
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ def test_without_the_extra_it_is_said_what_to_install(tmp_path):
     (tmp_path / "apsw.py").write_text("raise ImportError('no', name='apsw')")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     for command in (["serve"], ["keys", "list"]):
-        done = statepool(*command, cwd=tmp_path, env=environment)
+        done = subprocess.run([*MAIN, *command], cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 2
         assert done.stderr.endswith('is not installed, expected pip install "statepool[live]"\n')
 

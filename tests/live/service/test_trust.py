@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from command_line import statepool
 from live.service.clients import POOL
-from live.service.servers import statepool
 from statepool.live.anchors import FileAnchors
 from statepool.live.service.keys import OLD, add_key, renew_key
 from statepool.live.stores import open_store

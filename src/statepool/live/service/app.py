@@ -28,10 +28,13 @@ from statepool.live.service.refusals import Refused, body_of, refusal, tell_oper
 from statepool.live.service.routes import routes
 from statepool.live.service.sessions import Sessions
 from statepool.live.service.tickets import TicketCall, ticket_call
+from statepool.live.stores.following import Following
 from statepool.live.stores.store import Store
 
 ALIVE = "/healthz"
+READING = frozenset(("GET", "HEAD"))
 JSON = (b"content-type", b"application/json")
+FOLLOWS = "this service follows, and changes nothing: ask the one that decides"
 STRICT = (
     (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
     (b"x-frame-options", b"DENY"),
@@ -45,7 +48,7 @@ class Rules:
     """What a service grants. `door`: whom it answers without keys; `keyed`: it had some when it was started;
     `rate_limit`: decisions and other requests a second, of each caller; `most_pending`: tickets of a key's own that may
     wait for an outcome in a pool; `most_pools`: pools that may be made over HTTP; `anchors`: where the
-    pools' heads are noted."""
+    pools' heads are noted; `follow`: nothing is written, whoever asks."""
 
     door: Door = "localhost"
     keyed: bool = False
@@ -54,13 +57,15 @@ class Rules:
     most_pending: int = MOST
     most_pools: int = MOST_POOLS
     expire_every: float = 10.0
+    follow: bool = False
     anchors: Anchors | None = None
     anchor_every: float = 60.0
 
 
 def create_app(store: Store, *, log: RequestLog | None = None, **rules: Any) -> "Service":
     """The service of a store, which it closes when it stops; see `Rules`."""
-    return Service(store, Rules(**rules), log or RequestLog(None))
+    granted = Rules(**rules)
+    return Service(Following(store) if granted.follow else store, granted, log or RequestLog(None))
 
 
 class Player(Protocol):
@@ -80,8 +85,12 @@ class Service:
         self.pools = Pools(store, self.health.note, self.metrics.add_batch, rules.most_pools)
         self.keys = Keys(store, rules.keyed)
         self.players: list[Player] = []
+        self._refuses_writing = rules.follow
         anchoring = None if rules.anchors is None else Anchoring(store, rules.anchors)
-        self._chores = Chores(self.pools, self.keys, self.health, rules.expire_every, anchoring, rules.anchor_every)
+        self._chores = Chores(
+            self.pools, self.keys, self.health, None if rules.follow else rules.expire_every, anchoring,
+            rules.anchor_every,
+        )  # fmt: skip
         self._sessions = Sessions(store, self.keys)
         self._admission = Admission(self.keys, rules.door, rules.rate_limit, OwnTickets(rules.most_pending))
         handlers: dict[Any, Any] = dict.fromkeys(
@@ -117,6 +126,8 @@ class Service:
         status, headers = 200, [JSON]
         try:
             visit = self.admit(scope, call.need, call.pool)
+            if self._refuses_writing:
+                raise Refused(405, FOLLOWS, {"allow": "GET"})
             body = await read_body(receive, visit.headers.length, self._rules.body_limit)
             content = await call.answer(self.pools, call, body, visit)
         except Exception as error:
@@ -141,6 +152,8 @@ class Service:
 
         app: Callable[..., Awaitable[None]] = self._site
         try:
+            if self._refuses_writing and scope["method"] not in READING and scope["path"] != LOGIN:
+                raise Refused(405, FOLLOWS, {"allow": "GET"})
             if scope["path"] != ALIVE:
                 self._admission.check_door(read_headers(scope["headers"]))
             if is_page(scope["path"]) and not await may_see(self.keys, self._sessions, scope):

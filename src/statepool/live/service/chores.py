@@ -35,7 +35,7 @@ class Chores:
     """Warming up, expiry, keys read again, and another look at pools that are in trouble."""
 
     def __init__(
-        self, pools: Pools, keys: Keys, health: Health, expire_every: float, anchoring: Anchoring | None = None,
+        self, pools: Pools, keys: Keys, health: Health, expire_every: float | None, anchoring: Anchoring | None = None,
         anchor_every: float = 60.0,
     ) -> None:  # fmt: skip
         self._pools, self._keys, self._health, self._expire_every = pools, keys, health, expire_every
@@ -53,9 +53,10 @@ class Chores:
             asyncio.create_task(self._warm_all()),
             asyncio.create_task(_repeat(KEYS_EVERY, self._reload_keys)),
             asyncio.create_task(_repeat(RECOVER_EVERY, self._recover_all)),
-            asyncio.create_task(_repeat(self._expire_every, self._expire_all)),
             asyncio.create_task(_repeat(IDLE_EVERY, self._close_idle)),
         ]
+        if self._expire_every is not None:  # else this process only follows
+            self._repeated.append(asyncio.create_task(_repeat(self._expire_every, self._expire_all)))
         if self._anchoring is not None:
             self._repeated.append(asyncio.create_task(_repeat(self._anchor_every, self._anchor)))
 

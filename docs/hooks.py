@@ -1,0 +1,229 @@
+"""What the site says of the command line, HTTP, settings and events is read from the code when the site is built."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parent.parent
+OUTSIDE = re.compile(r"\]\(((?:\.\./)+(?:examples|benchmarks|src|tests)[^)]*)\)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    for path, write in PAGES.items():
+        files.append(File.generated(config, path, content=write()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Files of the repository that are not pages are named, not linked: the site stands alone."""
+    return OUTSIDE.sub(lambda match: f" (`{match[1].replace('../', '')}`)", markdown).replace("[ (", "(")
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """What lets the search work from disk is taken from beside the page, not from a network."""
+    return output.replace(
+        "https://unpkg.com/iframe-worker/shim", "../" * page.url.count("/") + "assets/iframe-worker.js"
+    )
+
+
+def on_post_build(config: Any) -> None:
+    """A page for addresses that are not there is a server's, and its links are not a disk's."""
+    (Path(config["site_dir"]) / "404.html").unlink(missing_ok=True)
+
+
+def command_line() -> str:
+    """Every command with its options, from the declarations that the command itself is made of."""
+    from typer.main import get_command
+
+    from statepool.cli import app
+
+    root: Any = get_command(app)
+    lines = ["# Command line", "", root.help or "", "", "`statepool --version` says which version this is.", ""]
+    for name, command in root.commands.items():
+        inner = getattr(command, "commands", None)
+        for title, each in ({f"{name} {sub}": one for sub, one in inner.items()} if inner else {name: command}).items():
+            lines += [f"## statepool {title}", "", each.help or "", "", "| | |", "|---|---|"]
+            lines += [f"| `{_spelling(p)}` | {_cell(getattr(p, 'help', '') or '')}{_default(p)} |" for p in each.params]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def _spelling(parameter: Any) -> str:
+    return (
+        " / ".join([*parameter.opts, *parameter.secondary_opts])
+        if parameter.opts[0].startswith("-")
+        else parameter.name.upper()
+    )
+
+
+def _default(parameter: Any) -> str:
+    shown = parameter.default
+    return "" if shown in (None, False, ...) or callable(shown) else f" Default: `{shown}`."
+
+
+def _cell(text: str) -> str:
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+def http() -> str:
+    """The OpenAPI document in words; the service has it whole at /openapi.json."""
+    from statepool.live.service.openapi import REFUSALS, document
+
+    told = document()
+    lines = ["# HTTP", "", "A running service has the whole document at `/openapi.json` (OpenAPI 3.1).", ""]
+    lines += ['A refusal is `{"error": "one sentence"}`:', "", "| status | why |", "|---|---|"]
+    lines += [f"| {status} | {why} |" for status, why in REFUSALS.items()] + [""]
+    for path, methods in told["paths"].items():
+        for method, operation in methods.items():
+            if not isinstance(operation, dict):
+                continue
+            lines += [f"## {method.upper()} {path}", "", operation["summary"], ""]
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+            if body:
+                lines += [*_schema("Body", body, told), ""]
+            answer = operation["responses"]["200"].get("content", {}).get("application/json", {}).get("schema")
+            if answer:
+                lines += [*_schema("Answer", answer, told), ""]
+    return "\n".join(lines)
+
+
+def _schema(title: str, schema: dict[str, Any], told: dict[str, Any]) -> list[str]:
+    found = _resolved(schema, told)
+    lines = [f"**{title}.** {_cell(found.get('description', ''))}", ""]
+    options = [_resolved(each, told) for each in found.get("oneOf", [found])]
+    for option in options:
+        properties = option.get("properties", {})
+        if properties:
+            lines += ["| field | type |", "|---|---|"]
+            lines += [f"| `{name}` | {_type(_resolved(kind, told), told)} |" for name, kind in properties.items()]
+            lines.append("")
+    return lines
+
+
+def _resolved(schema: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return told["components"]["schemas"][name] if name else schema
+
+
+def _type(schema: dict[str, Any], told: dict[str, Any]) -> str:
+    for several in ("anyOf", "oneOf"):
+        if several in schema:
+            return " or ".join(_type(_resolved(each, told), told) for each in schema[several])
+    kind = schema.get("type", "anything")
+    if kind == "array" and isinstance(schema.get("items"), dict):
+        return f"array of ({_type(_resolved(schema['items'], told), told)})"
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def settings() -> str:
+    """The settings of a pool: fields, defaults and what is written under each in the source."""
+    from statepool.live.settings import Settings
+
+    lines = [
+        "# Settings of a pool",
+        "",
+        "Given to `Pool.open(…, holdout=0.1)`, `pool.change(…)`, `PUT` and `PATCH /v1/pools/{name}`; journaled.",
+        "",
+    ]
+    lines += ["| setting | default | what it does |", "|---|---|---|"]
+    told = attribute_docs(Settings)
+    for name, default in zip(Settings.__struct_fields__, Settings.__struct_defaults__, strict=True):
+        lines.append(f"| `{name}` | `{default}` | {_cell(told.get(name, ''))} |")
+    return "\n".join(lines) + "\n"
+
+
+def events() -> str:
+    """The kinds of events a journal holds, from their types."""
+    from statepool.live import events as source
+
+    lines = [
+        "# Events of the journal",
+        "",
+        "One after the other, each with the hash of the one before; see [Pools](../live.md).",
+        "",
+    ]
+    for kind in source.__dict__.values():
+        if inspect.isclass(kind) and kind.__module__ == source.__name__ and getattr(kind, "__struct_fields__", ()):
+            tag = kind.__struct_config__.tag
+            said = _cell((kind.__doc__ or "").partition("\n\n")[0])
+            lines += [f"## {kind.__name__}" + (f" (`{tag}`)" if tag else ""), "", said, ""]
+            lines += ["Fields: " + ", ".join(f"`{name}`" for name in kind.__struct_fields__) + ".", ""]
+    return "\n".join(lines)
+
+
+SECTIONS = {
+    "Problems, runs and comparisons": ("Instance", "simulate", "Run", "compare", "Comparison"),
+    "Live": ("Pool",),
+    "The audit": ("audit_log", "Audit"),
+}
+MODULES = ("families", "delays", "dimension", "guarantees", "grouping")
+
+
+def python() -> str:
+    """Every public name, each from its docstring."""
+    import statepool as sp
+
+    sections = dict(SECTIONS)
+    said = {name for names in sections.values() for name in names}
+    sections["Learners"] = tuple(name for name in sp.__all__ if name[0].isupper() and name not in said)
+    lines = ["# Python", "", "`import statepool as sp`; everything here is public ([Versions](versions.md)).", ""]
+    for title, names in sections.items():
+        lines += [f"## {title}", ""]
+        if title == "Learners":
+            lines += [
+                "What each does, side by side: [Learners](../learners.md).",
+                "",
+                "::: statepool.learners.Learner",
+                "",
+            ]
+            lines += ["::: statepool.learners.Player", ""]
+        lines += [line for name in names for line in (f"::: {_home(getattr(sp, name))}", "")]
+    for module in MODULES:
+        found = getattr(sp, module)
+        public = public_names(found)
+        lines += [f"## statepool.{module}", "", (found.__doc__ or "").partition("\n\n")[0], ""]
+        lines += [line for name in public for line in (f"::: {_home(getattr(found, name), found, name)}", "")]
+    return "\n".join(lines)
+
+
+def public_names(module: Any) -> list[str]:
+    """What a module offers: its `__all__`, or its own functions and classes without an underscore."""
+    listed = getattr(module, "__all__", None) or [
+        name for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]  # fmt: skip
+    return [name for name in listed if callable(getattr(module, name))]
+
+
+def _home(value: Any, module: Any = None, name: str = "") -> str:
+    if hasattr(value, "__module__") and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return f"{module.__name__}.{name}"
+
+
+def attribute_docs(kind: type) -> dict[str, str]:
+    """The strings written under the fields of a class."""
+    body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind))).body[0].body
+    found, last = {}, None
+    for node in body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            last = node.target.id
+        elif (
+            last
+            and isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            found[last], last = node.value.value, None
+    return found
+
+
+PAGES = {
+    "reference/python.md": python,
+    "reference/cli.md": command_line, "reference/http.md": http, "reference/settings.md": settings,
+    "reference/events.md": events,
+}  # fmt: skip

@@ -1,0 +1,5 @@
+"""`python -m statepool` is the command `statepool`."""
+
+from statepool.cli import main
+
+main()

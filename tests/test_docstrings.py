@@ -1,0 +1,84 @@
+"""Every public name says what it is, with an example that runs; every setting is explained; signatures are short."""
+
+import doctest
+import importlib
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+
+import statepool as sp
+from statepool import client, testing
+from statepool.live.settings import Settings
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+MODULES = (sp, sp.families, sp.delays, sp.dimension, sp.guarantees, sp.grouping, client, testing)
+
+
+def public():
+    for module in MODULES:
+        listed = getattr(module, "__all__", None) or [
+            name for name, value in vars(module).items()
+            if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+        ]  # fmt: skip
+        for name in listed:
+            yield f"{module.__name__}.{name}", getattr(module, name)
+
+
+PUBLIC = {name: value for name, value in public() if callable(value)}
+LEARNERS = {f"statepool.{kind.__name__}": kind for kind in sp.learners.REGISTRY.values()}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_it_says_what_it_is(name):
+    value = PUBLIC[name]
+    said = value.__doc__ or ""
+    assert said.strip(), f"{name} has no docstring"
+    assert not said.startswith(f"{value.__name__}("), f"{name}: a dataclass's own signature says nothing"
+    if isinstance(value, type) and value.__module__.startswith("statepool") and not issubclass(value, Exception):
+        bare = [
+            each for each, member in vars(value).items()
+            if not each.startswith("_") and inspect.isfunction(member) and not member.__doc__
+            and not any(getattr(getattr(base, each, None), "__doc__", None) for base in value.__mro__[1:])
+        ]  # fmt: skip
+        allowed = {"of", "start", "ticket_width"}
+        assert not set(bare) - allowed, f"{name}: no docstring for {bare}"
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_its_signature_is_short(name):
+    try:
+        text = str(inspect.signature(PUBLIC[name]))
+    except ValueError:  # an exception's, written in C
+        return
+    assert "numpy._typing" not in text
+    assert len(text) < 900
+
+
+WITH_EXAMPLES = {
+    **LEARNERS,
+    **{f"families.{name}": value for name, value in sp.families.REGISTRY.items()},
+    **{name: PUBLIC[f"statepool.{name}"] for name in ("simulate", "compare", "Run", "Instance", "Pool", "audit_log")},
+    "player": sp.learners.Learner.player,
+}
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_its_example_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    value = WITH_EXAMPLES[name]
+    module = importlib.import_module(value.__module__)
+    found = doctest.DocTestFinder(recurse=False).find(value, value.__name__, module=False, globs=dict(vars(module)))
+    assert any(each.examples for each in found), f"{name} has no example"
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    for each in found:
+        result = doctest.DocTestRunner(verbose=False, optionflags=flags).run(each)
+        assert result.failed == 0
+
+
+def test_every_setting_of_a_pool_is_explained():
+    pytest.importorskip("mkdocs")
+    from hooks import attribute_docs
+
+    assert set(attribute_docs(Settings)) == set(Settings.__struct_fields__)
