@@ -53,13 +53,15 @@ def test_a_bank_shares_the_storage_that_memories_share():
         for part in memory:
             yield from leaves(part) if isinstance(part, tuple) else [part]
 
-    alone, together = ([a for a in leaves(m) if isinstance(a, np.ndarray) and a.size] for m in (memories[0], bank))
+    pairs = [
+        (a, b) for a, b in zip(leaves(memories[0]), leaves(bank), strict=True) if isinstance(a, np.ndarray) and a.size
+    ]
     shared = 0
-    for i, one in enumerate(alone):
-        np.testing.assert_array_equal(together[i][0], one)
-        for j in range(i):
-            assert np.shares_memory(one, alone[j]) == np.shares_memory(together[i], together[j])
-            shared += np.shares_memory(one, alone[j])
+    for i, (alone, together) in enumerate(pairs):
+        np.testing.assert_array_equal(together[0], alone)
+        for other, others in pairs[:i]:
+            assert np.shares_memory(alone, other) == np.shares_memory(together, others)
+            shared += np.shares_memory(alone, other)
     assert shared > 0
 
 

@@ -269,3 +269,27 @@ def test_the_dimension_of_maps_with_contexts():
             sp.dimension.effective(routes.P, x)
     with pytest.raises(ValueError, match="available: is given with one map"):
         sp.dimension.bracket(P2[0], available=[1, 1, 1])
+
+
+KNOWING = [name for name, cls in sp.learners.REGISTRY.items() if cls.knows_contexts]
+
+
+@pytest.mark.parametrize("name", KNOWING)
+def test_no_learner_looks_at_requests_to_come(name):
+    instance, cut = sp.families.routes(seed=3, n_contexts=7, n_actions=9, horizon=60), 25
+    later = np.r_[instance.contexts[:cut], (instance.contexts[cut:] + 1) % 7]
+    runs = [
+        sp.simulate(instance.replaced(contexts=c), sp.learners.find(name)(), 4, 5) for c in (instance.contexts, later)
+    ]
+    np.testing.assert_array_equal(runs[0].actions[:cut], runs[1].actions[:cut])
+    assert (runs[0].actions != runs[1].actions).any()
+
+
+def test_state_exp3_that_is_told_the_shares_is_the_plain_one():
+    """Theorem D's learner twice: the package's, and the one of `told_requests`."""
+    instance = sp.families.sparse_crowds(seed=6, n_contexts=5, n_actions=8, horizon=400, means="drifting")
+    own = sp.simulate(instance, sp.StateEXP3(rate=0.2, denominator=instance.shares), 9, seed=2)
+    told = sp.simulate(instance, ToldExp3(0.2), 9, seed=2)
+    np.testing.assert_array_equal(own.actions, told.actions)
+    np.testing.assert_allclose(own.plays(), told.plays(), atol=1e-11)
+    np.testing.assert_allclose(own.dimension_path, told.dimension_path, atol=1e-9)

@@ -48,6 +48,22 @@ def check_maps(P: ArrayLike, available: ArrayLike | None = None, name: str = "P"
     return table, offered
 
 
+def check_told(told: ArrayLike, table: Floats, offered: Bools) -> Floats:
+    """The map that learners are told: it must hold everything that can happen, and all actions at all times."""
+    checked = check_map(told, "told")
+    if checked.shape != table.shape[1:]:
+        raise ValueError(f"told: has shape {checked.shape}, expected {table.shape[1:]}, as the map of one context")
+    if not offered.all():
+        raise ValueError("told: is given with actions that are not available, expected all of them in every context")
+    wrong = np.argwhere((table > 0).any(axis=0) & (checked == 0))
+    if wrong.size:
+        action, state = wrong[0]
+        raise ValueError(
+            f"told: entry ({action}, {state}) is 0, expected more, since the action can lead to that state"
+        )
+    return checked
+
+
 def has_contexts(P: ArrayLike) -> bool:
     """Whether this has three axes, as maps of contexts have; what is no array at all is refused elsewhere."""
     try:

@@ -35,6 +35,7 @@ from statepool.checks import (
     check_map,
     check_maps,
     check_means,
+    check_told,
     has_contexts,
     read_only,
 )
@@ -280,27 +281,11 @@ def _with_contexts(
     requests = check_contexts(contexts, table.shape[0], means.shape[0])
     direct = None if effects is None else check_effects(effects, means, table.shape, offered)
     if told is not None:
-        told = _check_told(told, table, offered)
+        told = check_told(told, table, offered)
     elif table.shape[0] == 1 and offered.all():
         direct = None if direct is None else direct[0]
         return {"P": table[0], "theta": means, "effects": direct, "contexts": None, "available": None, "told": None}
     return {"P": table, "theta": means, "effects": direct, "contexts": requests, "available": offered, "told": told}
-
-
-def _check_told(told: ArrayLike, table: Floats, offered: Bools) -> Floats:
-    """The map that learners are told: it must hold everything that can happen, and all actions at all times."""
-    checked = check_map(told, "told")
-    if checked.shape != table.shape[1:]:
-        raise ValueError(f"told: has shape {checked.shape}, expected {table.shape[1:]}, as the map of one context")
-    if not offered.all():
-        raise ValueError("told: is given with actions that are not available, expected all of them in every context")
-    wrong = np.argwhere((table > 0).any(axis=0) & (checked == 0))
-    if wrong.size:
-        action, state = wrong[0]
-        raise ValueError(
-            f"told: entry ({action}, {state}) is 0, expected more, since the action can lead to that state"
-        )
-    return checked
 
 
 def _restored(*fields: Any) -> Instance:
