@@ -239,39 +239,76 @@ class ZimmertSeldin(Arm):
 
 
 class PooledGreedy(Arm):
+    """Everything is summed afresh from the history, each outcome by the age of its round."""
+
     forgetting, exploration = 1.0, 0.0
 
     def setup(self):
-        self.sums, self.counts = np.zeros(self.S), np.zeros(self.S)
+        self.history = []
 
-    def greedy(self):
-        return argmin(self.P @ ((self.sums + 1) / (self.counts + 2)))
+    def recall(self, t):
+        self.sums, self.counts = np.zeros(self.S), np.zeros(self.S)
+        for r, s, X in self.history:
+            self.sums[s] += X * self.forgetting ** (t - r)
+            self.counts[s] += self.forgetting ** (t - r)
 
     def play(self, t):
+        self.recall(t)
+        self.best = argmin(self.P @ ((self.sums + 1) / (self.counts + 2)))
         x = np.full(self.K, self.exploration / self.K)
-        x[self.greedy()] += 1 - self.exploration
+        x[self.best] += 1 - self.exploration
         return x
 
     def choose(self, t, x, u):
-        return int(u / self.exploration * self.K) if u < self.exploration else self.greedy()
+        follow = 1 - self.exploration
+        return self.best if u < follow else int((u - follow) / self.exploration * self.K)
 
     def learn(self, r, a, s, X, note):
-        self.sums, self.counts = self.sums * self.forgetting, self.counts * self.forgetting
-        self.sums[s] += X
-        self.counts[s] += 1
+        self.history.append((r, s, X))
+
+
+def scramble(z):
+    """splitmix64, in whole numbers of any size cut to 64 bits."""
+    z = (z + 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
+
+
+def gamma(source, shape):
+    """Marsaglia and Tsang."""
+    uniforms = ((scramble(source ^ n) // 2**11 + 0.5) / 2**53 for n in range(10**6))
+    d = shape - 1 / 3
+    for first, second, third in zip(uniforms, uniforms, uniforms, strict=False):
+        x = np.sqrt(-2 * np.log(first)) * np.cos(2 * np.pi * second)
+        v = (1 + x / np.sqrt(9 * d)) ** 3
+        if v > 0 and np.log(third) < x * x / 2 + d - d * v + d * np.log(v):
+            return d * v
+    raise AssertionError("never accepted")
 
 
 class PooledThompson(PooledGreedy):
+    samples = 16
+
     def setup(self):
         super().setup()
-        self.rng = np.random.default_rng((self.seed, 1))
+        self.key = int(np.random.default_rng((self.seed, 1)).integers(1 << 63))
 
     def play(self, t):
-        theta = np.array([self.rng.beta(1 + self.sums[s], 1 + (self.counts[s] - self.sums[s])) for s in range(self.S)])
-        return np.eye(self.K)[argmin(self.P @ theta)]
+        self.recall(t)
+        x = np.zeros(self.K)
+        for j in range(self.samples):
+            theta = np.empty(self.S)
+            for s in range(self.S):
+                source = scramble(scramble(self.key ^ t) ^ (j * self.S + s))
+                lost = gamma(source, 1 + self.sums[s])
+                won = gamma(scramble(source), 1 + max(self.counts[s] - self.sums[s], 0))
+                theta[s] = lost / (lost + won)
+            x[argmin(self.P @ theta)] += 1 / self.samples
+        return x
 
     def choose(self, t, x, u):
-        return int(np.argmax(x))
+        return draw(x, np.nextafter(u, 1))  # the first whose cumulative sum passes u
 
 
 class CorrectedPool(Arm):
@@ -351,14 +388,15 @@ class CorrectedPool(Arm):
     def play(self, t):
         self.now = t
         self.recall(t)
+        self.estimate_effects()
+        self.leader = self.find_leader()
         if t >= 2 * self.begun:
             self.begun, self.anchor = t, self.leader
             delay, length = np.mean(self.ages) if self.ages else 0.0, max(t, 1)
             cost = (3.3 * (self.K - 1) / self.share + 2 * delay + 1) * length
             slow = self.share / (np.e * (delay + 1))
             self.rate_now = min(np.sqrt(2 * np.log(self.K * length) / cost), slow)
-        self.estimate_effects()
-        self.leader, self.safe = self.find_leader(), self.find_safe()
+        self.safe = self.find_safe()
         self.part = 1.0 if self.alarmed(t) else self.share
         return self.part * self.safe + (1 - self.part) * np.eye(self.K)[self.leader]
 
