@@ -215,3 +215,21 @@ def test_a_pool_with_contexts_plays_as_the_exact_simulation_to_the_bit(sqlite, l
         pool.observe(f"{t}", int(exact.states[t]))
         if instance.theta[t, exact.states[t]] > 0:
             next(uniforms)
+
+
+def test_a_status_is_a_value_of_one_moment(place):
+    pool = open_pool(place)
+    before = pool.status()
+    for _ in requests(pool, 9, np.random.default_rng(5)):
+        pass
+    after = pool.status()
+    assert (before.plays, after.plays, after.pending) == (0, 9, 0)
+    assert before.sums["charges"].sum() == 0 < after.sums["charges"].sum()
+    assert sum(after.distribution.values()) == pytest.approx(1)
+    assert list(after.distribution) == ACTIONS
+    assert (after.contexts, after.counts["outcome"]) == (("new", "known"), 9)
+    for change in (lambda: after.counts.update(outcome=0), lambda: after.sums["charges"].fill(0)):
+        with pytest.raises((AttributeError, ValueError)):
+            change()
+    with pytest.raises(AttributeError):
+        after.plays = 0

@@ -303,6 +303,10 @@ class Ledger:
         place = self.registers().get("leader")
         return None if place is None or place >= len(self.ids) else int(self.ids[place])
 
+    def names(self) -> list[str]:
+        """Of the sums that tell no actions apart."""
+        return list(dict.fromkeys(row.of.name for row in self._rows if not _is_by_action(row.of)))
+
     def sums(self, name: str, plays: int) -> Floats:
         """What is known under a name after `plays` decisions: a row for each memory of it."""
         return np.array([row.exact.read(plays) for row in self._rows if row.of.name == name])

@@ -49,6 +49,7 @@ from statepool.live.requests import (
     label_of,
 )  # fmt: skip
 from statepool.live.settings import LONGEST, check_settings
+from statepool.live.status import Status, read_status
 from statepool.live.stores import open_store
 from statepool.live.stores.store import Overdue, Store
 
@@ -262,6 +263,11 @@ class Pool:
             raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool")
         known = {kind: decode(body) for kind, body in bodies[ticket].items()}
         return _row(self._journal.read().catalogue, known)
+
+    def status(self) -> Status:
+        """A reading of this moment: counts, the distribution played, what the learner knows, the settings."""
+        pending = self.n_pending
+        return self._journal.look(lambda fold: read_status(self.name, fold, pending))
 
     def fold(self) -> Fold:
         """What the journal adds up to, as of now; to look at."""
