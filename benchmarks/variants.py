@@ -42,7 +42,8 @@ WITHOUT: Mapping[str, tuple[Edit, ...]] = {
 def build(edits: tuple[Edit, ...], folder: Path) -> Learner:
     """The learner with these edits, its sources written to `folder`, which must be new and must stay."""
     home = Path(str(learners.__file__)).parent
-    sources = {module: (home / f"{module}.py").read_text() for module in (MEMORIES, ALARMS, SAFE, LEARNER)}
+    sources = {module: (home / "parts" / f"{module}.py").read_text() for module in (MEMORIES, ALARMS, SAFE)}
+    sources[LEARNER] = (home / f"{LEARNER}.py").read_text()
     for module, old, new in edits:
         if sources[module].count(old) != 1:
             raise ValueError(f"{module}: has {old!r} {sources[module].count(old)} times, expected it once")
@@ -52,9 +53,9 @@ def build(edits: tuple[Edit, ...], folder: Path) -> Learner:
     names = {module: f"{folder.name}_{module}" for module in sources}
     text = sources[LEARNER].replace("SelfTunedMemory", f"SelfTunedMemory_{folder.name}")
     for module in (MEMORIES, ALARMS, SAFE):
-        text = text.replace(f"statepool.learners.{module}", names[module])
+        text = text.replace(f"statepool.learners.parts.{module}", names[module])
     sources[LEARNER] = text.replace(
-        "from statepool.learners import alarms, memories",
+        "from statepool.learners.parts import alarms, memories",
         f"import {names[ALARMS]} as alarms\nimport {names[MEMORIES]} as memories",
     )
     built = [_load(names[module], folder / f"{module}.py", text) for module, text in sources.items()]

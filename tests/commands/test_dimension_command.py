@@ -151,7 +151,7 @@ def test_an_audits_map_and_the_names_of_its_rows(tmp_path):
     np.testing.assert_array_equal(read_map(path), [[0.5, 0.5], [0.9, 0.1]])
     done = dimension(path)
     assert done.returncode == 0, done.stderr
-    assert "poster and offer" in done.stdout
+    assert "poster and offer" in " ".join(done.stdout.split())
     for text in ("{}", "{broken", '{"P": "x"}', "[1, [2]]"):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"AUDIT\.json: "):

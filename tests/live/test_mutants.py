@@ -22,7 +22,7 @@ from live.outside import decided_there
 from live.places import PostgresPlace, SQLitePlace, change
 from live.service.test_exposure import check_nobody_is_answered
 from live.test_machine import failing, run_on
-from statepool.live import exact
+from statepool import exact_sums as exact
 from statepool.live.errors import StoreUnavailable
 from statepool.live.journal import Journal, Writer, _answer
 from statepool.live.requests import Decide, Decision, Observe, Resolve

@@ -412,7 +412,6 @@ def test_a_pool_whose_maker_was_killed_at_once_can_be_made(place):
 def test_a_learner_that_cannot_run_live_is_refused_before_anything_is_made(place):
     for learner, reason in [
         (sp.ActionEXP3(), "cannot run live"),
-        (sp.PooledThompson(), "cannot run live"),
         (sp.StateEXP3(), "has no rate"),
         (sp.NaiveSharing(), "has no rate"),
         (sp.StateEXP3(rate=0.1, copies=3), "copies"),
