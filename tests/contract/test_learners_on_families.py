@@ -163,7 +163,8 @@ def test_told_plays_are_the_frequencies(name):
     instance, learner, tries = instance_of("band"), LEARNERS[name], 100
     counts, told = np.zeros(instance.n_actions), []
     for i in range(tries):
-        luck = 0 if isinstance(learner, sp.CoinGraph) else i  # its play is told given the coins that have fallen
+        # These tell their play given what they have drawn for themselves.
+        luck = 0 if isinstance(learner, sp.CoinGraph | sp.PooledThompson) else i
         player = learner.player(instance.P, T, 0, seed=luck, instance=instance if name in ORACLES else None)
         for t in range(6):
             decision = player.act((0.37 * (t + 1)) % 1)
