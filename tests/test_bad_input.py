@@ -29,7 +29,7 @@ def refuses(*words):
         ([[0.5, 0.5], [INF, 0.0]], [r"P: entry \(1, 0\) is inf", "finite"]),
         ([0.5, 0.5], ["P: has shape", "one row an action"]),
         (0.5, ["P: has shape"]),
-        ([[[1.0]]], ["P: has shape|knows no contexts"]),
+        ([[[1.0]]], ["P: has shape|knows no contexts|where there are contexts"]),
         (np.empty((0, 2)), [r"P: has shape \(0, 2\)", "non-empty"]),
         (np.empty((2, 0)), [r"P: has shape \(2, 0\)", "non-empty"]),
         ([], ["P: has shape"]),

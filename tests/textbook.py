@@ -296,7 +296,7 @@ class PooledThompson(PooledGreedy):
 
     def play(self, t):
         self.recall(t)
-        x = np.zeros(self.K)
+        self.winners = []
         for j in range(self.samples):
             theta = np.empty(self.S)
             for s in range(self.S):
@@ -304,11 +304,11 @@ class PooledThompson(PooledGreedy):
                 lost = gamma(source, 1 + self.sums[s])
                 won = gamma(scramble(source), 1 + max(self.counts[s] - self.sums[s], 0))
                 theta[s] = lost / (lost + won)
-            x[argmin(self.P @ theta)] += 1 / self.samples
-        return x
+            self.winners.append(argmin(self.P @ theta))
+        return np.bincount(self.winners, minlength=self.K) / self.samples
 
     def choose(self, t, x, u):
-        return draw(x, np.nextafter(u, 1))  # the first whose cumulative sum passes u
+        return self.winners[int(u * self.samples)]
 
 
 class CorrectedPool(Arm):

@@ -16,12 +16,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.checks import Floats, check_count, check_number
+from statepool.checks import Floats, Ints, check_count, check_number
 from statepool.compiling import compiled
 from statepool.kernels import TIE, combine, lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.maps import Maps, bar_values, draw_cumulative, spread_evenly
+from statepool.learners.maps import Maps, bar_values, draw_evenly, spread_evenly
 from statepool.learners.parts.chance import beta, source_of
 from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count, mean_sums
 from statepool.learners.sums import Sum, Sums, lay_out, start_clock
@@ -58,7 +58,7 @@ class PooledThompson(Learner):
         key = problem.stream.side_generator().integers(1 << 63, size=1).astype(np.uint64)
         return ThompsonMemory(
             sums, start_clock(), of["losses"][0], of["counts"][0], problem.maps, np.empty(problem.n_states),
-            np.empty(problem.n_actions), np.empty(problem.n_actions), self.samples, key, float(self.mixing),
+            np.empty(problem.n_actions), np.zeros(1, np.int64), self.samples, key, float(self.mixing),
         )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ class ThompsonMemory(NamedTuple):
     maps: Maps
     guesses: Floats
     values: Floats
-    play: Floats
+    round: Ints
     samples: int
     key: NDArray[np.uint64]
     mixing: float
@@ -89,18 +89,21 @@ def _winner(memory: Any, t: int, sample: int) -> int:
 
 
 def prepare(memory: Any, t: int) -> None:
-    spread_evenly(memory.maps, memory.mixing, memory.play)
-    for sample in range(memory.samples):
-        memory.play[_winner(memory, t, sample)] += (1.0 - memory.mixing) / memory.samples
+    memory.round[0] = t
 
 
 def rest(memory: Any, out: Any) -> None:
-    for a in range(out.size):
-        out[a] = memory.play[a]
+    spread_evenly(memory.maps, memory.mixing, out)
+    for sample in range(memory.samples):
+        out[_winner(memory, memory.round[0], sample)] += (1.0 - memory.mixing) / memory.samples
 
 
 def pick(memory: Any, u: float) -> int:
-    return draw_cumulative(memory.play, u)
+    """The winner of one draw: the others are not needed for it."""
+    if u < memory.mixing:
+        return draw_evenly(memory.maps, u / memory.mixing, memory.values)
+    place = (u - memory.mixing) / (1.0 - memory.mixing)
+    return _winner(memory, memory.round[0], min(int(place * memory.samples), memory.samples - 1))
 
 
 add_additive_rule(ThompsonMemory, prepare=prepare, rest=rest, pick=pick, carry=carry_nothing, lesson=loss_and_count)
