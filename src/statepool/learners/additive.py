@@ -4,7 +4,7 @@ A learner's file gives, on its memory (a NamedTuple with `sums`, `maps` and `clo
 
     prepare(memory, t)                      the play of round t, from the sums; sets what starts anew (`clock`)
     lead(memory)                            optional: (place, share), an action that is played with that share
-    rest(memory, out)                       the distribution of the rest of the play; None where it is not known
+    rest(memory, out)                       the distribution of the rest of the play
     pick(memory, u)                         an action drawn by one uniform: below the share, the leader
     own_reach(memory, state)                optional: q, the probability of a state under this play, and
     reach_under(memory, play, state)        under another one (within bounds, or with a holdout)

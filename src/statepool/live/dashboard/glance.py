@@ -13,12 +13,10 @@ import numpy as np
 
 from statepool.checks import Floats, Ints
 from statepool.kernels import effective_dimension
-from statepool.live.events import Refreshed
 from statepool.live.fold import Fold
-from statepool.live.journal import Journal, read_linked
+from statepool.live.journal import Journal
 from statepool.live.lift import Tally
 from statepool.live.pool import Pool
-from statepool.live.stores.store import View
 
 OLD = 10.0
 """Seconds after which a process that makes no decisions looks what it would play by now."""
@@ -75,12 +73,6 @@ def _playing(journal: Journal, fold: Fold, before: Glance | None) -> tuple[tuple
         return key, before.play, before.ids
     version, _ = fold.make_version()
     return key, version.play, version.ids
-
-
-def latest_record(view: View, version: int) -> dict[str, Any]:
-    """What the latest refresh journaled; empty before the first."""
-    event = read_linked(view, version) if version else None
-    return event.record if isinstance(event, Refreshed) else {}
 
 
 class Rows:

@@ -8,7 +8,7 @@ from typing import Any
 from statepool.live.dashboard import shown
 from statepool.live.dashboard.alarms import Alarm, alarms_of
 from statepool.live.dashboard.curves import curves_of, delays_of, median_of
-from statepool.live.dashboard.glance import Dimension, Glance, Rows, glance, latest_record
+from statepool.live.dashboard.glance import Dimension, Glance, Rows, glance
 from statepool.live.dashboard.measures import Measures
 from statepool.live.dashboard.panels import (
     Lift,
@@ -92,15 +92,12 @@ class Watch:
         measures.row = Rows(seen.fold)
         with self.pool._journal.store.view(self.pool.name) as view:
             measures.follow(view)
-            record = latest_record(view, seen.version)
             pending, oldest, journal = view.n_pending(), view.pending(limit=1), view.head().seq
         now = self.pool._journal.now()
         since = (now - oldest[0].at) / 1e6 if oldest else None
-        return self._put_together(seen, measures, record, now, Flight(pending, since, None), journal)
+        return self._put_together(seen, measures, now, Flight(pending, since, None), journal)
 
-    def _put_together(
-        self, seen: Glance, measures: Measures, record: dict[str, Any], now: int, flight: Flight, journal: int
-    ) -> Look:
+    def _put_together(self, seen: Glance, measures: Measures, now: int, flight: Flight, journal: int) -> Look:
         catalogue, lessons, whole = seen.fold.catalogue, measures.lessons, measures.buckets.total()
         of_states = lessons.of_states(len(catalogue.states))
         beliefs = beliefs_of(seen.fold.ledger.beliefs(), of_states)
@@ -129,7 +126,7 @@ class Watch:
                 lambda number: shown.label(catalogue.actions[number]),
                 [shown.label(state) for state in catalogue.states],
             ),
-            settings=settings_of(seen, record),
+            settings=settings_of(seen),
             window=(now - measures.began) / 1e6 if measures.began else None,
             events=measures.events,
             journal=journal,

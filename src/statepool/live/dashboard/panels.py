@@ -135,7 +135,7 @@ def lift_of(seen: Glance) -> Lift | None:
     return Lift(value, low, high, learner.mean, held.mean, learner.count, held.count)
 
 
-def settings_of(seen: Glance, record: dict[str, Any]) -> list[tuple[str, str]]:
+def settings_of(seen: Glance) -> list[tuple[str, str]]:
     settings, learner = seen.fold.settings, seen.fold.learner
     registers = seen.fold.ledger.registers()
     rate = registers.get("rate") or getattr(learner, "rate", None)
