@@ -70,7 +70,7 @@ READING = f"SELECT set_config('lock_timeout', '{PATIENCE:.0f}s', true)"
 FLUSH = f"SELECT {WAIT_FOR_THE_DISK}, pg_logical_emit_message(true, 'statepool', '')"
 
 # A row that was damaged may be found by one way of reading and not by another: how many there are, and which, by each.
-TABLES = {"events": "seq", "pending": "play", "snapshots": "seq", "segments": "first"}
+KEYS = {"events": "seq", "pending": "play", "snapshots": "seq", "segments": "first"}
 BY_INDEX = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_indexscan = on"
 BY_TABLE = "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_indexscan = off"
 WHICH = "SELECT count(*), sum(hashint8extended({key}, 1)::numeric) FROM statepool.{table} WHERE pool = %s"
@@ -195,14 +195,14 @@ class PostgresView(WholeView):
         by_table, by_index = self._which(BY_TABLE), self._which(BY_INDEX)
         return [
             f"the table {table} does not hold the rows that its index finds"
-            for table in TABLES
+            for table in KEYS
             if by_table[table] != by_index[table]
         ]
 
     def _which(self, way: str) -> dict[str, list[Row]]:
         with errors():
             self._connection.execute(way)
-        return {table: self._ask(WHICH.format(key=key, table=table), self._pool) for table, key in TABLES.items()}
+        return {table: self._ask(WHICH.format(key=key, table=table), self._pool) for table, key in KEYS.items()}
 
 
 class PostgresBatch(PostgresView, Batch):
