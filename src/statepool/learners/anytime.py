@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_count, unknown_name
+from statepool.checks import Floats, check_count, check_name
 from statepool.compiling import compiled
 from statepool.kernels import effective_dimension
 from statepool.learners.learner import Learner, Problem, check_flag
@@ -69,8 +69,7 @@ class Anytime(Learner):
     def __post_init__(self) -> None:
         check_flag(self.pooled, "pooled")
         check_flag(self.skip, "skip")
-        if self.rule not in RULES:
-            raise ValueError(unknown_name("rule", self.rule, RULES))
+        check_name("rule", self.rule, RULES)
         if self.patience is not None:
             check_count(self.patience, "patience")
         if (self.rule == "constant") != (self.patience is not None):
