@@ -68,15 +68,15 @@ def _rows_of_groups(n: Floats, groups: tuple[str, ...], overall: Floats) -> Floa
     return np.asarray(rows[place])
 
 
-def shrinkage(n: Floats, prior: Floats) -> float:
-    """kappa, by the mean of Pearson's statistic."""
+def shrinkage(n: Floats, prior: Floats, own: Floats | None = None) -> float:
+    """kappa, by the mean of Pearson's statistic; `own` is each row's part in its prior, by default its part of all."""
     visits = n.sum(axis=1)
     seen = (prior > 1e-8).sum(axis=1).max()
     if n.shape[0] < 2 or seen < 2:
         return 1.0
     expected = visits[:, None] * prior
     # The prior was made from the same rows: each takes out as much as it put in.
-    own = visits / visits.sum()
+    own = visits / visits.sum() if own is None else own
     pearson = float((np.divide((n - expected) ** 2, expected, out=np.zeros_like(n), where=prior > 1e-8)).sum())
     freedom = float((1 - own).sum()) * (seen - 1)
     growth = float(((1 - own) * (visits - 1)).sum()) * (seen - 1)
