@@ -83,7 +83,8 @@ def find_columns(present: Sequence[str], given: Given, reward: bool | None) -> C
         named = given.get(part)
         if named is not None and (not isinstance(named, str) or named not in present):
             raise ValueError(unknown_name(f"{part} column", str(named), present))
-        taken = {column for column in found.values() if column} | set(context)
+        # A context that is the action, the state or the outcome is refused below, not passed over.
+        taken = {column for column in found.values() if column} | (set() if part in NEEDED else set(context))
         free = [column for column in present if column not in taken]
         found[part] = named if named is not None else _look_for(names, free)
     _refuse_missing([part for part in NEEDED if found[part] is None], present)

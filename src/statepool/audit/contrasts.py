@@ -10,6 +10,7 @@ What is said of a label is beside the mean of its states, which holds the effect
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +46,14 @@ class Beside:
         mean = np.bincount(stretch, loss, sizes.size) / np.maximum(sizes, 1)
         return cls(rows.action[order], state, stretch, sizes, loss - mean[stretch], n_labels)
 
+    @cached_property
     def effects(self) -> Floats:
         """D of each label, up to what is the same for all."""
         return self._solve(np.asarray(np.bincount(self.label, self.residual, self.n_labels), dtype=np.float64))
 
-    def means(self, effects: Floats, n_states: int) -> Floats:
+    def means(self, n_states: int) -> Floats:
         """The mean of D in each state: what its mean outcome holds of it."""
-        total = np.bincount(self.state, effects[self.label], n_states)
+        total = np.bincount(self.state, self.effects[self.label], n_states)
         return np.asarray(total / np.maximum(np.bincount(self.state, minlength=n_states), 1))
 
     def variance(self, weights: Floats, gap: Floats) -> float:
@@ -60,7 +62,9 @@ class Beside:
         contrast = weights - np.bincount(self.label, (gap / count)[self.state], self.n_labels)
         x = self._solve(contrast)[self.label]
         spread = (x - self._mean(x)) ** 2
-        squares = np.bincount(self.stretch, self.residual**2, self.sizes.size) / np.maximum(self.sizes - 1, 1)
+        own = self.effects[self.label]
+        noise = (self.residual - own + self._mean(own)) ** 2
+        squares = np.bincount(self.stretch, noise, self.sizes.size) / np.maximum(self.sizes - 1, 1)
         return float((squares[self.stretch] * spread).sum()) + self._unseen(weights)
 
     def _unseen(self, weights: Floats) -> float:

@@ -76,8 +76,9 @@ def shrinkage(n: Floats, prior: Floats, own: Floats | None = None) -> float:
         return 1.0
     expected = visits[:, None] * prior
     # The prior was made from the same rows: each takes out as much as it put in.
-    own = visits / visits.sum() if own is None else own
-    pearson = float((np.divide((n - expected) ** 2, expected, out=np.zeros_like(n), where=prior > 1e-8)).sum())
+    own = np.where(visits > 0, visits / visits.sum() if own is None else own, 1.0)
+    counted = (prior > 1e-8) & (expected > 0)
+    pearson = float((np.divide((n - expected) ** 2, expected, out=np.zeros_like(n), where=counted)).sum())
     freedom = float((1 - own).sum()) * (seen - 1)
     growth = float(((1 - own) * (visits - 1)).sum()) * (seen - 1)
     share = (pearson - freedom) / growth if growth > 0 else LEAST_SHARE

@@ -172,8 +172,7 @@ def _look(judging: Table, choice: _Choice, spread: Floats, errors: Floats) -> _L
 
 
 def _with_direct(look: _Look, choice: _Choice, beside: Beside) -> _Look:
-    D = beside.effects()
-    means = beside.means(D, look.gap.shape[1])
+    D, means = beside.effects, beside.means(look.gap.shape[1])
     gains = look.gains + (choice.weights * D.reshape(choice.weights.shape)).sum(axis=1) - look.gap @ means
     k = np.bincount(beside.label, minlength=D.size).reshape(choice.weights.shape)
     noise = float((beside.residual**2).mean()) if beside.residual.size else 0.25
@@ -185,8 +184,7 @@ def _with_direct(look: _Look, choice: _Choice, beside: Beside) -> _Look:
 def _direct(pairs: Rows, maps: Maps) -> Floats:
     """Direct effects of pairs beside what the states' means hold of them, by all rows."""
     beside = Beside.of(pairs, maps.offered.size)
-    D = beside.effects()
-    return np.asarray(D.reshape(maps.offered.shape) - maps.P @ beside.means(D, maps.P.shape[2]))
+    return np.asarray(beside.effects.reshape(maps.offered.shape) - maps.P @ beside.means(maps.P.shape[2]))
 
 
 def _drawn(
