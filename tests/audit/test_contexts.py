@@ -100,10 +100,10 @@ def test_contrasts_are_least_squares_with_a_mean_for_every_stretch():
 def test_the_answer(audit, made):
     personal, document = audit.personal, audit.document
     assert personal.worth.verdict == "pays"
-    said = document["contexts"]["sentences"][0]
+    said = document["personalising"]["sentences"][0]
     assert said.startswith("Personalising by device is worth 0.")
     assert "conversions a decision (" in said
-    found = document["contexts"]["worth"]
+    found = document["personalising"]["worth"]
     assert found["lower"] <= made.worth <= found["upper"]
     order = [audit.personal.contexts.names.index(name) for name in ("phone", "tablet", "desk")]
     states = np.argsort([int(state) for state in audit.counts.states])
@@ -129,7 +129,7 @@ def test_blank_contexts_are_counted_and_enter_all_else(columns, tmp_path):
     found = sp.audit_log(write_columns(columns | {"device": device}, tmp_path / "log.csv"), context="device", **QUICK)
     assert found.personal.contexts.blank == 700
     assert found.counts.rows == len(device)
-    assert any("700 rows have no device" in line for line in found.document["contexts"]["sentences"])
+    assert any("700 rows have no device" in line for line in found.document["personalising"]["sentences"])
 
 
 def test_propensities_weigh_the_maps(columns, made, tmp_path):
@@ -168,7 +168,7 @@ def test_one_context_and_actions_that_are_not_offered(columns, tmp_path):
     one = columns | {"device": np.array(["phone"] * len(columns["device"]), dtype=object)}
     found = sp.audit_log(write_columns(one, tmp_path / "one.parquet"), context="device", **QUICK)
     assert found.personal.worth is None
-    assert "device is phone in every row" in found.document["contexts"]["sentences"][0]
+    assert "device is phone in every row" in found.document["personalising"]["sentences"][0]
     kept = ~((columns["device"] == "desk") & (columns["item"] == "item 0"))
     some = {name: values[kept] for name, values in columns.items()}
     found = sp.audit_log(write_columns(some, tmp_path / "some.parquet"), context="device", **QUICK)

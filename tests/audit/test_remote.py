@@ -58,7 +58,7 @@ def test_contexts_are_counted_there(server, tmp_path, monkeypatch):
         there = sp.audit_log(server, table="events", context=["device", "new"], **QUICK)
         assert here.personal.contexts.names == ("desk / false", "desk / true", "phone / false", "phone / true")
         assert here.personal.contexts.blank == 3_900
-        first, second = ({"P": found["P"]} | found["contexts"] for found in documents(here, there))
+        first, second = ({"P": found["P"]} | found["personalising"] for found in documents(here, there))
         for found in (first, second):
             # How far a bracket closes hangs on the time that it had.
             del found["dimension"], found["sentences"]

@@ -32,6 +32,8 @@ def about_worth(audit: "Audit") -> list[str]:
     )
     if worth.verdict == PAYS:
         return [f"{by} is worth {_number(value)} {unit.name} a decision ({span}). {judged}"]
+    if worth.verdict == NOT and worth.upper <= 0 <= worth.lower:
+        return [f"{by} does not pay: {audit.counts.actions[personal.one]} is the best action whoever asks."]
     if worth.verdict == NOT:
         return [
             f"{by} does not pay: it is worth {_number(value)} {unit.name} a decision ({span}), and less than "
@@ -67,7 +69,7 @@ def about_movement(audit: "Audit") -> str:
     if not rejected:
         return (
             f"In none of the {n_states} states do outcomes differ between contexts beyond chance "
-            f"(p = {found.p:.2g} for the whole log): the state is all that matters, whoever asks."
+            f"(p = {found.p:.2g} for the whole log): as far as the log shows, the state tells all, whoever asks."
         )
     sizes = [unit.amount(found.states[s].size) for s in rejected]
     low, high = f"{min(sizes):.3g}", f"{max(sizes):.3g}"

@@ -38,7 +38,7 @@ def document_of(audit: "Audit") -> dict[str, Any]:
         "delays": _delays(audit),
         "drift": _drift(audit),
         "merging": _merging(audit),
-        "contexts": _contexts(audit),
+        "personalising": _personalising(audit),
         "propensities": None if audit.propensities is None else dict(vars(audit.propensities)),
     }
     return plain(document)
@@ -192,7 +192,7 @@ def _pooling(audit: "Audit") -> dict[str, Any]:
     }
 
 
-def _contexts(audit: "Audit") -> dict[str, Any] | None:
+def _personalising(audit: "Audit") -> dict[str, Any] | None:
     personal, unit = audit.personal, audit.unit
     if personal is None:
         return None

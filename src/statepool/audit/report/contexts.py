@@ -68,7 +68,7 @@ def context_rows(audit: "Audit") -> list[tuple[str, ...]]:
     return [
         (
             personal.contexts.names[c], counted(personal.contexts.rows[c]), audit.counts.actions[personal.best[c]],
-            "" if worth is None
+            "" if worth is None or not worth.errors[c]
             else f"{unit.amount(worth.by_context[c]):.2g} ± {unit.amount(worth.errors[c]):.2g}".replace("-", "−"),
         )
         for c in largest(audit)

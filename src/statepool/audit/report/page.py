@@ -182,7 +182,8 @@ def _by_context(audit: "Audit") -> str:
     title = f"Context by context, in {audit.unit.name} a decision"
     note = (
         f"{one}Best: the action that looks best by the map of the context and the state means of all rows. Gain: what "
-        "the choice of three quarters of the rows gains over the best for all, judged by the last, ± a standard error."
+        "the choice of three quarters of the rows gains over the best for all, judged by the last, ± a standard error; "
+        "blank where the best for all was always chosen."
     )
     return _table(escape(title), ("", "rows", "best action", "gain"), context_rows(audit), note)
 
