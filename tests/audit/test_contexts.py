@@ -132,15 +132,24 @@ def test_blank_contexts_are_counted_and_enter_all_else(columns, tmp_path):
     assert any("700 rows have no device" in line for line in found.document["personalising"]["sentences"])
 
 
-def test_propensities_weigh_the_maps(columns, made, tmp_path):
-    """Rows taken with a chance that hangs on the state's mood are put right by their propensities."""
+def test_propensities_weigh_the_maps(tmp_path):
+    """Actions chosen for a mood that moves the state: counted plainly they look as if they had moved it."""
     rng = np.random.default_rng(5)
-    likely = np.where(rng.random(made.rows.action.size) < 0.5, 0.5, 0.05)
-    log = write_columns(columns | {"propensity": likely}, tmp_path / "log.parquet")
-    found = sp.audit_log(log, context="device", **QUICK)
-    assert found.counts.weighted is not None
-    assert found.personal.contexts.whole.n.sum() < 0.8 * found.counts.rows
-    assert found.personal.contexts.rows.sum() == found.counts.rows
+    n = 20_000
+    context, mood = rng.integers(2, size=n), rng.integers(2, size=n)
+    chance = np.where(mood, 0.8, 0.2)
+    action = (rng.random(n) < chance).astype(int)
+    state = (rng.random(n) < 0.2 + 0.5 * mood + 0.1 * action * context).astype(int)
+    loss = (rng.random(n) < 0.3 + 0.4 * state).astype(float)
+    columns = {
+        "segment": np.array(["old", "new"], dtype=object)[context], "action": action, "state": state, "loss": loss,
+        "propensity": np.where(action, chance, 1 - chance), "decided_at": np.arange(n) * 1.0,
+    }  # fmt: skip
+    found = sp.audit_log(write_columns(columns, tmp_path / "log.parquet"), context="segment", **QUICK)
+    assert found.personal.contexts.names == ("new", "old")
+    assert found.personal.contexts.rows.sum() == n > found.personal.contexts.whole.n.sum()
+    assert np.allclose(found.personal.P[0, :, 1], [0.45, 0.55], atol=0.03)
+    assert np.allclose(found.personal.P[1, :, 1], [0.45, 0.45], atol=0.03)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 The one advised has the least regret; those that noise does not separate from it, by paired differences within `BEYOND`
 of their standard errors, are called ties. If the verdict is *pool*, a tie goes to the learner that only pools: there is
 nothing to correct, and what a few lucky worlds say for correcting is noise. Worlds are added while the best is not
-apart, from `LEAST_WORLDS` up to `MOST_WORLDS`. The verdict says what can be learnt through the states in the long run, the learner what is best over the log's horizon.
+apart, from `LEAST_WORLDS` up to `MOST_WORLDS`. The verdict says what can be learnt through the states in the long run,
+the learner what is best over the log's horizon.
 """
 
 from concurrent.futures import ThreadPoolExecutor
