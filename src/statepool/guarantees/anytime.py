@@ -1,7 +1,7 @@
 """Theorems A, A-skip, B and C as functions: bounds for one copy of pooled exponential weights under delay.
 
     A        any rates that never rise, any oblivious delays:  log K/rate_T + sum_t rate_t (k1 (v_t - 1) + o_t)
-             constant rate: log K/rate + rate (k1 V + D);  `Anytime`: sqrt(8 log K (.6 (m-1+V) + 1.3 D)) + 2 log K
+             constant rate: log K/rate + rate (k1 V + D);  `Anytime`: sqrt(8.07 log K (.6 (m-1+V) + D)) + 2 log K
     A-skip   the same with D of what was still waited for, and one for each round given up
     B        one delay d >= 1, constant rate <= 1/(e(d+1)):  log K/rate + rate (3V + 3/8 d W) + d
     C        `Certified`: 2B - b0 + what has not come, a figure of the run itself: `Run.certificate`

@@ -1,4 +1,4 @@
-"""SelfTuned: regret over time beside the best simple rules, and every arm on every setting."""
+"""SelfTuned: regret over time beside the best simple rules, every arm on every setting, and what is proved of it."""
 
 from collections.abc import Mapping
 from math import log1p
@@ -6,9 +6,10 @@ from math import log1p
 import numpy as np
 from matplotlib.axes import Axes
 
+from statepool.guarantees import drift_lemma_floor, self_tuned_floor, theorem_a
 from statepool.report.heat_map import draw_cell, frame_cells
-from statepool.report.palette import GREEDY, MUTED, SELF_TUNED, STATE, SURFACE, THOMPSON, Look
-from statepool.report.sheet import Sheet, told
+from statepool.report.palette import AMBER, BLUE, GREEDY, GREEN, MUTED, SELF_TUNED, STATE, SURFACE, THOMPSON, Look
+from statepool.report.sheet import Sheet, label, log_axis, told
 from statepool.studies.beyond import self_tuned_sweeps as study
 from statepool.studies.statistics import mean_of
 from statepool.studies.study import Arms, Results
@@ -92,3 +93,27 @@ def _rule_off(ax: Axes, cells: list[tuple[str, str]]) -> None:
         if cells[row][0] != cells[row - 1][0]:
             ax.axhline(row - 0.5, color=MUTED, linewidth=0.5)
     ax.axvline(len(study.RULES) - 0.5, color=MUTED, linewidth=0.5)
+
+
+def draw_floor(sheet: Sheet, results: Mapping[str, Results]) -> None:
+    """Bounds over the horizon, on the funnel's sizes: what of "every round may be lost" is left."""
+    K, S, d = 200, 6, 50
+    horizons = np.geomspace(1e4, 1e8, 401).astype(int)
+    bounds = {
+        "by the drift lemma": (AMBER, [drift_lemma_floor(K, S, int(t), d) for t in horizons], -14),
+        "by Theorem A": (GREEN, [self_tuned_floor(K, S, int(t), d) for t in horizons], -8),
+        "State-EXP3, Theorem A": (BLUE, [theorem_a(K, int(t), d, (S - 1.0) * t).value for t in horizons], 0),
+    }
+    (ax,) = sheet.panels(1, 2.6)
+    log_axis(ax.xaxis, [1e4, 1e5, 1e6, 1e7, 1e8], ["10⁴", "10⁵", "10⁶", "10⁷", "10⁸"])
+    log_axis(ax.yaxis, [0.001, 0.01, 0.1, 1], [".1 %", "1 %", "10 %", "100 %"])
+    for name, (colour, values, below) in bounds.items():
+        shares = np.array(values) / horizons
+        ax.plot(horizons, np.minimum(shares, 1.0), color=colour)
+        for i in range(0, horizons.size, 50):
+            sheet.target(ax, horizons[i], min(shares[i], 1.0), f"{name}, T={horizons[i]}: {values[i]:.0f}", 9)
+        label(ax, horizons[330], shares[330], name, colour, (-4, below), ha="right")
+    ax.set_xlim(1e4, 1e8)
+    ax.set_ylim(1e-4, 1.5)
+    ax.set_xlabel("horizon T")
+    ax.set_ylabel("bound / T")
