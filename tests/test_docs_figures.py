@@ -130,6 +130,24 @@ def test_where_the_floors_and_theorem_1_begin_to_say_something():
     assert reads(lemma, first_below(lambda T: guarantees.drift_lemma_floor(n_states=6, horizon=T, **FUNNEL)))
 
 
+def test_where_the_floor_would_begin_without_the_cap():
+    K, S, d, w = 200, 6, 50, 1 / 32
+
+    def floor(T):
+        total, s = 1.0, 1  # round 0
+        while s < T:
+            n, seen = min(s, T - s), d if s > d else 0
+            rate = sqrt(log(K * s) / ((0.55 * (S - 1) / w + seen + 1) * s))
+            most = min(d, n - 1)
+            cost = guarantees.first_cost(rate / w) * n * (S - 1) / w + most * (most - 1) / 2 + most * (n - most)
+            total += min(n, log(K * s) / rate + rate * cost + 3 * sqrt(s / w) + most + 1)
+            s *= 2
+        return total
+
+    said_first = said("self-tuned.md", r'the floor would say less than "T" from about T = ([\d.·^]+) on')
+    assert reads(said_first, first_below(floor))
+
+
 def test_where_the_floor_of_corrected_pool_begins_to_say_something():
     floor = said("corrected-pool.md", r"at K=200, d=50 the bound says less than T only from about T = ([\d.·^]+) on")
     assert reads(floor, first_below(lambda T: guarantees.self_tuned_floor(n_states=200, horizon=T, **FUNNEL)))

@@ -14,7 +14,7 @@ FULL_STRENGTH = 4.0
 
 SHORT = {
     "dirichlet": "dir.", "switching": "switch", "hostile, ": "", "funnel 20k, ": "funnel 20k ",
-    "near-unreachable": "near-unreach.", "heavy-tailed": "heavy",
+    "near-unreachable": "near-unreach.", "heavy-tailed": "heavy", "moving map, ": "map ",
 }  # fmt: skip
 
 
