@@ -61,9 +61,10 @@ def test_sums_dots_minima_and_softmin(n):
     target = a.copy()
     kernels.add_scaled(target, b, 2.5)
     np.testing.assert_allclose(target, a + 2.5 * b, **CLOSE)
-    columns, mix = rng.random((5, n)), np.array([0.5, 0.0, 2.0, 1.0, 0.25])
-    kernels.combine(columns, mix, target)
-    np.testing.assert_allclose(target, mix @ columns, **CLOSE)
+    columns, mix = rng.random((9, n)), np.array([0.5, 0.0, 2.0, 1.0, 0.25, 1.5, 3.0, 0.0, 0.125])
+    for n_states in range(1, 10):
+        kernels.combine(columns[:n_states], mix[:n_states], target)
+        np.testing.assert_allclose(target, mix[:n_states] @ columns[:n_states], **CLOSE)
 
 
 def test_lowest_index_takes_the_first_of_equals():

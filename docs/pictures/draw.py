@@ -50,11 +50,19 @@ class Picture:
             f'<path d="M{x2},{y2} l{-9 * way},-5 v10 z" fill="{{{colour}}}" fill-opacity="{max(strength, 0.35)}"/>'
         )
 
-    def write(self) -> None:
+    def line_down(self, x1: float, y1: float, x2: float, y2: float, colour: str) -> None:
+        bend = (y1 + y2) / 2
+        self._shapes.append(
+            f'<path d="M{x1:.0f},{y1:.0f} C{x1:.0f},{bend:.0f} {x2:.0f},{bend:.0f} {x2:.0f},{y2 - 6:.0f}" fill="none" '
+            f'stroke="{{{colour}}}" stroke-width="1.3" stroke-opacity=".75"/>'
+            f'<path d="M{x2:.0f},{y2:.0f} l-4,-8 h8 z" fill="{{{colour}}}"/>'
+        )
+
+    def write(self, folder: Path = HERE) -> None:
         for place, theme in enumerate(("light", "dark")):
             colours = {name: pair[place] for name, pair in COLOURS.items()}
             body = "\n".join(shape.format(**colours) for shape in self._shapes)
-            (HERE / f"{self.name}-{theme}.svg").write_text(
+            (folder / f"{self.name}-{theme}.svg").write_text(
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" role="img" '
                 f'aria-label="{escape(self.says)}">\n<title>{escape(self.says)}</title>\n'
                 f'<rect width="{self.width}" height="{self.height}" rx="10" fill="{colours["surface"]}"/>\n'

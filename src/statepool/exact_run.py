@@ -133,9 +133,10 @@ class _Known:
     def add(self, slots: Any, lesson: Floats, r: int, action: int, state: int, since: int = 0) -> None:
         """A lesson of round r."""
         for i in range(slots.lesson.size):
-            if slots.anew[i] and r < since:
+            if slots.places[i]["anew"] and r < since:
                 continue
-            place = int(slots.first[i] + slots.by_state[i] * state + slots.by_action[i] * action)
+            where = slots.places[i]
+            place = int(where["first"] + where["by_state"] * state + where["by_action"] * action)
             row = int(np.searchsorted(self._ends, place, side="right"))
             exact = self._rows[row][1]
             exact.add(place - int(self._ends[row]) + exact.size, r, float(lesson[i]))

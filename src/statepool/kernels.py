@@ -184,13 +184,42 @@ def add_scaled(target: Any, column: Any, amount: float) -> None:
         target[i] += amount * column[i]
 
 
+@compiled_elementwise
+def _add_two(out: Any, columns: Any, s: int, weights: Any) -> None:
+    _use_widest_vectors()
+    first, second, w, v = columns[s], columns[s + 1], weights[s], weights[s + 1]
+    for a in range(out.size):
+        out[a] = (out[a] + w * first[a]) + v * second[a]
+
+
+@compiled_elementwise
+def _add_four(out: Any, columns: Any, s: int, weights: Any) -> None:
+    _use_widest_vectors()
+    one, two, three, four = columns[s], columns[s + 1], columns[s + 2], columns[s + 3]
+    w, v, x, y = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]
+    for a in range(out.size):
+        out[a] = (((out[a] + w * one[a]) + v * two[a]) + x * three[a]) + y * four[a]
+
+
 @compiled
 def combine(columns: Any, weights: Any, out: Any) -> None:
-    """out = sum_s weights[s] · columns[s], a column at a time so that it vectorises over actions."""
+    """out = sum_s weights[s] · columns[s]"""
     out[:] = 0.0
-    for s in range(weights.size):
-        if weights[s] != 0.0:
-            add_scaled(out, columns[s], weights[s])
+    add_combined(columns, weights, out)
+
+
+@compiled
+def add_combined(columns: Any, weights: Any, out: Any) -> None:
+    """out += sum_s weights[s] · columns[s], a few columns at a time so that it vectorises over actions."""
+    s = 0
+    while s + 4 <= weights.size:
+        _add_four(out, columns, s, weights)
+        s += 4
+    if s + 2 <= weights.size:
+        _add_two(out, columns, s, weights)
+        s += 2
+    if s < weights.size:
+        add_scaled(out, columns[s], weights[s])
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""A journal that the release before wrote opens, goes on, and says from which event on it is played by the new rule."""
+"""A journal of each format ever written opens, goes on, and says from which event on the new rule plays it."""
 
 import shutil
 from pathlib import Path
@@ -31,7 +31,8 @@ def replayed(url, name):
 def test_a_stored_journal_is_whole(url, name):
     found, fold = replayed(url, name)
     assert not found.faults
-    assert fold.rule == 1
+    assert f"format-{fold.format}" in url
+    assert fold.rule == fold.format < RULE
     assert found.not_redrawn == found.decisions == 40
 
 

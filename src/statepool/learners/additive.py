@@ -273,7 +273,7 @@ def _act(memory: Any, t: int, u: float) -> int:
 def _observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     carry(memory, state, own_reach(memory, state), ticket)
     carry_of_action(memory, action, state, own_probability(memory, action), ticket)
-    add(memory.sums, memory.sums.seen, t, 0, action, state)
+    add(memory.sums, memory.sums.seen, t, memory.clock.start, action, state)
     notice(memory, t, action, state)
     reached = memory.sums.reached
     if reached.size > 0:
@@ -288,7 +288,7 @@ def _update(memory: Any, t: int, action: int, state: int, loss: float, ticket: A
     add(sums, sums.outcome, t, memory.clock.start, action, state)
     if sums.age.lesson.size > 0:
         sums.age.lesson[0] = sums.now[0] - t
-        add(sums, sums.age, t, 0, action, state)
+        add(sums, sums.age, t, memory.clock.start, action, state)
     absorb(memory, t, action, state, ticket)
 
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.compiling import compiled
+from statepool.compiling import compiled, compiled_elementwise
 from statepool.kernels import LARGEST_CHARGE, TIE, combine, log, lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
@@ -31,6 +31,7 @@ from statepool.learners.parts import alarms, direct_effects, memories
 from statepool.learners.parts.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
 from statepool.learners.parts.direct_effects import (
     Effects,
+    add_effects,
     carry_cell,
     carry_state,
     clear_means,
@@ -94,7 +95,7 @@ class CorrectedPool(Learner):
         return CorrectedMemory(
             views.sums, start_clock(), start_memories(views), start_alarms(views), effects,
             views.of["charges"][0], views.sums.registers, start_weights(K, 1.0), problem.maps, np.empty(S),
-            np.empty(K), np.zeros(K), problem.newcomers or start_newcomers(K),
+            np.empty(K), np.empty(K), np.zeros(K), np.zeros(1), problem.newcomers or start_newcomers(K),
         )  # fmt: skip
 
     def ticket_width(self, problem: Problem) -> int:
@@ -117,27 +118,27 @@ class CorrectedMemory(NamedTuple):
     maps: Maps
     hopes: Floats
     values: Floats
-    plays: Floats
+    doubts: Floats
+    seen_logs: Floats
+    """log(n(a) + 1), n(a): how often an action was seen played; `n_plays`: how often all were."""
+    n_plays: Floats
     newcomers: Newcomers
 
 
 @compiled
 def _find_leader(memory: Any) -> int:
-    effects, values, plays = memory.effects, memory.values, memory.plays
-    share_beliefs(effects)
-    total = 0.0
-    for a in range(plays.size):
-        total += plays[a]
-    for a in range(plays.size):
-        doubt = 0.0
-        for i in range(effects.squares.size):
-            values[a] += effects.shares[i + 1] * effects.values[i, a]
-            doubt += effects.shares[i + 1] * effects.doubts[i, a]
-        scarcity = (total + plays.size) / (plays.size * (plays[a] + 1.0))
-        if scarcity > 1.0:
-            values[a] -= np.sqrt(doubt * log(scarcity))
-    bar_values(memory.maps, values)
-    return lowest_index(values, TIE)
+    share_beliefs(memory.effects)
+    add_effects(memory.effects, memory.values, memory.doubts)
+    seek(memory.values, memory.doubts, memory.seen_logs, log(memory.n_plays[0] / memory.values.size + 1.0))
+    bar_values(memory.maps, memory.values)
+    return lowest_index(memory.values, TIE)
+
+
+@compiled_elementwise
+def seek(values: Any, doubts: Any, seen_logs: Any, mean_log: float) -> None:
+    """values -= sqrt(doubt log⁺(mean n / n(a)))"""
+    for a in range(values.size):
+        values[a] -= np.sqrt(doubts[a] * max(mean_log - seen_logs[a], 0.0))
 
 
 @compiled
@@ -209,8 +210,18 @@ def carry_of_action(memory: Any, action: int, state: int, p: float, ticket: Any)
 
 
 def notice(memory: Any, t: int, action: int, state: int) -> None:
-    memory.plays[action] += 1.0
+    _count_plays(memory, action)
+    memory.n_plays[0] += 1.0
     read_action(memory.effects, memory.maps.columns[memory.maps.now[0]], action)
+
+
+@compiled
+def _count_plays(memory: Any, action: int) -> float:
+    tried, n = memory.effects.tried, 0.0
+    for s in range(tried.shape[0]):
+        n += tried[s, action]
+    memory.seen_logs[action] = log(n + 1.0)
+    return n
 
 
 @compiled
@@ -230,16 +241,15 @@ def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
 
 
 def rebuild(memory: Any) -> None:
-    for a in range(memory.plays.size):
-        memory.plays[a] = 0.0
-        for s in range(memory.effects.tried.shape[0]):
-            memory.plays[a] += memory.effects.tried[s, a]
+    memory.n_plays[0] = 0.0
+    for a in range(memory.seen_logs.size):
+        memory.n_plays[0] += _count_plays(memory, a)
     read_effects(memory.effects, memory.maps.columns[memory.maps.now[0]])
     _read_safe(memory)
 
 
 def read_rows(memory: Any) -> None:
-    for a in range(memory.plays.size):
+    for a in range(memory.values.size):
         read_action(memory.effects, memory.maps.columns[memory.maps.now[0]], a)
     _read_safe(memory)
 

@@ -65,7 +65,7 @@ class GreedyMemory(NamedTuple):
 
 
 def prepare(memory: Any, t: int) -> None:
-    if memory.best[0] >= 0 and memory.sums.kept.size == 0:
+    if memory.best[0] >= 0 and memory.sums.fading.size == 0:
         return
     for s in range(memory.guesses.size):
         memory.guesses[s] = (memory.losses[s] + 1.0) / (memory.counts[s] + 2.0)

@@ -44,15 +44,22 @@ REQUESTS = (
 """The q of the latest requests, as they were played, and how many: on average they are as old as the last 64 are."""
 
 
+PLACE = np.dtype(
+    [("first", np.int64), ("by_state", np.int64), ("by_action", np.int64), ("log", float), ("anew", np.bool_)],
+    align=True,
+)
+
+
 class Slots(NamedTuple):
     """Where the numbers of one kind of lesson go: first + by_state · state + by_action · action."""
 
     lesson: Floats
-    first: Ints
-    by_state: Ints
-    by_action: Ints
-    logs: Floats
-    anew: Any
+    places: Any
+    """An array of PLACE, one for each number."""
+
+
+STRETCH = np.dtype([("first", np.int64), ("last", np.int64), ("kept", float)], align=True)
+"""Places from first up to last, and what is kept of them each round."""
 
 
 class Sums(NamedTuple):
@@ -62,9 +69,8 @@ class Sums(NamedTuple):
     seen: Slots
     outcome: Slots
     age: Slots
-    fading: Ints
-    """First and last place of each stretch that fades; `kept`: by what, each round."""
-    kept: Floats
+    fading: Any
+    """An array of STRETCH: what fades."""
     now: Ints
     reached: Floats
     """The sums of REQUESTS, where they are kept: a number a state, and a count."""
@@ -119,34 +125,33 @@ def lay_out(declared: tuple[Sum, ...], n_states: int, n_actions: int, n_register
             if log_factor < 0:
                 stretches.append((place, place + width, log_factor))
             place += width
-    fading = np.array([(first, last) for first, last, _ in stretches], np.int64).reshape(-1, 2)
-    kept = np.array([math_exp(log_factor) for *_, log_factor in stretches])
+    fading = np.array([(first, last, math_exp(log_factor)) for first, last, log_factor in stretches], STRETCH)
     slots = {kind: _slots(rows[kind], n_actions) for kind in ("state", "outcome", "age")}
     slots["state"].lesson[:] = slots["age"].lesson[:] = 1.0
     now, registers = np.zeros(1, np.int64), np.zeros(n_registers)
     first = rows["request"][0][0] if rows["request"] else 0
     reached = flat[first : first + n_states + 1] if rows["request"] else np.zeros(0)
     told = slots["state"], slots["outcome"], slots["age"]
-    return Views(Sums(flat, *told, fading, kept, now, reached, registers), of)
+    return Views(Sums(flat, *told, fading, now, reached, registers), of)
 
 
 def _slots(rows: list[tuple[int, Sum, float]], n_actions: int) -> Slots:
-    by_state = [{"states": 1, "cells": n_actions}.get(each.over, 0) for _, each, _ in rows]
-    by_action = [each.over in ("actions", "cells") for _, each, _ in rows]
-    return Slots(
-        np.zeros(len(rows)), np.array([place for place, *_ in rows], np.int64), np.array(by_state, np.int64),
-        np.array(by_action, np.int64), np.array([log_factor for *_, log_factor in rows], float),
-        np.array([each.anew for _, each, _ in rows], np.bool_),
-    )  # fmt: skip
+    by_state = {"states": 1, "cells": n_actions}
+    places = [
+        (place, by_state.get(each.over, 0), each.over in ("actions", "cells"), log_factor, each.anew)
+        for place, each, log_factor in rows
+    ]
+    return Slots(np.zeros(len(rows)), np.array(places, PLACE))
 
 
 @compiled
 def fade(sums: Any, t: int) -> None:
     """Round t begins."""
     sums.now[0] = t
-    for i in range(sums.kept.size):
-        for place in range(sums.fading[i, 0], sums.fading[i, 1]):
-            sums.flat[place] *= sums.kept[i]
+    for i in range(sums.fading.size):
+        stretch = sums.fading[i]
+        for place in range(stretch.first, stretch.last):
+            sums.flat[place] *= stretch.kept
 
 
 @compiled
@@ -154,10 +159,11 @@ def add(sums: Any, slots: Any, t: int, start: int, action: int, state: int) -> N
     """The lesson in `slots`, of round t; `start`: of sums that have started anew since, nothing is kept."""
     age = sums.now[0] - t
     for i in range(slots.lesson.size):
-        if slots.anew[i] and t < start:
+        place = slots.places[i]
+        if place.anew and t < start:
             continue
-        kept = exp(max(slots.logs[i] * age, LOWEST_EXPONENT)) if slots.logs[i] < 0.0 else 1.0
-        sums.flat[slots.first[i] + slots.by_state[i] * state + slots.by_action[i] * action] += kept * slots.lesson[i]
+        kept = exp(max(place.log * age, LOWEST_EXPONENT)) if place.log < 0.0 else 1.0
+        sums.flat[place.first + place.by_state * state + place.by_action * action] += kept * slots.lesson[i]
 
 
 @compiled

@@ -35,7 +35,7 @@ from statepool.live.integrity import Beside
 from statepool.live.journal import read_linked
 from statepool.live.luck import mint, uniform_of_play, uniform_of_ticket
 from statepool.live.offers import brought_offer, offer_of_context
-from statepool.live.snapshots import Refused, Snapshot, unseal
+from statepool.live.snapshots import Outdated, Refused, Snapshot, unseal
 from statepool.live.stores.store import Entry, Store, View
 from statepool.live.versions import Version
 
@@ -160,6 +160,8 @@ class _Checking:
         self._found.snapshot_at = saved[0]
         try:
             return unseal(*saved)
+        except Outdated:
+            return None
         except Refused as reason:
             if self._fold.format > 1:  # the first release wrote none with a checksum, and they are not read any more
                 self._found.faults.append(str(reason))

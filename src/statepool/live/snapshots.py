@@ -27,6 +27,10 @@ class Refused(ValueError):  # noqa: N818
     """This snapshot cannot be used; the journal can."""
 
 
+class Outdated(Refused):
+    """It is whole, and of another release: nothing is wrong with it, and nothing reads it any more."""
+
+
 def seal(seq: int, digest: bytes, state: bytes) -> bytes:
     """The bytes to store."""
     body = msgspec.msgpack.encode((FORMAT, RULE, seq, digest, state))
@@ -40,7 +44,7 @@ def unseal(stored_seq: int, blob: bytes) -> Snapshot:
         raise Refused(f"the snapshot after event {stored_seq} is damaged: its checksum is not that of its bytes")
     snapshot = Snapshot(*msgspec.msgpack.decode(body))
     if (snapshot.format, snapshot.rule) != (FORMAT, RULE):
-        raise Refused(f"the snapshot after event {stored_seq} is of another release")
+        raise Outdated(f"the snapshot after event {stored_seq} is of another release")
     if snapshot.seq != stored_seq:
         raise Refused(f"the snapshot is stored as that of event {stored_seq}, and is of event {snapshot.seq}")
     return snapshot

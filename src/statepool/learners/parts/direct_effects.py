@@ -18,7 +18,7 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled
-from statepool.kernels import LOWEST_EXPONENT, exp, log
+from statepool.kernels import LOWEST_EXPONENT, add_scaled, exp, log
 from statepool.learners.parts.memories import LOGS, N_MEMORIES
 from statepool.learners.sums import Sum, Views
 
@@ -109,6 +109,15 @@ def share_beliefs(effects: Any) -> None:
 
 
 @compiled
+def add_effects(effects: Any, values: Any, doubts: Any) -> None:
+    """values += what the actions' own effects are worth, by the shares; `doubts`: its variance."""
+    doubts[:] = 0.0
+    for i in range(effects.squares.size):
+        add_scaled(values, effects.values[i], effects.shares[i + 1])
+        add_scaled(doubts, effects.doubts[i], effects.shares[i + 1])
+
+
+@compiled
 def noise_of(effects: Any, state: int, action: int) -> float:
     """The variance of what is left in a cell, had its action no effect."""
     blur = effects.blur[state, action]
@@ -129,15 +138,18 @@ def guess_effect(effects: Any, state: int, action: int) -> float:
 @compiled
 def read_action(effects: Any, columns: Any, action: int) -> None:
     """What an action's cells say of its value, for each size."""
-    for i in range(effects.squares.size):
-        square, value, doubt = effects.squares[i], 0.0, 0.0
-        for s in range(columns.shape[0]):
-            share, load, noise = columns[s, action], effects.load[s, action], noise_of(effects, s, action)
-            value += share * square * load * effects.left[s, action] / (noise + square * load * load)
-            # As if the outcomes on their way had come, and been like those that have.
-            expected = square * effects.tried[s, action] * (effects.arrived[s, action] + 1.0)
-            doubt += share * share * square * noise / (noise + expected)
-        effects.values[i, action], effects.doubts[i, action] = value, doubt
+    n_sizes = effects.squares.size
+    for i in range(n_sizes):
+        effects.values[i, action] = effects.doubts[i, action] = 0.0
+    for s in range(columns.shape[0]):
+        share, load, noise = columns[s, action], effects.load[s, action], noise_of(effects, s, action)
+        pull, square_load, doubt = share * load * effects.left[s, action], load * load, share * share * noise
+        # As if the outcomes on their way had come, and been like those that have.
+        expected = effects.tried[s, action] * (effects.arrived[s, action] + 1.0)
+        for i in range(n_sizes):
+            square = effects.squares[i]
+            effects.values[i, action] += square * pull / (noise + square * square_load)
+            effects.doubts[i, action] += square * doubt / (noise + square * expected)
 
 
 @compiled

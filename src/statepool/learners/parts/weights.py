@@ -13,7 +13,17 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled, compiled_apart
-from statepool.kernels import BLOCK, LARGEST_CHARGE, add_scaled, block_sums, combine, dot, draw_blocked, lowest, weigh
+from statepool.kernels import (
+    BLOCK,
+    LARGEST_CHARGE,
+    add_combined,
+    add_scaled,
+    block_sums,
+    dot,
+    draw_blocked,
+    lowest,
+    weigh,
+)
 from statepool.learners.maps import bar_weights
 
 _SMALLEST_SUM = 1e-30
@@ -131,9 +141,9 @@ def charge_action(weights: Any, copy: int, action: int, amount: float) -> None:
 def set_totals(weights: Any, columns: Any, charges: Any, handicaps: Any) -> None:
     """The totals of the only copy, anew: P `charges`, and what each action is charged besides."""
     totals = weights.totals[0]
-    combine(columns, charges, totals)
     for a in range(totals.size):
-        totals[a] += handicaps[a]
+        totals[a] = handicaps[a]
+    add_combined(columns, charges, totals)
     weights.references[0] = lowest(totals)
     weights.changed[0] = True
 
