@@ -37,7 +37,15 @@ def first_cost(rate: float) -> float:
 def total_wait(delay: int | ArrayLike, horizon: int) -> int:
     """D: every outstanding outcome counted in every round, sum_t min(d_t, T - t)."""
     checked = check_delay(delay, check_count(horizon, "horizon"))
+    if isinstance(checked, int):
+        return wait_of_one(checked, horizon)
     return int(np.minimum(checked, horizon - 1 - np.arange(horizon)).sum())
+
+
+def wait_of_one(delay: int, horizon: int) -> int:
+    """D where every outcome takes as long, sum_t min(t, d): without a number a round."""
+    most = min(delay, horizon - 1)
+    return most * (most - 1) // 2 + most * (horizon - most)
 
 
 def theorem_a(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import Ints, check_count, check_delay
-from statepool.guarantees.anytime import first_cost
+from statepool.guarantees.anytime import first_cost, wait_of_one
 from statepool.guarantees.paper import check_sizes_of
 from statepool.learners.parts.alarms import GUARD
 from statepool.learners.parts.safe import SHARE, rate_of
@@ -72,8 +72,7 @@ def _epoch_bound(n_actions: int, n_states: int, start: int, length: int, wait: W
 
 def _wait_of_one(delay: int, start: int, length: int) -> Wait:
     """Where every outcome takes as long."""
-    most = min(delay, length - 1)
-    return Wait(float(delay) if start > delay else 0.0, most * (most - 1) / 2 + most * (length - most), most)
+    return Wait(float(delay) if start > delay else 0.0, wait_of_one(delay, length), min(delay, length - 1))
 
 
 def _wait_of(delays: Ints, start: int, length: int) -> Wait:
