@@ -1,7 +1,7 @@
 """Theorems A, A-skip, B and C as functions: bounds for one copy of pooled exponential weights under delay.
 
     A        any rates that never rise, any oblivious delays:  log K/rate_T + sum_t rate_t (k1 (v_t - 1) + o_t)
-             constant rate: log K/rate + rate (k1 V + D);  `Anytime`: sqrt(8 log K (.6 (m-1+V) + 1.3 D)) + 2 log K
+             constant rate: log K/rate + rate (k1 V + D);  `Anytime`: sqrt(8.07 log K (.6 (m-1+V) + D)) + 2 log K
     A-skip   the same with D of what was still waited for, and one for each round given up
     B        one delay d >= 1, constant rate <= 1/(e(d+1)):  log K/rate + rate (3V + 3/8 d W) + d
     C        `Certified`: 2B - b0 + what has not come, a figure of the run itself: `Run.certificate`
@@ -37,7 +37,15 @@ def first_cost(rate: float) -> float:
 def total_wait(delay: int | ArrayLike, horizon: int) -> int:
     """D: every outstanding outcome counted in every round, sum_t min(d_t, T - t)."""
     checked = check_delay(delay, check_count(horizon, "horizon"))
+    if isinstance(checked, int):
+        return wait_of_one(checked, horizon)
     return int(np.minimum(checked, horizon - 1 - np.arange(horizon)).sum())
+
+
+def wait_of_one(delay: int, horizon: int) -> int:
+    """D where every outcome takes as long, sum_t min(t, d): without a number a round."""
+    most = min(delay, horizon - 1)
+    return most * (most - 1) // 2 + most * (horizon - most)
 
 
 def theorem_a(

@@ -4,7 +4,6 @@
     Theorem 2   every learner: sqrt(d E min(1 + log J, T/d)) up to a constant; exactly, what its construction forces
     Theorem 3   interleaved:   sqrt(2 (d+1) V log K),  V >= sum_t v_t
     Theorem 4   on groups:     Theorem 3 with the grouped dimension, + 2 sum_t delta_t
-    Floor       SelfTuned:     docs/self-tuned.md
 
 A budget V = (vbar - 1) T or vbar T is admissible only if vbar bounds the dimension of *every* play: take the `upper` of
 `dimension.bracket`, never a random search. Source: paper, Sections 3 and Appendices B to F (numbers as printed there).
@@ -13,14 +12,13 @@ A budget V = (vbar - 1) T or vbar T is admissible only if vbar bounds the dimens
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import e, log, log2, sqrt
+from math import e, log, sqrt
 
 import numpy as np
 
 from statepool.checks import check_count, check_number
 from statepool.engine import simulate
 from statepool.learners import StateEXP3
-from statepool.learners.parts.safe import SHARE
 from statepool.model import Instance
 from statepool.probes import StepProbe
 from statepool.rates import default_rate, largest_covered_rate
@@ -114,15 +112,6 @@ def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guara
     check_number(spread, "spread", 0, LARGEST)
     merged = theorem_3(n_actions, delay, budget)
     return Guarantee(merged.value + 2 * spread, merged.rate, True)
-
-
-def self_tuned_floor(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
-    """What SelfTuned's expected regret never exceeds with the map known; CorrectedPool's, with K for the states."""
-    check_sizes_of(n_actions, horizon, delay)
-    check_count(n_states, "n_states")
-    size, width = log(n_actions * horizon), 3.3 * (n_states - 1) / SHARE + 2 * delay + 1
-    epochs = 3.42 * (sqrt(2 * width * horizon * size) + 3 * sqrt(horizon / SHARE))
-    return epochs + (1 + log2(horizon)) * (e * (delay + 1) * size / SHARE + 2 * delay + 1) + 2 * delay + 5
 
 
 def rate_rules(n_actions: int, n_states: int, horizon: int, delay: int, budget: float) -> dict[str, Guarantee]:
