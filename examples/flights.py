@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
-from statepool.audit.terminal import print_audit
 
 from statepool import audit_log
+from statepool.commands.audit import print_audit
 
 LOG = """
     WITH flights AS (
