@@ -21,6 +21,11 @@ ask PUT /v1/pools/curl/decisions/visit-1/state '{"state": "cart"}'         # sec
 ask PUT /v1/pools/curl/decisions/visit-1/outcome '{"loss": 0.0}'           # days later: bought
 ask PUT /v1/pools/curl/decisions/visit-1/outcome '{"loss": 0.0}'           # again: harmless
 
+# Rows for this visitor alone, from a model of yours; labels need not be in the catalogue.
+ask POST /v1/pools/curl/decisions '{"ticket": "visit-2", "candidates": {"discount": [0.5, 0.3, 0.2], "gift": [0.7, 0.1, 0.2]}}'
+ask PUT /v1/pools/curl/decisions/visit-2/state '{"state": "left"}'
+ask PUT /v1/pools/curl/decisions/visit-2/outcome '{"loss": 1.0}'
+
 ask PUT /v1/pools/curl/actions/free-shipping '{"row": [0.7, 0.2, 0.1]}'    # a newcomer knows what the pool knows
 ask GET /v1/pools/curl/decisions/visit-1
 ask GET /v1/pools/curl

@@ -55,6 +55,19 @@ def test_every_decision_is_drawn_again_and_the_journal_folds_to_the_same_bits(sq
     assert fold_of(sqlite.events()).dump() == pool.fold().dump() == fold.dump() == sqlite.open().fold().dump()
 
 
+def test_whole_tables_are_of_the_actions_as_the_caller_names_them(sqlite):
+    """In whichever order, then and later."""
+    pool = open_pool(sqlite)
+    swapped = {"new": [TABLES["new"][place] for place in (2, 0, 1)], "known": TABLES["known"]}
+    again = sqlite.open(P=swapped, actions=["c", "a", "b"], states=STATES)
+    assert again.fold().dump() == pool.fold().dump()
+    for context in TABLES:
+        assert np.array_equal(again.fold().catalogue.table(context)[1], pool.fold().catalogue.table(context)[1])
+    other = {"new": [[0.5, 0.5, 0.0], *swapped["new"][1:]], "known": TABLES["known"]}
+    changed = sqlite.open(P=other, actions=["c", "a", "b"], states=STATES, update=True)
+    assert changed.fold().catalogue.table("new")[1].tolist() == [*TABLES["new"][:2], [0.5, 0.5, 0.0]]
+
+
 def test_both_stores_keep_them(place):
     pool = open_pool(place)
     made = [made for _, made in requests(pool, 12, np.random.default_rng(1))]

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from statepool.checks import Floats, check_map
-from statepool.live.catalogue import Catalogue, check_label, check_labels, check_row
+from statepool.checks import Floats, check_map, check_maps
+from statepool.live.catalogue import Catalogue, check_label, check_labels, check_row, check_rows
 from statepool.live.events import Placed
 from statepool.live.fold import Fold
 
@@ -28,7 +28,22 @@ def context_tables(P: Any, contexts: Any, actions: Any) -> Tables:
         raise ValueError(f"P: has tables of {sorted(map(str, P))[:8]}, expected one for each of the contexts")
     if actions is None:
         raise ValueError("actions: are missing, expected the actions that the rows of each context are of")
-    return {name: _table(name, P[name], check_labels(actions, "actions")) for name in names}
+    known = check_labels(actions, "actions")
+    at_once = _tables_at_once([P[name] for name in names], len(known))
+    if at_once is not None:
+        return dict(zip(names, at_once, strict=True))
+    return {name: _table(name, P[name], known) for name in names}
+
+
+def _tables_at_once(tables: list[Any], n_actions: int) -> Floats | None:
+    """All tables as one, if they have a row for every action and nothing is wrong with them: else none."""
+    if any(isinstance(table, Mapping) for table in tables):
+        return None
+    try:
+        whole = check_maps(np.array(tables))[0]
+    except ValueError:
+        return None
+    return whole if whole.shape[1] == n_actions and bool((whole.sum(axis=2) > 0).all()) else None
 
 
 def _table(context: Any, rows: Any, actions: list[Hashable]) -> dict[Hashable, Floats] | Floats:
@@ -72,11 +87,15 @@ def _items(table: dict[Hashable, Floats] | Floats, names: Sequence[Hashable]) ->
     yield from table.items() if isinstance(table, dict) else zip(names, table, strict=True)
 
 
-def placings(tables: Tables, catalogue: Catalogue, at: int) -> list[Placed]:
-    """The events that give a pool these contexts: neighbours with the same actions share one."""
+def placings(tables: Tables, actions: Any, catalogue: Catalogue, at: int) -> list[Placed]:
+    """The events that give a pool these contexts: neighbours with the same actions share one.
+
+    `actions` are those that the rows of whole tables are of, in the order in which the caller named them.
+    """
     events: list[Placed] = []
     piece: list[tuple[Hashable, Floats]] = []
     numbers: list[int] = []
+    names, n_states = check_labels(actions, "actions"), len(catalogue.states)
 
     def close() -> None:
         if piece:
@@ -84,11 +103,16 @@ def placings(tables: Tables, catalogue: Catalogue, at: int) -> list[Placed]:
             events.append(Placed(at, [name for name, _ in piece], numbers, rows.tobytes()))
             piece.clear()
 
-    names = [label for label in catalogue.actions if catalogue.is_active(label)]
+    every = sorted((catalogue.action(label), place) for place, label in enumerate(names))
+    all_numbers, order = [number for number, _ in every], [place for _, place in every]
     for context, table in tables.items():
-        given = sorted((catalogue.action(label), row) for label, row in _items(table, names))
-        own = [number for number, _ in given]
-        rows = np.array([check_row(row, len(catalogue.states), catalogue.actions[number]) for number, row in given])
+        if isinstance(table, dict):
+            own, labels = map(list, zip(*sorted((catalogue.action(label), label) for label in table), strict=True))
+            rows = check_rows([table[label] for label in labels], n_states, labels)
+        elif table.shape[1] == n_states:
+            own, rows = all_numbers, table[order]
+        else:
+            raise ValueError(f"P: of context {context!r} has rows of {table.shape[1]} entries, expected {n_states}")
         if own != numbers or (len(piece) + 1) * rows.nbytes > BYTES_AT_ONCE:
             close()
             numbers = own

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from statepool.checks import Floats, Ints
-from statepool.live.catalogue import Catalogue, check_label, check_row
+from statepool.live.catalogue import Catalogue, check_label, check_rows
 
 DIGEST_BYTES = 16
 MOST_CANDIDATES = 100_000
@@ -39,7 +39,7 @@ def offer_of_candidates(catalogue: Catalogue, candidates: Any) -> Offer:
     if not 0 < len(candidates) <= MOST_CANDIDATES:
         raise ValueError(f"candidates: has {len(candidates)}, expected 1 to {MOST_CANDIDATES}")
     labels = [check_label(label, "candidates") for label in candidates]
-    rows = np.array([check_row(row, len(catalogue.states), label) for label, row in candidates.items()])
+    rows = check_rows(list(candidates.values()), len(catalogue.states), labels)
     return brought_offer(catalogue, labels, rows)
 
 

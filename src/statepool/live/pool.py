@@ -123,7 +123,7 @@ class Pool:
             if actions is None or states is None:
                 raise ValueError(f"pool: {self.name!r} is not there, expected actions, states and P to make it")
             opened = opening(P, actions, states, learner, seed, categories, settings, self._journal.now())
-            placed = [] if tables is None else placings(tables, Catalogue(opened), opened.at)
+            placed = [] if tables is None else placings(tables, actions, Catalogue(opened), opened.at)
             if self._journal.create(opened, placed):
                 return  # else another process was faster
         self._continue(P, tables, actions, states, learner, seed, categories, settings, update)
@@ -338,7 +338,7 @@ class Pool:
         if not (P is None and actions is None and states is None):
             changes = self._differences(fold, P, actions, states, categories)
         if tables is not None:
-            placed = placings(tables, fold.catalogue, 0)
+            placed = placings(tables, actions, fold.catalogue, 0)
             changes += [PlaceContexts(each.contexts, each.actions, each.rows) for each in changed(placed, fold)]
         given = {**msgspec.structs.asdict(fold.settings), **settings}
         if check_settings(given) != fold.settings:
