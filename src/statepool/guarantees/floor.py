@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from statepool.checks import Ints, check_count, check_delay
 from statepool.guarantees.anytime import first_cost, wait_of_one
+from statepool.guarantees.arguments import checked
 from statepool.guarantees.paper import check_sizes_of
 from statepool.learners.parts.alarms import GUARD
 from statepool.learners.parts.safe import SHARE, rate_of
@@ -35,6 +36,7 @@ class Wait(NamedTuple):
     most: int
 
 
+@checked
 def self_tuned_floor(n_actions: int, n_states: int, horizon: int, delay: int | ArrayLike) -> float:
     """What SelfTuned's expected regret never exceeds with the map known; CorrectedPool's, with K for the states.
 
@@ -93,6 +95,7 @@ def _check_order(delays: Ints) -> None:
         )
 
 
+@checked
 def drift_lemma_floor(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
     """The floor as the paper's drift lemma gives it, one delay for all: never below `self_tuned_floor`."""
     check_sizes_of(n_actions, horizon, delay)
