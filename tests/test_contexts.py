@@ -293,3 +293,13 @@ def test_state_exp3_that_is_told_the_shares_is_the_plain_one():
     np.testing.assert_array_equal(own.actions, told.actions)
     np.testing.assert_allclose(own.plays(), told.plays(), atol=1e-11)
     np.testing.assert_allclose(own.dimension_path, told.dimension_path, atol=1e-9)
+
+
+@pytest.mark.parametrize("learner", [sp.StateEXP3(), sp.SelfTuned(), sp.CorrectedPool(), sp.PooledGreedy()], ids=repr)
+def test_contexts_that_are_copies_play_as_one(learner):
+    plain = sp.families.spread(4, n_actions=12, horizon=2_000)
+    contexts = np.random.default_rng(5).integers(7, size=2_000)
+    many = sp.Instance(np.tile(plain.P, (7, 1, 1)), plain.theta, contexts=contexts)
+    runs = [sp.simulate(instance, learner, delay=20, seed=6) for instance in (plain, many)]
+    np.testing.assert_array_equal(runs[0].actions, runs[1].actions)
+    np.testing.assert_allclose(runs[0].plays(), runs[1].plays(), rtol=0, atol=1e-12)
