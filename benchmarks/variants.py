@@ -31,6 +31,13 @@ WITHOUT: Mapping[str, tuple[Edit, ...]] = {
     "doubt": ((ALARMS, "DOUBT = 2.0", "DOUBT = 1e9"),),
     "guard": ((ALARMS, "GUARD = 3.0", "GUARD = 1e9"),),
     "safe's start on the leader": ((SAFE, "totals[anchor] -= price + log(1.0 - (totals.size - 1) / odds)", "pass"),),
+    "safe's cap": (
+        (
+            SAFE,
+            "return min(np.sqrt(2.0 * log(float(n_actions * length)) / cost), SHARE / (e * (delay + 1.0)))",
+            "return np.sqrt(log(float(n_actions * length)) / ((0.55 * (width - 1) / SHARE + delay + 1.0) * length))",
+        ),
+    ),
     "safe, and with it the floor": (
         (SAFE, "SHARE = 1 / 32", "SHARE = 1e-9"),
         (ALARMS, "DOUBT = 2.0", "DOUBT = 1e9"),

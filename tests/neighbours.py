@@ -59,7 +59,7 @@ class Anytime(Waiting):
 
     def setup(self):
         super().setup()
-        self.epoch, self.since = 0, 0
+        self.epoch, self.since, self.covered = 0, 0, 0.0
         self.m = min(self.K, self.S) if self.pooled else self.K
 
     def rate_of(self, t):
@@ -70,7 +70,10 @@ class Anytime(Waiting):
                 self.epoch, self.since, self.L = self.epoch + 1, t, np.zeros(self.K)
             cost = 2**self.epoch
         else:
-            cost = 2 * (0.6 * (self.m - 1 + self.spread) + 1.3 * self.waited)
+            spent = 0.6 * (self.m - 1 + self.spread) + self.waited
+            if spent > self.covered:
+                self.covered = 65 / 64 * spent
+            cost = 2 * self.covered
         return min(0.5, np.sqrt(np.log(self.K) / cost)) if cost > 0 else 0.5
 
     def play(self, t):
@@ -102,9 +105,9 @@ class Certified(Waiting):
         self.sum += X + np.log(x @ np.exp(-eta * c)) / eta
         self.bound = max(self.bound, self.sum)
         self.L = self.L + c
-        spent = 0.6 * (min(self.K, self.S) - 1 + self.spread) + 1.3 * self.waited
+        spent = 0.6 * (min(self.K, self.S) - 1 + self.spread) + self.waited
         logs = np.log(max(self.K, 2))
-        assert 2 * self.bound <= np.sqrt(8 * logs * spent) + 2 * logs + 4 * logs + 4, "the guard would ring"
+        assert 2 * self.bound <= np.sqrt(8.07 * logs * spent) + 2 * logs + 4 * logs + 4, "the guard would ring"
 
     def certificate(self):
         return 2 * self.bound - 2 * np.log(max(self.K, 2)) + len(self.pending())

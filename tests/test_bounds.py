@@ -76,7 +76,7 @@ def test_regret_stays_below_theorem_d(family, means):
     assert mean + 3 * error <= guarantees.theorem_d(log(9), horizon, delay, np.mean(spent), bound.rate).value
 
 
-@pytest.mark.parametrize("family", ["band", "funnel", "hard", "switching", "spread"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_regret_stays_below_theorem_b(family):
     instance, delay = small(family), 6
     bound = guarantees.theorem_b(instance.n_actions, T, delay, (min(instance.P.shape) - 1) * T)

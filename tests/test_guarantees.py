@@ -135,3 +135,9 @@ def test_regime_is_the_papers_on_the_funnel():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(("delay", "horizon"), [(0, 1), (0, 9), (3, 1), (3, 4), (3, 9), (20, 9)])
+def test_the_wait_for_one_delay_is_that_of_as_many_equal_ones(delay, horizon):
+    counted = sum(min(t, delay) for t in range(horizon))
+    assert guarantees.total_wait(delay, horizon) == guarantees.total_wait([delay] * horizon, horizon) == counted

@@ -15,6 +15,15 @@ Array = TypeVar("Array", bound=NDArray[Any])
 
 ROW_TOLERANCE = 1e-9
 
+LARGEST_COUNT = 2**62
+"""Twice as many still fit into 64 bits with a sign."""
+
+
+def shown(value: object) -> str:
+    """What was given, on one line and not for ever."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:76]} …"
+
 
 def check_map(P: ArrayLike, name: str = "P") -> Floats:
     """An action-to-state map: finite, non-negative, rows summing to 1."""
@@ -164,17 +173,28 @@ def check_effects(effects: ArrayLike, theta: Floats, shape: tuple[int, ...], off
     return table
 
 
+def check_seed(value: Any, name: str = "seed") -> int:
+    """A whole number of at least 0, of any size."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
+        raise ValueError(f"{name}: is {shown(value)}, expected a whole number of at least 0")
+    return int(value)
+
+
 def check_count(value: Any, name: str, lowest: int = 1) -> int:
-    """A whole number, at least `lowest`."""
+    """A whole number, at least `lowest`, that fits where it is counted with."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < lowest:
-        raise ValueError(f"{name}: is {value!r}, expected a whole number of at least {lowest}")
+        raise ValueError(f"{name}: is {shown(value)}, expected a whole number of at least {lowest}")
+    if int(value) > LARGEST_COUNT:
+        raise ValueError(f"{name}: is {shown(value)}, expected a whole number of at most {LARGEST_COUNT}")
     return int(value)
 
 
 def check_number(value: Any, name: str, low: float, high: float, open_low: bool = False) -> float:
     """A finite number in a range."""
     if not _is_finite(value) or not low <= value <= high or (open_low and value == low):
-        raise ValueError(f"{name}: is {value!r}, expected a finite number in {'(' if open_low else '['}{low}, {high}]")
+        raise ValueError(
+            f"{name}: is {shown(value)}, expected a finite number in {'(' if open_low else '['}{low}, {high}]"
+        )
     return float(value)
 
 
@@ -192,7 +212,7 @@ def check_rate(rate: Any) -> float | None:
     if rate is None:
         return None
     if not _is_finite(rate) or float(rate) <= 0:
-        raise ValueError(f"rate: is {rate!r}, expected a positive finite number, or None for the default")
+        raise ValueError(f"rate: is {shown(rate)}, expected a positive finite number, or None for the default")
     return float(rate)
 
 
@@ -241,7 +261,7 @@ def _refuse_labels(values: NDArray[Any], name: str) -> None:
         wrong = np.flatnonzero([not _is_whole(value) for value in values.tolist()])
     if wrong.size:
         entry = values.tolist()[wrong[0]]
-        raise ValueError(f"{name}: entry {wrong[0]} is {entry!r}, expected a whole number of at least 0")
+        raise ValueError(f"{name}: entry {wrong[0]} is {shown(entry)}, expected a whole number of at least 0")
 
 
 def _is_whole(value: Any) -> bool:
@@ -267,4 +287,11 @@ def unknown_name(kind: str, given: object, known: Iterable[str]) -> str:
     names = sorted(known)
     near = get_close_matches(str(given), names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return f"{kind}: {given!r} is not known{hint} (known: {', '.join(names)})"
+    return f"{kind}: {shown(given)} is not known{hint} (known: {', '.join(names)})"
+
+
+def check_name(kind: str, given: Any, known: Iterable[str]) -> str:
+    """One of the names that are known."""
+    if not isinstance(given, str) or given not in known:
+        raise ValueError(unknown_name(kind, given, known))
+    return given

@@ -112,6 +112,10 @@ def audit(
     group: Annotated[str | None, typer.Option(help="Column of a group that actions of the log fall into.")] = None,
     ticket: Annotated[str | None, typer.Option(help="Column that names a decision; repeated ones are dropped.")] = None,
     holdout: Annotated[str | None, typer.Option(help="Column that marks rows of a holdout.")] = None,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(help="Column that says who is asking; may be repeated: does it pay to personalise?"),
+    ] = None,
     reward: Annotated[
         bool | None, typer.Option("--reward/--loss", help="Larger outcomes are better, or worse; else by their name.")
     ] = None,
@@ -133,9 +137,9 @@ def audit(
 
     run(
         log, out, as_json, table=table, action=action, state=state, outcome=outcome, decided=decided, observed=observed,
-        resolved=resolved, propensity=propensity, group=group, ticket=ticket, holdout=holdout, reward=reward,
-        rescale=rescale, window=window, missing=missing, delay=delay, horizon=horizon, level=level, seconds=seconds,
-        seed=seed,
+        resolved=resolved, propensity=propensity, group=group, ticket=ticket, holdout=holdout, context=context,
+        reward=reward, rescale=rescale, window=window, missing=missing, delay=delay, horizon=horizon, level=level,
+        seconds=seconds, seed=seed,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from statepool import families as known_families
 from statepool import learners as known_learners
-from statepool.checks import Floats, check_count, unknown_name
+from statepool.checks import Floats, check_count, check_seed, shown, unknown_name
 from statepool.engine import POINTS, simulate
 from statepool.frames import html_table, make_frame, text_table
 from statepool.learners.learner import Learner, short_name
@@ -135,11 +135,11 @@ def compare(
     """
     makers, arms, waits = _families(families), _learners(learners), _delays(delays)
     if isinstance(seeds, str) or not isinstance(seeds, Iterable):
-        raise ValueError(f"seeds: is {seeds!r}, expected whole numbers such as range(10)")
-    numbers = tuple(check_count(seed, "seeds", lowest=0) for seed in seeds)
+        raise ValueError(f"seeds: is {shown(seeds)}, expected whole numbers such as range(10)")
+    numbers = tuple(check_seed(seed, "seeds") for seed in seeds)
     check_count(stream, "stream", lowest=0)
     if not isinstance(jobs, int) or (jobs < 1 and jobs != -1):
-        raise ValueError(f"jobs: is {jobs!r}, expected a positive number, or -1 for one a core")
+        raise ValueError(f"jobs: is {shown(jobs)}, expected a positive number, or -1 for one a core")
     for name, axis in (("families", makers), ("learners", arms), ("delays", waits), ("seeds", numbers)):
         if not axis:
             raise ValueError(f"{name}: is empty, expected at least one")
@@ -182,7 +182,9 @@ def _maker(name: str, family: Any) -> Callable[[int], Instance]:
     if isinstance(family, Instance):
         return lambda seed: family
     if not callable(family):
-        raise ValueError(f"families: {name!r} is {family!r}, expected an Instance, a function of a seed, or a name")
+        raise ValueError(
+            f"families: {name!r} is {shown(family)}, expected an Instance, a function of a seed, or a name"
+        )
 
     def make(seed: int) -> Instance:
         instance = family(seed)
@@ -198,7 +200,7 @@ def _learners(given: Any) -> dict[str, Learner]:
     for name, learner in _named(given, "learners", Learner, "learner"):
         made = known_learners.find(learner)() if isinstance(learner, str) else learner
         if not isinstance(made, Learner):
-            raise ValueError(f"learners: {name!r} is {learner!r}, expected a learner such as StateEXP3()")
+            raise ValueError(f"learners: {name!r} is {shown(learner)}, expected a learner such as StateEXP3()")
         found[name] = made
     return found
 
@@ -209,7 +211,7 @@ def _delays(given: Any) -> dict[Any, Callable[[int, int], Any]]:
     if isinstance(given, Mapping):
         entries = list(given.items())
     elif isinstance(given, str) or not isinstance(given, Iterable):
-        raise ValueError(f"delays: is {given!r}, expected whole numbers, arrays of one a round, or functions")
+        raise ValueError(f"delays: is {shown(given)}, expected whole numbers, arrays of one a round, or functions")
     else:
         entries = [(_delay_name(place, delay), delay) for place, delay in enumerate(given)]
     found: dict[Any, Callable[[int, int], Any]] = {}
@@ -241,7 +243,7 @@ def _named(given: Any, axis: str, kind: type, noun: str) -> list[tuple[str, Any]
         return [(str(name), value) for name, value in given.items()]
     several = [given] if isinstance(given, str | kind) or callable(given) else given
     if not isinstance(several, Iterable):
-        raise ValueError(f"{axis}: is {given!r}, expected one {noun}, a list of them, or a dict by name")
+        raise ValueError(f"{axis}: is {shown(given)}, expected one {noun}, a list of them, or a dict by name")
     found: dict[str, Any] = {}
     for place, value in enumerate(several):
         name = short_name(value) if isinstance(value, Learner) else _name_of(value, noun, place)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statepool.calendar import book, due, make_calendar
-from statepool.checks import Floats, Ints, check_count, check_delay, read_only
+from statepool.checks import Floats, Ints, check_count, check_delay, read_only, shown
 from statepool.compiling import compiled
 from statepool.frames import make_frame
 from statepool.kernels import draw_outcome, draw_row, row_of
@@ -169,9 +169,9 @@ def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: 
     if not isinstance(instance, Instance):
         raise ValueError(f"instance: is {type(instance).__name__}, expected an Instance")
     if not isinstance(learner, Learner):
-        raise ValueError(f"learner: is {learner!r}, expected a learner such as StateEXP3()")
+        raise ValueError(f"learner: is {shown(learner)}, expected a learner such as StateEXP3()")
     if check_count(draws, "draws") not in DRAWS:
-        raise ValueError(f"draws: is {draws!r}, expected 2 or 3")
+        raise ValueError(f"draws: is {shown(draws)}, expected 2 or 3")
     if draws == 2 and not ((instance.P == 0) | (instance.P == 1)).all():
         raise ValueError("draws: is 2, expected 3, since some action can lead to several states")
     return _run(instance, learner, check_delay(delay, instance.horizon), Stream.from_seed(seed), draws, NoProbe())[0]

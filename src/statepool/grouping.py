@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from statepool.checks import Floats, Ints, check_count, check_map, check_means
+from statepool.checks import Floats, Ints, check_count, check_map, check_means, check_seed, shown
 from statepool.engine import simulate
 from statepool.learners import StateEXP3
 from statepool.model import Instance
@@ -41,12 +41,13 @@ def choose_groups(
     `states` and `outcomes` are those of the prefix, one a round; outcomes of its last `delay` rounds have not arrived
     and are not read. `dimension` maps P^g to the width of the learner's rate (default: `sampled_dimension`).
     """
-    P, states, outcomes = _check_prefix(P, states, outcomes, horizon, delay)
+    P, states, outcomes = _check_prefix(P, states, outcomes, horizon, delay, dimension)
     check_count(rehearsals, "rehearsals", lowest=2)
     (n_actions, n_states), arrived = P.shape, max(states.size - delay, 0)
     n_rounds = ceil((horizon - states.size) / (delay + 1))
     if n_actions == 1 or n_states == 1 or n_rounds == 0:
         return np.arange(n_states)
+    check_seed(seed)
     dimension = dimension or sampled_dimension(n_actions, seed)
     counts, losses = _tally(states[:arrived], outcomes[:arrived], n_states)
     means = np.random.default_rng((seed, 1)).beta(1 + losses, 1 + counts - losses, size=(rehearsals, n_states))
@@ -96,7 +97,7 @@ def published_rule(
     P: ArrayLike, states: ArrayLike, outcomes: ArrayLike, horizon: int, delay: int, dimension: Dimension | None = None
 ) -> Ints:
     """The paper's choice: the nested grouping of least sqrt(2 (d+1) v T log K) + 2 T delta, delta from prefix means."""
-    P, states, outcomes = _check_prefix(P, states, outcomes, horizon, delay)
+    P, states, outcomes = _check_prefix(P, states, outcomes, horizon, delay, dimension)
     dimension = dimension or sampled_dimension(P.shape[0])
     means = prefix_means(states, outcomes, P.shape[1])
 
@@ -127,7 +128,7 @@ def merge_states(P: Floats, groups: Ints) -> Floats:
 
 def sampled_dimension(n_actions: int, seed: int = 0, draws: int = 400) -> Dimension:
     """vhat, the largest v(x) over sampled plays: the same plays for every map, so that merging cannot raise it."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(check_seed(seed))
     plays = np.array([rng.dirichlet(np.full(n_actions, rng.choice([0.2, 1.0, 5.0]))) for _ in range(draws)])
 
     def largest(P: Floats) -> float:
@@ -142,11 +143,16 @@ def _tally(states: Ints, outcomes: Floats, n_states: int) -> tuple[Floats, Float
     return counts.astype(np.float64), losses.astype(np.float64)
 
 
-def _check_prefix(P: ArrayLike, states: ArrayLike, outcomes: ArrayLike, horizon: int, delay: int) -> Prefix:
+def _check_prefix(
+    P: ArrayLike, states: ArrayLike, outcomes: ArrayLike, horizon: int, delay: int, dimension: Dimension | None
+) -> Prefix:
     check_count(delay, "delay", lowest=0)
+    if dimension is not None and not callable(dimension):
+        raise ValueError(f"dimension: is {shown(dimension)}, expected a function of a map, or None")
     table, seen, lost = check_map(P), np.asarray(states), check_means(np.reshape(outcomes, (-1, 1)), 1, "outcomes")
     check_count(horizon, "horizon", lowest=len(lost))
-    if seen.shape != (len(lost),) or seen.dtype.kind not in "iu" or seen.min() < 0 or seen.max() >= table.shape[1]:
-        given = f"{seen.shape} of {seen.dtype}, up to {seen.max(initial=0)}"
+    whole = seen.shape == (len(lost),) and seen.dtype.kind in "iu"
+    if not whole or seen.min() < 0 or seen.max() >= table.shape[1]:
+        given = f"{seen.shape} of {seen.dtype}" + (f", up to {seen.max()}" if whole else "")
         raise ValueError(f"states: are {given}, expected ({len(lost)},) whole numbers from 0 to {table.shape[1] - 1}")
     return table, seen.astype(np.int64), lost[:, 0]

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from crowded import crowd
 from generated import generate
 
 sys.path.append(str(Path(__file__).parent.parent / "studies"))
@@ -37,6 +38,22 @@ def test_says_the_advice_what_it_rests_on_what_would_change_it_and_what_to_do(re
     assert page.count("<li>", page.index('class="why"'), page.index("</ol>", page.index('class="why"'))) >= 3
     for title in ("What it rests on", "What would change it", "What to do on Monday", "What if?"):
         assert title in page
+
+
+@pytest.fixture(scope="module")
+def personal(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("personal")
+    log = crowd(8, n_contexts=3, n_actions=4, n_rows=12_000, crossed=1.0).write(folder / "log.parquet")
+    return audit_log(log, context="context", horizon=300, seconds=0.1).write(folder / "out")
+
+
+def test_says_who_is_asking_where_that_was_asked(report, personal):
+    page = personal.read_text(encoding="utf-8")
+    assert "Who is asking" not in report.read_text(encoding="utf-8")
+    assert page.count("Who is asking") == 3
+    assert "Personalising by context is worth" in page
+    assert "What an answer of its own gains each context" in page
+    assert page.count('class="drawing"') == 7
 
 
 @pytest.mark.parametrize("width", [400, 1400])

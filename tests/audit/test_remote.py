@@ -44,6 +44,27 @@ def documents(*audits):
     return found
 
 
+def test_contexts_are_counted_there(server, tmp_path, monkeypatch):
+    columns = log(12_000, 2)
+    columns["device"] = np.array(["phone", "desk", None], dtype=object)[np.arange(12_000) % 40 % 3]
+    columns["new"] = np.arange(12_000) % 7 == 0
+    fill(server, columns)
+    path = write_columns(columns, tmp_path / "log.parquet")
+    for most in (400_000, 3_000):
+        # Above, the sample is the log; below, the parts are split by the engine.
+        monkeypatch.setattr("statepool.audit.sample.MOST_ROWS", most)
+        monkeypatch.setattr("statepool.audit.sample.SAMPLED", 2_000)
+        here = sp.audit_log(path, context=["device", "new"], **QUICK)
+        there = sp.audit_log(server, table="events", context=["device", "new"], **QUICK)
+        assert here.personal.contexts.names == ("desk / false", "desk / true", "phone / false", "phone / true")
+        assert here.personal.contexts.blank == 3_900
+        first, second = ({"P": found["P"]} | found["personalising"] for found in documents(here, there))
+        for found in (first, second):
+            # How far a bracket closes hangs on the time that it had.
+            del found["dimension"], found["sentences"]
+        assert _close(first, second)
+
+
 def log(n=6_000, seed=0):
     made = generate(seed, n_actions=6, n_rows=n)
     return {

@@ -55,9 +55,13 @@ class Model:
         return None
 
     def decided(self, made, at, among=None):
-        assert made.action in (among or self.active)
-        fresh = {"action": made.action, "probability": made.probability, "state": None, "loss": None}
-        self.rows.setdefault(made.ticket, fresh | {"expired": False, "at": at})
+        known = self.rows.get(made.ticket)  # deciding again changes nothing, whatever was retired meanwhile
+        if known is None:
+            assert made.action in (among or self.active)
+            fresh = {"action": made.action, "probability": made.probability, "state": None, "loss": None}
+            self.rows[made.ticket] = fresh | {"expired": False, "at": at}
+        else:
+            assert (made.action, made.probability) == (known["action"], known["probability"])
 
     def expire(self, now):
         overdue = [row for row in self.rows.values() if row["loss"] is None and row["at"] < now - LIFE]

@@ -8,6 +8,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent / "audit"))
 import truths
+from crowded import context_alarms, judged_crowds
 from figures_of_merit import CLEAR, NULLS, advice_right, coverage, false_alarms, power
 
 pytestmark = pytest.mark.soak
@@ -63,3 +64,20 @@ def test_logs_that_cannot_tell(kind):
 def test_what_ifs():
     covered, _, _ = truths.what_ifs(range(500))
     assert (np.abs(covered - 0.95) <= 0.03).all()
+
+
+def test_false_alarms_of_contexts_on_a_thousand_logs():
+    rate = context_alarms(range(720_000, 721_000))
+    print(f"false alarms of contexts: {rate:.3f}")
+    assert 0.03 <= rate <= 0.07
+
+
+def test_what_personalising_is_worth():
+    found = judged_crowds(range(730_000, 730_300))
+    covered = [covers for _, covers, _ in found]
+    clear = [(truth, said) for _, _, (truth, said) in found if truth is not None]
+    right = [truth == said for truth, said in clear]
+    print(f"covered {np.mean(covered):.3f} of {len(covered)}; said rightly {np.mean(right):.3f} of {len(right)} clear")
+    assert np.mean(covered) >= 0.9
+    assert np.mean(right) >= 0.95
+    assert {truth for truth, _ in clear} == {"pays", "does not pay"}

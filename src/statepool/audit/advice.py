@@ -1,8 +1,10 @@
 """Which learner to run: every candidate on instances fitted to the log, paired on the same delays and the same luck.
 
 The one advised has the least regret; those that noise does not separate from it, by paired differences within `BEYOND`
-of their standard errors, are called ties. Worlds are added while the best is not apart, up to `MOST_WORLDS`. The
-verdict says what can be learnt through the states in the long run, the learner what is best over the log's horizon.
+of their standard errors, are called ties. If the verdict is *pool*, a tie goes to the learner that only pools: there is
+nothing to correct, and what a few lucky worlds say for correcting is noise. Worlds are added while the best is not
+apart, from `LEAST_WORLDS` up to `MOST_WORLDS`. The verdict says what can be learnt through the states in the long run,
+the learner what is best over the log's horizon.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +22,7 @@ from statepool.checks import Floats
 from statepool.engine import simulate
 
 BLIND = "blind"
-WORLDS, MOST_WORLDS = 4, 24
+WORLDS, LEAST_WORLDS, MOST_WORLDS = 4, 8, 24
 BEYOND = 2.0
 WORK = 10**8
 """Rounds × actions × states of all runs together, from which on no worlds are added."""
@@ -86,7 +88,7 @@ class Advice:
 
 def advise(verdict: Verdict, fitted: Fitted, seed: int = 0) -> Advice:
     regrets, blind = try_candidates(fitted, seed)
-    chosen = int(regrets.mean(axis=1).argmin())
+    chosen = _pick(verdict.verdict, regrets)
     expected = [_expected(c.learner, c.kind, regrets[i], regrets[chosen], fitted.horizon)
                 for i, c in enumerate(CANDIDATES)]  # fmt: skip
     expected.append(_expected("any action", BLIND, blind, regrets[chosen], fitted.horizon))
@@ -101,7 +103,7 @@ def try_candidates(fitted: Fitted, seed: int) -> tuple[Floats, Floats]:
     """Regrets, one row a candidate and one column a world; and those of choosing blindly."""
     regrets, blind = _run(fitted, seed, 0, WORLDS)
     rounds = fitted.horizon * fitted.P.size * len(CANDIDATES)
-    while regrets.shape[1] < MOST_WORLDS and rounds * regrets.shape[1] < WORK and not _apart(regrets):
+    while regrets.shape[1] < MOST_WORLDS and rounds * regrets.shape[1] < WORK and not _settled(regrets):
         more, blinder = _run(fitted, seed, regrets.shape[1], regrets.shape[1] + WORLDS)
         regrets, blind = np.hstack([regrets, more]), np.append(blind, blinder)
     return regrets, blind
@@ -117,6 +119,20 @@ def _run(fitted: Fitted, seed: int, first: int, last: int) -> tuple[Floats, Floa
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         regrets = np.array(list(pool.map(regret, product(CANDIDATES, worlds)))).reshape(len(CANDIDATES), -1)
     return regrets, np.array([float(w.total_losses.mean() - w.total_losses.min()) for w, _, _ in worlds])
+
+
+def _pick(verdict: str, regrets: Floats) -> int:
+    """The candidate with the least regret; in a tie that which only pools, if that is the verdict."""
+    means = regrets.mean(axis=1)
+    best = int(means.argmin())
+    pooling = [i for i, candidate in enumerate(CANDIDATES) if candidate.kind == POOL]
+    own = min(pooling, key=lambda i: means[i])
+    return own if verdict == POOL and not _beats(regrets[best], regrets[own]) else best
+
+
+def _settled(regrets: Floats) -> bool:
+    # The error of four differences is too uncertain itself to stop at.
+    return regrets.shape[1] >= LEAST_WORLDS and _apart(regrets)
 
 
 def _apart(regrets: Floats) -> bool:

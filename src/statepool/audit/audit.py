@@ -6,6 +6,7 @@ log ─▶ sample ─▶ window ─▶ counts ─▶ map, means      ─▶ dime
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,7 @@ from statepool.audit.fit import Fitted, default_horizon, fit_instance
 from statepool.audit.log import Log
 from statepool.audit.map import Map, estimate_map
 from statepool.audit.maturity import Maturity, read_missing, read_window
+from statepool.audit.personal import Personal, personalise
 from statepool.audit.propensities import Propensities, check_propensities
 from statepool.audit.sample import Rows
 from statepool.audit.sources import open_log
@@ -32,7 +34,7 @@ from statepool.audit.states import States, look_at_states
 from statepool.audit.sufficiency import Sufficiency, sufficiency_test
 from statepool.audit.units import Unit
 from statepool.audit.verdict import judge
-from statepool.checks import check_count, check_number
+from statepool.checks import check_count, check_number, check_seed
 
 SINCE_1970 = (5e8, 5e9)
 """Times that are numbers between these are taken for seconds since 1970 when lengths of time are told."""
@@ -61,6 +63,8 @@ class Audit:
     advice: Advice
     seconds: bool
     """Whether times are in seconds."""
+    personal: Personal | None = field(repr=False, default=None)
+    """What contexts add, where they were asked about."""
 
     def __repr__(self) -> str:
         sizes = f"{int(self.counts.n.sum())} rows, {self.counts.n_actions} actions, {self.counts.n_states} states"
@@ -84,17 +88,18 @@ def audit_log(
     log: Any, *, action: str | None = None, state: str | None = None, outcome: str | None = None,
     decided: str | None = None, observed: str | None = None, resolved: str | None = None,
     propensity: str | None = None, group: str | None = None, ticket: str | None = None, holdout: str | None = None,
-    table: str | None = None, reward: bool | None = None, rescale: bool = False, window: Any = None,
-    missing: Any = None, delay: int | None = None, horizon: int | None = None, level: float = 0.95,
-    seconds: float = 5.0, seed: int = 0,
+    context: str | Sequence[str] | None = None, table: str | None = None, reward: bool | None = None,
+    rescale: bool = False, window: Any = None, missing: Any = None, delay: int | None = None,
+    horizon: int | None = None, level: float = 0.95, seconds: float = 5.0, seed: int = 0,
 ) -> Audit:  # fmt: skip
     """Audit a log: a file or folder (CSV, Parquet, JSON lines), a frame, or a database's address and its `table`.
 
-    Columns are named, or found by name. `reward` says that larger outcomes are better (None: the outcome's name does);
-    `rescale` maps outcomes to [0, 1]; `window` is how long after its decision an outcome is what it is ("30d"; 0: there
-    is none; None: looked for); `missing` what a blank outcome means (a number, or "drop"); `delay` that in decisions
-    where the log has no outcome times; `horizon` the decisions to simulate; `level` that of intervals; `seconds` the
-    time allowed for the dimension's bracket. Raises ValueError, in one sentence, for a log that cannot be read so.
+    Columns are named, or found by name; `context` names one or several that say who is asking. `reward` says that
+    larger outcomes are better (None: the outcome's name does); `rescale` maps outcomes to [0, 1]; `window` is how long
+    after its decision an outcome is what it is ("30d"; 0: there is none; None: looked for); `missing` what a blank
+    outcome means (a number, or "drop"); `delay` that in decisions where the log has no outcome times; `horizon` the
+    decisions to simulate; `level` that of intervals; `seconds` the time allowed for the dimension's bracket. Raises
+    ValueError, in one sentence, for a log that cannot be read so.
 
     >>> import pandas as pd
     >>> import statepool as sp
@@ -109,6 +114,7 @@ def audit_log(
     given = {
         "action": action, "state": state, "outcome": outcome, "decided": decided, "observed": observed,
         "resolved": resolved, "propensity": propensity, "group": group, "ticket": ticket, "holdout": holdout,
+        "context": context,
     }  # fmt: skip
     opened = open_log(log, given, reward, blank if isinstance(blank, float) else None, table)
     try:
@@ -133,11 +139,14 @@ def weigh_up(
     fitted = fit_instance(counts, map_, drift, effects, lateness, rounds)
     verdict = judge(counts, found, effects, maturity)
     advice = advise(verdict, fitted, seed)
+    personal = None
+    if looked.contexts is not None:
+        personal = personalise(looked.contexts, counts, rows, map_, effects, level, seconds, seed)
     return Audit(
         opened.name, opened.columns, looked.unit, counts, rows, map_, measure_width(counts, map_, seconds, seed), found,
         effects, lateness, maturity, drift, look_at_states(counts, map_, rows, rounds, int(typical), seed),
         check_propensities(counts, effects.pooled, looked.held), fitted, advice,
-        opened.seconds or SINCE_1970[0] < rows.latest < SINCE_1970[1],
+        opened.seconds or SINCE_1970[0] < rows.latest < SINCE_1970[1], personal,
     )  # fmt: skip
 
 
@@ -148,4 +157,4 @@ def _check(delay: int | None, horizon: int | None, level: float, seconds: float,
         check_count(horizon, "horizon")
     check_number(level, "level", 0.5, 0.9999)
     check_number(seconds, "seconds", 0, 1e6, open_low=True)
-    check_count(seed, "seed", lowest=0)
+    check_seed(seed)

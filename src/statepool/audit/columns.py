@@ -64,25 +64,43 @@ class Columns:
     group: str | None
     ticket: str | None
     holdout: str | None
+    context: tuple[str, ...]
+    """Columns that together say who is asking; only where they were named."""
     is_reward: bool
     direction: str
     """How the direction is known: "told", "by its name", or "assumed"."""
 
 
-def find_columns(present: Sequence[str], given: Mapping[str, str | None], reward: bool | None) -> Columns:
+Given = Mapping[str, str | Sequence[str] | None]
+"""What the caller names: a column for each part, and as many as there are for the `context`."""
+
+
+def find_columns(present: Sequence[str], given: Given, reward: bool | None) -> Columns:
     """The columns named, and for the others those found by name; `reward` None: the outcome's name decides."""
     found: dict[str, str | None] = {}
+    context = _read_context(given.get("context"), present)
     for part, names in NAMES.items():
         named = given.get(part)
-        if named is not None and named not in present:
-            raise ValueError(unknown_name(f"{part} column", named, present))
-        taken = {column for column in found.values() if column}
+        if named is not None and (not isinstance(named, str) or named not in present):
+            raise ValueError(unknown_name(f"{part} column", str(named), present))
+        # A context that is the action, the state or the outcome is refused below, not passed over.
+        taken = {column for column in found.values() if column} | (set() if part in NEEDED else set(context))
         free = [column for column in present if column not in taken]
         found[part] = named if named is not None else _look_for(names, free)
     _refuse_missing([part for part in NEEDED if found[part] is None], present)
-    _refuse_double_use(found)
+    _refuse_double_use(found, context)
     is_reward, direction = read_direction(str(found["outcome"]), reward)
-    return Columns(**found, is_reward=is_reward, direction=direction)  # type: ignore[arg-type]
+    return Columns(**found, context=context, is_reward=is_reward, direction=direction)  # type: ignore[arg-type]
+
+
+def _read_context(given: str | Sequence[str] | None, present: Sequence[str]) -> tuple[str, ...]:
+    names = () if given is None else (given,) if isinstance(given, str) else tuple(given)
+    for i, name in enumerate(names):
+        if name not in present:
+            raise ValueError(unknown_name("context column", str(name), present))
+        if name in names[:i]:
+            raise ValueError(f"context: column {name!r} is named twice, expected each once")
+    return names
 
 
 def read_direction(outcome: str, reward: bool | None) -> tuple[bool, str]:
@@ -108,10 +126,13 @@ def _refuse_missing(parts: Sequence[str], present: Sequence[str]) -> None:
     raise ValueError(f"{looked}; expected one of {', '.join(present)} to be named with {options}")
 
 
-def _refuse_double_use(found: Mapping[str, str | None]) -> None:
+def _refuse_double_use(found: Mapping[str, str | None], context: tuple[str, ...]) -> None:
     parts: dict[str, str] = {}
     for part in NEEDED:
         column = str(found[part])
         if column in parts:
             raise ValueError(f"{part}: is column {column!r}, which is the {parts[column]} too, expected another")
         parts[column] = part
+    for part, used in found.items():
+        if used in context:
+            raise ValueError(f"context: is column {used!r}, which is the {part} too, expected another")

@@ -132,7 +132,7 @@ def define_rows(log: Log, facts: Facts, unit: Unit, maturity: Maturity | None = 
         loss = maturity.loss_expression(loss)
     if held_only:
         loss = f"CASE WHEN held = 1 THEN {loss} END"
-    columns = "action, state, grouping, decided, observed, resolved, propensity, held"
+    columns = "action, state, grouping, decided, observed, resolved, propensity, held, context"
     log.engine.define("rows", f"SELECT {columns}, {loss} AS loss FROM deduplicated {kept}")
 
 

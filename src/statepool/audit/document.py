@@ -1,7 +1,8 @@
 """The audit as plain data: what `--json` prints and `AUDIT.json` holds.
 
 The first five keys are a pool ready to start: `actions`, `states`, `P`, `learner`, and the pool's `settings` in the
-user's own unit: bounds of rewards or losses, expiry and default loss from the window, a holdout. The learner advised
+user's own unit: bounds of rewards or losses, expiry and default loss from the window, a holdout. Where contexts were
+asked about `P` is {context: rows}. The learner advised
 stands under `advice`; `learner` is the nearest to it that a pool runs.
 """
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from statepool.audit import sentences
 from statepool.audit.advice import live_learner
+from statepool.audit.context_sentences import about_contexts, tables_of
 from statepool.audit.delays import QUANTILES
 from statepool.audit.verdict import HOLDOUT
 
@@ -23,7 +25,7 @@ def document_of(audit: "Audit") -> dict[str, Any]:
     document = {
         "actions": list(audit.counts.actions),
         "states": list(audit.counts.states),
-        "P": audit.map.P.tolist(),
+        "P": audit.map.P.tolist() if audit.personal is None else tables_of(audit.personal, audit.counts.actions),
         "learner": _learner(audit),
         "settings": pool_settings(audit),
         "advice": _advice(audit),
@@ -36,6 +38,7 @@ def document_of(audit: "Audit") -> dict[str, Any]:
         "delays": _delays(audit),
         "drift": _drift(audit),
         "merging": _merging(audit),
+        "personalising": _personalising(audit),
         "propensities": None if audit.propensities is None else dict(vars(audit.propensities)),
     }
     return plain(document)
@@ -187,6 +190,36 @@ def _pooling(audit: "Audit") -> dict[str, Any]:
         "predicted": effects.pooled,
         "estimated": effects.own,
     }
+
+
+def _personalising(audit: "Audit") -> dict[str, Any] | None:
+    personal, unit = audit.personal, audit.unit
+    if personal is None:
+        return None
+    worth, names, actions = personal.worth, personal.contexts.names, audit.counts.actions
+    return {
+        "columns": personal.contexts.columns,
+        "sentences": about_contexts(audit),
+        "p": personal.sufficiency.p,
+        "p_corrected": dict(zip(audit.counts.states, personal.sufficiency.corrected, strict=True)),
+        "worth": None if worth is None else {
+            "verdict": worth.verdict, "value": unit.amount(worth.value), "error": unit.amount(worth.error),
+            "lower": unit.amount(worth.lower), "upper": unit.amount(worth.upper), "least": unit.amount(worth.least),
+            "through_states": worth.through_states, "more_rows_a_context": personal.more,
+        },
+        "for_all": actions[personal.one] if personal.one >= 0 else None,
+        "contexts": [
+            {
+                "context": name, "rows": int(personal.contexts.rows[c]), "best": actions[personal.best[c]],
+                "gain": None if worth is None else unit.amount(worth.by_context[c]),
+                "gain_error": None if worth is None else unit.amount(worth.errors[c]),
+            }
+            for c, name in enumerate(names)
+        ],
+        "no_context": personal.contexts.blank,
+        "dimension": {"lower": personal.dimension[0], "upper": personal.dimension[1]},
+        "prior_rows": {"pairs": personal.strength, "contexts": personal.lean},
+    }  # fmt: skip
 
 
 def _delays(audit: "Audit") -> dict[str, Any]:

@@ -125,6 +125,11 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     )  # fmt: skip
 
 
+def open_effects(U: Floats, C: Floats, V: Floats) -> Direct:
+    """D of whatever these sums are of, if effects spread as much as the log leaves possible."""
+    return Direct(*_shrink(U, C, V, variance_interval(*_spread(U, C, V))[1]))
+
+
 def _shares_at(
     square: float, c: Floats, sums: tuple[Floats, Floats, Floats], luck: Floats
 ) -> tuple[float, float, float]:

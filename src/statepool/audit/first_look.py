@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from statepool.audit.contexts import Contexts, context_labels, count_contexts
 from statepool.audit.counts import Counts, count_log, define_rows
 from statepool.audit.delays import measure_lateness, settling_age
 from statepool.audit.facts import Facts, unit_of
@@ -31,6 +32,7 @@ class Looked:
     """The sample with the outcomes of mature rows only."""
     maturity: Maturity
     held: bool
+    contexts: Contexts | None = None
 
 
 def look(log: Log, window: float | None, missing_told: bool, rescale: bool, seed: int) -> Looked:
@@ -38,18 +40,26 @@ def look(log: Log, window: float | None, missing_told: bool, rescale: bool, seed
     unit = unit_of(log, facts, rescale, missing_told)
     define_rows(log, facts, unit)
     counts = count_log(log, facts)
-    recorded = draw_rows(log, counts, facts, seed)
+    labels = context_labels(log, counts) if log.columns.context else None
+    recorded = draw_rows(log, counts, facts, seed, labels)
     maturity = _maturity(log, recorded, window)
     held = recorded.held is not None and bool(
         (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
     )
     if maturity.window is None and not held:
-        return Looked(unit, counts, recorded, recorded, maturity, False)
+        return _with_contexts(Looked(unit, counts, recorded, recorded, maturity, False), log, labels, seed)
     define_rows(log, facts, unit, maturity, held)
     again = count_log(log, facts)
     place = np.array([again.states.index(name) for name in counts.states])
     recorded = recorded.reordered(place)
-    return Looked(unit, again, recorded, _means_rest_on(recorded, maturity, held), maturity, held)
+    looked = Looked(unit, again, recorded, _means_rest_on(recorded, maturity, held), maturity, held)
+    return _with_contexts(looked, log, labels, seed)
+
+
+def _with_contexts(looked: Looked, log: Log, labels: tuple[str, ...] | None, seed: int) -> Looked:
+    if labels is None:
+        return looked
+    return replace(looked, contexts=count_contexts(log, looked.counts, labels, looked.rows, seed))
 
 
 def _means_rest_on(recorded: Rows, maturity: Maturity, held: bool) -> Rows:

@@ -5,12 +5,22 @@ outcome                             DOUBLE    numbers, or true and false, in the
 decided, observed, resolved         DOUBLE    numbers as they are, dates and times as seconds since 1970
 propensity                          DOUBLE
 held                                DOUBLE    1 for rows of a holdout
+context                             VARCHAR   who is asking: several columns joined by `JOINT`, missing if any is blank
 """
 
 from dataclasses import dataclass
 
 from statepool.audit.columns import Columns
 from statepool.audit.engines import Engine
+
+JOINT = "\x1f"
+"""Between the values of several context columns: a character that no value is likely to have."""
+
+
+def joint_label(values: list[str]) -> str:
+    """SQL for one label of several expressions, missing where one of them is missing or blank."""
+    parts = [f"nullif(trim({value}), '')" for value in values]
+    return f" || '{JOINT}' || ".join(parts) if parts else "CAST(NULL AS VARCHAR)"
 
 
 @dataclass(frozen=True)

@@ -68,16 +68,17 @@ def _rows_of_groups(n: Floats, groups: tuple[str, ...], overall: Floats) -> Floa
     return np.asarray(rows[place])
 
 
-def shrinkage(n: Floats, prior: Floats) -> float:
-    """kappa, by the mean of Pearson's statistic."""
+def shrinkage(n: Floats, prior: Floats, own: Floats | None = None) -> float:
+    """kappa, by the mean of Pearson's statistic; `own` is each row's part in its prior, by default its part of all."""
     visits = n.sum(axis=1)
     seen = (prior > 1e-8).sum(axis=1).max()
     if n.shape[0] < 2 or seen < 2:
         return 1.0
     expected = visits[:, None] * prior
     # The prior was made from the same rows: each takes out as much as it put in.
-    own = visits / visits.sum()
-    pearson = float((np.divide((n - expected) ** 2, expected, out=np.zeros_like(n), where=prior > 1e-8)).sum())
+    own = np.where(visits > 0, visits / visits.sum() if own is None else own, 1.0)
+    counted = (prior > 1e-8) & (expected > 0)
+    pearson = float((np.divide((n - expected) ** 2, expected, out=np.zeros_like(n), where=counted)).sum())
     freedom = float((1 - own).sum()) * (seen - 1)
     growth = float(((1 - own) * (visits - 1)).sum()) * (seen - 1)
     share = (pearson - freedom) / growth if growth > 0 else LEAST_SHARE

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from statepool.audit.columns import Columns, find_columns
+from statepool.audit.columns import Columns, Given, find_columns
 from statepool.audit.engines import RemoteEngine
-from statepool.audit.log import Log
+from statepool.audit.log import Log, joint_label
 
 NUMBERS = ("int", "serial", "double", "real", "float", "numeric", "decimal", "number", "bignumeric")
 DATES = ("timestamp", "date")
@@ -44,9 +44,7 @@ OPENERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 """By the scheme of an address: SQLGlot's name of the dialect, and how to connect."""
 
 
-def open_remote(
-    source: Any, table: str | None, given: Mapping[str, str | None], reward: bool | None, missing: float | None
-) -> Log:
+def open_remote(source: Any, table: str | None, given: Given, reward: bool | None, missing: float | None) -> Log:
     if isinstance(source, str) and not table:
         raise ValueError("table: expected the log's table, or a query in brackets, beside the database's address")
     opened = source if isinstance(source, Table) else _connect(source, str(table))
@@ -97,6 +95,7 @@ def _flat(columns: Columns, types: Mapping[str, str], seconds: bool, missing: fl
         "held": _optional("holdout", columns.holdout, types),
         "grouping": f"CAST({_name(columns.group)} AS VARCHAR)" if columns.group else "CAST(NULL AS VARCHAR)",
         "ticket": f"CAST({_name(columns.ticket)} AS VARCHAR)" if columns.ticket else "CAST(NULL AS VARCHAR)",
+        "context": joint_label([f"CAST({_name(column)} AS VARCHAR)" for column in columns.context]),
     }
     for part in ("decided", "observed", "resolved"):
         column = getattr(columns, part)

@@ -32,8 +32,8 @@ CROWDED = 1.5
 # Golden ratio, then a quadratic: plain products and floors, which every engine computes to the same bit.
 _TURN = "SELECT *, decided * 0.6180339887498949 - floor(decided * 0.6180339887498949) AS turn FROM rows"
 _LUCK = f"SELECT *, turn * (turn + 1.0) * 4321.987 AS spun FROM ({_TURN}) AS turned"
+LABELS = ("action", "state", "context")
 _CONTENT = "action, state, loss, decided, resolved, propensity, held"
-_LOOKED_AT = f"{_CONTENT}, observed - decided AS waited"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,8 @@ class Rows:
     """The median time from decision to state, NaN where unknown."""
     propensity: Floats | None = None
     held: Floats | None = None
+    context: NDArray[np.int64] | None = None
+    """Who asked, where contexts are looked at; -1 where that is blank."""
 
     @property
     def backwards(self) -> int:
@@ -82,15 +84,17 @@ class Rows:
         return replace(self, state=place[self.state])
 
 
-def draw_rows(log: Log, counts: Counts, facts: Facts, seed: int = 0) -> Rows:
+def draw_rows(log: Log, counts: Counts, facts: Facts, seed: int = 0, contexts: tuple[str, ...] | None = None) -> Rows:
     """Fetch the sample, sorted by time; rows of the same moment in random order."""
     timed = log.columns.decided is not None
     found = _fetch(log, counts.rows, timed)
     kept, action, state = _code(found, counts)
-    found = {name: values[kept] for name, values in found.items() if values.dtype.kind != "O"}
+    context = np.zeros(0, np.int64) if contexts is None else places(found["context"], contexts)[kept]
+    found = {name: values[kept] for name, values in found.items() if name not in LABELS}
     rng = np.random.default_rng((seed, 10))
     # The order in which several threads hand rows over is not fixed: sort by all there is before breaking ties.
-    first = np.lexsort((found["loss"], found["resolved"], state, action, found["decided"]))
+    known = (found["loss"], found["resolved"], state, action, found["decided"])
+    first = np.lexsort(known if contexts is None else (context, *known))
     ties = rng.permutation(first.size)
     order = first[np.lexsort((ties, found["decided"][first] if timed else ties))]
     waits = found["waited"][np.isfinite(found["waited"])]
@@ -99,33 +103,37 @@ def draw_rows(log: Log, counts: Counts, facts: Facts, seed: int = 0) -> Rows:
         counts.rows, timed, facts.latest, float(np.median(waits)) if waits.size else float("nan"),
         found["propensity"][order] if log.columns.propensity else None,
         found["held"][order] if log.columns.holdout else None,
+        None if contexts is None else context[order],
     )  # fmt: skip
 
 
 def _fetch(log: Log, population: int, timed: bool) -> Answer:
+    content = _CONTENT + (", context" if log.columns.context else "")
+    looked_at = f"{content}, observed - decided AS waited"
     if population <= MOST_ROWS:
-        return _floats(log.engine.fetch(f"SELECT {_LOOKED_AT} FROM rows"))
+        return _floats(log.engine.fetch(f"SELECT {looked_at} FROM rows"))
     if timed:
         share, most = SAMPLED / population, 4 * SAMPLED
         taken = f"spun - floor(spun) < {share!r}"
-        found = _floats(log.engine.fetch(f"SELECT {_LOOKED_AT} FROM ({_LUCK}) AS spun WHERE {taken} LIMIT {most}"))
+        found = _floats(log.engine.fetch(f"SELECT {looked_at} FROM ({_LUCK}) AS spun WHERE {taken} LIMIT {most}"))
         crowd = np.unique(found["decided"], return_counts=True)[1]
         if SAMPLED / 2 < found["decided"].size < most and (crowd**2).sum() <= CROWDED * crowd.sum():
             return found
-    return _systematic(log, population)
+    return _systematic(log, population, content)
 
 
-def _systematic(log: Log, population: int) -> Answer:
+def _systematic(log: Log, population: int, content: str) -> Answer:
     step = population / SAMPLED
-    cells = f"SELECT {_CONTENT}, observed - decided AS waited, count(*) AS m FROM rows GROUP BY {_CONTENT}, waited"
+    cells = f"SELECT {content}, observed - decided AS waited, count(*) AS m FROM rows GROUP BY {content}, waited"
+    last = ", context" if log.columns.context else ""
     summed = (
-        f"SELECT *, sum(m) OVER (ORDER BY decided, state, action, loss, resolved, propensity, held, waited "
+        f"SELECT *, sum(m) OVER (ORDER BY decided, state, action, loss, resolved, propensity, held, waited{last} "
         f"ROWS UNBOUNDED PRECEDING) AS upto FROM ({cells}) AS cells"
     )
     takes = f"floor(upto / {step!r} + 0.5) - floor((upto - m) / {step!r} + 0.5)"
     found = _floats(
         log.engine.fetch(
-            f"SELECT * FROM (SELECT {_CONTENT}, waited, {takes} AS taken FROM ({summed}) AS summed) AS all_cells "
+            f"SELECT * FROM (SELECT {content}, waited, {takes} AS taken FROM ({summed}) AS summed) AS all_cells "
             "WHERE taken > 0"
         )
     )
@@ -134,19 +142,18 @@ def _systematic(log: Log, population: int) -> Answer:
 
 
 def _floats(found: Answer) -> Answer:
-    return {
-        name: values if name in ("action", "state") else values.astype(np.float64) for name, values in found.items()
-    }
+    return {name: values if name in LABELS else values.astype(np.float64) for name, values in found.items()}
 
 
 def _code(found: Answer, counts: Counts) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
     """Which rows have both labels, and the places of these labels."""
-    coded = [_places(found[part], labels) for part, labels in (("action", counts.actions), ("state", counts.states))]
+    coded = [places(found[part], labels) for part, labels in (("action", counts.actions), ("state", counts.states))]
     kept = (coded[0] >= 0) & (coded[1] >= 0)
     return kept, coded[0][kept], coded[1][kept]
 
 
-def _places(labels: NDArray[Any], names: tuple[str, ...]) -> NDArray[np.int64]:
+def places(labels: NDArray[Any], names: tuple[str, ...]) -> NDArray[np.int64]:
+    """The number of each label among the names; -1 for those that are missing or not among them."""
     place: dict[Any, int] = {name: i for i, name in enumerate(names)}
     # Each spelling of a label is stripped once.
     known = {label: place.get(str(label).strip(), -1) if label is not None else -1 for label in set(labels.tolist())}

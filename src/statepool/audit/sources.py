@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from statepool.audit.columns import Columns, find_columns
+from statepool.audit.columns import Columns, Given, find_columns
 from statepool.audit.engines import DuckEngine
 from statepool.audit.journals import read_journal
-from statepool.audit.log import Log
+from statepool.audit.log import Log, joint_label
 from statepool.audit.remote import is_address, open_remote
 
 MEMORY = "1GB"
@@ -22,7 +22,7 @@ INTEGERS = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UBIGINT", "UINTEGER", "
 
 
 def open_log(
-    source: Any, given: Mapping[str, str | None], reward: bool | None = None, missing: float | None = None,
+    source: Any, given: Given, reward: bool | None = None, missing: float | None = None,
     table: str | None = None,
 ) -> Log:  # fmt: skip
     """Open a file, a folder or pattern of files, a frame, an Arrow table, a journal, or a table of a database."""
@@ -189,6 +189,7 @@ def _flat(columns: Columns, types: Mapping[str, str], seconds: bool, missing: fl
         "held": _number(columns.holdout, types) if columns.holdout else "NULL::DOUBLE",
         "grouping": _label(columns.group, types) if columns.group else "NULL::VARCHAR",
         "ticket": _label(columns.ticket, types) if columns.ticket else "NULL::VARCHAR",
+        "context": joint_label([_label(column, types) for column in columns.context]),
     }
     for part in TIMES:
         column = getattr(columns, part)

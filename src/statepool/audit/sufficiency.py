@@ -83,12 +83,24 @@ def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0) -
     return Sufficiency(tests, holm([test.p for test in tests]))
 
 
+def label_sums(rows: Rows, n_labels: int, n_states: int) -> tuple[Floats, Floats, Floats]:
+    """U, C and V over all states, of the labels that stand in the place of actions."""
+    known = np.isfinite(rows.loss)
+    label, state, loss = rows.action[known], rows.state[known], rows.loss[known]
+    order = np.argsort(state, kind="stable")
+    ends = np.append(0, np.bincount(state, minlength=n_states).cumsum())
+    total = np.zeros((3, n_labels))
+    for s in range(n_states):
+        part = order[ends[s] : ends[s + 1]]
+        residuals, stretch, sizes = _residuals(loss[part])
+        total += _sums(label[part], residuals, stretch, sizes, n_labels)
+    return total[0], total[1], total[2]
+
+
 def examine_state(action: NDArray[np.int64], loss: Floats, n_actions: int, seed: int) -> StateTest:
     """The test for one state, from its rows in order of decision."""
     starts = stretches(loss.size)
-    sizes = np.diff(starts)
-    stretch = np.repeat(np.arange(sizes.size), sizes)
-    residuals = loss - (np.bincount(stretch, loss, sizes.size) / np.maximum(sizes, 1))[stretch]
+    residuals, stretch, sizes = _residuals(loss)
     U, C, V = _sums(action, residuals, stretch, sizes, n_actions)
     variance = float((residuals**2).sum() / max(loss.size - sizes.size, 1))
     odd = stretch % 2 == 1
@@ -110,6 +122,13 @@ def examine_state(action: NDArray[np.int64], loss: Floats, n_actions: int, seed:
 def stretches(n: int) -> Ints:
     """Where stretches start, and the end: of STRETCH rows each, or a few more where they do not come out even."""
     return np.linspace(0, n, max(n // STRETCH, 1) + 1).astype(np.int64)
+
+
+def _residuals(loss: Floats) -> tuple[Floats, Ints, Ints]:
+    """Outcomes less the mean of their stretch, the stretch of each, and how long stretches are."""
+    sizes = np.diff(stretches(loss.size))
+    stretch = np.repeat(np.arange(sizes.size), sizes)
+    return loss - (np.bincount(stretch, loss, sizes.size) / np.maximum(sizes, 1))[stretch], stretch, sizes
 
 
 def _sums(

@@ -10,6 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from statepool.audit import Audit, audit_log, sentences
+from statepool.audit.context_sentences import about_contexts
 from statepool.audit.verdict import UNCLEAR
 from statepool.commands.progress import working
 from statepool.frames import terminal_width
@@ -47,6 +48,8 @@ def print_audit(audit: Audit, console: Console | None = None) -> None:
         ("What would change it: ", sentences.what_would_change_it(audit)), ("On Monday: ", sentences.what_to_do(audit)),
     ):  # fmt: skip
         console.print(f"[bold]{title}[/]" + escape(" ".join(lines)), highlight=False)
+    for sentence in about_contexts(audit):
+        console.print(escape(sentence), highlight=False)
     console.print(_states(audit))
     console.print(_learners(audit))
     for say in SAID:

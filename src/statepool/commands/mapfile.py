@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,11 @@ def read_names(path: Path) -> list[str] | None:
     """The names of a map's rows, where its file has them: JSON's `actions`, CSV's first column if it is no number."""
     if path.suffix.lower() == ".json":
         given = json.loads(path.read_text(encoding="utf-8"))
-        return [str(name) for name in given["actions"]] if isinstance(given, dict) and "actions" in given else None
+        if not isinstance(given, dict) or "actions" not in given:
+            return None
+        if isinstance(given.get("P"), dict):
+            return [name for name, _ in _joint(given["P"], given["actions"])]
+        return [str(name) for name in given["actions"]]
     if path.suffix.lower() != ".csv":
         return None
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
@@ -122,11 +127,23 @@ def _read_json(path: Path) -> Floats:
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
         rows = given["P"] if isinstance(given, dict) else given
+        if isinstance(rows, dict):
+            # A map for each context: the joint map, context by context.
+            rows = [row for _, row in _joint(rows, given["actions"])]
         return np.array(rows, dtype=np.float64)
     except KeyError:
         raise ValueError(f"{path}: has no P, expected the rows of a map under that name") from None
     except (UnicodeDecodeError, ValueError, TypeError):
         raise ValueError(f"{path}: is not a map as JSON, expected rows of numbers, or these under P") from None
+
+
+def _joint(tables: dict[str, Any], actions: list[Any]) -> list[tuple[str, Any]]:
+    """Names and rows of the joint map of contexts and actions; a context has a row an action, or {action: row}."""
+    return [
+        (f"{context}: {action}", row)
+        for context, table in tables.items()
+        for action, row in (table.items() if isinstance(table, dict) else zip(actions, table, strict=True))
+    ]
 
 
 def _read_npy(path: Path) -> Floats:

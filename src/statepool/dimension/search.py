@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats
+from statepool.checks import Floats, shown
 from statepool.dimension.ascent import ascend, starts
 from statepool.dimension.coarse import UNIT, coarse_bound, column_maxima, distinct_rows
 from statepool.dimension.measure import joint_of, value
@@ -280,6 +280,6 @@ def longest_edge(corners: Floats, q: Floats, W: Floats, M: Floats) -> tuple[int,
 
 def _check_limits(gap: float, seconds: float | None) -> None:
     if not (isinstance(gap, int | float) and 0 < gap < math.inf):
-        raise ValueError(f"gap: is {gap!r}, expected a number greater than 0")
+        raise ValueError(f"gap: is {shown(gap)}, expected a number greater than 0")
     if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
-        raise ValueError(f"seconds: is {seconds!r}, expected None or a number of at least 0")
+        raise ValueError(f"seconds: is {shown(seconds)}, expected None or a number of at least 0")

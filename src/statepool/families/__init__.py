@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from statepool import plugins
-from statepool.checks import unknown_name
+from statepool.checks import shown, unknown_name
 from statepool.families.band import band
 from statepool.families.clustered import clustered
 from statepool.families.crowds import crowds
@@ -60,7 +60,7 @@ def find(name: str) -> Callable[..., Instance]:
     if found is None:
         raise ValueError(unknown_name("family", name, [*REGISTRY, *plugins.installed("family")]))
     if not callable(found):
-        raise ValueError(f"family: {name!r} is {found!r}, expected a function of a seed")
+        raise ValueError(f"family: {name!r} is {shown(found)}, expected a function of a seed")
     return cast(Callable[..., Instance], found)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from statepool.checks import check_number, unknown_name
+from statepool.checks import check_name, check_number
 from statepool.model import Instance
 from statepool.stream import Seed
 
@@ -26,13 +26,11 @@ def direct(seed: Seed, family: str = "spread", size: float = 0.05, horizon: int 
     from statepool.families import REGISTRY  # which holds this function too
 
     bases = {name: make for name, make in REGISTRY.items() if name != "direct"}
-    if family not in bases:
-        raise ValueError(unknown_name("family", family, bases))
+    check_name("family", family, bases)
     check_number(size, "size", 0, 1)
     known = list(inspect.signature(bases[family]).parameters)[1:]
     for name in settings:
-        if name not in known:
-            raise ValueError(unknown_name(f"setting of {family}", name, known))
+        check_name(f"setting of {family}", name, known)
     base = bases[family](seed, horizon=horizon, **settings)
     # A stream of its own: the base stays the family's instance of that seed.
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng((seed, 1))

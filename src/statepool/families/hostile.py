@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from statepool.checks import Floats, check_count, check_sizes, unknown_name
+from statepool.checks import Floats, check_count, check_name, check_sizes
 from statepool.families.waves import normalise, season
 from statepool.model import Instance
 from statepool.stream import Seed, generator_of
@@ -21,8 +21,7 @@ def hostile(
     >>> sp.families.hostile(seed=0, horizon=100)
     Instance(40 actions, 8 states, 100 rounds)
     """
-    if kind not in KINDS:
-        raise ValueError(unknown_name("kind", kind, KINDS))
+    check_name("kind", kind, KINDS)
     check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
     return Instance(*KINDS[kind](generator_of(seed), n_actions, n_states, horizon))
 

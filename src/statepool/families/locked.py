@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from statepool.checks import Floats, check_sizes, unknown_name
+from statepool.checks import Floats, check_name, check_sizes
 from statepool.families.waves import season
 from statepool.model import Instance
 from statepool.stream import Seed, generator_of
@@ -19,8 +19,7 @@ def locked(seed: Seed, kind: str = "private-states", horizon: int = 10_000) -> I
     >>> sp.families.locked(seed=0, horizon=100)
     Instance(60 actions, 24 states, 100 rounds)
     """
-    if kind not in KINDS:
-        raise ValueError(unknown_name("kind", kind, KINDS))
+    check_name("kind", kind, KINDS)
     check_sizes(horizon=horizon)
     return Instance(*KINDS[kind](generator_of(seed), horizon))
 

@@ -7,7 +7,7 @@ Regret against such a comparator may be large for every learner; it is the order
 
 import numpy as np
 
-from statepool.checks import check_sizes, unknown_name
+from statepool.checks import check_name, check_sizes
 from statepool.families.requests import draw_means
 from statepool.families.waves import progress
 from statepool.model import Instance
@@ -27,8 +27,7 @@ def moving_map(
     Instance(20 contexts, 20 actions, 5 states, 100 rounds)
     """
     check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon, n_epochs=n_epochs)
-    if moves not in MOVES:
-        raise ValueError(unknown_name("moves", moves, MOVES))
+    check_name("moves", moves, MOVES)
     rng = generator_of(seed)
     theta = draw_means(rng, n_states, horizon, means)
     maps = rng.dirichlet(np.ones(n_states), size=(2 if moves == "drift" else n_epochs, n_actions))

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from statepool.checks import Floats, Ints, unknown_name
+from statepool.checks import Floats, Ints, check_name
 from statepool.families.waves import season
 
 Maker = Callable[[np.random.Generator, int, int], Floats]
@@ -14,16 +14,14 @@ N_BLOCKS = 5
 
 def draw_requests(rng: np.random.Generator, n_contexts: int, horizon: int, shares: str) -> Ints:
     """The context of each round, independent of each other: all as often, or the k-th as often as 1/k of the first."""
-    if shares not in SHARES:
-        raise ValueError(unknown_name("shares", shares, SHARES))
+    check_name("shares", shares, SHARES)
     weights = np.arange(1, n_contexts + 1) ** SHARES[shares]
     return rng.choice(n_contexts, size=horizon, p=weights / weights.sum())
 
 
 def draw_means(rng: np.random.Generator, n_states: int, horizon: int, means: str) -> Floats:
     """The mean loss of each state in each round: steady, drifting or switching."""
-    if means not in MEANS:
-        raise ValueError(unknown_name("means", means, MEANS))
+    check_name("means", means, MEANS)
     return MEANS[means](rng, n_states, horizon)
 
 

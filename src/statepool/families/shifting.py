@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from statepool.checks import Floats, check_count, check_sizes, unknown_name
+from statepool.checks import Floats, check_count, check_name, check_sizes
 from statepool.families.waves import progress
 from statepool.model import Instance
 from statepool.stream import Seed, generator_of
@@ -21,8 +21,7 @@ def shifting(
     >>> sp.families.shifting(seed=0, horizon=100)
     Instance(40 actions, 8 states, 100 rounds)
     """
-    if kind not in KINDS:
-        raise ValueError(unknown_name("kind", kind, KINDS))
+    check_name("kind", kind, KINDS)
     check_sizes(n_actions=n_actions, horizon=horizon)
     check_count(n_states, "n_states", lowest=2)
     rng = generator_of(seed)

@@ -11,6 +11,7 @@ from statepool.guarantees.anytime import (
     theorem_b,
     total_wait,
 )
+from statepool.guarantees.floor import drift_lemma_floor, self_tuned_floor
 from statepool.guarantees.neighbours import (
     auer,
     cautious,
@@ -31,7 +32,6 @@ from statepool.guarantees.paper import (
     inaccuracy,
     interleaving_pays,
     rate_rules,
-    self_tuned_floor,
     theorem_1,
     theorem_1_printed,
     theorem_1_rate,
@@ -52,6 +52,7 @@ __all__ = [
     "delay_window",
     "drift_lemma",
     "drift_lemma_cap",
+    "drift_lemma_floor",
     "expected_best_walk",
     "first_cost",
     "idle_copies",

@@ -1,7 +1,7 @@
 """Theorems A, A-skip, B and C as functions: bounds for one copy of pooled exponential weights under delay.
 
     A        any rates that never rise, any oblivious delays:  log K/rate_T + sum_t rate_t (k1 (v_t - 1) + o_t)
-             constant rate: log K/rate + rate (k1 V + D);  `Anytime`: sqrt(8 log K (.6 (m-1+V) + 1.3 D)) + 2 log K
+             constant rate: log K/rate + rate (k1 V + D);  `Anytime`: sqrt(8.07 log K (.6 (m-1+V) + D)) + 2 log K
     A-skip   the same with D of what was still waited for, and one for each round given up
     B        one delay d >= 1, constant rate <= 1/(e(d+1)):  log K/rate + rate (3V + 3/8 d W) + d
     C        `Certified`: 2B - b0 + what has not come, a figure of the run itself: `Run.certificate`
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_delay, check_number
+from statepool.guarantees.arguments import checked
 from statepool.guarantees.paper import LARGEST, Guarantee, check_sizes_of
 from statepool.learners.anytime import anytime_bound
 from statepool.rates import largest_covered_rate
@@ -27,6 +28,7 @@ from statepool.rates import largest_covered_rate
 SMALL_RATE = 1e-4
 
 
+@checked
 def first_cost(rate: float) -> float:
     """(e^r - 1 - r)/r², what a round's spread v - 1 costs; 1/2 at small rates."""
     if rate < SMALL_RATE:  # the difference would be all rounding
@@ -34,12 +36,22 @@ def first_cost(rate: float) -> float:
     return (expm1(rate) - rate) / rate**2
 
 
+@checked
 def total_wait(delay: int | ArrayLike, horizon: int) -> int:
     """D: every outstanding outcome counted in every round, sum_t min(d_t, T - t)."""
     checked = check_delay(delay, check_count(horizon, "horizon"))
+    if isinstance(checked, int):
+        return wait_of_one(checked, horizon)
     return int(np.minimum(checked, horizon - 1 - np.arange(horizon)).sum())
 
 
+def wait_of_one(delay: int, horizon: int) -> int:
+    """D where every outcome takes as long, sum_t min(t, d): without a number a round."""
+    most = min(delay, horizon - 1)
+    return most * (most - 1) // 2 + most * (horizon - most)
+
+
+@checked
 def theorem_a(
     n_actions: int, horizon: int, delay: int | ArrayLike, budget: float, rate: float | None = None
 ) -> Guarantee:
@@ -73,6 +85,7 @@ def _best_rate(bound: Callable[[float], float], actions: float, cost: float) -> 
     return float(minimize_scalar(bound, bounds=(0, min(top, 50.0)), method="bounded", options={"xatol": 1e-12}).x)
 
 
+@checked
 def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: float) -> float:
     """`Anytime()`, whatever T and the delays: `spread` is (the mean of) sum_t (v_t - 1), `waited` is D."""
     check_number(spread, "spread", 0, LARGEST)
@@ -81,11 +94,13 @@ def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: floa
     return float(anytime_bound(log(n_actions), width, float(spread), float(waited)))
 
 
+@checked
 def theorem_a_skip(n_actions: int, n_states: int, spread: float, waited: float, given_up: int) -> float:
     """`Anytime(skip=True)`: `waited` counts a round until it comes or is given up, `given_up` how many were."""
     return theorem_a_anytime(n_actions, n_states, spread, waited) + check_count(given_up, "given_up", lowest=0)
 
 
+@checked
 def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float:
     """min over sets R of |R| + sqrt((D outside R + |R|) log K), which bounds sqrt(D log K) of the skipping rule."""
     checked = check_delay(delay, check_count(horizon, "horizon"))
@@ -95,6 +110,7 @@ def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float
     return float((left_out + np.sqrt((outside + left_out) * log(n_actions))).min())
 
 
+@checked
 def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
     """State-EXP3 at a constant rate and one delay: pooling cheapens the waiting too."""
     check_sizes_of(n_actions, horizon, check_count(delay, "delay"))
@@ -108,6 +124,7 @@ def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
     return Guarantee(learning + rate * variance + delay, rate, rate <= cap)
 
 
+@checked
 def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: float, most_in_flight: int) -> float:
     """`Certified()` with its guard, whatever happens: sqrt(2) times Theorem A (m - 1 counted twice) and the rest."""
     width = min(check_count(n_actions, "n_actions"), check_count(n_states, "n_states")) - 1
@@ -115,6 +132,7 @@ def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: f
     return sqrt(2) * twice + 6 * log(n_actions) + 6 + check_count(most_in_flight, "most_in_flight", lowest=0)
 
 
+@checked
 def drift_lemma_cap(most_arrivals: int) -> float:
     """The largest rate of the drift lemma per arrival, where at most so many others arrive during a flight."""
     return 1 / (e * (check_count(most_arrivals, "most_arrivals", lowest=0) + 1))

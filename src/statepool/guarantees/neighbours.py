@@ -13,15 +13,18 @@ from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_delay, check_number
 from statepool.guarantees.anytime import first_cost
+from statepool.guarantees.arguments import checked
 from statepool.guarantees.paper import LARGEST
 
 
+@checked
 def auer(n_actions: int, horizon: int) -> float:
     """`AuerEXP3()` without delay: 2.63 sqrt(K T log K). Recalled."""
     check_count(n_actions, "n_actions")
     return 2.63 * sqrt(n_actions * check_count(horizon, "horizon") * log(n_actions))
 
 
+@checked
 def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
     """`ZimmertSeldin(tuning="anytime")`, any oblivious delays: 4 sqrt(KT) + sqrt(8 D log K). Recalled."""
     check_number(waited, "waited", 0, LARGEST)
@@ -29,6 +32,7 @@ def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
     return 4 * sqrt(size) + sqrt(8 * waited * log(n_actions))
 
 
+@checked
 def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float | None = None) -> float:
     """`StateEXP3(copies="idle")`: (most in flight + 1) log K/rate + rate/2 sum_t v_t, at the best rate if none.
 
@@ -39,6 +43,7 @@ def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float 
     return sqrt(2 * learning * budget) if rate is None else learning / rate + rate / 2 * budget
 
 
+@checked
 def skipping_at_a_constant_rate(
     n_actions: int, horizon: int, delay: int | ArrayLike, patience: int, rate: float, width: float | None = None
 ) -> float:
@@ -51,6 +56,7 @@ def skipping_at_a_constant_rate(
     return dropped + log(n_actions) / rate + rate * (first_cost(rate) * spread + waited)
 
 
+@checked
 def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: float, confidence: float) -> float:
     """`StateEXP3(caution=…)` without delay: what regret exceeds with chance `confidence` at the most. Derived."""
     check_number(confidence, "confidence", 0, 1, open_low=True)
@@ -59,6 +65,7 @@ def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: 
     return log(n_actions) / rate + (rate / 2 + caution) * seen + log(2 * n_actions / confidence) / (2 * caution)
 
 
+@checked
 def nsd_ucrl2(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
     """`NSDUCRL2()` where neither map nor means change, one delay. Not proved in docs/theory.md."""
     K, S, T = check_count(n_actions, "n_actions"), check_count(n_states, "n_states"), check_count(horizon, "horizon")
@@ -67,12 +74,14 @@ def nsd_ucrl2(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
     return rows + means + sqrt(2 * T * log(T)) + 2
 
 
+@checked
 def meta_bio(base: float, n_states: int, horizon: int, drift: float = 0.0) -> float:
     """`MetaBIO(base)`: the base's bound at the delays that are left, and the price of the means. Measured."""
     S, T = check_count(n_states, "n_states"), check_count(horizon, "horizon")
     return base + 4 * sqrt(S * T * log(2 * S * T**2)) + 1 + 2 * drift
 
 
+@checked
 def surrogate_index(history: int, delay: int, undelayed: float, drift: float) -> float:
     """`SurrogateIndex()`: history + d + EXP3's bound without delay + 2 sum_t max_s |theta_t(s) - h(s)|. Derived."""
     return check_count(history, "history") + delay + undelayed + 2 * drift

@@ -4,7 +4,6 @@
     Theorem 2   every learner: sqrt(d E min(1 + log J, T/d)) up to a constant; exactly, what its construction forces
     Theorem 3   interleaved:   sqrt(2 (d+1) V log K),  V >= sum_t v_t
     Theorem 4   on groups:     Theorem 3 with the grouped dimension, + 2 sum_t delta_t
-    Floor       SelfTuned:     docs/self-tuned.md
 
 A budget V = (vbar - 1) T or vbar T is admissible only if vbar bounds the dimension of *every* play: take the `upper` of
 `dimension.bracket`, never a random search. Source: paper, Sections 3 and Appendices B to F (numbers as printed there).
@@ -13,14 +12,14 @@ A budget V = (vbar - 1) T or vbar T is admissible only if vbar bounds the dimens
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import e, log, log2, sqrt
+from math import e, log, sqrt
 
 import numpy as np
 
 from statepool.checks import check_count, check_number
 from statepool.engine import simulate
+from statepool.guarantees.arguments import checked
 from statepool.learners import StateEXP3
-from statepool.learners.parts.safe import SHARE
 from statepool.model import Instance
 from statepool.probes import StepProbe
 from statepool.rates import default_rate, largest_covered_rate
@@ -38,6 +37,7 @@ class Guarantee:
     covered: bool
 
 
+@checked
 def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
     """State-EXP3 with one copy, at a given rate or at the best that is covered."""
     check_sizes_of(n_actions, horizon, delay)
@@ -51,6 +51,7 @@ def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
     return Guarantee(learning + rate / 2 * variance + delay, rate, rate <= cap)
 
 
+@checked
 def theorem_1_rate(n_actions: int, horizon: int, delay: int, budget: float) -> float:
     """The rate that makes Theorem 1 smallest, among those it covers."""
     variance = 3.3 * budget + 2 * delay * horizon
@@ -58,6 +59,7 @@ def theorem_1_rate(n_actions: int, horizon: int, delay: int, budget: float) -> f
     return min(cap, sqrt(2 * log(n_actions) / variance)) if variance > 0 else cap
 
 
+@checked
 def theorem_1_printed(n_actions: int, horizon: int, delay: int, budget: float) -> float:
     """Theorem 1 as the paper prints it: a closed form that is never below its value at the best covered rate."""
     check_sizes_of(n_actions, horizon, delay)
@@ -73,6 +75,7 @@ class LowerBound:
     scale: float
 
 
+@checked
 def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerBound:
     """The expected regret of *every* learner on the construction with E2 <= `drift`, exactly, and its scale."""
     check_count(horizon, "horizon")
@@ -87,6 +90,7 @@ def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerB
     return LowerBound(luck, amplitude, sqrt(delay * drift * min(1 + log(n_drifting), horizon / delay)))
 
 
+@checked
 def expected_best_walk(n_signs: int, n_walks: int) -> float:
     """E max(0, largest of several sums of random signs), exactly."""
     # Of 0, 2, 4 … or 1, 3, 5 …, by their ratios; further out than 20 sqrt(n) the chances are below 1e-300.
@@ -100,6 +104,7 @@ def expected_best_walk(n_signs: int, n_walks: int) -> float:
     return float(2 * some.sum() - (some[0] if odd else 0.0))
 
 
+@checked
 def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
     """Interleaved State-EXP3 (d + 1 copies) at its matching rate; `budget` bounds sum_t v_t."""
     check_count(n_actions, "n_actions")
@@ -109,6 +114,7 @@ def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
     return Guarantee(sqrt(2 * (delay + 1) * budget * log(n_actions)), rate, True)
 
 
+@checked
 def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guarantee:
     """Theorem 3 on merged states; `spread` is sum_t delta_t, the widest spread of means inside a group, summed."""
     check_number(spread, "spread", 0, LARGEST)
@@ -116,15 +122,7 @@ def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guara
     return Guarantee(merged.value + 2 * spread, merged.rate, True)
 
 
-def self_tuned_floor(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
-    """What SelfTuned's expected regret never exceeds with the map known; CorrectedPool's, with K for the states."""
-    check_sizes_of(n_actions, horizon, delay)
-    check_count(n_states, "n_states")
-    size, width = log(n_actions * horizon), 3.3 * (n_states - 1) / SHARE + 2 * delay + 1
-    epochs = 3.42 * (sqrt(2 * width * horizon * size) + 3 * sqrt(horizon / SHARE))
-    return epochs + (1 + log2(horizon)) * (e * (delay + 1) * size / SHARE + 2 * delay + 1) + 2 * delay + 5
-
-
+@checked
 def rate_rules(n_actions: int, n_states: int, horizon: int, delay: int, budget: float) -> dict[str, Guarantee]:
     """The paper's default rate, Theorem 1's own and the largest covered one, each with what Theorem 1 says at it."""
     rates = {
@@ -135,6 +133,7 @@ def rate_rules(n_actions: int, n_states: int, horizon: int, delay: int, budget: 
     return {name: theorem_1(n_actions, horizon, delay, budget, rate) for name, rate in rates.items()}
 
 
+@checked
 def interleaving_pays(dimension: float, n_actions: int, delay: int) -> bool:
     """Whether the interleaved bound beats the action-level rate: vbar (d+1) log K <= K + d."""
     return dimension * (delay + 1) * log(n_actions) <= n_actions + delay
@@ -156,6 +155,7 @@ class Check:
         return self.measured / self.allowed if self.allowed else 0.0
 
 
+@checked
 def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None = None) -> Check:
     """The largest one-step growth of any action's probability in a run, against 1 + 1/d."""
     check_count(delay, "delay")
@@ -164,11 +164,13 @@ def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None =
     return Check(float(probe.largest[0]), 1 + 1 / delay)
 
 
+@checked
 def delay_window(instance: Instance, delay: int) -> Check:
     """E2 <= d² W: losses move no further in a delay than the state means' own steps allow."""
     return Check(instance.e2(delay), delay**2 * instance.variation())
 
 
+@checked
 def inaccuracy(instance: Instance, delay: int, n_drifting: int) -> tuple[Check, Check]:
     """E2 <= Lambda2 <= J E2, for an instance on which at most `n_drifting` actions are ever mispredicted."""
     e2, lambda2 = instance.e2(delay), instance.lambda2(delay)

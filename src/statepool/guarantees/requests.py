@@ -18,10 +18,12 @@ from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_number
 from statepool.guarantees.anytime import at_constant_rate, total_wait
+from statepool.guarantees.arguments import checked
 from statepool.guarantees.paper import LARGEST, Guarantee
 from statepool.model import Instance
 
 
+@checked
 def theorem_d(
     log_actions: float, horizon: int, delay: int | ArrayLike, budget: float, rate: float | None = None
 ) -> Guarantee:
@@ -35,6 +37,7 @@ def theorem_d(
     return at_constant_rate(log_actions, budget, total_wait(delay, horizon), rate)
 
 
+@checked
 def choices_of(instance: Instance) -> float:
     """The mean over requests of the logarithm of how many actions there were to choose from."""
     if instance.available is None:

@@ -1,7 +1,7 @@
 """The learners, one a file. Adding one is a file and a line here."""
 
 from statepool import plugins
-from statepool.checks import unknown_name
+from statepool.checks import shown, unknown_name
 from statepool.learners.action_exp3 import ActionEXP3
 from statepool.learners.anytime import Anytime
 from statepool.learners.apart import Apart
@@ -69,7 +69,7 @@ def find(name: str) -> type[Learner]:
     if found is None:
         raise ValueError(unknown_name("learner", name, [*REGISTRY, *plugins.installed("learner")]))
     if not isinstance(found, type) or not issubclass(found, Learner):
-        raise ValueError(f"learner: {name!r} is {found!r}, expected a subclass of Learner")
+        raise ValueError(f"learner: {name!r} is {shown(found)}, expected a subclass of Learner")
     return found
 
 

@@ -1,10 +1,11 @@
 """Anytime: pooled exponential weights whose rate follows what the run has cost so far; any delays, nothing known ahead.
 
-    G = .6 (m - 1 + sum_{s<t} (v_s - 1)) + 1.3 D_t        m = min(K, S)        rate = min(1/2, sqrt(log K / 2G))
+    G = .6 (m - 1 + sum_{s<t} (v_s - 1)) + D_t        m = min(K, S)        rate = min(1/2, sqrt(log K / 2G'))
     x(a) ∝ exp(-rate · L(a))        L(a) += P(s|a) · X / q(s)        q(s) as of the round played
 
-D_t counts every outstanding outcome in every round. With `skip` a round that is waited for too long is given up
-(`outstanding`). Without `pooled` the action played is charged alone and v = K.
+D_t counts every outstanding outcome in every round. G' is G when the rate last fell, and a sixty-fourth more: the rate
+falls when G has passed that, so a play stands until an outcome or such a step changes it. With `skip` a round that is
+waited for too long is given up (`outstanding`). Without `pooled` the action played is charged alone and v = K.
 
 Source: ours; guarantee: Theorems A and A-skip, docs/theory.md. Without `pooled` it is delay-adaptive EXP3 and stands
 for Cesa-Bianchi, Gentile & Mansour 2019, Thune et al. 2019, Bistritz et al. 2019 and György & Joulani 2021, whose own
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_count, unknown_name
+from statepool.checks import Floats, check_count, check_name
 from statepool.compiling import compiled
 from statepool.kernels import effective_dimension
 from statepool.learners.learner import Learner, Problem, check_flag
@@ -42,11 +43,20 @@ from statepool.learners.parts.weights import (
 from statepool.learners.rules import add_rule
 
 LARGEST_RATE = 0.5
-SPREAD_COST, WAIT_COST = 0.6, 1.3
-"""Bounds of (e^r - 1 - r)/r² and (e^r - 1)/r at rates r up to 1/2."""
+SPREAD_COST = 0.6
+"""A bound of (e^r - 1 - r)/r² at rates r up to 1/2."""
+
+STEP = 65 / 64
+"""A rate is set for that many times what was spent so far, and stands until this is spent."""
+
+STEPPED = 8.07
+"""At least 2 (1 + sqrt(STEP))²; it would be 8 if the rate fell in every round."""
 
 RULES = ("adaptive", "constant", "epochs")
-PACE = np.dtype([("rate", "f8"), ("spread", "f8"), ("epoch", "i8"), ("since", "i8")], align=True)
+PACE = np.dtype(
+    [("rate", "f8"), ("covered", "f8"), ("dimension", "f8"), ("spread", "f8"), ("epoch", "i8"), ("since", "i8")],
+    align=True,
+)
 
 
 @dataclass(frozen=True)
@@ -69,8 +79,7 @@ class Anytime(Learner):
     def __post_init__(self) -> None:
         check_flag(self.pooled, "pooled")
         check_flag(self.skip, "skip")
-        if self.rule not in RULES:
-            raise ValueError(unknown_name("rule", self.rule, RULES))
+        check_name("rule", self.rule, RULES)
         if self.patience is not None:
             check_count(self.patience, "patience")
         if (self.rule == "constant") != (self.patience is not None):
@@ -80,7 +89,7 @@ class Anytime(Learner):
 
     def start(self, problem: Problem) -> "AnytimeMemory":
         pace = np.zeros(1, PACE)
-        pace["rate"] = self._constant_rate(problem) if self.rule == "constant" else 0.0
+        pace["rate"] = self._constant_rate(problem) if self.rule == "constant" else LARGEST_RATE
         return AnytimeMemory(
             start_weights(problem.n_actions, 0.0), problem.columns,
             start_outstanding(problem, self.skip, self.patience), pace, self._width(problem),
@@ -101,7 +110,8 @@ class AnytimeMemory(NamedTuple):
     columns: Floats
     outstanding: Outstanding
     pace: Any
-    """One record of PACE: the rate, the sum of v - 1, the epoch and the round it began in."""
+    """One record of PACE: the rate and the cost it was set for, v of the play, the sum of v - 1, the epoch and the
+    round it began in."""
     width: float
     log_actions: float
     pooled: bool
@@ -109,17 +119,25 @@ class AnytimeMemory(NamedTuple):
 
 
 @compiled
-def adaptive_rate(log_actions: float, width: float, spread: float, waited: float) -> float:
-    """The rate of Theorem A, from what was spent so far."""
-    cost = SPREAD_COST * (width + spread) + WAIT_COST * waited
-    return min(LARGEST_RATE, np.sqrt(log_actions / (2.0 * cost))) if cost > 0.0 else LARGEST_RATE
+def cost_so_far(width: float, spread: float, waited: float) -> float:
+    """G of Theorem A."""
+    return SPREAD_COST * (width + spread) + waited
+
+
+@compiled
+def slow_down(pace: Any, log_actions: float, cost: float) -> bool:
+    """Let the rate fall to what Theorem A asks for after that cost, if it has to; whether it did."""
+    if cost <= pace.covered:
+        return False
+    pace.covered = STEP * cost
+    pace.rate = min(LARGEST_RATE, np.sqrt(log_actions / (2.0 * pace.covered)))
+    return True
 
 
 @compiled
 def anytime_bound(log_actions: float, width: float, spread: float, waited: float) -> float:
     """What Theorem A says of the adaptive rate after that was spent."""
-    cost = SPREAD_COST * (width + spread) + WAIT_COST * waited
-    return np.sqrt(8.0 * log_actions * cost) + 2.0 * log_actions
+    return np.sqrt(STEPPED * log_actions * cost_so_far(width, spread, waited)) + 2.0 * log_actions
 
 
 @compiled
@@ -129,9 +147,9 @@ def set_pace(memory: Any, t: int) -> None:
     if memory.epochs:
         if waited + t + 1 >= 2.0**pace.epoch:
             _begin_epoch(memory, t, waited + t + 1)
-        pace.rate = min(LARGEST_RATE, np.sqrt(memory.log_actions / 2.0**pace.epoch))
     elif memory.outstanding.patience == 0.0:
-        pace.rate = adaptive_rate(memory.log_actions, memory.width, pace.spread, waited)
+        cost = cost_so_far(memory.width, pace.spread, waited)
+        memory.weights.changed[0] |= slow_down(pace, memory.log_actions, cost)
 
 
 @compiled
@@ -140,19 +158,24 @@ def _begin_epoch(memory: Any, t: int, spent: float) -> None:
     while spent >= 2.0**pace.epoch:
         pace.epoch += 1
     pace.since = t
+    pace.rate = min(LARGEST_RATE, np.sqrt(memory.log_actions / 2.0**pace.epoch))
     memory.weights.totals[0, :] = 0.0
     memory.weights.references[0] = 0.0
+    memory.weights.changed[0] = True
 
 
 def act(memory: Any, t: int, u: float) -> int:
+    pace, weights = memory.pace[0], memory.weights
     begin_round(memory.outstanding, t)
     set_pace(memory, t)
-    reweigh_at(memory.weights, 0, memory.pace[0].rate)
-    if memory.pooled:
-        memory.pace[0].spread += effective_dimension(memory.columns, memory.weights.weights[0]) - 1.0
-    else:
-        memory.pace[0].spread += memory.width
-    return draw(memory.weights, 0, u)
+    if weights.changed[0]:
+        reweigh_at(weights, 0, pace.rate)
+        if memory.pooled:
+            pace.dimension = effective_dimension(memory.columns, weights.weights[0])
+        else:
+            pace.dimension = memory.width + 1.0
+    pace.spread += pace.dimension - 1.0
+    return draw(weights, 0, u)
 
 
 def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints
+from statepool.checks import Floats, Ints, shown
 from statepool.learners import rules
 from statepool.learners.action_exp3 import ActionEXP3
 from statepool.learners.learner import Learner, Problem
@@ -40,10 +40,10 @@ class Apart(Learner):
     def __post_init__(self) -> None:
         if not isinstance(self.learner, Learner) or isinstance(self.learner, Apart) or self.learner.reads_losses:
             raise ValueError(
-                f"learner: is {self.learner!r}, expected a learner that learns from outcomes, such as StateEXP3()"
+                f"learner: is {shown(self.learner)}, expected a learner that learns from outcomes, such as StateEXP3()"
             )
         if getattr(self.learner, "copies", 1) != 1:
-            raise ValueError(f"learner: is {self.learner!r}, expected one without interleaved copies")
+            raise ValueError(f"learner: is {shown(self.learner)}, expected one without interleaved copies")
 
     def check_tells_play(self, in_any_context: bool = False) -> None:
         self.learner.check_tells_play()

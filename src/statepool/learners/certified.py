@@ -21,7 +21,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled
 from statepool.kernels import effective_dimension, log
-from statepool.learners.anytime import adaptive_rate, anytime_bound
+from statepool.learners.anytime import LARGEST_RATE, anytime_bound, cost_so_far, slow_down
 from statepool.learners.learner import Learner, Problem
 from statepool.learners.parts.outstanding import Outstanding, begin_round, count_arrival, count_play, start_outstanding
 from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, reweigh_at, start_weights
@@ -34,8 +34,8 @@ SLACK = 4.0
 NEVER = -1
 
 LEDGER = np.dtype(
-    [("sum", "f8"), ("bound", "f8"), ("rate", "f8"), ("dimension", "f8"), ("spread", "f8"), ("round", "i8"),
-     ("rang", "i8"), ("in_flight", "i8"), ("stale", "?")],
+    [("sum", "f8"), ("bound", "f8"), ("rate", "f8"), ("covered", "f8"), ("dimension", "f8"), ("spread", "f8"),
+     ("round", "i8"), ("rang", "i8"), ("in_flight", "i8"), ("stale", "?")],
     align=True,
 )  # fmt: skip
 
@@ -112,8 +112,10 @@ def start_afresh(memory: Any) -> None:
     ledger, tally = memory.ledger[0], memory.outstanding.tally[0]
     ledger.rang, ledger.in_flight = ledger.round, tally.active
     ledger.spread, tally.waited, tally.active = 0.0, 0.0, 0
+    ledger.rate, ledger.covered = LARGEST_RATE, 0.0
     memory.weights.totals[0, :] = 0.0
     memory.weights.references[0] = 0.0
+    memory.weights.changed[0] = True
 
 
 def act(memory: Any, t: int, u: float) -> int:
@@ -121,9 +123,9 @@ def act(memory: Any, t: int, u: float) -> int:
     ledger.round = t
     begin_round(memory.outstanding, t)
     if ledger.rang >= 0:
-        waited = memory.outstanding.tally[0].waited
-        ledger.rate = adaptive_rate(memory.log_actions, memory.width, ledger.spread, waited)
-        weights.changed[0] = ledger.stale = True
+        cost = cost_so_far(memory.width, ledger.spread, memory.outstanding.tally[0].waited)
+        if slow_down(ledger, memory.log_actions, cost):
+            weights.changed[0] = ledger.stale = True
     if weights.changed[0]:
         reweigh_at(weights, 0, ledger.rate)
     if ledger.stale:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_count, check_number, unknown_name
+from statepool.checks import Floats, check_count, check_name, check_number
 from statepool.compiling import compiled
 from statepool.learners.learner import Learner, Problem, check_settings
 from statepool.learners.parts.map_counts import MapCounts, count_pair, estimate_column, start_counts
@@ -51,8 +51,7 @@ class CountedDenominator(Learner):
         check_settings(self.rate, self.mixing)
         check_count(self.block, "block", lowest=2)
         check_number(self.smoothing, "smoothing", 0, 1e9, open_low=True)
-        if self.denominator not in ("counted", "predicted"):
-            raise ValueError(unknown_name("denominator", self.denominator, ("counted", "predicted")))
+        check_name("denominator", self.denominator, ("counted", "predicted"))
 
     def ticket_width(self, problem: Problem) -> int:
         return problem.n_actions

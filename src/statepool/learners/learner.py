@@ -21,6 +21,7 @@ from statepool.checks import (
     check_number,
     check_rate,
     has_contexts,
+    shown,
     unknown_name,
 )
 from statepool.kernels import columns_of
@@ -292,7 +293,7 @@ class Player:
         contexts = self.problem.contexts
         if (context is None) != (contexts is None):
             expected = "none, as P is one map" if contexts is None else f"one of {self.problem.n_contexts}"
-            raise ValueError(f"context: is {context!r}, expected {expected}")
+            raise ValueError(f"context: is {shown(context)}, expected {expected}")
         if contexts is None or context is None:
             return
         if check_count(context, "context", 0) >= self.problem.n_contexts:
@@ -363,7 +364,7 @@ def _names(names: Any, kind: str, count: int) -> list[Any] | None:
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ValueError(f"{kind}: is {names!r}, expected a list of {count} names")
+        raise ValueError(f"{kind}: is {shown(names)}, expected a list of {count} names")
     listed = list(names)
     if len(listed) != count:
         raise ValueError(f"{kind}: has {len(listed)} names, expected {count}, as P has")
@@ -381,7 +382,7 @@ def check_settings(rate: float | None = None, mixing: float = 0.0) -> None:
 def check_flag(value: Any, name: str) -> None:
     """True or False."""
     if not isinstance(value, bool):
-        raise ValueError(f"{name}: is {value!r}, expected True or False")
+        raise ValueError(f"{name}: is {shown(value)}, expected True or False")
 
 
 def n_copies(copies: int | str, delay: int) -> int:
@@ -397,7 +398,9 @@ def n_rows(copies: int, horizon: int | None) -> int:
 def check_copies(copies: Any) -> None:
     if isinstance(copies, str):
         if copies != "d+1":
-            raise ValueError(f"copies: is {copies!r}, expected a whole number of at least 1, 'd+1', or (pooled) 'idle'")
+            raise ValueError(
+                f"copies: is {shown(copies)}, expected a whole number of at least 1, 'd+1', or (pooled) 'idle'"
+            )
     else:
         check_count(copies, "copies")
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats
+from statepool.checks import Floats, shown
 from statepool.compiling import compiled
 from statepool.learners import rules
 from statepool.learners.anytime import Anytime
@@ -50,9 +50,8 @@ class MetaBIO(Learner):
     def __post_init__(self) -> None:
         check_flag(self.adaptive, "adaptive")
         if not isinstance(self.base, Learner) or isinstance(self.base, MetaBIO) or self.base.reads_losses:
-            raise ValueError(
-                f"base: is {self.base!r}, expected a learner that learns from outcomes and wraps none: Anytime(), say"
-            )
+            expected = "a learner that learns from outcomes and wraps none: Anytime(), say"
+            raise ValueError(f"base: is {shown(self.base)}, expected {expected}")
 
     def start(self, problem: Problem) -> MetaMemory:
         S, horizon = problem.n_states, problem.known_horizon()

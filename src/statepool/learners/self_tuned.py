@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats
+from statepool.checks import Floats, shown
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, TIE, combine, dot, log, lowest_index
 from statepool.learners.additive import add_additive_rule
@@ -72,7 +72,7 @@ class SelfTuned(Learner):
 
     def __post_init__(self) -> None:
         if not isinstance(self.learn_map, bool):
-            raise ValueError(f"learn_map: is {self.learn_map!r}, expected True or False")
+            raise ValueError(f"learn_map: is {shown(self.learn_map)}, expected True or False")
 
     def sums(self, requests: bool = False) -> tuple[Sum, ...]:
         learnt, reached = (PAIRS,) if self.learn_map else (), REQUESTS if requests else ()

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from statepool.checks import Floats, Ints, check_groups, check_number, check_shares, unknown_name
+from statepool.checks import Floats, Ints, check_groups, check_number, check_shares, shown, unknown_name
 from statepool.compiling import compiled
 from statepool.dimension import bracket
 from statepool.kernels import LARGEST_CHARGE, dot
@@ -106,7 +106,7 @@ class StateEXP3(Learner):
         rate = self._rate(problem, columns, copies)
         weights = start_weights(problem.n_actions, rate, self.mixing, rows)
         if rows > 1 and varies(maps):
-            raise ValueError(f"copies: is {self.copies!r}, expected 1 where there are contexts")
+            raise ValueError(f"copies: is {shown(self.copies)}, expected 1 where there are contexts")
         sums, of = lay_out(self.sums(problem.has_requests), problem.n_states, problem.n_actions)
         return StateMemory(
             sums, start_clock(), of["charges"][0], weights, maps, groups, np.zeros((rows, columns.shape[-2])),

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_number, unknown_name
+from statepool.checks import Floats, check_name, check_number
 from statepool.compiling import compiled, compiled_reassociated
 from statepool.kernels import BLOCK, LARGEST_CHARGE, block_sums, draw_blocked, log
 from statepool.learners.learner import Learner, Problem
@@ -62,8 +62,7 @@ class ZimmertSeldin(Learner):
     def __post_init__(self) -> None:
         check_number(self.scale, "scale", 0, 1e9, open_low=True)
         check_number(self.mixing, "mixing", 0, 1)
-        if self.tuning not in TUNINGS:
-            raise ValueError(unknown_name("tuning", self.tuning, TUNINGS))
+        check_name("tuning", self.tuning, TUNINGS)
         if self.tuning != "fixed" and self.scale != 1.0:
             raise ValueError(f"scale: is {self.scale!r} with tuning={self.tuning!r}, expected 1, or tuning='fixed'")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statepool.audit.report.contexts import draw_contexts, has_worth
 from statepool.audit.sentences import duration
 from statepool.audit.verdict import ALONE, CORRECT, POOL
 from statepool.checks import Floats
@@ -233,6 +234,13 @@ PLANS = (
         "How often, in per cent, each of the most frequent actions leads to each state; point at a cell for its "
         "interval.",
         "map", _draw_map, lambda audit: audit.counts.n_states <= 20,
+    ),
+    Plan(
+        "contexts", "What an answer of its own gains each context",
+        "Each dot a context and the action that looks best for it, beside the best action for all, judged on rows "
+        "that did not choose; whiskers are intervals at 95 %. Grey: the best for all is its best. The bar "
+        "below is the whole, up to what the best choices might bring.",
+        "contexts", draw_contexts, has_worth,
     ),
     Plan(
         "delays", "How late outcomes come",

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from statepool.audit import sentences
 from statepool.audit.advice import Expected, live_learner
+from statepool.audit.context_sentences import about_contexts, about_worth
 from statepool.audit.offpolicy import estimate_play
 from statepool.audit.policies import read_policy
+from statepool.audit.report.contexts import context_rows
 from statepool.audit.sentences import amount, counted
 from statepool.audit.verdict import ALONE, UNCLEAR
 from statepool.audit.whatif import cautions_of
@@ -24,6 +26,7 @@ SECTIONS: tuple[tuple[str, str, tuple[Say, ...]], ...] = (
     ("advice", "The advice", ()),
     ("sufficiency", "Is the state all that matters?", (sentences.about_pooling,)),
     ("map", "The map", (sentences.about_map, sentences.about_propensities)),
+    ("contexts", "Who is asking", (about_contexts,)),
     ("delays", "Delays", (sentences.about_window, sentences.about_delays)),
     ("drift", "Drift", (sentences.about_drift,)),
     ("states", "The states", (sentences.about_states,)),
@@ -36,16 +39,21 @@ def page_of(audit: "Audit", drawings: Sequence[Drawing]) -> str:
     parts = {
         "name": escape(audit.name),
         "headline": _headline(audit),
-        "contents": _contents(),
-        "sections": "".join(_section(audit, *section, drawings) for section in SECTIONS),
+        "contents": _contents(audit),
+        "sections": "".join(_section(audit, *section, drawings) for section in _sections(audit)),
     }
     return render(__package__, "audit.html", **parts)
 
 
-def _contents() -> str:
+def _sections(audit: "Audit") -> list[tuple[str, str, tuple[Say, ...]]]:
+    """That about contexts only where they were asked about."""
+    return [section for section in SECTIONS if section[0] != "contexts" or audit.personal is not None]
+
+
+def _contents(audit: "Audit") -> str:
     lines = (
         f'<li><a href="#{name}"><span class="number">{i}</span><span>{title}</span></a></li>'
-        for i, (name, title, _) in enumerate(SECTIONS, 1)
+        for i, (name, title, _) in enumerate(_sections(audit), 1)
     )
     return f"<ol>{''.join(lines)}</ol>"
 
@@ -63,10 +71,11 @@ def _headline(audit: "Audit") -> str:
     )
     parts = (
         ("What it rests on", sentences.reasons(audit)),
+        ("Who is asking", about_worth(audit)),
         ("What would change it", sentences.what_would_change_it(audit)),
         ("What to do on Monday", sentences.what_to_do(audit)),
     )
-    lists = "".join(f"<h3>{title}</h3>{_lines(lines)}" for title, lines in parts)
+    lists = "".join(f"<h3>{title}</h3>{_lines(lines)}" for title, lines in parts if lines)
     read = "".join(
         f'<p class="seen">{escape(line)}</p>'
         for line in (*sentences.about_reading(audit), *sentences.about_window(audit))
@@ -95,7 +104,10 @@ def _lines(lines: Sequence[str]) -> str:
 def _section(audit: "Audit", name: str, title: str, say: tuple[Say, ...], drawings: Sequence[Drawing]) -> str:
     figures = "".join(_inline(drawing) for drawing in drawings if drawing.home == name)
     said = "".join(f'<p class="seen">{escape(sentence)}</p>' for speak in say for sentence in speak(audit))
-    tables = {"advice": _learners, "sufficiency": _tests, "states": _states, "whatif": _what_if, "log": _columns}
+    tables = {
+        "advice": _learners, "sufficiency": _tests, "contexts": _by_context, "states": _states, "whatif": _what_if,
+        "log": _columns,
+    }  # fmt: skip
     table = tables[name](audit) if name in tables else ""
     return f'<section id="{name}" class="study"><h2>{title}</h2>{said}{figures}{table}</section>'
 
@@ -163,6 +175,19 @@ def _tests(audit: "Audit") -> str:
     return _table("State by state", headings, rows, note)
 
 
+def _by_context(audit: "Audit") -> str:
+    personal = audit.personal
+    assert personal is not None
+    one = f"{audit.counts.actions[personal.one]} is the best for all. " if personal.one >= 0 else ""
+    title = f"Context by context, in {audit.unit.name} a decision"
+    note = (
+        f"{one}Best: the action that looks best by the map of the context and the state means of all rows. Gain: what "
+        "the choice of three quarters of the rows gains over the best for all, judged by the last, ± a standard error; "
+        "blank where the best for all was always chosen."
+    )
+    return _table(escape(title), ("", "rows", "best action", "gain"), context_rows(audit), note)
+
+
 def _states(audit: "Audit") -> str:
     groups = audit.states.groups
     rows = [
@@ -191,7 +216,7 @@ def _what_if(audit: "Audit") -> str:
 
 def _columns(audit: "Audit") -> str:
     rows = [
-        (part, str(column))
+        (part, column if isinstance(column, str) else ", ".join(column))
         for part, column in vars(audit.columns).items()
         if column and part not in ("is_reward", "direction")
     ]

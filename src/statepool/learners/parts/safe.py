@@ -26,13 +26,18 @@ def start_clock() -> Any:
 
 
 @compiled
-def begin(clock: Any, t: int, delay: float, width: int, n_actions: int) -> None:
-    """Safe starts anew in round t; `width`: how many states, or actions, it tells apart."""
-    # A delay that is the same for all is known exactly by the first outcome that safe learns from.
-    length = max(t, 1)
+def rate_of(length: int, delay: float, width: int, n_actions: int) -> float:
+    """Safe's rate for so many rounds at that delay; `width`: how many states, or actions, it tells apart."""
     cost = (3.3 * (width - 1) / SHARE + 2.0 * delay + 1.0) * length
+    return min(np.sqrt(2.0 * log(float(n_actions * length)) / cost), SHARE / (e * (delay + 1.0)))
+
+
+@compiled
+def begin(clock: Any, t: int, delay: float, width: int, n_actions: int) -> None:
+    """Safe starts anew in round t."""
+    # A delay that is the same for all is known exactly by the first outcome that safe learns from.
     clock.start = t
-    clock.rate = min(np.sqrt(2.0 * log(float(n_actions * length)) / cost), SHARE / (e * (delay + 1.0)))
+    clock.rate = rate_of(max(t, 1), delay, width, n_actions)
 
 
 @compiled

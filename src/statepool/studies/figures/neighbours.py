@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from math import log2
 
+from matplotlib.axes import Axes
+
 from statepool.report.heat_map import draw_cell, frame_cells
 from statepool.report.palette import INK, MUTED, STATE
 from statepool.report.sheet import Sheet, log_axis
@@ -14,14 +16,19 @@ FULL_STRENGTH = 4.0
 
 SHORT = {
     "dirichlet": "dir.", "switching": "switch", "hostile, ": "", "funnel 20k, ": "funnel 20k ",
-    "near-unreachable": "near-unreach.", "heavy-tailed": "heavy",
+    "near-unreachable": "near-unreach.", "heavy-tailed": "heavy", "moving map, ": "map ",
 }  # fmt: skip
 
 
 def draw_heat_map(sheet: Sheet, results: Mapping[str, Results]) -> None:
-    """Rows are learners, columns settings, the number in a cell the regret."""
+    """Rows are learners, columns settings, the number in a cell the regret; two maps on a phone, to be legible."""
     found, cells = results["neighbours"], study.all_cells()
-    (ax,) = sheet.panels(1, 0.17 * len(study.ARMS) + 0.95)
+    parts = [cells[: len(cells) // 2], cells[len(cells) // 2 :]] if sheet.narrow else [cells]
+    for ax, part in zip(sheet.panels(len(parts), 0.17 * len(study.ARMS) + 0.95), parts, strict=True):
+        _draw_cells(sheet, ax, found, part)
+
+
+def _draw_cells(sheet: Sheet, ax: Axes, found: Results, cells: list[tuple[str, str]]) -> None:
     for column, (sweep, cell) in enumerate(cells):
         state = found.mean(sweep, cell, "State-EXP3")
         for row, arm in enumerate(study.ARMS):
@@ -29,11 +36,10 @@ def draw_heat_map(sheet: Sheet, results: Mapping[str, Results]) -> None:
             doublings = log2(study.ratio_to_state(regret, state))
             tip = f"{arm}, {cell}: regret {regret:.0f}, State-EXP3's {state:.0f}"
             strength = min(abs(doublings) / FULL_STRENGTH, 1.0)
-            size = 2.6 if sheet.narrow else 4.4
-            draw_cell(sheet, ax, column, row, strength, _short(regret), tip, doublings > 0, size)
+            draw_cell(sheet, ax, column, row, strength, _short(regret), tip, doublings > 0, 4.4)
     frame_cells(ax, [_name(cell) for _, cell in cells], list(study.ARMS))
     ax.tick_params(axis="x", rotation=90, top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=6)
-    ax.tick_params(axis="y", labelsize=5 if sheet.narrow else 6.5)
+    ax.tick_params(axis="y", labelsize=5.5 if sheet.narrow else 6.5)
     ax.axhline(study.OF_ACTIONS - 0.5, color=MUTED, linewidth=0.6)
 
 
@@ -50,7 +56,7 @@ def _name(cell: str) -> str:
 def draw_bounds(sheet: Sheet, results: Mapping[str, Results]) -> None:
     """One panel a learner: its mean regret, and what is proved of it, on each setting."""
     found = results["neighbours"]
-    axes = sheet.panels(len(study.COVERED), 2.0, sharey=not sheet.narrow)
+    axes = sheet.panels(len(study.COVERED), 2.0, sharey=True)
     marks = ("_", "x", "+")
     for ax, (arm, covered) in zip(axes, study.COVERED.items(), strict=True):
         log_axis(ax.yaxis, [10, 100, 1_000, 10_000], ["10", "100", "1 000", "10 000"])

@@ -1,4 +1,4 @@
-"""SelfTuned: regret over time beside the best simple rules, and every arm on every setting."""
+"""SelfTuned: regret over time beside the best simple rules, every arm on every setting, and what is proved of it."""
 
 from collections.abc import Mapping
 from math import log1p
@@ -6,9 +6,10 @@ from math import log1p
 import numpy as np
 from matplotlib.axes import Axes
 
+from statepool.guarantees import drift_lemma_floor, self_tuned_floor, theorem_a
 from statepool.report.heat_map import draw_cell, frame_cells
-from statepool.report.palette import GREEDY, MUTED, SELF_TUNED, STATE, SURFACE, THOMPSON, Look
-from statepool.report.sheet import Sheet, told
+from statepool.report.palette import AMBER, BLUE, GREEDY, GREEN, MUTED, SELF_TUNED, STATE, SURFACE, THOMPSON, Look
+from statepool.report.sheet import Sheet, label, log_axis, told
 from statepool.studies.beyond import self_tuned_sweeps as study
 from statepool.studies.statistics import mean_of
 from statepool.studies.study import Arms, Results
@@ -92,3 +93,28 @@ def _rule_off(ax: Axes, cells: list[tuple[str, str]]) -> None:
         if cells[row][0] != cells[row - 1][0]:
             ax.axhline(row - 0.5, color=MUTED, linewidth=0.5)
     ax.axvline(len(study.RULES) - 0.5, color=MUTED, linewidth=0.5)
+
+
+def draw_floor(sheet: Sheet, results: Mapping[str, Results]) -> None:
+    """Bounds over the horizon, on the funnel's sizes: what of "every round may be lost" is left."""
+    K, S, d = 200, 6, 50
+    horizons = np.geomspace(1e4, 1e8, 401).astype(int)
+    bounds = {
+        # name: its colour, its values, and where its name ends
+        "by the drift lemma": (AMBER, [drift_lemma_floor(K, S, int(t), d) for t in horizons], (1e8, 0.62)),
+        "SelfTuned, by Theorem A": (GREEN, [self_tuned_floor(K, S, int(t), d) for t in horizons], (1.4e6, 0.25)),
+        "State-EXP3": (BLUE, [theorem_a(K, int(t), d, (S - 1.0) * t).value for t in horizons], (1.4e6, 0.018)),
+    }
+    (ax,) = sheet.panels(1, 2.6)
+    log_axis(ax.xaxis, [1e4, 1e5, 1e6, 1e7, 1e8], [f"$10^{power}$" for power in range(4, 9)])
+    log_axis(ax.yaxis, [0.01, 0.1, 1], ["1 %", "10 %", "100 %"])
+    for name, (colour, values, place) in bounds.items():
+        shares = np.minimum(np.array(values) / horizons, 1.0)
+        ax.plot(horizons, shares, color=colour)
+        for i in range(0, horizons.size, 50):
+            sheet.target(ax, horizons[i], shares[i], f"{name}, T={horizons[i]}: {values[i]:.0f}", 9)
+        label(ax, *place, name, colour, (0, 0), ha="right")
+    ax.set_xlim(1e4, 1e8)
+    ax.set_ylim(2e-3, 1.6)
+    ax.set_xlabel("horizon $T$")
+    ax.set_ylabel("bound over $T$")

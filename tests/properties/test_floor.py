@@ -1,0 +1,155 @@
+"""SelfTuned's floor step by step: Theorem A's brackets beside a leader and from a warm start, and the guard."""
+
+from itertools import product
+from math import expm1, log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import statepool as sp
+import textbook
+from statepool.learners.parts.safe import SHARE
+
+sizes = {"seed": st.integers(0, 10**6), "K": st.integers(1, 6), "S": st.integers(1, 5)}
+
+
+def kappa1(r):
+    return (expm1(r) - r) / r**2 if r > 1e-4 else 0.5
+
+
+def potential(L, eta, prior):
+    """(1/eta) log sum prior exp(-eta L)."""
+    return np.log(prior @ np.exp(-eta * (L - L.min()))) / eta - L.min()
+
+
+def soft_min(L, eta, prior):
+    weights = prior * np.exp(-eta * (L - L.min()))
+    return weights / weights.sum()
+
+
+@given(
+    **sizes, eta=st.sampled_from([1e-3, 0.05, 0.5, 3.0]), share=st.sampled_from([1.0, 0.3, 1 / 32]), spite=st.booleans()
+)
+@settings(max_examples=80)
+def test_the_brackets_beside_a_leader_on_every_path(seed, K, S, eta, share, spite):
+    """Any leader, any prior, delays out of order, the rarest states if in spite: each step of the proof."""
+    rng = np.random.default_rng(seed)
+    P, _ = textbook.random_instance(seed, K, S, T=1)
+    prior, delays = rng.dirichlet(np.full(K, 0.3)) * 0.9 + 0.1 / K, rng.integers(0, 9, size=20)
+    estimates, telescoped = [], 0.0
+    for t in range(20):
+        come = [r for r in range(t) if r + delays[r] + 1 <= t]
+        used = np.sum([estimates[r] for r in come] or [np.zeros(K)], axis=0)
+        missing = np.sum([estimates[r] for r in range(t) if r not in come] or [np.zeros(K)], axis=0)
+        x = soft_min(used, eta, prior)
+        w = share if rng.random() < 0.8 else 1.0
+        play = (1 - w) * np.eye(K)[rng.integers(K)] + w * x
+        q, of_safe = play @ P, x @ P
+        reachable = np.flatnonzero(q > 1e-9)
+        s = reachable[np.argmin(q[reachable])] if spite else rng.choice(reachable, p=q[reachable] / q[reachable].sum())
+        X = rng.choice([0.0, 1.0, rng.random()])
+        c, met = P[:, s] * X / q[s], X * of_safe[s] / q[s]
+        assert x @ c == pytest.approx(met, abs=1e-9)
+        assert met <= (1 + 1e-9) / w
+        slack = 1e-9 * (1 + c.max() + missing.max()) + 1e-13 / eta
+        one = met + potential(used + c, eta, prior) - potential(used, eta, prior)
+        assert one <= eta * kappa1(eta / share) * (x @ (c - met) ** 2) * (1 + 1e-9) + slack
+        everything = used + missing
+        gone = potential(everything, eta, prior) - potential(everything + c, eta, prior)
+        two = potential(used, eta, prior) - potential(used + c, eta, prior) - gone
+        assert two <= -(x * c) @ np.expm1(-eta * missing) * (1 + 1e-9) + slack
+        telescoped += gone
+        estimates.append(c)
+        assert (telescoped <= everything + c - np.log(prior) / eta + slack).all()
+
+
+@given(**sizes, share=st.sampled_from([1.0, 0.3, 1 / 32]))
+@settings(max_examples=100)
+def test_the_second_moment_beside_a_leader(seed, K, S, share):
+    """E⟨x, ζ²⟩ exactly, with the losses that make it largest: at most (v - 1)/w."""
+    rng = np.random.default_rng(seed)
+    P, _ = textbook.random_instance(seed, K, S, T=1)
+    x = rng.dirichlet(np.full(K, 0.5)) * 0.999 + 0.001 / K
+    of_safe = x @ P
+    q = (1 - share) * P[rng.integers(K)] + share * of_safe
+    seen = q > 0
+    moment = sum(q[s] * (x @ (P[:, s] / q[s] - of_safe[s] / q[s]) ** 2) for s in np.flatnonzero(seen))
+    v = (x @ P**2)[seen] @ (1 / of_safe[seen])
+    assert moment <= (v - 1) / share * (1 + 1e-9) + 1e-9
+
+
+def expected_regret_of_safe(P, theta, delay, eta, share, prior):
+    """Of safe against each action, over every history; its leader is the action that leads best to the last state."""
+    T, S = theta.shape
+    K, lost = len(P), 0.0
+    for history in product(product(range(S), (0, 1)), repeat=T):
+        chance, estimates, regret, leader = 1.0, [], np.zeros(K), 0
+        for t, (s, X) in enumerate(history):
+            used = np.sum(estimates[: max(t - delay, 0)] or [np.zeros(K)], axis=0)
+            x = soft_min(used, eta, prior)
+            q = ((1 - share) * np.eye(K)[leader] + share * x) @ P
+            chance *= q[s] * (theta[t, s] if X else 1 - theta[t, s])
+            regret += x @ P @ theta[t] - P @ theta[t]
+            estimates.append(P[:, s] * X / q[s])
+            leader = int(np.argmax(P[:, s]))  # a state in flight decides, as it may
+        lost = lost + chance * regret
+    return lost
+
+
+@pytest.mark.parametrize(("eta", "share"), [(1.0, 0.5), (0.3, 0.1)])
+@pytest.mark.parametrize("delay", [0, 1, 2])
+def test_safe_by_enumeration(delay, eta, share):
+    """Step 1 of the proof in the exact mean, beside a leader that reads states in flight."""
+    P = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+    theta = np.array([[0.9, 0.1], [0.1, 0.6], [0.9, 0.0], [0.2, 1.0]])
+    prior = np.array([0.8, 0.1, 0.1])
+    waited = sum(min(t, delay) for t in range(4))
+    bound = -np.log(prior) / eta + eta * (kappa1(eta / share) * 4 / share + waited)
+    lost = expected_regret_of_safe(P, theta, delay, eta, share, prior)
+    assert (lost <= bound).all()
+    assert lost.max() > 0
+
+
+@pytest.mark.parametrize(("seed", "kind"), [(1, "one"), (2, "one"), (3, "in order")])
+def test_the_learner_itself_on_every_path(seed, kind):
+    """What the running learner plays obeys the epoch's inequality against every action, and its guard's."""
+    T, K, S = 600, 6, 4
+    rng, (P, _) = np.random.default_rng(seed), textbook.random_instance(seed, 6, 4, T=1, zeros=False)
+    rounds = np.arange(T)
+    delays = np.full(T, 5)
+    if kind == "in order":
+        delays = np.maximum.accumulate(rounds + rng.integers(0, 12, size=T)) - rounds
+    player, decisions, epoch = sp.SelfTuned().player(P), [], None
+    for t in range(T):
+        for r in np.flatnonzero(rounds[:t] + delays[:t] + 1 == t):
+            player.update(*decisions[r])
+        decision = player.act(rng.random())
+        clock, x = player.memory.clock, player.memory.safe.weights[0] / player.memory.safe.sums[0]
+        if epoch is None or clock["start"] == t:
+            come = delays[:t][rounds[:t] + delays[:t] + 1 <= t]
+            assert clock["rate"] == pytest.approx(rate_by_hand(K, S, max(t, 1), come.mean() if come.size else 0.0))
+            epoch = {"estimates": [], "lost": np.zeros(K), "spent": log(K * max(t, 1)) / clock["rate"], "beyond": []}
+            assert -np.log(x).max() <= log(K * max(t, 1)) + 1e-9  # the warm start
+        s0, eta = int(clock["start"]), float(clock["rate"])
+        q, of_safe = player.play() @ P, x @ P
+        s = int(np.flatnonzero(q > 1e-12)[np.argmin(q[q > 1e-12])]) if t % 3 == 0 else textbook.draw(q, rng.random())
+        X = float(rng.random() < 0.7)
+        c, met = P[:, s] * X / q[s], X * of_safe[s] / q[s]
+        waiting = [epoch["estimates"][r - s0] for r in range(s0, t) if r + delays[r] + 1 > t]
+        missing = np.sum(waiting or [np.zeros(K)], axis=0)
+        epoch["lost"] += met - c
+        epoch["spent"] += eta * kappa1(eta / SHARE) * (x @ (c - met) ** 2) - (x * c) @ np.expm1(-eta * missing)
+        assert (epoch["lost"] <= epoch["spent"] + 1e-7).all()
+        epoch["estimates"].append(c)
+        epoch["beyond"].append(X - met)
+        longest = max(np.count_nonzero(rounds[s0:u] + delays[s0:u] + 1 > u) for u in range(s0, t + 1))
+        assert sum(epoch["beyond"]) <= 3 * np.sqrt(s0 / SHARE) + longest + 1 + 1e-9
+        player.observe(decision, s)
+        decisions.append((decision, X))
+
+
+def rate_by_hand(K, S, length, delay):
+    cost = (3.3 * (S - 1) * 32 + 2 * delay + 1) * length
+    return min(np.sqrt(2 * log(K * length) / cost), 1 / (32 * np.e * (delay + 1)))
