@@ -52,7 +52,8 @@ GOOD = {
     "n_drifting": 1, "base": 10.0, "dimension": None, "most_arrivals": 3, "n_signs": 8, "n_walks": 3,
     "history": 20, "undelayed": 4.0,
     "patience": 9, "width": 3.0, "log_actions": 2.0, "instance": INSTANCE, "seed": 1, "mean": 3.0, "share": 0.1, "P": P,
-    "states": np.arange(30) % 3, "outcomes": np.arange(30) % 2, "rehearsals": 4,
+    "states": np.arange(30) % 3, "outcomes": np.arange(30) % 2, "rehearsals": 4, "n": 50,
+    "rng": np.random.default_rng(1),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Bools, Floats, check_count, check_map, check_maps, has_contexts
+from statepool.checks import Bools, Floats, check_count, check_map, check_maps, check_table, has_contexts, shown
 from statepool.kernels import columns_of, effective_dimension
 
 CONCENTRATIONS = (0.2, 1.0, 5.0)
@@ -62,6 +62,8 @@ def chi_square(P: ArrayLike, x: ArrayLike) -> float:
 def estimate(P: ArrayLike, rng: np.random.Generator, n: int) -> float:
     """The paper's Monte Carlo estimate of sup_x v(x): the largest of n random plays, so a value from below."""
     table = check_map(P)
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng: is {shown(rng)}, expected a numpy Generator")
     columns, ones = columns_of(table), np.ones(table.shape[0])
     largest = 1.0
     for _ in range(check_count(n, "n")):
@@ -80,7 +82,7 @@ def value(P: Floats, x: Floats) -> float:
 
 def check_play(x: ArrayLike, n_actions: int) -> Floats:
     """A probability for each action."""
-    play = np.array(x, dtype=np.float64, order="C")
+    play = check_table(x, "x", "one probability for each row of P", n_axes=1)
     if play.shape != (n_actions,):
         raise ValueError(f"x: has shape {play.shape}, expected ({n_actions},), one probability for each row of P")
     wrong = np.flatnonzero(~(play >= 0))

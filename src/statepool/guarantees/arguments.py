@@ -11,7 +11,8 @@ from statepool.model import Instance
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
-LARGEST = 1e300
+LARGEST, LARGEST_RATE = 1e300, 700.0
+"""exp(700) is still a number."""
 
 LEAST = {
     "n_actions": 1, "n_states": 1, "horizon": 1, "delay": 0, "most_in_flight": 0, "most_arrivals": 0, "given_up": 0,
@@ -20,7 +21,7 @@ LEAST = {
 """Whole numbers, and the least that each may be."""
 
 NUMBERS = {
-    "base", "budget", "caution", "confidence", "dimension", "drift", "log_actions", "rate", "spread", "undelayed",
+    "base", "budget", "caution", "confidence", "dimension", "drift", "log_actions", "spread", "undelayed",
     "waited", "width",
 }  # fmt: skip
 
@@ -43,6 +44,8 @@ def checked(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
 def _check(name: str, value: object) -> None:
     if name in LEAST:
         check_count(value, name, LEAST[name])
+    elif name == "rate":
+        check_number(value, name, 0, LARGEST_RATE)
     elif name in NUMBERS:
         check_number(value, name, 0, LARGEST)
     elif name == "instance" and not isinstance(value, Instance):

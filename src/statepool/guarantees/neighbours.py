@@ -39,6 +39,7 @@ def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float 
     By Theorem 3; `budget` bounds sum_t v_t.
     """
     check_number(budget, "budget", 0, LARGEST)
+    check_number(1.0 if rate is None else rate, "rate", 0, LARGEST, open_low=True)
     learning = (check_count(most_in_flight, "most_in_flight", lowest=0) + 1) * log(n_actions)
     return sqrt(2 * learning * budget) if rate is None else learning / rate + rate / 2 * budget
 
@@ -48,8 +49,8 @@ def skipping_at_a_constant_rate(
     n_actions: int, horizon: int, delay: int | ArrayLike, patience: int, rate: float, width: float | None = None
 ) -> float:
     """`Anytime(rule="constant")`: rounds that come too late cost 1, the others Theorem A. Derived; `width` bounds v."""
-    checked = check_delay(delay, check_count(horizon, "horizon"))
-    delays = np.broadcast_to(checked, horizon)
+    check_number(rate, "rate", 0, LARGEST, open_low=True)
+    delays = np.broadcast_to(check_delay(delay, check_count(horizon, "horizon")), horizon)
     dropped = int((delays > patience).sum())
     waited = float(np.minimum(np.minimum(delays, patience), horizon - 1 - np.arange(horizon)).sum())
     spread = ((n_actions if width is None else width) - 1) * horizon
@@ -61,6 +62,7 @@ def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: 
     """`StateEXP3(caution=…)` without delay: what regret exceeds with chance `confidence` at the most. Derived."""
     check_number(confidence, "confidence", 0, 1, open_low=True)
     check_number(caution, "caution", 0, LARGEST, open_low=True)
+    check_number(rate, "rate", 0, LARGEST, open_low=True)
     seen = n_states * check_count(horizon, "horizon") + log(2 / confidence) / (2 * caution)
     return log(n_actions) / rate + (rate / 2 + caution) * seen + log(2 * n_actions / confidence) / (2 * caution)
 
