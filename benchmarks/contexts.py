@@ -18,7 +18,7 @@ import numpy as np
 
 import statepool as sp
 
-N_ACTIONS, N_STATES, HORIZON, DELAY = 40, 6, 20_000, 50
+N_ACTIONS, HORIZON, DELAY = 40, 20_000, 50
 EXPLORERS = {"squarecb": "--squarecb", "epsilon": "--epsilon 0.05", "regcb": "--regcb --mellowness 0.01"}
 EFFECTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)
 OURS: dict[str, sp.learners.Learner] = {
@@ -38,7 +38,7 @@ def drive(instance: sp.Instance, act: Act, learn: Learn, seed: int) -> float:
         if len(waiting) > DELAY:
             learn(*waiting.popleft())
         action, probability = act(context)
-        state = int(rng.choice(N_STATES, p=instance.P[context, action]))
+        state = int(rng.choice(instance.n_states, p=instance.P[context, action]))
         loss = float(rng.random() < instance.theta[t, state] + direct[context, action, state])
         waiting.append((context, action, probability, loss))
         actions.append(action)
@@ -58,11 +58,11 @@ def vowpal(instance: sp.Instance, explorer: str, seed: int, rows: bool = False) 
                 return f"a{action}"
             return " ".join(f"s{s}:{p:.4f}" for s, p in enumerate(instance.P[context, action]))
 
-        return [f"shared |U c{context}"] + [f"{labels.get(a, '')}|A {features(a)}" for a in range(N_ACTIONS)]
+        return [f"shared |U c{context}"] + [f"{labels.get(a, '')}|A {features(a)}" for a in range(instance.n_actions)]
 
     def act(context: int) -> tuple[int, float]:
         shares = np.array(workspace.predict(lines(context, {})))
-        action = int(rng.choice(N_ACTIONS, p=shares / shares.sum()))
+        action = int(rng.choice(instance.n_actions, p=shares / shares.sum()))
         return action, float(shares[action])
 
     def learn(context: int, action: int, probability: float, loss: float) -> None:
@@ -77,9 +77,10 @@ def vowpal(instance: sp.Instance, explorer: str, seed: int, rows: bool = False) 
 def lin_ucb(instance: sp.Instance, seed: int) -> float:
     from mabwiser.mab import MAB, LearningPolicy
 
-    bandit = MAB(list(range(N_ACTIONS)), LearningPolicy.LinUCB(alpha=0.3), seed=seed)
+    arms = list(range(instance.n_actions))
+    bandit = MAB(arms, LearningPolicy.LinUCB(alpha=0.3), seed=seed)
     hot = np.eye(instance.n_contexts)
-    bandit.fit(list(range(N_ACTIONS)), [0.5] * N_ACTIONS, np.zeros((N_ACTIONS, instance.n_contexts)))
+    bandit.fit(arms, [0.5] * len(arms), np.zeros((len(arms), instance.n_contexts)))
 
     told: list[tuple[int, int, float]] = []
 
@@ -95,7 +96,7 @@ def lin_ucb(instance: sp.Instance, seed: int) -> float:
 
 def ucb(instance: sp.Instance, seed: int) -> float:
     """UCB1 for each context, a count and a sum for each action of it."""
-    counts, sums = (np.zeros((instance.n_contexts, N_ACTIONS)) for _ in range(2))
+    counts, sums = (np.zeros((instance.n_contexts, instance.n_actions)) for _ in range(2))
 
     def act(context: int) -> tuple[int, float]:
         n = counts[context]

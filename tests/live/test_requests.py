@@ -68,6 +68,12 @@ def test_whole_tables_are_of_the_actions_as_the_caller_names_them(sqlite):
     assert changed.fold().catalogue.table("new")[1].tolist() == [*TABLES["new"][:2], [0.5, 0.5, 0.0]]
 
 
+def test_contexts_of_many_decisions_may_be_an_array(sqlite):
+    pool = open_pool(sqlite)
+    made = pool.decide_many(3, contexts=np.array(["new", "known", "known"]))
+    assert [pool.find(each.ticket)["context"] for each in made] == ["new", "known", "known"]
+
+
 def test_both_stores_keep_them(place):
     pool = open_pool(place)
     made = [made for _, made in requests(pool, 12, np.random.default_rng(1))]

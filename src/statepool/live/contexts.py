@@ -10,8 +10,9 @@ from statepool.live.catalogue import Catalogue, check_label, check_labels, check
 from statepool.live.events import Placed
 from statepool.live.fold import Fold
 
-BYTES_AT_ONCE = 1 << 21
-"""An event of contexts is no larger than this, or has one context."""
+BYTES_AT_ONCE = 1 << 16
+"""An event of contexts is no larger than this, or has one context: SQLite reads a whole row to compare its key, so that
+large events slow down whatever is looked up beside them."""
 
 Tables = dict[Hashable, dict[Hashable, Floats] | Floats]
 """Of each context: a row for each action, or {action: row} of those that it may be answered with."""

@@ -163,7 +163,7 @@ class Pool:
                 raise ValueError(f"{name}: has {len(given)}, expected {len(tickets)}, one for each decision")
         return self._all(
             [
-                Decide(ticket, None, contexts and contexts[n], candidates and candidates[n])
+                Decide(ticket, None, *(None if given is None else given[n] for given in asked.values()))
                 for n, ticket in enumerate(tickets)
             ]
         )
