@@ -173,7 +173,7 @@ def check_effects(effects: ArrayLike, theta: Floats, shape: tuple[int, ...], off
     return table
 
 
-def check_seed(value: Any, name: str = "seed") -> int:
+def check_whole(value: Any, name: str) -> int:
     """A whole number of at least 0, of any size."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
         raise ValueError(f"{name}: is {shown(value)}, expected a whole number of at least 0")
@@ -222,7 +222,7 @@ def check_delay(delay: Any, horizon: int) -> int | Ints:
         delay = delay.to_numpy()
     if not isinstance(delay, list | tuple | np.ndarray) or (isinstance(delay, np.ndarray) and delay.ndim == 0):
         value = delay.item() if isinstance(delay, np.ndarray) else delay
-        return min(check_count(value, "delay", lowest=0), horizon)
+        return min(check_whole(value, "delay"), horizon)
     delays = _as_array(delay, "delay")
     if delays.shape != (horizon,):
         raise ValueError(f"delay: has shape {delays.shape}, expected one number or ({horizon},), one a round")

@@ -14,7 +14,7 @@ import numpy as np
 
 from statepool import families as known_families
 from statepool import learners as known_learners
-from statepool.checks import Floats, check_count, check_seed, shown, unknown_name
+from statepool.checks import Floats, check_count, check_whole, shown, unknown_name
 from statepool.engine import POINTS, simulate
 from statepool.frames import html_table, make_frame, text_table
 from statepool.learners.learner import Learner, short_name
@@ -136,7 +136,7 @@ def compare(
     makers, arms, waits = _families(families), _learners(learners), _delays(delays)
     if isinstance(seeds, str) or not isinstance(seeds, Iterable):
         raise ValueError(f"seeds: is {shown(seeds)}, expected whole numbers such as range(10)")
-    numbers = tuple(check_seed(seed, "seeds") for seed in seeds)
+    numbers = tuple(check_whole(seed, "seeds") for seed in seeds)
     check_count(stream, "stream", lowest=0)
     if not isinstance(jobs, int) or (jobs < 1 and jobs != -1):
         raise ValueError(f"jobs: is {shown(jobs)}, expected a positive number, or -1 for one a core")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from statepool.checks import Ints, check_count, check_number, check_seed
+from statepool.checks import Ints, check_count, check_number, check_whole
 
 never = 1 << 62
 """A delay past every horizon: the outcome does not come. `np.where(lost, delays.never, 50)`."""
@@ -32,7 +32,7 @@ def missing(seed: int, horizon: int, mean: float, share: float = 0.1) -> Ints:
 def _generator(seed: int, kind: int, horizon: int, mean: float) -> np.random.Generator:
     check_count(horizon, "horizon")
     check_number(mean, "mean", 0, 1e12)
-    return np.random.default_rng((check_seed(seed), kind))
+    return np.random.default_rng((check_whole(seed, "seed"), kind))
 
 
 KINDS = {"geometric": geometric, "heavy-tailed": heavy_tailed, "missing": missing}

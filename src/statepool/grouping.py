@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from statepool.checks import Floats, Ints, check_count, check_map, check_means, check_seed, shown
+from statepool.checks import Floats, Ints, check_count, check_map, check_means, check_whole, shown
 from statepool.engine import simulate
 from statepool.learners import StateEXP3
 from statepool.model import Instance
@@ -47,7 +47,7 @@ def choose_groups(
     n_rounds = ceil((horizon - states.size) / (delay + 1))
     if n_actions == 1 or n_states == 1 or n_rounds == 0:
         return np.arange(n_states)
-    check_seed(seed)
+    check_whole(seed, "seed")
     dimension = dimension or sampled_dimension(n_actions, seed)
     counts, losses = _tally(states[:arrived], outcomes[:arrived], n_states)
     means = np.random.default_rng((seed, 1)).beta(1 + losses, 1 + counts - losses, size=(rehearsals, n_states))
@@ -128,7 +128,7 @@ def merge_states(P: Floats, groups: Ints) -> Floats:
 
 def sampled_dimension(n_actions: int, seed: int = 0, draws: int = 400) -> Dimension:
     """vhat, the largest v(x) over sampled plays: the same plays for every map, so that merging cannot raise it."""
-    rng = np.random.default_rng(check_seed(seed))
+    rng = np.random.default_rng(check_whole(seed, "seed"))
     plays = np.array([rng.dirichlet(np.full(n_actions, rng.choice([0.2, 1.0, 5.0]))) for _ in range(draws)])
 
     def largest(P: Floats) -> float:

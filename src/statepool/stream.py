@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from statepool.checks import Floats, check_seed
+from statepool.checks import Floats, check_whole
 
 Seed = int | np.random.Generator
 
@@ -22,7 +22,7 @@ def generator_of(seed: Seed) -> np.random.Generator:
     """The generator that makes an instance: of a whole number, or the one given, which goes on from where it stands."""
     if isinstance(seed, np.random.Generator):
         return seed
-    return np.random.default_rng(check_seed(seed))
+    return np.random.default_rng(check_whole(seed, "seed"))
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Stream:
         """From a whole number, or from where a NumPy generator stands now (which the run does not advance)."""
         if isinstance(seed, np.random.Generator):
             return cls(None, seed.bit_generator.state, type(seed.bit_generator))
-        return cls(check_seed(seed), None, np.random.PCG64)
+        return cls(check_whole(seed, "seed"), None, np.random.PCG64)
 
     def uniforms(self, count: int) -> Floats:
         """The first `count` numbers of the stream."""

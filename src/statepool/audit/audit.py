@@ -34,7 +34,7 @@ from statepool.audit.states import States, look_at_states
 from statepool.audit.sufficiency import Sufficiency, sufficiency_test
 from statepool.audit.units import Unit
 from statepool.audit.verdict import judge
-from statepool.checks import check_count, check_number, check_seed
+from statepool.checks import check_count, check_number, check_whole
 
 SINCE_1970 = (5e8, 5e9)
 """Times that are numbers between these are taken for seconds since 1970 when lengths of time are told."""
@@ -157,4 +157,4 @@ def _check(delay: int | None, horizon: int | None, level: float, seconds: float,
         check_count(horizon, "horizon")
     check_number(level, "level", 0.5, 0.9999)
     check_number(seconds, "seconds", 0, 1e6, open_low=True)
-    check_seed(seed)
+    check_whole(seed, "seed")

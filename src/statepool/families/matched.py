@@ -7,7 +7,7 @@ between two states survives at every overlap, and its amplitude is bisected unti
 
 import numpy as np
 
-from statepool.checks import Floats, check_count, check_number, check_seed, check_sizes
+from statepool.checks import Floats, check_count, check_number, check_sizes, check_whole
 from statepool.families.waves import normalise, progress
 from statepool.model import Instance
 
@@ -32,7 +32,7 @@ def matched(
     check_count(n_states, "n_states", lowest=2)
     check_number(overlap, "overlap", 0, 1)
     check_number(target, "target", 0, 1e18)
-    rng = np.random.default_rng(check_seed(seed))
+    rng = np.random.default_rng(check_whole(seed, "seed"))
     base = rng.dirichlet(2.0 * np.ones(n_states))
     own = rng.dirichlet(0.25 * np.ones(n_states), size=n_actions)
     spread = np.linspace(-1, 1, n_actions)

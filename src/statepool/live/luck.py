@@ -11,7 +11,7 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any
 
-from statepool.checks import check_seed
+from statepool.checks import check_whole
 
 KEY_BYTES = 32
 PLAY_BYTES = 6
@@ -34,7 +34,7 @@ def seed_bytes(seed: int | None) -> bytes:
     """The key of the draws; a seed makes it one that can be guessed, which is for tests."""
     if seed is None:
         return new_key()
-    return blake2b(str(check_seed(seed)).encode(), digest_size=KEY_BYTES).digest()
+    return blake2b(str(check_whole(seed, "seed")).encode(), digest_size=KEY_BYTES).digest()
 
 
 @lru_cache(maxsize=64)
