@@ -12,6 +12,7 @@ from command_line import statepool
 from statepool.audit.context_map import context_maps
 from statepool.audit.contrasts import Beside
 from statepool.audit.sample import Rows
+from statepool.audit.sentences import what_to_do
 
 QUICK = {"horizon": 200, "seconds": 0.1}
 
@@ -221,3 +222,20 @@ def test_counts_of_the_study_are_those_of_the_log(made, audit):
     counts = counts_of(made.rows, 4, 5)
     states = np.argsort([int(state) for state in audit.counts.states])
     assert np.array_equal(counts.n, audit.counts.n[:, states])
+
+
+def test_actions_that_are_alike_for_all_together_but_not_for_each_context(tmp_path):
+    """What one half gains the other loses: nothing to choose for all, much for each."""
+    rng, n = np.random.default_rng(3), 12_000
+    rows = {("new", "a"): [0.7, 0.2, 0.1], ("new", "b"): [0.3, 0.4, 0.3]}
+    rows |= {("known", "a"): [0.3, 0.4, 0.3], ("known", "b"): [0.7, 0.2, 0.1]}
+    who, shown = rng.choice(["new", "known"], n), rng.choice(["a", "b"], n)
+    step = [int(rng.choice(3, p=rows[pair])) for pair in zip(who, shown, strict=True)]
+    won = rng.random(n) < np.array([0.02, 0.1, 0.4])[step]
+    lines = (f"{u},{a},s{s},{int(x)}" for u, a, s, x in zip(who, shown, step, won, strict=True))
+    path = tmp_path / "log.csv"
+    path.write_text("user,action,state,converted\n" + "\n".join(lines) + "\n")
+    apart, together = sp.audit_log(path, context="user", **QUICK), sp.audit_log(path, **QUICK)
+    assert (apart.advice.verdict, together.advice.verdict) == ("pool", "do not pool")
+    assert "alike" in what_to_do(together)[0]
+    assert "serve --map" in what_to_do(apart)[0]

@@ -137,11 +137,11 @@ def weigh_up(
     drift = measure_drift(rows, map_.P, counts.state_means, typical)
     rounds = horizon or default_horizon(counts)
     fitted = fit_instance(counts, map_, drift, effects, lateness, rounds)
-    verdict = judge(counts, found, effects, maturity)
-    advice = advise(verdict, fitted, seed)
     personal = None
     if looked.contexts is not None:
         personal = personalise(looked.contexts, counts, rows, map_, effects, level, seconds, seed)
+    verdict = judge(counts, found, effects, maturity, personal.least_worth if personal is not None else 0.0)
+    advice = advise(verdict, fitted, seed)
     return Audit(
         opened.name, opened.columns, looked.unit, counts, rows, map_, measure_width(counts, map_, seconds, seed), found,
         effects, lateness, maturity, drift, look_at_states(counts, map_, rows, rounds, int(typical), seed),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from statepool.audit.context_map import context_maps
 from statepool.audit.contexts import Contexts
 from statepool.audit.counts import Counts
-from statepool.audit.effects import Effects
+from statepool.audit.effects import LEVEL, Effects
 from statepool.audit.map import Map
 from statepool.audit.sample import Rows
 from statepool.audit.sufficiency import Sufficiency, sufficiency_test
@@ -46,6 +46,12 @@ class Personal:
     """None where there is nothing to compare: one context, one action, none tried everywhere, no outcomes."""
     more: int
     """If it cannot be told, about how many more rows a context would tell."""
+
+    @property
+    def least_worth(self) -> float:
+        """What personalising through the states gains at the least; 0 where the context moves outcomes past them."""
+        told = self.worth is not None and self.worth.through_states and self.sufficiency.p >= LEVEL
+        return max(self.worth.lower, 0.0) if told and self.worth is not None else 0.0
 
 
 def personalise(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from statepool.audit.advice import BLIND, live_learner
 from statepool.audit.effects import LEVEL
-from statepool.audit.verdict import ALONE, CORRECT, HOLDOUT, LARGE, POOL, SMALL, UNCLEAR
+from statepool.audit.verdict import ALONE, CORRECT, HOLDOUT, LARGE, LITTLE, POOL, SMALL, UNCLEAR, is_alike
 
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit
@@ -187,6 +187,16 @@ def pace_of(audit: "Audit") -> float:
     return audit.counts.rows / span if span > 0 else 0.0
 
 
+def _where_pooling_does_not_pay(audit: "Audit") -> str:
+    if is_alike(audit.effects):
+        return (
+            f"The actions are alike: no choice among them gains {audit.unit.amount(LITTLE):.3g} {audit.unit.name} a "
+            "decision. Look for actions that differ, or for who differs (--context); AUDIT.json keeps the map for the "
+            "record."
+        )
+    return "Learn action by action, or look for a state that says more; AUDIT.json keeps the map for the record."
+
+
 def what_to_do(audit: "Audit") -> list[str]:
     """On Monday."""
     serve = "Start the pool that AUDIT.json describes (statepool serve --map AUDIT.json) with a holdout of"
@@ -196,7 +206,7 @@ def what_to_do(audit: "Audit") -> list[str]:
     return {
         POOL: [kept + nearest],
         CORRECT: [kept + nearest, "Audit its journal after a month: direct effects that were small may have grown."],
-        ALONE: ["Learn action by action, or look for a state that says more; AUDIT.json keeps the map for the record."],
+        ALONE: [_where_pooling_does_not_pay(audit)],
         UNCLEAR: [how_much_more(audit), "Then audit again; nothing here speaks for one verdict yet."],
     }[audit.advice.verdict]
 

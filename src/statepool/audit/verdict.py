@@ -2,6 +2,8 @@
 
     pool               no direct effect found, and none that would cost `DOUBT` of what can be gained is left possible;
                        or those found cost next to nothing                                        (both < SMALL)
+                       Actions that are alike for all together, but not for each context apart: of what personalising
+                       gains
     do not pool        choosing by the pooled estimate loses two thirds and more of what can be gained  (both ≥ LARGE)
     with corrections   anything between
     cannot tell        one action, one state, outcomes all alike or none mature; or the log leaves open both a loss that
@@ -71,13 +73,18 @@ class Verdict:
     needed: Needed | None = None
 
 
-def judge(counts: Counts, found: Sufficiency, effects: Effects, maturity: Maturity) -> Verdict:
+def judge(
+    counts: Counts, found: Sufficiency, effects: Effects, maturity: Maturity, personalised: float = 0.0
+) -> Verdict:
+    """`personalised`: what choosing for each context is worth at the least, a decision, through the states."""
     barred = _barred(counts, maturity)
     if barred:
         return Verdict(UNCLEAR, barred)
     possible = effects.possible
-    if possible.gain < LITTLE and effects.spread_pooled < LITTLE:
-        return Verdict(ALONE)
+    if is_alike(effects):
+        # Alike for all together; for each context apart the states may still tell them apart.
+        safe = max(possible.at_most) * possible.gain < DOUBT * personalised
+        return Verdict(POOL if safe and found.p >= CERTAIN else ALONE)
     if found.p >= CERTAIN and max(possible.at_most) < DOUBT:
         return Verdict(POOL)
     if found.p >= CERTAIN:
@@ -86,6 +93,11 @@ def judge(counts: Counts, found: Sufficiency, effects: Effects, maturity: Maturi
     if classify(possible.at_least) == POOL and max(possible.at_most) >= DOUBT:
         return Verdict(UNCLEAR, _about_span(effects), rows_needed(counts, effects))
     return Verdict(classify((effects.lost, effects.typical_loss)))
+
+
+def is_alike(effects: Effects) -> bool:
+    """Whether no choice among the actions, for all who ask together, can gain LITTLE."""
+    return effects.possible.gain < LITTLE and effects.spread_pooled < LITTLE
 
 
 def classify(shares: tuple[float, float]) -> str:
