@@ -11,6 +11,7 @@ from live.places import ACTIONS, STATES, P
 from statepool.live.errors import StoreUnavailable
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
+from statepool.live.stores.sqlite import SQLiteView
 
 READ = [
     "SELECT * FROM pools",
@@ -108,3 +109,17 @@ def test_two_thousand_flipped_bits_are_refused_or_named(tmp_path):
     print(f"{changed} of 2000 flips changed what is read, {len(missed)} unnoticed")
     assert changed > 500
     assert not missed
+
+
+def test_events_that_lead_back_do_not_make_replay_read_for_ever(tmp_path, monkeypatch):
+    fill(tmp_path / "whole.db")
+    read = SQLiteView._tail
+
+    def lead_back(view, after, without):
+        while True:
+            yield from list(read(view, after, without))[:5]
+
+    monkeypatch.setattr(SQLiteView, "_tail", lead_back)
+    store = open_store(f"sqlite:///{tmp_path / 'whole.db'}")
+    assert "out of order" in replay(store, "home")[0].faults[0]
+    store.close()

@@ -99,7 +99,13 @@ class WholeView(View):
     def entries(self, after: int = 0, without: Kind | None = None) -> Iterator[Entry]:
         if after < self._n_sealed:
             yield from self._sealed_entries(after, without)
-        yield from self._tail(max(after, self._n_sealed), without)
+        after = max(after, self._n_sealed)
+        for entry in self._tail(after, without):
+            # An index that is damaged may lead back, and who follows it would read for ever.
+            if entry.seq <= after:
+                raise Damaged(f"the events of the store are out of order: {entry.seq} stands after {after}")
+            after = entry.seq
+            yield entry
 
     def _sealed_entries(self, after: int, without: Kind | None) -> Iterator[Entry]:
         for sealed in self.sealed():
