@@ -119,7 +119,11 @@ def test_events_that_lead_back_do_not_make_replay_read_for_ever(tmp_path, monkey
         while True:
             yield from list(read(view, after, without))[:5]
 
+    listed = SQLiteView._tail_linked_catalogue
     monkeypatch.setattr(SQLiteView, "_tail", lead_back)
+    monkeypatch.setattr(SQLiteView, "_tail_linked_catalogue", lambda view, after, last: listed(view, 0, last))
     store = open_store(f"sqlite:///{tmp_path / 'whole.db'}")
     assert "out of order" in replay(store, "home")[0].faults[0]
+    with store.view("home") as view, pytest.raises(StoreUnavailable, match="out of order"):
+        list(view.linked_catalogue(1, 10**6))
     store.close()

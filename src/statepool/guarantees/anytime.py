@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_delay, check_number
-from statepool.guarantees.arguments import checked
-from statepool.guarantees.paper import LARGEST, Guarantee, check_sizes_of
+from statepool.guarantees.arguments import LARGEST, checked
+from statepool.guarantees.paper import Guarantee, check_sizes_of
 from statepool.learners.anytime import anytime_bound
 from statepool.rates import largest_covered_rate
 

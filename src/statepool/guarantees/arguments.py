@@ -29,6 +29,8 @@ NUMBERS = {
 def checked(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
     """The same function, which refuses wrong arguments in one sentence."""
     known = signature(function)
+    missing = set(known.parameters) - {*LEAST, *NUMBERS, "rate", "instance", "seed"}
+    assert not missing, f"{function.__name__}: nothing says what {missing} may be"
 
     @wraps(function)
     def call(*given: Given.args, **named: Given.kwargs) -> Answer:

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_delay, check_number
 from statepool.guarantees.anytime import first_cost
-from statepool.guarantees.arguments import checked
-from statepool.guarantees.paper import LARGEST
+from statepool.guarantees.arguments import LARGEST, checked
 
 
 @checked

@@ -18,14 +18,12 @@ import numpy as np
 
 from statepool.checks import check_count, check_number
 from statepool.engine import simulate
-from statepool.guarantees.arguments import checked
+from statepool.guarantees.arguments import LARGEST, checked
 from statepool.learners import StateEXP3
 from statepool.model import Instance
 from statepool.probes import StepProbe
 from statepool.rates import default_rate, largest_covered_rate
 from statepool.stream import Seed
-
-LARGEST = 1e300
 
 
 @dataclass(frozen=True)

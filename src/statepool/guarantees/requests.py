@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_number
 from statepool.guarantees.anytime import at_constant_rate, total_wait
-from statepool.guarantees.arguments import checked
-from statepool.guarantees.paper import LARGEST, Guarantee
+from statepool.guarantees.arguments import LARGEST, checked
+from statepool.guarantees.paper import Guarantee
 from statepool.model import Instance
 
 

@@ -70,6 +70,13 @@ def _size(block: list[Linked]) -> int:
     return sum(len(entry.body) + AN_EVENT for _, entry in block)
 
 
+def _next(after: int, seq: int) -> int:
+    """The number of the event read after another: an index that is damaged may lead back, and be read for ever."""
+    if seq <= after:
+        raise Damaged(f"the events of the store are out of order: {seq} stands after {after}")
+    return seq
+
+
 class WholeView(View):
     """What a store has to say of its own rows (`_tail…`) and of its segments (`sealed`) becomes the whole journal."""
 
@@ -101,10 +108,7 @@ class WholeView(View):
             yield from self._sealed_entries(after, without)
         after = max(after, self._n_sealed)
         for entry in self._tail(after, without):
-            # An index that is damaged may lead back, and who follows it would read for ever.
-            if entry.seq <= after:
-                raise Damaged(f"the events of the store are out of order: {entry.seq} stands after {after}")
-            after = entry.seq
+            after = _next(after, entry.seq)
             yield entry
 
     def _sealed_entries(self, after: int, without: Kind | None) -> Iterator[Entry]:
@@ -152,12 +156,12 @@ class WholeView(View):
         after = max(after, self._n_sealed)
         while rows := self._tail_linked_catalogue(after, last):
             for before, *row in rows:
+                after = _next(after, row[0])
                 if row[0] == self._n_sealed + 1:
                     before = self._seam()
                 if before is None:
                     raise missing_event(row[0])
                 yield before, Entry._make(row)
-            after = rows[-1][1]
 
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known = self._tail_bodies(tickets)
