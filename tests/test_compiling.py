@@ -1,6 +1,7 @@
 """The on-disk cache of compiled functions."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -38,3 +39,16 @@ def test_what_the_cache_does_not_follow_compiles_nothing(package):
     sources = [place] if place.is_file() else list(place.rglob("*.py"))
     assert sources
     assert not [source for source in sources if "compiling import compiled" in source.read_text()]
+
+
+def test_a_copy_of_the_package_elsewhere_finds_what_was_compiled(tmp_path):
+    package = Path(compiling.__file__).parent
+    for place in ("here", "there"):
+        shutil.copytree(package, tmp_path / place / "statepool", ignore=shutil.ignore_patterns("__pycache__"))
+        told = run(PLAIN, tmp_path / "cache", cwd=tmp_path / place)
+        assert told.returncode == 0, told.stderr
+        stored = set((tmp_path / "cache").rglob("*.nbc"))
+        if place == "here":
+            first, times = stored, {each: each.stat().st_mtime_ns for each in stored}
+    assert stored == first
+    assert {each: each.stat().st_mtime_ns for each in stored} == times, "nothing was compiled again"

@@ -22,13 +22,14 @@ from typing import Any, TypeVar
 
 from numba import config, njit, types
 from numba.core import event
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.extending import overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_PACKAGE = Path(__file__).parent
 _EXACT = {"contract", "nsz", "nnan", "ninf"}
 _REASSOCIATED = _EXACT | {"reassoc", "arcp"}
 _STALE_CACHE_SECONDS = 7 * 24 * 3600
@@ -162,8 +163,22 @@ def _own_cache(function: Any, folder: str) -> "_OwnCache":
         config.CACHE_DIR = theirs
 
 
+class _Locator(UserProvidedCacheLocator):  # type: ignore[misc]
+    """Where a function's file lies in the package, wherever the package lies: the sources' hash tells copies apart."""
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        return "_".join(Path(py_file).relative_to(_PACKAGE).parent.parts)
+
+
+class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = [_Locator]
+
+
 class _OwnCache(FunctionCache):  # type: ignore[misc]
     """Numba's cache, for signatures that every process with this package can read."""
+
+    _impl_class = _Implementation
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         return super().load_overload(sig, target_context) if _is_own(sig) else None
@@ -198,10 +213,9 @@ def _cache_folder() -> Path:
 
 
 def _source_hash() -> str:
-    package = Path(__file__).parent
     digest = hashlib.sha256()
-    for source in sorted(package.rglob("*.py")):
-        place = source.relative_to(package)
+    for source in sorted(_PACKAGE.rglob("*.py")):
+        place = source.relative_to(_PACKAGE)
         if place.parts[0] not in _WITHOUT_KERNELS:
             digest.update(str(place).encode())
             digest.update(source.read_bytes())
