@@ -48,6 +48,14 @@ def start_maps(columns: Floats, contexts: Ints | None = None, available: Bools |
     return Maps(columns, barred, contexts, map_of, np.zeros(1, np.int64))
 
 
+def start_even_maps(shape: tuple[int, ...], contexts: Ints, available: Bools | None) -> Maps:
+    """Maps that are still to be learnt, one a context: each row is even. `shape` is (contexts, actions, states)."""
+    n_contexts, n_actions, n_states = shape
+    barred = np.zeros((n_contexts, 0), np.bool_) if available is None or available.all() else ~available
+    columns = np.full((n_contexts, n_states, n_actions), 1 / n_states)
+    return Maps(columns, barred, contexts, np.arange(n_contexts), np.zeros(1, np.int64))
+
+
 @compiled
 def varies(maps: Any) -> bool:
     """Whether requests bring different rows, or bar actions."""
