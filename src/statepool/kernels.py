@@ -7,11 +7,9 @@ against NumPy to 1e-13.
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from statepool.compiling import compiled, compiled_elementwise, compiled_reassociated
+from statepool.intrinsics import as_float, as_int, expect_numbers, use_widest_vectors
 
 BLOCK = 16
 """Weights are summed in blocks of this many, so that a draw skips whole blocks."""
@@ -24,49 +22,6 @@ TIE = 1e-12
 
 LARGEST_CHARGE = 1e200
 """A charge is loss / probability; past this it could overflow a running total."""
-
-
-@intrinsic
-def _as_float(_context, bits):  # type: ignore[no-untyped-def]
-    def generate(_context, builder, _signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
-@intrinsic
-def _as_int(_context, number):  # type: ignore[no-untyped-def]
-    def generate(_context, builder, _signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
-
-
-@intrinsic
-def _use_widest_vectors(_context):  # type: ignore[no-untyped-def]
-    # LLVM keeps to 256 bits even where 512 are there, for fear of a lower clock; a round gains an eighth from them.
-    def generate(context, builder, _signature, _args):  # type: ignore[no-untyped-def]
-        _add_attribute(builder, '"prefer-vector-width"="512"')
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-@intrinsic
-def _expect_numbers(_context):  # type: ignore[no-untyped-def]
-    # Comparisons that could meet a NaN or a -0 must be made in their order: a running minimum would not vectorise.
-    def generate(context, builder, _signature, _args):  # type: ignore[no-untyped-def]
-        _add_attribute(builder, '"no-nans-fp-math"="true"')
-        _add_attribute(builder, '"no-signed-zeros-fp-math"="true"')
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-def _add_attribute(builder: Any, text: str) -> None:
-    # llvmlite knows no attributes with values, and these are such: added as to the plain set that it is.
-    if isinstance(builder.function.attributes, set):
-        set.add(builder.function.attributes, text)
 
 
 @compiled_elementwise
@@ -85,7 +40,7 @@ def exp(x: float) -> float:
     odd = 2.762511557828763e-06 * r2 + 0.00019841208732536384
     odd = (odd * r2 + 0.008333333353729397) * r2 + 0.1666666666664829
     power = 1.0 + (r + (even + odd * r) * r2)
-    return _as_float(_as_int(power) + (_as_int(shifted) << 52))
+    return as_float(as_int(power) + (as_int(shifted) << 52))
 
 
 @compiled_elementwise
@@ -93,9 +48,9 @@ def log(x: float) -> float:
     """log for positive normal x, branch-free."""
     # x = 2^k · m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m-1)/(m+1)),
     # whose series to the 19th power leaves 1e-16.
-    bits = _as_int(x) + 0x95F619980C433
-    exponent = _as_float((bits >> 52) | 0x4330000000000000) - 4503599627371519.0
-    m = _as_float((bits & 0xFFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD)
+    bits = as_int(x) + 0x95F619980C433
+    exponent = as_float((bits >> 52) | 0x4330000000000000) - 4503599627371519.0
+    m = as_float((bits & 0xFFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD)
     s = (m - 1.0) / (m + 1.0)
     z = s * s
     z2 = z * z
@@ -139,7 +94,7 @@ def weigh(totals: Any, reference: float, rate: float, weights: Any, blocks: Any)
 
     The same sweep leaves the sum of each block in `blocks`; the sum of all is returned.
     """
-    _use_widest_vectors()
+    use_widest_vectors()
     n_full = weights.size // BLOCK
     total = 0.0
     for b in range(n_full):
@@ -189,7 +144,7 @@ def _weigh_six(
     columns: Any, charges: Any, totals: Any, reference: float, rate: float, weights: Any, reaches: Any
 ) -> None:
     # The columns come from afar: one sweep that adds, weighs and sums meets them once. Of fewer states, the last again.
-    _use_widest_vectors()
+    use_widest_vectors()
     last = charges.size - 1
     c0, c1, c2 = columns[0], columns[min(1, last)], columns[min(2, last)]
     c3, c4, c5 = columns[min(3, last)], columns[min(4, last)], columns[min(5, last)]
@@ -218,7 +173,7 @@ def _entry(values: Any, i: int) -> float:
 @compiled_reassociated
 def dot(left: Any, right: Any) -> float:
     """<left, right>."""
-    _use_widest_vectors()
+    use_widest_vectors()
     total = 0.0
     for i in range(left.size):
         total += left[i] * right[i]
@@ -227,7 +182,7 @@ def dot(left: Any, right: Any) -> float:
 
 @compiled_reassociated
 def _two_dots(left: Any, one: Any, two: Any) -> tuple[float, float]:
-    _use_widest_vectors()
+    use_widest_vectors()
     first = second = 0.0
     for i in range(left.size):
         first += left[i] * one[i]
@@ -249,8 +204,8 @@ def dots(left: Any, columns: Any, out: Any) -> None:
 @compiled_reassociated
 def lowest(values: Any) -> float:
     """The smallest value."""
-    _use_widest_vectors()
-    _expect_numbers()
+    use_widest_vectors()
+    expect_numbers()
     least = values[0]
     for i in range(values.size):
         if values[i] < least:  # `min` would not vectorise
@@ -261,14 +216,14 @@ def lowest(values: Any) -> float:
 @compiled_elementwise
 def add_scaled(target: Any, column: Any, amount: float) -> None:
     """target += amount · column."""
-    _use_widest_vectors()
+    use_widest_vectors()
     for i in range(target.size):
         target[i] += amount * column[i]
 
 
 @compiled_elementwise
 def _add_two(out: Any, columns: Any, s: int, weights: Any) -> None:
-    _use_widest_vectors()
+    use_widest_vectors()
     first, second, w, v = columns[s], columns[s + 1], weights[s], weights[s + 1]
     for a in range(out.size):
         out[a] = (out[a] + w * first[a]) + v * second[a]
@@ -276,7 +231,7 @@ def _add_two(out: Any, columns: Any, s: int, weights: Any) -> None:
 
 @compiled_elementwise
 def _add_four(out: Any, columns: Any, s: int, weights: Any) -> None:
-    _use_widest_vectors()
+    use_widest_vectors()
     one, two, three, four = columns[s], columns[s + 1], columns[s + 2], columns[s + 3]
     w, v, x, y = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]
     for a in range(out.size):
@@ -364,7 +319,7 @@ def effective_dimension(columns: Any, x: Any) -> float:
 
     Weights serve as well as probabilities: a common factor cancels.
     """
-    _use_widest_vectors()
+    use_widest_vectors()
     v = 0.0
     n_states = columns.shape[0]
     # Two states in one sweep over the actions take two thirds of the time of two sweeps.
