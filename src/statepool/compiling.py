@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from numba import config, njit, types
 from numba.core import event
@@ -198,7 +198,7 @@ class _Locator(UserProvidedCacheLocator):  # type: ignore[misc]
 
 
 class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes: ClassVar = [_Locator]
+    _locator_classes = (_Locator,)
 
 
 class _FunctionCache(FunctionCache):  # type: ignore[misc]
