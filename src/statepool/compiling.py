@@ -119,7 +119,7 @@ def _keep(dispatcher: Any, function: Any, folder: str) -> None:
 
 
 def _compile_in_turn(dispatcher: Any, signature: Any) -> Any:
-    """Numba's compiling, with nobody else at it and without looking for garbage: a fifteenth of the time."""
+    """Numba's compiling, with nobody else at it and without looking for garbage: a twentieth of the time."""
     with global_compiler_lock, _without_collecting():
         try:
             return type(dispatcher).compile(dispatcher, signature)
