@@ -126,22 +126,19 @@ AT_ONCE = 6
 
 @compiled
 def weigh_rows(
-    columns: Any, charges: Any, totals: Any, reference: float, rate: float, weights: Any, blocks: Any, reaches: Any
+    columns: Any, charges: Any, base: Any, reference: float, rate: float, weights: Any, blocks: Any, reaches: Any
 ) -> float:
-    """The same for totals that are made here: those given, and sum_s charges[s] · columns[s].
+    """The same for totals that are not kept: base + sum_s charges[s] · columns[s], for AT_ONCE states at the most.
 
     What the weights make of each state goes into `reaches`, <weights, columns[s]>, which has AT_ONCE places at least.
     """
-    add_combined(columns[AT_ONCE:], charges[AT_ONCE:], totals)
-    _weigh_six(columns, charges, totals, reference, rate, weights, reaches)
-    for s in range(AT_ONCE, charges.size):
-        reaches[s] = dot(weights, columns[s])
+    _weigh_six(columns, charges, base, reference, rate, weights, reaches)
     return block_sums(weights, blocks)
 
 
 @compiled_reassociated
 def _weigh_six(
-    columns: Any, charges: Any, totals: Any, reference: float, rate: float, weights: Any, reaches: Any
+    columns: Any, charges: Any, base: Any, reference: float, rate: float, weights: Any, reaches: Any
 ) -> None:
     # The columns come from afar: one sweep that adds, weighs and sums meets them once. Of fewer states, the last again.
     use_widest_vectors()
@@ -152,8 +149,7 @@ def _weigh_six(
     g3, g4, g5 = _entry(charges, 3), _entry(charges, 4), _entry(charges, 5)
     q0 = q1 = q2 = q3 = q4 = q5 = 0.0
     for i in range(weights.size):
-        total = totals[i] + (((g0 * c0[i] + g1 * c1[i]) + (g2 * c2[i] + g3 * c3[i])) + (g4 * c4[i] + g5 * c5[i]))
-        totals[i] = total
+        total = base[i] + (((g0 * c0[i] + g1 * c1[i]) + (g2 * c2[i] + g3 * c3[i])) + (g4 * c4[i] + g5 * c5[i]))
         weight = exp(max(rate * (reference - total), LOWEST_EXPONENT))
         weights[i] = weight
         q0 += weight * c0[i]

@@ -14,6 +14,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled, compiled_apart
 from statepool.kernels import (
+    AT_ONCE,
     BLOCK,
     LARGEST_CHARGE,
     add_combined,
@@ -117,25 +118,38 @@ def reweigh_rows(weights: Any, maps: Any, charges: Any, handicaps: Any, reaches:
     """The weights of the only copy from charges that have grown since this map was last asked for, through its rows.
 
     So has each of its totals: the map's reference is still below all of them. The same sweep leaves the probability of
-    each state under the play in `reaches`.
+    each state under the play in `reaches`. The totals themselves are not kept.
     """
-    totals, row, blocks, number = weights.totals[0], weights.weights[0], weights.blocks[0], maps.now[0]
-    columns, rate = maps.columns[number], weights.rate
-    for a in range(totals.size):
-        totals[a] = handicaps[a]
-    total = weigh_rows(columns, charges, totals, weights.references[number], rate, row, blocks, reaches)
+    row, blocks, number, rate = weights.weights[0], weights.blocks[0], maps.now[0], weights.rate
+    columns = maps.columns[number]
+    base = handicaps
+    if charges.size > AT_ONCE:
+        base = weights.totals[0]
+        _add_up(columns[AT_ONCE:], charges[AT_ONCE:], handicaps, base)
+    total = weigh_rows(columns, charges[:AT_ONCE], base, weights.references[number], rate, row, blocks, reaches)
     weights.changed[0] = False
+    weights.sums[0] = total
     if total < _SMALLEST_SUM or weights.mixing > 0.0 or maps.barred.size > 0:
         if total < _SMALLEST_SUM:
+            totals = weights.totals[0]
+            _add_up(columns, charges, handicaps, totals)
             weights.references[number] = lowest(totals)
             total = weigh(totals, weights.references[number], rate, row, blocks)
         _set_sum(weights, 0, total)
         bar_weights(maps, weights)
         dots(row, columns, reaches[: charges.size])
-    else:
-        weights.sums[0] = total
+    elif charges.size > AT_ONCE:
+        dots(row, columns[AT_ONCE:], reaches[AT_ONCE:])
     for s in range(charges.size):
         reaches[s] /= weights.sums[0]
+
+
+@compiled
+def _add_up(columns: Any, charges: Any, handicaps: Any, totals: Any) -> None:
+    """totals = handicaps + P charges"""
+    for a in range(totals.size):
+        totals[a] = handicaps[a]
+    add_combined(columns, charges, totals)
 
 
 @compiled
@@ -184,9 +198,7 @@ def charge_action(weights: Any, copy: int, action: int, amount: float) -> None:
 def set_totals(weights: Any, columns: Any, charges: Any, handicaps: Any) -> None:
     """The totals of the only copy, anew: P `charges`, and what each action is charged besides."""
     totals = weights.totals[0]
-    for a in range(totals.size):
-        totals[a] = handicaps[a]
-    add_combined(columns, charges, totals)
+    _add_up(columns, charges, handicaps, totals)
     weights.references[0] = lowest(totals)
     weights.changed[0] = True
 
