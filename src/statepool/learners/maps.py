@@ -32,11 +32,11 @@ def start_maps(columns: Floats, contexts: Ints | None = None, available: Bools |
     if contexts is None:
         return Maps(columns[None], np.zeros((0, 0), np.bool_), none, none, np.zeros(1, np.int64))
     barred = np.zeros((len(columns), 0), np.bool_) if available is None or available.all() else ~available
-    numbers: dict[bytes, int] = {}
+    numbers: dict[tuple[bytes, bytes], int] = {}
     map_of = np.empty(len(columns), np.int64)
     kept: list[int] = []
     for context, rows in enumerate(columns):
-        content = rows.tobytes() + barred[context].tobytes()
+        content = rows.tobytes(), barred[context].tobytes()
         if content not in numbers:
             numbers[content] = len(kept)
             kept.append(context)
