@@ -12,6 +12,7 @@ import textbook
 from statepool.audit.map import shrinkage
 from statepool.exact_run import play_exactly
 from statepool.learners.learner import problem_of
+from statepool.learners.maps import start_maps
 from statepool.learners.parts.context_rows import read_context
 from statepool.learners.rules import step_act, step_observe, step_play, step_update
 from statepool.probes import NoProbe
@@ -384,3 +385,17 @@ def test_learning_the_map_of_each_context_beats_learning_without_states():
 def test_sums_of_a_live_pool_know_no_maps_of_contexts():
     with pytest.raises(ValueError, match="learns a map for each context, expected one that is told the map"):
         play_exactly(made(0, 2, 3, 3, 20)[0], sp.SelfTuned(learn_map=True), 2, Stream.from_seed(0))
+
+
+def test_contexts_with_the_same_rows_share_a_map():
+    """Also where the first state, which is looked at first, tells none of them apart."""
+    columns = np.random.default_rng(2).random((3, 4, 5))[[0, 1, 0, 2, 1, 0]]
+    columns[:, 0] = 0.0
+    maps = start_maps(columns, np.zeros(9, np.int64))
+    np.testing.assert_array_equal(maps.map_of, [0, 1, 0, 2, 1, 0])
+    np.testing.assert_array_equal(maps.columns, columns[[0, 1, 3]])
+    available = np.ones((6, 5), bool)
+    available[2, 3] = False
+    barring = start_maps(columns, np.zeros(9, np.int64), available)
+    np.testing.assert_array_equal(barring.map_of, [0, 1, 2, 3, 1, 0])
+    np.testing.assert_array_equal(barring.barred, ~available[[0, 1, 2, 3]])

@@ -140,8 +140,9 @@ def reweigh_rows(weights: Any, maps: Any, charges: Any, handicaps: Any, reaches:
         dots(row, columns, reaches[: charges.size])
     elif charges.size > AT_ONCE:
         dots(row, columns[AT_ONCE:], reaches[AT_ONCE:])
+    share = 1.0 / weights.sums[0]
     for s in range(charges.size):
-        reaches[s] /= weights.sums[0]
+        reaches[s] *= share
 
 
 @compiled
@@ -168,8 +169,9 @@ def reach(weights: Any, copy: int, column: Any) -> float:
 def reach_all(weights: Any, columns: Any, out: Any) -> None:
     """The probability of each state under the play of the only copy."""
     dots(weights.weights[0], columns, out)
+    share = 1.0 / weights.sums[0]
     for s in range(out.size):
-        out[s] /= weights.sums[0]
+        out[s] *= share
 
 
 @compiled
