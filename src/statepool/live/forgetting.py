@@ -32,7 +32,6 @@ from statepool.live.events import (
 )  # fmt: skip
 from statepool.live.fold import Fold
 from statepool.live.journal import Writer
-from statepool.live.luck import uniform_of_play, uniform_of_ticket
 from statepool.live.pool import Pool
 from statepool.live.requests import check_ticket
 from statepool.live.stores.folders import Folder
@@ -91,6 +90,7 @@ def _left(entry: Entry) -> bytes:
 
 
 def _plan(pool: Pool, tickets: list[str]) -> Plan:
+    pool._journal.settle()
     fold = pool.fold()
     with pool._journal.store.view(pool.name) as view:
         changed: list[Entry] = []
@@ -108,11 +108,7 @@ def _nameless(entry: Entry, fold: Fold) -> Entry:
     assert isinstance(event, Decided | Lesson)
     ticket = f"{NAMELESS}{event.play}"
     if isinstance(event, Decided):
-        uniform = event.uniform
-        if uniform is None:
-            of_play = event.minted
-            uniform = uniform_of_play(fold.seed, event.play) if of_play else uniform_of_ticket(fold.seed, event.ticket)
-        left: AnyEvent = msgspec.structs.replace(event, ticket=ticket, uniform=uniform, minted=False)
+        left: AnyEvent = msgspec.structs.replace(event, ticket=ticket, uniform=fold.uniform_of(event), minted=False)
     elif isinstance(event, Resolved | Corrected):
         left = msgspec.structs.replace(event, ticket=ticket, reported=None)
     else:

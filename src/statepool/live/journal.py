@@ -1,7 +1,8 @@
 """A pool's journal at work: the fold kept level with the store, and batches of requests written together.
 
 A batch takes the pool's lock, catches up with what others wrote, answers its requests, appends their events and
-commits; only then does anyone get an answer. Callers that wait for the same lock share one batch, and one fsync.
+commits; only then does anyone get an answer. Callers that wait for the same lock share one batch, and one fsync. Where
+the store has lanes, plain decisions are drawn and written without that lock (`lanes`).
 
 The fold stands on one event of the chain, named by its number and its hash. Where the store has another event there (a
 backup was restored, a replica took over), the fold starts anew, and so does the process's epoch.
@@ -10,13 +11,13 @@ backup was restored, a replica took over), the fold starts anew, and so does the
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
+from itertools import groupby, islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from statepool.live.errors import Busy, Damaged, StoreUnavailable
+from statepool.live.errors import Damaged, StoreUnavailable, Taken
 from statepool.live.events import (
     AnyEvent,
     Brought,
@@ -33,10 +34,11 @@ from statepool.live.events import (
 from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
 from statepool.live.format import FORMAT, RULE
-from statepool.live.luck import new_epoch, new_key
+from statepool.live.lanes import Lane, LaneWriter, Playing, Published, check_probability, decisions_in, placed
+from statepool.live.luck import mint, new_epoch, new_key, uniform_of
 from statepool.live.snapshots import Refused, seal, unseal
-from statepool.live.stores.store import Batch, Entry, Head, Store, View
-from statepool.live.versions import Version
+from statepool.live.stores.store import Batch, Entry, Head, LaneRow, Store, View
+from statepool.live.turns import Turns
 
 T = TypeVar("T")
 
@@ -52,7 +54,12 @@ class Timed(NamedTuple):
 
 log = logging.getLogger("statepool.live")
 
-LARGEST_BATCH = 1_000
+PIECE = 1_000
+TRIES = 5
+SETTLE_AT = 1_000
+"""Decisions of this process's lane after which it sees to it that the journal takes them over."""
+SILENT = 30 * 86_400 * 1_000_000
+"""Microseconds after which a lane that nobody writes to is forgotten."""
 SNAPSHOT_EVERY = 10_000
 LONGEST_TICKET = 200
 A_ROW = 150
@@ -87,26 +94,7 @@ class Request(Protocol):
     @property
     def ticket(self) -> str | None: ...
 
-    def answer(self, writer: "Writer") -> Any: ...
-
-
-class Playing:
-    """The version this process plays from, and how much was known when it was made."""
-
-    def __init__(self, version: Version, seq: int, fold: Fold, at: int, cost: int) -> None:
-        self.version, self.seq, self.at, self.cost = version, seq, at, cost
-        self.lessons, self.changes = fold.lessons, fold.changes
-
-    def is_stale(self, fold: Fold, now: int, budget: float) -> bool:
-        """Whether another one is to be made: enough was learnt, and there are bytes for it where nobody said when."""
-        if fold.changes != self.changes:
-            return True
-        learnt, seconds = fold.lessons - self.lessons, fold.settings.refresh_seconds
-        if not learnt:
-            return False
-        if seconds is not None:
-            return not 0 <= now - self.at < seconds * 1e6  # a clock set back must not stop the learning
-        return learnt >= fold.lessons_a_version and (fold.settings.refresh is not None or budget >= self.cost)
+    def answer(self, writer: Any) -> Any: ...
 
 
 class Writer:
@@ -128,8 +116,8 @@ class Writer:
         self._seq += 1
         self._hash = chain(self._hash, body)
         ticket = play = None
-        if isinstance(event, Decided) and not 0 < event.probability <= 1:
-            raise RuntimeError(f"a decision of probability {event.probability!r} cannot be journaled")
+        if isinstance(event, Decided):
+            check_probability(event)
         if isinstance(event, Decided | Lesson):
             ticket, play = event.ticket, event.play
             self._events.setdefault(ticket, {})[event.kind] = event
@@ -169,6 +157,50 @@ class Writer:
             journal.versions_made += 1
         return journal.playing
 
+    def refresh(self) -> None:
+        """Make a version for the lanes, if this batch has taught enough; the first one is made when they ask for it."""
+        playing = self._journal.playing
+        if (
+            self.fold.version
+            and self.entries
+            and (playing is None or playing.is_stale(self.fold, self.now, self._journal.budget))
+        ):
+            self.playing()
+
+    def take_over(self) -> None:
+        """The decisions that are in lanes, into the journal."""
+        rows = self.batch.lane_rows()
+        last: dict[bytes, LaneRow] = {}
+        for row, event in decisions_in(rows, self.fold.lanes):
+            self.add(placed(event, self.fold.plays))
+            last[row.lane] = row
+        if last:
+            self.batch.take_over(list(last.values()), self.now - SILENT)
+
+    def draw(self, ticket: str | None, given: float | None) -> Decided:
+        """A decision from the version, for a ticket or for one that is minted."""
+        fold, playing, minted = self.fold, self.playing(), ticket is None
+        name = ticket or mint(fold.secret, self._journal.epoch, fold.plays)
+        uniform = given
+        if uniform is None:
+            uniform = uniform_of(fold.seed, fold.seeded, name, minted, b"", 0, fold.plays)
+        drawn = playing.version.draw(uniform)
+        event = Decided(self.now, name, fold.plays, playing.seq, *drawn[:3], given, minted, drawn.carry)
+        self.add(event)
+        return event
+
+    @property
+    def actions(self) -> Sequence[Any]:
+        return self.fold.catalogue.actions
+
+    @property
+    def has_contexts(self) -> bool:
+        return bool(self.fold.catalogue.contexts)
+
+    @property
+    def secret(self) -> bytes:
+        return self.fold.secret
+
     @property
     def epoch(self) -> bytes:
         """Of this process, for the tickets that it mints."""
@@ -178,12 +210,22 @@ class Writer:
         return Head(self._seq, self._hash, self.fold.plays, self.fold.epoch)
 
 
-class _Waiting:
-    """The requests of one caller, and their answers once they are committed."""
+class _Publish:
+    """A request for a version to draw from, which the lanes wait for."""
 
-    def __init__(self, requests: Sequence[Request]) -> None:
-        self.requests = requests
-        self.answers: list[Any] | None = None
+    ticket = None
+
+    def answer(self, writer: Writer) -> None:
+        writer.playing()
+
+
+class _Settle:
+    """A request for nothing: its batch takes over what is in lanes."""
+
+    ticket = None
+
+    def answer(self, writer: Writer) -> None:
+        pass
 
 
 class Journal:
@@ -205,8 +247,13 @@ class Journal:
         self._hash = b""
         """Of the event that the fold stands on."""
         self._clock = clock
+        self._turns = Turns(self._write)
         self._lock = threading.Lock()
-        self._queue: deque[_Waiting] = deque()
+        """Of the fold; whoever has the pool's lock takes it after that one."""
+        self._lane_turns = Turns(self._decide)
+        self._lane = Lane()
+        self._published: Published | None = None
+        self._unsettled, self._settling = 0, False
         self._closed = False
         self._find_event: Callable[[int], AnyEvent]
         self._snapshot_at = 0
@@ -232,7 +279,7 @@ class Journal:
     def create(self, opened: Opened, others: Sequence[AnyEvent] = ()) -> bool:
         """Write the first event, and others that belong to it, unless there is one."""
         self.store.ensure(self.name)
-        with self._lock, self.store.batch(self.name) as batch:
+        with self._turns.lock, self.store.batch(self.name) as batch:
             if batch.head().seq:
                 return False
             entries, digest = [], b""
@@ -244,61 +291,136 @@ class Journal:
             return True
 
     def run(self, requests: Sequence[Request]) -> list[Any]:
-        """Answer requests durably; an answer may be the exception that its request earned."""
-        mine = _Waiting(requests)
-        self._queue.append(mine)
-        with self._lock:
-            while mine.answers is None:
-                self._run_batch(self._next_group())
-        return mine.answers
+        """Answer requests durably, in order; an answer may be the exception that its request earned."""
+        if not self.store.has_lanes:
+            return self._turns.run(requests)
+        answers: list[Any] = []
+        for needs_lock, group in groupby(requests, key=_needs_lock):
+            answers += (self._turns if needs_lock else self._lane_turns).run(list(group))
+        return answers
 
-    def _next_group(self) -> list[_Waiting]:
-        group: list[_Waiting] = []
-        size = 0
-        while self._queue and (not group or size + len(self._queue[0].requests) <= LARGEST_BATCH):
-            group.append(self._queue.popleft())
-            size += len(group[-1].requests)
-        return group
+    def settle(self) -> None:
+        """Take over what is in lanes, if anything is."""
+        if self.store.has_lanes:
+            self._all([_Settle()])
 
-    def _run_batch(self, group: list[_Waiting]) -> None:
-        try:
-            answers = self._write([request for waiting in group for request in waiting.requests])
-        except BaseException as error:
-            self._start_again()
-            while isinstance(error, Busy) and self._queue:  # they have waited as long, and would wait as long again
-                group.append(self._queue.popleft())
-            _give(group, [error] * sum(len(waiting.requests) for waiting in group))
-            if not isinstance(error, Exception):  # Ctrl-C: who waits for this batch must not wait for ever
-                raise
-        else:
-            _give(group, answers)
+    def _all(self, requests: Sequence[Request]) -> None:
+        for answer in self._turns.run(requests):
+            if isinstance(answer, BaseException):
+                raise answer
 
     def _start_again(self) -> None:
         """What was folded may not have been kept, or only by half: read it from the store, next time."""
-        self.fold = self.playing = None
+        self.fold = self.playing = self._published = None
         self.epoch = new_epoch()
+        self._lane = Lane()
+
+    @contextmanager
+    def _batch(self) -> Iterator[Batch]:
+        """The pool's lock first, for which others may be waited for, then the fold, until all of it is kept or not."""
+        with ExitStack() as last:
+            with self.store.batch(self.name) as batch:
+                last.enter_context(self._lock)
+                last.enter_context(self._or_start_again())
+                yield batch
+            self._publish()
 
     def _write(self, requests: list[Request]) -> list[Any]:
         self._check_open()
         tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
         began = time.perf_counter()
-        with self.store.batch(self.name) as batch:
+        with self._batch() as batch:
             entered = time.perf_counter()
             head = self._catch_up(batch)
             writer = Writer(self, batch, head, self.now(batch))
             self._find_event = writer.event
+            writer.take_over()
             writer.look_up(tickets)
             answers = [_answer(request, writer) for request in requests]
+            if self.store.has_lanes:
+                writer.refresh()
             if writer.entries:
                 head = writer.head()
                 batch.append(writer.entries, head)
                 self._hash = head.hash
             self._save_snapshot(batch, SNAPSHOT_EVERY)
             written = time.perf_counter()
-        if self.on_batch is not None:
-            ended = time.perf_counter()
-            self.on_batch(Timed(entered - began, written - entered, ended - written, len(writer.entries)))
+        self._tell(began, entered, written, len(writer.entries))
         return answers
+
+    def _tell(self, began: float, entered: float, written: float, events: int) -> None:
+        if self.on_batch is not None:
+            self.on_batch(Timed(entered - began, written - entered, time.perf_counter() - written, events))
+
+    def _decide(self, requests: list[Request]) -> list[Any]:
+        """Decisions, written to this process's lane; nobody else is waited for."""
+        self._check_open()
+        tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
+        for _ in range(TRIES):
+            began = time.perf_counter()
+            with suppress(Taken), self._or_another_lane(), self.store.lane(self.name) as batch:
+                entered = time.perf_counter()
+                now = self.now(batch)
+                published = self._level_with(batch.head(), now)
+                writer = LaneWriter(self._lane, published, batch, now)
+                writer.look_up(tickets)
+                answers = [_answer(request, writer) for request in requests]
+                writer.write()
+                written = time.perf_counter()
+            if batch.kept or not writer.entries:
+                writer.move_on()
+                self._note_written(writer.entries)
+                self._tell(began, entered, written, len(writer.entries))
+                return answers
+            self._lane = Lane()  # the store was restored, or the journal has gone on: read where it stands
+        raise StoreUnavailable("decisions could not be written: others were faster every time, try again")
+
+    @contextmanager
+    def _or_another_lane(self) -> Iterator[None]:
+        """Whether rows were kept is not known after an error: what comes next goes elsewhere."""
+        try:
+            yield
+        except BaseException:
+            self._lane = Lane()
+            raise
+
+    def _level_with(self, head: Head, now: int) -> Published:
+        """The latest version of the journal as of `head` or later."""
+        published = self._published
+        if published is not None and published.is_level(head.seq, head.hash, now, self.budget):
+            return published
+        with self._lock, self._or_start_again(), self.store.view(self.name) as view:
+            self._catch_up(view)
+            assert self.fold is not None
+            stale = self.playing is None or self.playing.is_stale(self.fold, now, self.budget)
+            if not stale:
+                self._publish()
+        if stale:
+            self._all([_Publish()])
+        if self._published is None:
+            raise StoreUnavailable("the store was lost while a decision was drawn, try again")
+        return self._published
+
+    def _publish(self) -> None:
+        """What lanes draw from, now that all of it is kept."""
+        fold, playing = self.fold, self.playing
+        if fold is not None and playing is not None:
+            unplayed = fold.lessons - playing.lessons
+            self._published = Published(playing, fold.seq, self._hash, unplayed, fold.settings.refresh_seconds)
+
+    def _note_written(self, rows: Sequence[LaneRow]) -> None:
+        self.budget = min(ALLOWANCE, self.budget + FOR_VERSIONS * sum(len(row.body) + A_ROW for row in rows))
+        self._unsettled += len(rows)
+        if self._unsettled >= SETTLE_AT and not self._settling:
+            self._settling, self._unsettled = True, 0
+            threading.Thread(target=self._settle_quietly, name=f"lanes of {self.name}", daemon=True).start()
+
+    def _settle_quietly(self) -> None:
+        """Nobody waits for this; where it fails, the next batch of the journal does the same."""
+        try:
+            self._turns.run([_Settle()])
+        finally:
+            self._settling = False
 
     def _catch_up(self, view: View) -> Head:
         """The fold, level with the head."""
@@ -318,13 +440,24 @@ class Journal:
     def _follow(self, fold: Fold, view: View) -> Head:
         """Every event since, each checked against the one before it, up to the head."""
         head = view.head()
-        if fold.seq < head.seq:
-            for entry in view.entries(fold.seq):
-                fold.apply(read_entry(self._hash, entry), entry.seq)
-                self._hash = entry.hash
+        entries = view.entries(fold.seq) if fold.seq < head.seq else iter(())
+        while piece := list(islice(entries, PIECE)):
+            self._follow_piece(fold, piece)
         if (fold.seq, self._hash, fold.plays, fold.epoch) != head:
             raise Damaged("the head of the journal is not its last event: run `statepool replay` on this store")
         return head
+
+    def _follow_piece(self, fold: Fold, piece: list[Entry]) -> None:
+        """Some events; the version that is the latest of them is made here as well, where lanes may draw from it."""
+        versions = [entry.seq for entry in piece if entry.kind == "refresh"] if self.store.has_lanes else []
+        for entry in piece:
+            event = read_entry(self._hash, entry)
+            made = fold.make_version() if entry.seq == max(versions, default=0) and fold.rule == RULE else None
+            fold.apply(event, entry.seq)
+            self._hash = entry.hash
+            # Another processor may round another way: then this process plays from a version of its own.
+            if made is not None and isinstance(event, Refreshed) and made[1] == event.record:
+                self.playing = Playing(made[0], entry.seq, fold, event.at, len(entry.body) + A_ROW)
 
     def _load(self, view: View) -> Fold:
         """From the snapshot, and the catalogue's events up to it; from the first event if that will not do."""
@@ -380,7 +513,7 @@ class Journal:
 
     def save(self) -> None:
         """Write a snapshot now."""
-        with self._lock, self._or_start_again(), self.store.batch(self.name) as batch:
+        with self._turns.lock, self._batch() as batch:
             self._catch_up(batch)
             self._save_snapshot(batch, 1)
 
@@ -416,7 +549,9 @@ class Journal:
     def after_fork_in_child(self) -> None:
         """The thread that held the lock may be gone, in the middle of a fold; those who wait are the parent's."""
         self._lock = threading.Lock()
-        self._queue = deque()
+        self._turns.forget()
+        self._lane_turns.forget()
+        self._settling = False
         self._start_again()
 
     @contextmanager
@@ -433,13 +568,12 @@ def is_ticket(ticket: Any) -> bool:
     return isinstance(ticket, str) and 0 < len(ticket) <= LONGEST_TICKET and ticket.isprintable()
 
 
-def _give(group: list[_Waiting], answers: list[Any]) -> None:
-    rest = iter(answers)
-    for waiting in group:
-        waiting.answers = [next(rest) for _ in waiting.requests]
+def _needs_lock(request: Request) -> bool:
+    """Whether a request must see, or change, what the journal is at this moment."""
+    return not getattr(request, "is_apart", False)
 
 
-def _answer(request: Request, writer: Writer) -> Any:
+def _answer(request: Request, writer: Writer | LaneWriter) -> Any:
     written = len(writer.entries)
     try:
         return request.answer(writer)

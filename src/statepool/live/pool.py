@@ -227,19 +227,21 @@ class Pool:
 
     def pending(self) -> list[Overdue]:
         """Decisions without an outcome, oldest first."""
+        self._journal.settle()
         with self._journal.store.view(self.name) as view:
             return view.pending()
 
     @property
     def n_pending(self) -> int:
         with self._journal.store.view(self.name) as view:
-            return view.n_pending()
+            return view.n_pending() + view.n_in_lanes()
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One flat record a decision made until now, in order: ticket, action, probability, state, loss, times.
 
         Read in pieces, each of one moment: whoever stops in between holds nothing in the store.
         """
+        self._journal.settle()
         with self._journal.store.view(self.name) as view:
             last = view.head().seq
             changes = (read_entry(before, entry) for before, entry in view.linked_catalogue(1, last))
@@ -294,8 +296,11 @@ class Pool:
                 self._journal.store.close()
 
     def __repr__(self) -> str:
-        fold, waiting = self._journal.read(), self.n_pending
-        decisions = f"{fold.plays} decision{'' if fold.plays == 1 else 's'}"
+        with self._journal.store.view(self.name) as view:
+            in_lanes = view.n_in_lanes()
+            plays, waiting = view.head().plays + in_lanes, view.n_pending() + in_lanes
+        fold = self._journal.read()
+        decisions = f"{plays} decision{'' if plays == 1 else 's'}"
         sizes = f"{fold.catalogue.n_active} actions, {len(fold.catalogue.states)} states"
         return f"Pool({self.name!r}: {sizes}, {short_name(fold.learner)}, {decisions}, {waiting} waiting)"
 
@@ -461,7 +466,7 @@ def _row(catalogue: Catalogue, known: dict[Any, Any]) -> dict[str, Any]:
     seen, last = known.get("state"), known.get("correction") or known.get("outcome") or known.get("expiry")
     return {
         "ticket": made.ticket,
-        "action": label_of(made, catalogue),
+        "action": label_of(made, catalogue.actions),
         "probability": made.probability,
         "state": catalogue.states[seen.state] if isinstance(seen, Seen) and seen.state is not None else None,
         "loss": last.loss if isinstance(last, Corrected | Resolved | Expired) else None,

@@ -136,15 +136,17 @@ class _PoolCollector(Collector):
         events = _counter("journal_events", "Events in the journal")
         pending = _gauge("pending", "Decisions without an outcome")
         oldest = _gauge("oldest_pending_age_seconds", "Since the oldest decision without an outcome was made; 0: none")
-        for name, (head, waiting, since) in self._standings.items():
+        lanes = _gauge("in_lanes", "Decisions that the journal has not taken over yet")
+        for name, (head, waiting, since, in_lanes) in self._standings.items():
             up.add_metric([name], name not in self._troubled)
             if name in self._troubled:
                 continue
-            decisions.add_metric([name], head.plays)
+            decisions.add_metric([name], head.plays + in_lanes)
+            lanes.add_metric([name], in_lanes)
             events.add_metric([name], head.seq)
             pending.add_metric([name], waiting)
             oldest.add_metric([name], 0 if since is None else max(0.0, (self._clock - since) / 1e6))
-        yield from (up, decisions, events, pending, oldest)
+        yield from (up, decisions, lanes, events, pending, oldest)
 
     def _of_open(self) -> Iterator[Any]:
         events = _counter(
