@@ -147,9 +147,9 @@ class Pools(RuleBasedStateMachine):
     @rule(handle=handles, requests=st.lists(calls, min_size=1, max_size=4))
     def fail_before_the_commit(self, handle, requests):
         store = self.pools[handle]._journal.store
-        store.batch = failing(store.batch)
+        store.batch, store.lane = failing(store.batch), failing(store.lane)
         answers = self.pools[handle].run(requests)
-        del store.batch
+        del store.batch, store.lane
         assert all(isinstance(answer, StoreUnavailable) for answer in answers)
 
     @rule(handle=handles)
@@ -280,8 +280,10 @@ class Pools(RuleBasedStateMachine):
 
     def teardown(self):
         if hasattr(self, "place"):
-            self.audit()
-            self.place.close()
+            try:
+                self.audit()
+            finally:
+                self.place.close()
 
 
 def plain(made):

@@ -25,6 +25,7 @@ from live.test_machine import failing, run_on
 from statepool import exact_sums as exact
 from statepool.live.errors import StoreUnavailable
 from statepool.live.journal import Journal, Writer, _answer
+from statepool.live.lanes import LaneWriter
 from statepool.live.requests import Decide, Decision, Observe, Resolve
 from statepool.live.service import admission
 from statepool.live.stores.postgres import PostgresStore
@@ -111,12 +112,13 @@ def check_acknowledged_is_kept(place):
     store = pool._journal.store
     for n in range(9):
         if n % 3 == 2:
-            store.batch = failing(store.batch)
+            store.batch, store.lane = failing(store.batch), failing(store.lane)
         for request in (Decide(f"{n}"), Observe(f"{n}", "buy"), Resolve(f"{n}", 1.0)):
             (answer,) = pool.run([request])
             if not isinstance(answer, Exception):
                 acknowledged.append((f"{n}", {Decide: "decision", Observe: "state", Resolve: "outcome"}[type(request)]))
-        vars(store).pop("batch", None)
+        for name in ("batch", "lane"):
+            vars(store).pop(name, None)
     counts = Counter((ticket, kind) for _, kind, ticket, *_ in place.events())
     check(all(counts[each] == 1 for each in acknowledged), "what was acknowledged is not there")
     check(len(acknowledged) == 18, "what could be kept was not acknowledged")
@@ -141,6 +143,29 @@ def test_acknowledging_before_the_commit_is_caught(place, monkeypatch):
     monkeypatch.setattr(Journal, "_write", hasty_write)
     with pytest.raises(CaughtError, match="not there"):
         check_acknowledged_is_kept(place)
+
+
+def hasty_decide(self, requests, just_read):
+    """As Journal._try_to_decide, with the answers given before the commit."""
+    if self._published is None:
+        self._read_latest(self.now())
+    answers = []
+    with suppress(StoreUnavailable), self.store.lane(self.name) as batch:
+        writer = LaneWriter(self._lane, self._published, batch, self.now())
+        writer.look_up([request.ticket for request in requests])
+        answers += [_answer(request, writer) for request in requests]
+        writer.write()
+    if batch.kept:
+        writer.move_on()
+    return answers
+
+
+def test_acknowledging_a_decision_before_the_commit_is_caught(database, monkeypatch):
+    place = PostgresPlace(database)
+    monkeypatch.setattr(Journal, "_try_to_decide", hasty_decide)
+    with pytest.raises(CaughtError, match="not there"):
+        check_acknowledged_is_kept(place)
+    place.close()
 
 
 @pytest.mark.parametrize("learner", ["exp3", "tuned"])

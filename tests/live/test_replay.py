@@ -227,10 +227,10 @@ def test_a_journal_cut_short_with_all_that_belongs_to_it_needs_a_note_of_its_has
 
 
 def test_a_forged_decision_is_found_by_drawing_again(url, monkeypatch):
-    from statepool.live import luck, requests
+    from statepool.live import journal, luck
 
     fill(url, sp.StateEXP3(rate=0.1), rounds=20)
-    monkeypatch.setattr(requests, "uniform_of_play", lambda seed, play: 1 - luck.uniform_of_play(seed, play))
+    monkeypatch.setattr(journal, "uniform_of", lambda *of_ticket: 1 - luck.uniform_of(*of_ticket))
     with sp.Pool.open(url, "home") as pool:
         for _ in range(40):
             pool.decide()

@@ -22,7 +22,7 @@ class Busy(StoreUnavailable):
 
 
 class Taken(StoreUnavailable):
-    """Somebody else decided for the same ticket at the same time; asked again, the store knows that decision."""
+    """Somebody else decided for the same ticket, or wrote to the same lane, at the same time: to be tried again."""
 
 
 class Damaged(StoreUnavailable):

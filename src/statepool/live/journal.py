@@ -104,6 +104,8 @@ class Writer:
         assert journal.fold is not None
         self.fold, self.batch, self.now = journal.fold, batch, now
         self.entries: list[Entry] = []
+        """What the store has not been handed yet."""
+        self.n_written = 0
         self._journal = journal
         self._seq, self._hash = head.seq, head.hash
         self._events: dict[str, dict[Kind, AnyEvent]] = {}
@@ -168,14 +170,21 @@ class Writer:
             self.playing()
 
     def take_over(self) -> None:
-        """The decisions that are in lanes, into the journal."""
-        rows = self.batch.lane_rows()
+        """The decisions that are in lanes, into the journal, where all that follows in this batch finds them."""
         last: dict[bytes, LaneRow] = {}
-        for row, event in decisions_in(rows, self.fold.lanes):
+        for row, event in decisions_in(self.batch.lane_rows(), self.fold.lanes):
             self.add(placed(event, self.fold.plays))
             last[row.lane] = row
         if last:
+            self.write()
             self.batch.take_over(list(last.values()), self.now - SILENT)
+
+    def write(self) -> None:
+        """Hand what was added to the store."""
+        if self.entries:
+            self.batch.append(self.entries, self.head())
+            self.n_written += len(self.entries)
+            self.entries = []
 
     def draw(self, ticket: str | None, given: float | None) -> Decided:
         """A decision from the version, for a ticket or for one that is minted."""
@@ -339,13 +348,11 @@ class Journal:
             answers = [_answer(request, writer) for request in requests]
             if self.store.has_lanes:
                 writer.refresh()
-            if writer.entries:
-                head = writer.head()
-                batch.append(writer.entries, head)
-                self._hash = head.hash
+            writer.write()
+            self._hash = writer.head().hash
             self._save_snapshot(batch, SNAPSHOT_EVERY)
             written = time.perf_counter()
-        self._tell(began, entered, written, len(writer.entries))
+        self._tell(began, entered, written, writer.n_written)
         return answers
 
     def _tell(self, began: float, entered: float, written: float, events: int) -> None:
@@ -355,40 +362,54 @@ class Journal:
     def _decide(self, requests: list[Request]) -> list[Any]:
         """Decisions, written to this process's lane; nobody else is waited for."""
         self._check_open()
-        tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
+        just_read = False
         for _ in range(TRIES):
-            began = time.perf_counter()
-            with suppress(Taken), self._or_another_lane(), self.store.lane(self.name) as batch:
-                entered = time.perf_counter()
-                now = self.now(batch)
-                published = self._level_with(batch.head(), now)
+            with suppress(Taken), self._or_another_lane():
+                answers = self._try_to_decide(requests, just_read)
+                if answers is not None:
+                    return answers
+                just_read = self._published is not None
+        raise StoreUnavailable("decisions could not be written: others were faster every time, try again")
+
+    def _try_to_decide(self, requests: list[Request], just_read: bool) -> list[Any] | None:
+        """None: the journal had to be read first, or has gone on too far, or this lane is not in the store any more."""
+        tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
+        began = time.perf_counter()
+        with self.store.lane(self.name) as batch:
+            entered, now, head, published = time.perf_counter(), self.now(batch), batch.head(), self._published
+            level = published is not None and published.is_level(head, now, self.budget)
+            if published is not None and (level or (just_read and published.is_near(head))):
                 writer = LaneWriter(self._lane, published, batch, now)
                 writer.look_up(tickets)
                 answers = [_answer(request, writer) for request in requests]
                 writer.write()
                 written = time.perf_counter()
-            if batch.kept or not writer.entries:
-                writer.move_on()
-                self._note_written(writer.entries)
-                self._tell(began, entered, written, len(writer.entries))
-                return answers
-            self._lane = Lane()  # the store was restored, or the journal has gone on: read where it stands
-        raise StoreUnavailable("decisions could not be written: others were faster every time, try again")
+            else:
+                written = 0.0
+        if not written:
+            self._read_latest(now)
+            return None
+        if writer.entries and not batch.kept:
+            self._lane, self._published = Lane(), None
+            return None
+        writer.move_on()
+        self._note_written(writer.entries)
+        self._tell(began, entered, written, len(writer.entries))
+        return answers
 
     @contextmanager
     def _or_another_lane(self) -> Iterator[None]:
         """Whether rows were kept is not known after an error: what comes next goes elsewhere."""
         try:
             yield
+        except ValueError:
+            raise  # nothing was written
         except BaseException:
             self._lane = Lane()
             raise
 
-    def _level_with(self, head: Head, now: int) -> Published:
-        """The latest version of the journal as of `head` or later."""
-        published = self._published
-        if published is not None and published.is_level(head.seq, head.hash, now, self.budget):
-            return published
+    def _read_latest(self, now: int) -> None:
+        """The latest version of the journal, or a new one if enough was learnt since: only that takes the lock."""
         with self._lock, self._or_start_again(), self.store.view(self.name) as view:
             self._catch_up(view)
             assert self.fold is not None
@@ -397,9 +418,6 @@ class Journal:
                 self._publish()
         if stale:
             self._all([_Publish()])
-        if self._published is None:
-            raise StoreUnavailable("the store was lost while a decision was drawn, try again")
-        return self._published
 
     def _publish(self) -> None:
         """What lanes draw from, now that all of it is kept."""

@@ -10,8 +10,10 @@ The learner counts a decision as the round that follows from its version and its
 in the journal: what is learnt from the same events does not depend on how they interleave.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from heapq import merge
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +22,7 @@ from statepool.live.errors import Damaged
 from statepool.live.events import UNPLACED, AnyEvent, Decided, Kind, decode, encode
 from statepool.live.fold import Fold
 from statepool.live.luck import mint, new_epoch, uniform_of
-from statepool.live.stores.store import LaneBatch, LaneRow
+from statepool.live.stores.store import Head, LaneBatch, LaneRow
 from statepool.live.versions import Version
 
 MOST_BEHIND = 100
@@ -59,15 +61,19 @@ class Published(NamedTuple):
     """Lessons since it was made, for which it was too early."""
     refresh_seconds: float | None
 
-    def is_level(self, seq: int, digest: bytes, now: int, budget: float) -> bool:
+    def is_level(self, head: Head, now: int, budget: float) -> bool:
         """Whether nothing has happened since, and it is still too early for what was learnt."""
-        if (seq, digest) != (self.seq, self.hash):
+        if (head.seq, head.hash) != (self.seq, self.hash):
             return False
         if not self.unplayed:
             return True
         if self.refresh_seconds is not None:
             return 0 <= now - self.playing.at < self.refresh_seconds * 1e6
         return budget < self.playing.cost
+
+    def is_near(self, head: Head) -> bool:
+        """Whether hardly anything has happened since; for whoever has just read it."""
+        return 0 <= head.seq - self.seq <= MOST_BEHIND
 
 
 class Lane:
@@ -159,31 +165,34 @@ def check_probability(event: Decided) -> None:
         raise RuntimeError(f"a decision of probability {event.probability!r} cannot be journaled")
 
 
-def decisions_in(rows: Sequence[LaneRow], known: dict[bytes, int]) -> list[tuple[LaneRow, Decided]]:
-    """The decisions of lanes that the journal does not have yet, checked link by link.
+def decisions_in(rows: Sequence[LaneRow], known: Mapping[bytes, int]) -> list[tuple[LaneRow, Decided]]:
+    """The decisions of lanes that the journal does not have yet, checked link by link, the lanes merged by time.
 
     `known`: how many of each lane it has. A row without a ticket is the last of those.
     """
-    found: list[tuple[LaneRow, Decided]] = []
-    lane, place, digest = b"", 0, b""
-    for row in rows:
-        if row.lane != lane:
-            lane, place, digest = row.lane, row.place, b""
-            if row.ticket is None:
-                place, digest = row.place + 1, row.hash
-                continue
-        if row.place != place or sha256(digest + row.body).digest() != row.hash or not row.ticket:
+    lanes = [_decisions_of(list(group), known) for _, group in groupby(rows, key=lambda row: row.lane)]
+    return list(merge(*lanes, key=lambda pair: pair[0].at))
+
+
+def _decisions_of(rows: list[LaneRow], known: Mapping[bytes, int]) -> list[tuple[LaneRow, Decided]]:
+    first = rows[0]
+    if known.get(first.lane, first.place) > first.place + (first.ticket is None):
+        raise Damaged(f"decision {first.place} of lane {first.lane.hex()} is in the journal already")
+    place, digest = (first.place, b"") if first.ticket is not None else (first.place + 1, first.hash)
+    found = []
+    for row in rows if first.ticket is not None else rows[1:]:
+        if row.place != place or sha256(digest + row.body).digest() != row.hash:
             raise Damaged(f"decision {row.place} of lane {row.lane.hex()} does not follow from the one before it")
         event = decode(row.body)
-        if not isinstance(event, Decided) or (event.lane, event.place) != (row.lane, row.place):
-            raise Damaged(f"row {row.place} of lane {row.lane.hex()} holds something else")
-        if (event.ticket, event.at) != (row.ticket, row.at):
+        if not isinstance(event, Decided) or _columns(event) != (row.lane, row.place, row.ticket, row.at):
             raise Damaged(f"decision {row.place} of lane {row.lane.hex()} has other columns than bytes")
-        if known.get(row.lane, row.place if row.place else 0) > row.place:
-            raise Damaged(f"decision {row.place} of lane {row.lane.hex()} is in the journal already")
         place, digest = row.place + 1, row.hash
         found.append((row, event))
     return found
+
+
+def _columns(event: Decided) -> tuple[bytes, int, str, int]:
+    return event.lane, event.place, event.ticket, event.at
 
 
 def placed(event: Decided, play: int) -> Decided:

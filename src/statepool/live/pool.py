@@ -27,7 +27,7 @@ from statepool.learners.learner import Learner, short_name
 from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
 from statepool.live.contexts import Tables, base_rows, changed, context_tables, placings
 from statepool.live.errors import Conflict, UnknownTicket
-from statepool.live.events import Corrected, Decided, Expired, Opened, Resolved, Seen, decode
+from statepool.live.events import UNPLACED, Corrected, Decided, Expired, Opened, Resolved, Seen, decode
 from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
 from statepool.live.journal import EARLIEST, LATEST, Journal, read_entry, read_linked
@@ -51,7 +51,7 @@ from statepool.live.requests import (
 from statepool.live.settings import LONGEST, check_settings
 from statepool.live.status import Status, read_status
 from statepool.live.stores import open_store
-from statepool.live.stores.store import Overdue, Store
+from statepool.live.stores.store import Overdue, Store, View
 
 EVENTS_AT_ONCE = 999  # a piece of the store's, and the event that ends it
 Outcome = tuple[str, float]
@@ -227,9 +227,9 @@ class Pool:
 
     def pending(self) -> list[Overdue]:
         """Decisions without an outcome, oldest first."""
-        self._journal.settle()
         with self._journal.store.view(self.name) as view:
-            return view.pending()
+            in_lanes = [Overdue(UNPLACED, row.ticket, row.at) for row in view.lane_rows() if row.ticket is not None]
+            return view.pending() + sorted(in_lanes, key=lambda each: each.at)
 
     @property
     def n_pending(self) -> int:
@@ -241,21 +241,23 @@ class Pool:
 
         Read in pieces, each of one moment: whoever stops in between holds nothing in the store.
         """
-        self._journal.settle()
         with self._journal.store.view(self.name) as view:
-            last = view.head().seq
+            last, waiting = view.head().seq, view.lane_rows()
             changes = (read_entry(before, entry) for before, entry in view.linked_catalogue(1, last))
             catalogue = Catalogue.of(chain([read_linked(view, 1)], changes))
         for after in range(0, last, EVENTS_AT_ONCE):
-            yield from self._rows_of(catalogue, after, min(after + EVENTS_AT_ONCE, last))
-
-    def _rows_of(self, catalogue: Catalogue, after: int, last: int) -> list[dict[str, Any]]:
-        with self._journal.store.view(self.name) as view:
-            events = takewhile(lambda entry: entry.seq <= last, view.entries(after))
-            tickets = [str(entry.ticket) for entry in events if entry.kind == "decision"]
-            bodies = view.bodies(tickets)
-        known = ({kind: decode(body) for kind, body in bodies[ticket].items()} for ticket in tickets)
-        return [_row(catalogue, events) for events in known]
+            with self._journal.store.view(self.name) as view:
+                events = takewhile(lambda entry: entry.seq <= after + EVENTS_AT_ONCE, view.entries(after))  # noqa: B023
+                decided = (str(entry.ticket) for entry in events if entry.kind == "decision" and entry.seq <= last)
+                found = _rows_of(view, catalogue, list(decided))
+            yield from found
+        # Decisions of lanes, which the journal may have taken over meanwhile.
+        latest = sorted((row for row in waiting if row.ticket is not None), key=lambda row: row.at)
+        for start in range(0, len(latest), EVENTS_AT_ONCE):
+            with self._journal.store.view(self.name) as view:
+                piece = latest[start : start + EVENTS_AT_ONCE]
+                found = _rows_of(view, catalogue, [str(row.ticket) for row in piece])
+            yield from found
 
     def find(self, ticket: str) -> dict[str, Any]:
         """What is known of one ticket, as a row of `rows`."""
@@ -268,8 +270,9 @@ class Pool:
 
     def status(self) -> Status:
         """A reading of this moment: counts, the distribution played, what the learner knows, the settings."""
-        pending = self.n_pending
-        return self._journal.look(lambda fold: read_status(self.name, fold, pending))
+        with self._journal.store.view(self.name) as view:
+            in_lanes, pending = view.n_in_lanes(), view.n_pending()
+        return self._journal.look(lambda fold: read_status(self.name, fold, in_lanes, pending + in_lanes))
 
     def fold(self) -> Fold:
         """What the journal adds up to, as of now; to look at."""
@@ -451,6 +454,12 @@ def opening(
     )  # fmt: skip
     check_against(checked, Catalogue(opened))
     return opened
+
+
+def _rows_of(view: View, catalogue: Catalogue, tickets: list[str]) -> list[dict[str, Any]]:
+    bodies = view.bodies(tickets)
+    known = ({kind: decode(body) for kind, body in bodies[ticket].items()} for ticket in tickets)
+    return [_row(catalogue, events) for events in known]
 
 
 def _time(event: Any) -> datetime | None:

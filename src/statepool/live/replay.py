@@ -252,6 +252,7 @@ class _Checking:
                     self._again.check(placed(event, fold.plays), fold.seq)
                 fold.apply(placed(event, fold.plays), fold.seq)
             self._found.in_lanes = len(waiting)
+            self._found.decisions += len(waiting)
         except Exception as error:  # whatever forged bytes lead to
             self._found.faults.append(f"decisions in lanes cannot be taken over ({error})")
 

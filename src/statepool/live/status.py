@@ -44,13 +44,13 @@ class Status:
     """Of the learner's decisions and of the holdout's, since the holdout last changed."""
 
 
-def read_status(name: str, fold: Fold, pending: int) -> Status:
-    """All of it copied, while nobody writes."""
+def read_status(name: str, fold: Fold, in_lanes: int, pending: int) -> Status:
+    """All of it copied, while nobody writes; `in_lanes`: decisions that the journal has not taken over yet."""
     version, _ = fold.make_version()
     labels = [fold.catalogue.actions[number] for number in version.ids]
     sums = {declared: _frozen(fold.ledger.sums(declared, fold.plays)) for declared in fold.ledger.names()}
     return Status(
-        name, fold.seq, fold.plays, pending, MappingProxyType(dict(fold.counts)), fold.lessons, fold.version,
+        name, fold.seq, fold.plays + in_lanes, pending, MappingProxyType(dict(fold.counts)), fold.lessons, fold.version,
         MappingProxyType(dict(zip(labels, version.play.tolist(), strict=True))), tuple(fold.catalogue.states),
         tuple(fold.catalogue.contexts), fold.learner, fold.settings, MappingProxyType(sums),
         MappingProxyType(fold.ledger.registers()),

@@ -42,8 +42,8 @@ def errors() -> Iterator[None]:
     except psycopg.errors.UniqueViolation as error:
         if error.diag.constraint_name == "events_ticket":
             raise Conflict("this ticket already has an event of this kind: nothing of the batch was kept") from error
-        if error.diag.constraint_name == "lanes_ticket":
-            raise Taken("somebody else decided for this ticket at the same time") from error
+        if error.diag.constraint_name in ("lanes_ticket", "lanes_pkey"):
+            raise Taken("somebody else decided for this ticket, or wrote to this lane, at the same time") from error
         raise StoreUnavailable(f"another writer was in the way: {_line(error)}") from error
     except (psycopg.DataError, psycopg.IntegrityError) as error:
         raise ValueError(f"PostgreSQL refused an event: {_line(error)}") from error

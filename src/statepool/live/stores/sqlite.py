@@ -101,10 +101,10 @@ class SQLiteView(WholeView):
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
         # Without statistics SQLite would read the whole pool, as the primary key begins with it too.
-        sql = """SELECT kind, body FROM events INDEXED BY events_ticket WHERE pool = ?1 AND ticket = ?2
-                 UNION ALL SELECT 'decision', body FROM lanes INDEXED BY lanes_ticket WHERE pool = ?1 AND ticket = ?2"""
+        sql = """SELECT kind, body FROM events INDEXED BY events_ticket WHERE pool = ? AND ticket = ?
+                 UNION ALL SELECT 'decision', body FROM lanes INDEXED BY lanes_ticket WHERE pool = ? AND ticket = ?"""
         for ticket in tickets:
-            rows = self._ask(sql, self._pool, ticket)
+            rows = self._ask(sql, self._pool, ticket, self._pool, ticket)
             if rows:
                 known[ticket] = dict(rows)
         return known
