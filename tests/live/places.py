@@ -114,6 +114,11 @@ def raw_events(url, name):
     )
 
 
+def raw_lanes(url, name):
+    """Decisions that the journal has not taken over yet."""
+    return ask(url, f"SELECT ticket, body FROM %slanes WHERE ticket IS NOT NULL AND {of_pool(name, 'lanes')}")
+
+
 def ask(url, sql):
     if url.startswith("sqlite"):
         with closing(raw_sqlite(url)) as database:
