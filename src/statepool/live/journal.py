@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from statepool.live.errors import Damaged, StoreUnavailable, Taken
@@ -38,7 +38,7 @@ from statepool.live.lanes import Lane, LaneWriter, Playing, Published, check_pro
 from statepool.live.luck import mint, new_epoch, new_key, uniform_of
 from statepool.live.snapshots import Refused, seal, unseal
 from statepool.live.stores.store import Batch, Entry, Head, LaneRow, Store, View
-from statepool.live.turns import Turns
+from statepool.live.group_commit import GroupCommit
 
 T = TypeVar("T")
 
@@ -256,10 +256,10 @@ class Journal:
         self._hash = b""
         """Of the event that the fold stands on."""
         self._clock = clock
-        self._turns = Turns(self._write)
+        self._turns = GroupCommit(self._write)
         self._lock = threading.Lock()
         """Of the fold; whoever has the pool's lock takes it after that one."""
-        self._lane_turns = Turns(self._decide)
+        self._lane_turns = GroupCommit(self._decide)
         self._lane = Lane()
         self._published: Published | None = None
         self._unsettled, self._settling = 0, False
@@ -300,13 +300,15 @@ class Journal:
             return True
 
     def run(self, requests: Sequence[Request]) -> list[Any]:
-        """Answer requests durably, in order; an answer may be the exception that its request earned."""
-        if not self.store.has_lanes:
+        """Answer requests durably; an answer may be the exception that its request earned."""
+        apart = _apart(requests) if self.store.has_lanes else []
+        if not apart:
             return self._turns.run(requests)
-        answers: list[Any] = []
-        for needs_lock, group in groupby(requests, key=_needs_lock):
-            answers += (self._turns if needs_lock else self._lane_turns).run(list(group))
-        return answers
+        answers = dict(zip(apart, self._lane_turns.run([requests[n] for n in apart]), strict=True))
+        others = [n for n in range(len(requests)) if n not in answers]
+        if others:
+            answers |= zip(others, self._turns.run([requests[n] for n in others]), strict=True)
+        return [answers[n] for n in range(len(requests))]
 
     def settle(self) -> None:
         """Take over what is in lanes, if anything is."""
@@ -586,9 +588,17 @@ def is_ticket(ticket: Any) -> bool:
     return isinstance(ticket, str) and 0 < len(ticket) <= LONGEST_TICKET and ticket.isprintable()
 
 
-def _needs_lock(request: Request) -> bool:
-    """Whether a request must see, or change, what the journal is at this moment."""
-    return not getattr(request, "is_apart", False)
+def _apart(requests: Sequence[Request]) -> list[int]:
+    """The places of those that may be answered without the pool's lock, before the others, and nobody can tell.
+
+    Whatever is not about a ticket may change what is played; what is about the same ticket keeps its order.
+    """
+    others = [request.ticket for request in requests if not getattr(request, "is_apart", False)]
+    if None in others:
+        return []
+    return [
+        n for n, request in enumerate(requests) if getattr(request, "is_apart", False) and request.ticket not in others
+    ]
 
 
 def _answer(request: Request, writer: Writer | LaneWriter) -> Any:

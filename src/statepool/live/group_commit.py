@@ -18,7 +18,7 @@ class _Waiting:
         self.answers: list[Any] | None = None
 
 
-class Turns:
+class GroupCommit:
     """One batch at a time; `work` answers the requests of a batch, in order, or raises for all of them."""
 
     def __init__(self, work: Callable[[list[Any]], list[Any]]) -> None:
