@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import statepool as sp
 from live.places import PostgresPlace, ask, change, fold_of, of_pool
 from live.test_hung import stopped
-from statepool.live import journal, lanes
+from statepool.live import journal, lanes, lock_free
 from statepool.live.errors import Damaged, StoreUnavailable
 from statepool.live.events import Decided, Lesson, Refreshed, decode, encode
 from statepool.live.lanes import decisions_in
@@ -92,7 +92,7 @@ def test_a_process_plays_from_the_version_that_another_has_made(place):
     versions = {seq: each.epoch for seq, each in made.items() if isinstance(each, Refreshed)}
     last = [each for each in made.values() if isinstance(each, Decided)][-1]
     assert last.version == max(versions)
-    assert Counter(versions.values()) == {decider._journal.epoch: 1, teacher._journal.epoch: 5}
+    assert Counter(versions.values()) == {decider._journal.plays.epoch: 1, teacher._journal.plays.epoch: 5}
     assert faults(place) == []
 
 
@@ -114,7 +114,7 @@ def test_another_processor_plays_from_a_version_of_its_own(place, monkeypatch):
     decider.decide("y")
     assert [decode(body).epoch for _, kind, *_, body, _ in place.events() if kind == "refresh"][
         -1
-    ] == decider._journal.epoch
+    ] == decider._journal.plays.epoch
 
 
 def test_the_same_seed_draws_the_same_actions_with_and_without_lanes(place, tmp_path):
@@ -203,11 +203,11 @@ def test_two_who_write_to_one_lane_are_told_apart(place):
     first, second = place.make(), place.open()
     for pool in (first, second):
         pool.decide()
-    second._journal._lane.name = first._journal._lane.name
-    second._journal._lane.place, second._journal._lane.hash = first._journal._lane.place, first._journal._lane.hash
+    theirs, mine = first._journal._lock_free.lane, second._journal._lock_free.lane
+    mine.name, mine.place, mine.hash = theirs.name, theirs.place, theirs.hash
     first.decide("a")
     second.decide("b")  # the place is taken: it goes to a lane of its own
-    assert second._journal._lane.name != first._journal._lane.name
+    assert second._journal._lock_free.lane.name != first._journal._lock_free.lane.name
     assert sorted(row["ticket"] for row in first.rows())[-2:] == ["a", "b"]
     assert faults(place) == []
 
@@ -257,12 +257,12 @@ def test_a_backup_holds_what_is_in_lanes_and_a_file_takes_it_over(place, tmp_pat
 def test_many_decisions_are_taken_over_though_nobody_reports_anything(place):
     pool = place.make()
     for _ in range(5):
-        pool.decide_many(journal.SETTLE_AT)
+        pool.decide_many(lock_free.SETTLE_AT)
     deadline = time.monotonic() + 30
-    while pool._journal._settling and time.monotonic() < deadline:
+    while pool._journal._lock_free.is_settling and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert len(in_lanes(place)) < 4 * journal.SETTLE_AT
-    assert len({row["ticket"] for row in pool.rows()}) == 5 * journal.SETTLE_AT
+    assert len(in_lanes(place)) < 4 * lock_free.SETTLE_AT
+    assert len({row["ticket"] for row in pool.rows()}) == 5 * lock_free.SETTLE_AT
 
 
 def test_a_version_that_is_too_far_behind_is_not_written(place):

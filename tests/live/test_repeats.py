@@ -6,8 +6,8 @@ import pytest
 from statepool.live import Conflict
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Resolved, decode, encode
-from statepool.live.journal import Writer
 from statepool.live.requests import Observe, Resolve
+from statepool.live.writer import Writer
 
 
 @pytest.fixture

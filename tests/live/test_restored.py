@@ -101,7 +101,7 @@ def test_a_restored_copy_mints_other_tickets(sqlite, tmp_path):
 
 
 def test_minting_without_an_epoch_is_caught(sqlite, tmp_path, monkeypatch):
-    monkeypatch.setattr("statepool.live.journal.new_epoch", lambda: b"\0" * 6)
+    monkeypatch.setattr("statepool.live.writer.new_epoch", lambda: b"\0" * 6)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         check_a_copy_mints_other_tickets(sqlite, tmp_path)
 

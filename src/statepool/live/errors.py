@@ -22,7 +22,11 @@ class Busy(StoreUnavailable):
 
 
 class Taken(StoreUnavailable):
-    """Somebody else decided for the same ticket, or wrote to the same lane, at the same time: to be tried again."""
+    """Somebody else decided for the same ticket at the same time; asked again, the store knows that decision."""
+
+
+class LaneTaken(Taken):
+    """Somebody else wrote to the same lane: a copy of this process goes on elsewhere."""
 
 
 class Damaged(StoreUnavailable):

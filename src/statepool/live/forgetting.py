@@ -31,12 +31,12 @@ from statepool.live.events import (
     erased_of,
 )  # fmt: skip
 from statepool.live.fold import Fold
-from statepool.live.journal import Writer
 from statepool.live.pool import Pool
 from statepool.live.requests import check_ticket
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.segments import Segment, seal
 from statepool.live.stores.store import Entry, Sealed, View
+from statepool.live.writer import Writer
 
 TRIES = 5
 NAMELESS = "\x7f"

@@ -30,7 +30,7 @@ from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import UNPLACED, Corrected, Decided, Expired, Opened, Resolved, Seen, decode
 from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
-from statepool.live.journal import EARLIEST, LATEST, Journal, read_entry, read_linked
+from statepool.live.journal import EARLIEST, LATEST, Journal
 from statepool.live.ledger import Ledger
 from statepool.live.luck import new_key, seed_bytes
 from statepool.live.requests import (
@@ -52,6 +52,7 @@ from statepool.live.settings import LONGEST, check_settings
 from statepool.live.status import Status, read_status
 from statepool.live.stores import open_store
 from statepool.live.stores.store import Overdue, Store, View
+from statepool.live.writer import read_entry, read_linked
 
 EVENTS_AT_ONCE = 999  # a piece of the store's, and the event that ends it
 Outcome = tuple[str, float]

@@ -32,13 +32,13 @@ from statepool.live.events import (
 from statepool.live.fold import Fold, Records
 from statepool.live.format import RULE
 from statepool.live.integrity import Beside
-from statepool.live.journal import read_linked
 from statepool.live.lanes import MOST_BEHIND, decisions_in, placed
 from statepool.live.luck import mint
 from statepool.live.offers import brought_offer, offer_of_context
 from statepool.live.snapshots import Outdated, Refused, Snapshot, unseal
 from statepool.live.stores.store import Entry, Store, View
 from statepool.live.versions import Version
+from statepool.live.writer import read_linked
 
 PIECE = 1_000
 EPOCHS = 64

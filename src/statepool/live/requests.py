@@ -30,11 +30,11 @@ from statepool.live.events import (
     rows_name,
 )  # fmt: skip
 from statepool.live.fold import Fold
-from statepool.live.journal import LONGEST_TICKET, Writer, is_ticket
 from statepool.live.ledger import Q
 from statepool.live.luck import is_minted, mint, uniform_of
 from statepool.live.offers import Offer, offer_of_candidates, offer_of_context
 from statepool.live.settings import Settings, check_settings, loss_of
+from statepool.live.writer import LONGEST_TICKET, Writer, is_ticket
 
 EXPIRED_AT_ONCE = 1_000
 SLACK = 1e-9

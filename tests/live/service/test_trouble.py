@@ -156,7 +156,7 @@ def test_a_pool_that_hangs_holds_up_no_other_chore(start, url):
     client = start(None, expire_every=0.05)
     until(lambda: "hung" in client.app.health.well)
     hung, good = client.app.pools.get("hung"), client.app.pools.get("good")
-    with hung._journal._lock:
+    with hung._journal._turns.lock:
         good.decide()
         until(lambda: good.n_pending == 0)
 
@@ -167,7 +167,7 @@ def test_a_pool_that_hangs_is_named_before_its_callers_are_told(start, monkeypat
     client = start()
     client.put("/v1/pools/other", json=POOL)
     lane = client.app.pools.open_lane("home")
-    with client.app.pools.get("home")._journal._lock:
+    with client.app.pools.get("home")._journal._turns.lock:
         waiting = threading.Thread(target=client.post, args=(DECISIONS,))
         waiting.start()
         until(lambda: "home" in client.get("/readyz").json().get("trouble", {}))

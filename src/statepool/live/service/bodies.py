@@ -5,8 +5,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from statepool.live.journal import LONGEST_TICKET
 from statepool.live.service.refusals import Refused
+from statepool.live.writer import LONGEST_TICKET
 
 MOST_AT_ONCE = 1_000
 LARGEST = (1 << 63) - 1

@@ -54,7 +54,7 @@ def read_pool(pool: Pool) -> Reading:
         playing = journal.playing
         return Reading(
             fold.catalogue.n_active, dict(fold.counts), losses, folded, None if playing is None else playing.at,
-            journal.versions_made, journal.refused_snapshots,
+            journal.plays.versions_made, journal.refused_snapshots,
         )  # fmt: skip
 
     return journal.look(take)
