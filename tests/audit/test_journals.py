@@ -73,6 +73,6 @@ def test_settings_of_the_learner_are_not_the_pools(file, tmp_path, monkeypatch):
     try:
         _open_map(store, tmp_path / "audit" / "AUDIT.json", "home")
         with sp.Pool.open(store, "home") as pool:
-            assert pool.fold().learner == sp.PooledGreedy(exploration=0.1)
+            assert pool._fold().learner == sp.PooledGreedy(exploration=0.1)
     finally:
         store.close()

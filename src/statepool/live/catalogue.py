@@ -185,6 +185,10 @@ class Catalogue:
     def row(self, number: int) -> Floats:
         return self._rows[number]
 
+    def rows(self) -> Floats:
+        """Of all actions, retired ones included."""
+        return self._rows[: len(self.actions)]
+
     def row_at(self, number: int, seq: int) -> Floats:
         """The row that an action had when the event `seq` happened."""
         for replaced_at, row in self._replaced.get(number, ()):

@@ -30,7 +30,6 @@ from statepool.live.events import (
     erase,
     erased_of,
 )  # fmt: skip
-from statepool.live.fold import Fold
 from statepool.live.journal import Writer
 from statepool.live.luck import uniform_of_play, uniform_of_ticket
 from statepool.live.pool import Pool
@@ -91,18 +90,18 @@ def _left(entry: Entry) -> bytes:
 
 
 def _plan(pool: Pool, tickets: list[str]) -> Plan:
-    fold = pool.fold()
-    with pool._journal.store.view(pool.name) as view:
+    seed = pool._fold().seed
+    with pool.view() as view:
         changed: list[Entry] = []
         for ticket in tickets:
             found = view.entries_of(ticket)
             if not found:
                 raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool, so nothing was forgotten")
-            changed += [_nameless(entry, fold) for entry in found]
+            changed += [_nameless(entry, seed) for entry in found]
         return Plan(tickets, changed, _rewritten(view, pool.name, {entry.seq: entry for entry in changed}))
 
 
-def _nameless(entry: Entry, fold: Fold) -> Entry:
+def _nameless(entry: Entry, seed: bytes) -> Entry:
     """An event without its ticket: drawn from the same number, and of the same decision."""
     event = decode(entry.body)
     assert isinstance(event, Decided | Lesson)
@@ -111,7 +110,7 @@ def _nameless(entry: Entry, fold: Fold) -> Entry:
         uniform = event.uniform
         if uniform is None:
             of_play = event.minted
-            uniform = uniform_of_play(fold.seed, event.play) if of_play else uniform_of_ticket(fold.seed, event.ticket)
+            uniform = uniform_of_play(seed, event.play) if of_play else uniform_of_ticket(seed, event.ticket)
         left: AnyEvent = msgspec.structs.replace(event, ticket=ticket, uniform=uniform, minted=False)
     elif isinstance(event, Resolved | Corrected):
         left = msgspec.structs.replace(event, ticket=ticket, reported=None)

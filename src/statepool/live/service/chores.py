@@ -128,7 +128,7 @@ class Chores:
 
     async def _expire(self, name: str) -> None:
         lane = await self._pools.lane(name)
-        after = await lane.call(lambda: lane.pool.fold().settings.expire_after)
+        after = (await lane.call(lane.pool.vitals)).settings.expire_after
         self._due[name] = inf if after is None else after
         if after is not None:
             await expire(lane)

@@ -206,7 +206,7 @@ class Pools:
         """Keep a pool that was opened elsewhere, unless there is one of its name already."""
         with self._lock:
             kept = self._pools.setdefault(pool.name, pool)
-        kept._journal.on_batch = self._timed
+        kept.on_batch(self._timed)
         return kept
 
     def lanes(self) -> list[Lane]:

@@ -1,7 +1,7 @@
 """All other requests: pools, their catalogue and settings, what is known of a ticket, the state of the service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -18,12 +18,13 @@ from statepool.live.service.bodies import ActionBody, PoolBody, decode
 from statepool.live.service.calls import note_call
 from statepool.live.service.creation import known_settings, make_pool
 from statepool.live.service.health import Health
-from statepool.live.service.metrics import CONTENT_TYPE, Metrics, Reading, read_pool
+from statepool.live.service.metrics import CONTENT_TYPE, Metrics
 from statepool.live.service.openapi import document
 from statepool.live.service.pools import Lane, Pools
 from statepool.live.service.refusals import Refused
 from statepool.live.service.summary import summarise
 from statepool.live.service.tickets import DECISIONS
+from statepool.live.status import Vitals
 
 POOL = "/v1/pools/{name}"
 ROWS_AT_ONCE = 500
@@ -193,15 +194,15 @@ class _Site:
         standings = await asyncio.to_thread(self._pools.store.standings)
         lanes = self._pools.lanes()
         read = await asyncio.gather(*map(self._read, lanes))
-        readings = {lane.pool.name: reading for lane, reading in zip(lanes, read, strict=True) if reading is not None}
-        text = self._host.metrics.expose(standings, readings, frozenset(health.troubles), health.anchored_at)
+        vitals = {lane.pool.name: each for lane, each in zip(lanes, read, strict=True) if each is not None}
+        text = self._host.metrics.expose(standings, vitals, frozenset(health.troubles), health.anchored_at)
         return Response(text, media_type=CONTENT_TYPE)
 
-    async def _read(self, lane: Lane) -> Reading | None:
+    async def _read(self, lane: Lane) -> Vitals | None:
         """A pool that fails, or that hangs, is told as one that is in trouble; the others are told all the same."""
         name = lane.pool.name
         try:
-            reading: Reading = await asyncio.wait_for(lane.call(lambda: read_pool(lane.pool)), STORE_SECONDS)
+            vitals: Vitals = await asyncio.wait_for(lane.call(lane.pool.vitals), STORE_SECONDS)
         except TimeoutError:
             late = StoreUnavailable(f"the pool did not answer within {STORE_SECONDS:g} seconds")
             self._host.health.note(name, late)
@@ -209,7 +210,7 @@ class _Site:
         except Exception as error:
             self._host.health.note(name, error)
             return None
-        return None if name in self._host.health.troubles else reading
+        return None if name in self._host.health.troubles else vitals
 
 
 async def expire(lane: Lane) -> int:
@@ -226,10 +227,10 @@ async def expire(lane: Lane) -> int:
 
 def _find_action(pool: Pool, text: str) -> Any:
     """The label that a path means: the text itself, or else the label that is written so; None: there is none."""
-    return pool._journal.look(lambda fold: _find_label(fold.catalogue.number_of_action, text))
+    return _find_label(pool.listing().actions, text)
 
 
-def _find_label(known: dict[Hashable, int], text: str) -> Any:
+def _find_label(known: Sequence[Any], text: str) -> Any:
     if text in known:
         return text
     # Different labels that are no text are never written alike, so the first is the only one.

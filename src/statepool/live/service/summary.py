@@ -5,30 +5,27 @@ from typing import Any
 
 import msgspec
 
-from statepool.live.fold import Fold
 from statepool.live.lift import Tally, lift
 from statepool.live.pool import Pool, specification
 
 
 def summarise(pool: Pool) -> dict[str, Any]:
     """Counts, settings and losses, all of one moment."""
-    return pool._journal.look(lambda fold: _summary(pool, fold))
-
-
-def _summary(pool: Pool, fold: Fold) -> dict[str, Any]:
-    learner, options = specification(fold.learner)
+    status = pool.status()
+    learner, options = specification(status.learner)
+    found = lift(status.losses["learner"], status.losses["holdout"], status.settings.holdout)
     return {
-        "name": pool.name,
-        "actions": fold.catalogue.n_active,
-        "states": list(fold.catalogue.states),
+        "name": status.name,
+        "actions": len(status.playing.numbers),
+        "states": list(status.states),
         "learner": {"name": learner, "options": options},
-        "settings": msgspec.to_builtins(fold.settings),
-        "plays": fold.plays,
-        "pending": pool.n_pending,
-        "counts": dict(fold.counts),
-        "version": fold.version,
-        "losses": {arm: _losses(tally) for arm, tally in fold.tallies.items()},
-        "lift": found._asdict() if (found := lift(**fold.tallies, share=fold.settings.holdout)) else None,
+        "settings": msgspec.to_builtins(status.settings),
+        "plays": status.plays,
+        "pending": status.pending,
+        "counts": dict(status.counts),
+        "version": status.version,
+        "losses": {arm: _losses(tally) for arm, tally in status.losses.items()},
+        "lift": found._asdict() if found else None,
     }
 
 
