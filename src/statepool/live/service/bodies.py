@@ -126,10 +126,10 @@ class ActionBody(Struct, forbid_unknown_fields=True):
     label: Label | UnsetType = UNSET
 
 
+BODIES = (DecisionBody, StateBody, StatesBody, OutcomeBody, OutcomesBody, PoolBody, SettingsBody, ActionBody)
 Body = TypeVar("Body")
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind)
-    for kind in (DecisionBody, StateBody, StatesBody, OutcomeBody, OutcomesBody, PoolBody, ActionBody, dict[str, Any])
+    kind: msgspec.json.Decoder(kind) for kind in (*BODIES, dict[str, Any])
 }
 
 

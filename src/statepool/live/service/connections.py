@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from statepool.live.service.limits import network_of
+from statepool.live.service.refusals import Refused, body_of
 
 PIECE = 16 << 10
 """Bytes given to the parser at once: what it keeps of a head beyond the limit is never more."""
@@ -178,7 +178,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """What uvicorn calls when its parser has stopped; answered as JSON, like every other refusal."""
         status, sentence = self._refusal
-        content = msgspec.json.encode({"error": sentence})
+        content = body_of(Refused(status, sentence))
         head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(content)
         self.transport.write(STATUS_LINE[status] + head + content)
         self.transport.close()

@@ -14,6 +14,7 @@ from statepool.live.errors import Conflict, StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.requests import AddAction, Change, Expire, RetireAction, ReweightAction
 from statepool.live.service.admission import Visit
+from statepool.live.service.answers import ActionAnswer, ExpiryAnswer, HealthAnswer, NamesAnswer, TicketAnswer
 from statepool.live.service.bodies import ActionBody, PoolBody, decode
 from statepool.live.service.calls import note_call
 from statepool.live.service.creation import known_settings, make_pool
@@ -99,7 +100,7 @@ class _Site:
 
     async def list_pools(self, request: Request) -> Response:
         names = await asyncio.to_thread(self._pools.names)
-        return reply({"pools": [name for name in names if request.state.caller.may_use(name)]})
+        return reply(NamesAnswer([name for name in names if request.state.caller.may_use(name)]))
 
     async def show_pool(self, request: Request) -> Response:
         lane = await self._lane(request)
@@ -130,7 +131,7 @@ class _Site:
 
     async def expire(self, request: Request) -> Response:
         lane = await self._lane(request)
-        return reply({"expired": await expire(lane)})
+        return reply(ExpiryAnswer(await expire(lane)))
 
     async def rows(self, request: Request) -> Response:
         lane = await self._lane(request)
@@ -150,7 +151,7 @@ class _Site:
             await self._ask(request, ReweightAction(label, asked.row))
         else:
             await self._ask(request, AddAction(label, asked.row, asked.category))
-        return reply({"action": label})
+        return reply(ActionAnswer(label))
 
     async def retire_action(self, request: Request) -> Response:
         lane, text = await self._lane(request), request.path_params["action"]
@@ -158,20 +159,20 @@ class _Site:
         if label is None:
             raise Refused(404, f"action: {text!r} is not in the catalogue")
         await self._ask(request, RetireAction(label))
-        return reply({"action": label})
+        return reply(ActionAnswer(label))
 
     async def refuse_reading(self, request: Request) -> Response:
         raise Refused(405, "decisions are made with POST, and read all together at …/rows", {"allow": "POST"})
 
     async def show_ticket(self, request: Request) -> Response:
         lane, ticket = await self._lane(request), request.path_params["ticket"]
-        return reply(await lane.call(lambda: lane.pool.find(ticket)))
+        return reply(TicketAnswer(**await lane.call(lambda: lane.pool.find(ticket))))
 
     async def show_document(self, request: Request) -> Response:
         return reply(document())
 
     async def show_health(self, request: Request) -> Response:
-        return reply({"status": "up"})
+        return reply(HealthAnswer("up"))
 
     async def show_readiness(self, request: Request) -> Response:
         """Not ready: the store does not answer, or takes no writes, or no pool works. A pool that does not is named."""
@@ -182,12 +183,12 @@ class _Site:
             raise Refused(503, f"the store did not answer within {STORE_SECONDS:g} seconds") from None
         troubles = dict(sorted(health.troubles.items()))
         if not troubles:
-            return reply({"status": "ready"})
+            return reply(HealthAnswer("ready"))
         lasting = await health.store_trouble()
         if lasting is not None or not health.well:
             told = "; ".join(f"pool {name!r}: {why}" for name, why in islice(troubles.items(), MOST_NAMED))
             raise Refused(503, told, {"retry-after": "1"})
-        return reply({"status": "ready", "trouble": troubles})
+        return reply(HealthAnswer("ready", troubles))
 
     async def show_metrics(self, request: Request) -> Response:
         health = self._host.health

@@ -1,38 +1,32 @@
 """What there is to say about a pool in one answer."""
 
 from math import isfinite, sqrt
-from typing import Any
-
-import msgspec
 
 from statepool.live.lift import Tally, lift
 from statepool.live.pool import Pool, specification
+from statepool.live.service.answers import ArmAnswer, ArmsAnswer, CountsAnswer, LearnerAnswer, LiftAnswer, PoolAnswer
 
 
-def summarise(pool: Pool) -> dict[str, Any]:
+def summarise(pool: Pool) -> PoolAnswer:
     """Counts, settings and losses, all of one moment."""
     status = pool.status()
-    learner, options = specification(status.learner)
     found = lift(status.losses["learner"], status.losses["holdout"], status.settings.holdout)
-    return {
-        "name": status.name,
-        "actions": len(status.playing.numbers),
-        "states": list(status.states),
-        "learner": {"name": learner, "options": options},
-        "settings": msgspec.to_builtins(status.settings),
-        "plays": status.plays,
-        "pending": status.pending,
-        "counts": dict(status.counts),
-        "version": status.version,
-        "losses": {arm: _losses(tally) for arm, tally in status.losses.items()},
-        "lift": found._asdict() if found else None,
-    }
+    return PoolAnswer(
+        name=status.name,
+        actions=len(status.playing.numbers),
+        states=list(status.states),
+        learner=LearnerAnswer(*specification(status.learner)),
+        settings=status.settings,
+        plays=status.plays,
+        pending=status.pending,
+        counts=CountsAnswer(**status.counts),
+        version=status.version,
+        losses=ArmsAnswer(**{arm: _arm(tally) for arm, tally in status.losses.items()}),
+        lift=None if found is None else LiftAnswer(*found),
+    )
 
 
-def _losses(tally: Tally) -> dict[str, Any]:
+def _arm(tally: Tally) -> ArmAnswer:
     error = sqrt(tally.variance)
-    return {
-        "count": tally.count,
-        "mean": tally.mean if isfinite(tally.mean) else None,
-        "error": error if isfinite(error) else None,
-    }
+    mean = tally.mean if isfinite(tally.mean) else None
+    return ArmAnswer(tally.count, mean, error if isfinite(error) else None)

@@ -8,6 +8,14 @@ from msgspec import UNSET, UnsetType
 
 from statepool.live.requests import Decide, Decision, Observe, Resolve, check_ticket
 from statepool.live.service.admission import Visit
+from statepool.live.service.answers import (
+    DecisionAnswer,
+    DecisionsAnswer,
+    OutcomeAnswer,
+    RefusedReport,
+    ReportsAnswer,
+    StateAnswer,
+)
 from statepool.live.service.bodies import (
     DecisionBody,
     OutcomeBody,
@@ -76,7 +84,7 @@ async def decide(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> b
         [decision] = await _decide(pools, call, [_asked(asked)], visit)
         return _encode(_shown(decision))
     decisions = await _decide(pools, call, asked_for, visit)
-    return _encode({"decisions": [_shown(decision) for decision in decisions]})
+    return _encode(DecisionsAnswer([_shown(decision) for decision in decisions]))
 
 
 def _asked(body: DecisionBody | RequestBody) -> Decide:
@@ -107,22 +115,21 @@ def _checked(tickets: Any) -> list[str]:
     return [check_ticket(ticket) for ticket in tickets]  # one that is wrong is refused before any is decided
 
 
-def _shown(decision: Decision) -> dict[str, Any]:
-    return {"ticket": decision.ticket, "action": decision.action, "probability": decision.probability}
+def _shown(decision: Decision) -> DecisionAnswer:
+    return DecisionAnswer(decision.ticket, decision.action, decision.probability)
 
 
 async def observe(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
     state = decode(body, StateBody).state
     await _one(pools, call, Observe(call.ticket, state))
-    return _encode({"ticket": call.ticket, "state": state})
+    return _encode(StateAnswer(call.ticket, state))
 
 
 async def resolve(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
     outcome = decode(body, OutcomeBody)
-    loss, reward = _set(outcome.loss), _set(outcome.reward)
-    await _one(pools, call, Resolve(call.ticket, loss, reward))
+    await _one(pools, call, Resolve(call.ticket, _set(outcome.loss), _set(outcome.reward)))
     visit.own_tickets.release(call.pool, call.ticket)
-    return _encode({"ticket": call.ticket} | ({"reward": reward} if loss is None else {"loss": loss}))
+    return _encode(OutcomeAnswer(call.ticket, outcome.loss, outcome.reward))
 
 
 async def observe_many(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
@@ -149,12 +156,12 @@ async def _report(pools: Pools, call: TicketCall, requests: Sequence[Observe | R
     for request, answer in zip(requests, await lane.ask(requests), strict=True):
         if isinstance(answer, ValueError):
             why = refusal(answer)
-            refused.append({"ticket": request.ticket, "status": why.status, "error": why.sentence})
+            refused.append(RefusedReport(request.ticket, why.status, why.sentence))
         elif isinstance(answer, Exception):
             raise answer  # the store is away: asking again is harmless
         elif isinstance(request, Resolve):
             visit.own_tickets.release(call.pool, request.ticket)
-    return _encode({"done": len(requests) - len(refused), "refused": refused})
+    return _encode(ReportsAnswer(len(requests) - len(refused), refused))
 
 
 async def _one(pools: Pools, call: TicketCall, request: Any) -> Any:
