@@ -40,7 +40,7 @@ TICK, LONGEST = 0.1, 0.5
 """Seconds between batches, and what a batch makes up for at the most."""
 
 MOST = 500_000
-"""Then the demo rests, for the sake of the disk of whoever forgets it."""
+"""After so many decisions the demo rests, for the sake of the disk of whoever forgets it."""
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Demo:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns when the last batch is written."""
+        """Stop; returns when the last batch is written."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -100,7 +100,7 @@ class Demo:
                 self._stopped.wait(1.0)
 
     def tick(self, now: float) -> None:
-        """What happened since the last tick, in one batch; now is in seconds, from any beginning."""
+        """Play what happened since the last tick, in one batch; `now` is in seconds, from any beginning."""
         since = TICK if self._last is None else min(now - self._last, LONGEST)
         self._last = now
         requests: list[Any] = [Decide() for _ in range(self._rng.poisson(self._rate * since))]

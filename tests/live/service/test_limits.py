@@ -9,7 +9,7 @@ import pytest
 from live.service.clients import DECISIONS, POOL
 from statepool.live.service import limits, owned
 from statepool.live.service.keys import add_key
-from statepool.live.service.limits import Buckets
+from statepool.live.service.limits import TokenBuckets
 from statepool.live.service.logs import RequestLog
 from statepool.live.service.refusals import Refused
 from statepool.live.stores import open_store
@@ -116,7 +116,7 @@ def test_a_ticket_decided_elsewhere_may_be_repeated_at_the_limit(start, key):
 def test_buckets_fill_again_and_are_each_ones_own(monkeypatch):
     now = 0.0
     monkeypatch.setattr(limits, "monotonic", lambda: now)
-    buckets = Buckets(2)
+    buckets = TokenBuckets(2)
     for _ in range(2):
         buckets.take("a")
     with pytest.raises(Refused, match="more than 2"):
@@ -130,7 +130,7 @@ def test_buckets_fill_again_and_are_each_ones_own(monkeypatch):
 
 def test_buckets_do_not_grow_for_ever(monkeypatch):
     monkeypatch.setattr(limits, "MOST_CALLERS", 3)
-    buckets = Buckets(1)
+    buckets = TokenBuckets(1)
     for caller in "abcdef":
         buckets.take(caller)
     assert list(buckets._left) == ["d", "e", "f"]

@@ -44,7 +44,7 @@ class Alarm(NamedTuple):
 def alarms_of(
     lessons: Lessons, oddities: dict[tuple[int, int], int], action: Name, states: Sequence[Any]
 ) -> list[Alarm]:
-    """All that ring, the gravest first."""
+    """All alarms that ring, the gravest first."""
     return [
         *_impossible(oddities, action, states),
         *_contradictions(lessons, action),

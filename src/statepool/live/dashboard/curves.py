@@ -72,7 +72,7 @@ def delays_of(counts: Floats) -> dict[str, Any]:
 
 
 def median_of(counts: Floats) -> float | None:
-    """Within its bin, as if logarithms were spread evenly there."""
+    """The median, in seconds; inside its bin, logarithms are taken to be spread evenly."""
     total = counts.sum()
     if not total:
         return None

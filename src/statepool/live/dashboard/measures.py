@@ -53,7 +53,7 @@ class Measures:
         self._start(1)
 
     def _start(self, seq: int) -> None:
-        """Anew, after an event; the first is the catalogue, which may be large and is not needed."""
+        """Begin anew after an event; the first is the catalogue, which may be large and is not needed."""
         self.seq, self.events = seq, 0
         self.began: int | None = None
         self.ended = 0
@@ -79,7 +79,7 @@ class Measures:
         self._look_up(view)
 
     def _look_up(self, view: View) -> None:
-        """The delays of outcomes whose decision came before the window: of some, where there are many."""
+        """Find the delays of outcomes whose decision came before the window; of some, where there are many."""
         some, self._unknown = self._unknown[:LOOKED_UP], []
         bodies = view.bodies([ticket for ticket, _ in some]) if some else {}
         for ticket, at in some:

@@ -25,7 +25,7 @@ FRESH = 0.9
 """Seconds for which everybody who looks sees the same."""
 
 RECENT = 10
-"""Seconds that "now" is."""
+"""How many seconds "now" is."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,7 +23,7 @@ class PlayedAction:
     label: str
     probability: float
     bars: list[tuple[float, int]]
-    """Heights in percent of the highest, and shades."""
+    """The height of each bar, in percent of the highest, and its shade."""
     row: str
     expected: float
     outcomes: int
@@ -95,7 +95,7 @@ def actions_of(reading: Reading, measures: Measures, beliefs: Floats) -> list[Pl
 
 
 def _most_played(reading: Reading, beliefs: Floats) -> list[int]:
-    """By probability; those that are played alike by what they are expected to lose, unless there are very many."""
+    """Order actions by probability, and equals by what they are expected to lose, unless there are very many."""
     if reading.play.size > FEW:
         return top(reading.play, N_ACTIONS)
     expected = np.nan_to_num(beliefs) @ reading.columns
@@ -103,7 +103,7 @@ def _most_played(reading: Reading, beliefs: Floats) -> list[int]:
 
 
 def states_of(reading: Reading, whole: Bucket, outcomes: Means, beliefs: Floats) -> tuple[list[SeenState], int]:
-    """The most seen; before any was, the most expected."""
+    """The states that were seen most; before any was seen, those expected most."""
     count = whole.tallies["states"]
     played = whole.by_state[SEEN] / count if count else np.full(beliefs.size, np.nan)
     reached = whole.by_state[EXPECTED] if count else whole.by_state[REACHED]
@@ -126,7 +126,7 @@ def states_of(reading: Reading, whole: Bucket, outcomes: Means, beliefs: Floats)
 
 
 def lift_of(reading: Reading) -> LiftTile | None:
-    """Since the holdout last changed; None without one."""
+    """The lift since the holdout last changed; None without a holdout."""
     losses, share = reading.status.losses, reading.status.settings.holdout
     learner, held = losses["learner"], losses["holdout"]
     if not share:
@@ -164,7 +164,7 @@ def settings_of(reading: Reading) -> list[tuple[str, str]]:
 
 
 def _learner(learner: Any) -> str:
-    """Its name, and what was set."""
+    """The name of a learner, and what was set."""
     told = [
         f"{field.name}={value!r}" for field in dataclasses.fields(learner)
         if (value := getattr(learner, field.name)) != field.default

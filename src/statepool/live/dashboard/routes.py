@@ -37,7 +37,7 @@ WATCHED = 100
 """Pools whose curves are kept in memory: those that were looked at last."""
 
 
-class Pools(Protocol):
+class PoolSource(Protocol):
     """The pools of a service, opened when they are asked for."""
 
     def names(self) -> list[str]: ...
@@ -45,7 +45,7 @@ class Pools(Protocol):
     def get(self, name: str) -> Pool: ...
 
 
-def routes(pools: Pools) -> list[BaseRoute]:
+def routes(pools: PoolSource) -> list[BaseRoute]:
     """Everything to mount at `/`."""
     dashboard = Dashboard(pools)
     return [
@@ -61,7 +61,7 @@ def routes(pools: Pools) -> list[BaseRoute]:
 class Dashboard:
     """Routes are plain functions: the server runs them in threads of their own, beside its loop."""
 
-    def __init__(self, pools: Pools) -> None:
+    def __init__(self, pools: PoolSource) -> None:
         self._pools = pools
         self._kept: dict[str, PageCache] = {}
         self._lock = threading.Lock()
@@ -153,5 +153,5 @@ def _name(request: Request) -> str:
 
 
 def _json(value: Any) -> Response:
-    """msgspec writes what is no number as null."""
+    """An answer in JSON; msgspec writes what is no number as null."""
     return Response(msgspec.json.encode(value), 200, HEADERS, "application/json")

@@ -68,7 +68,7 @@ class Metrics:
             bound[2].inc()
 
     def add_batch(self, timed: Timed) -> None:
-        """From the thread that wrote it."""
+        """Count a batch; called by the thread that wrote it."""
         for phase, seconds in zip(self._phases, timed[:3], strict=True):
             phase.observe(seconds)
         self._sizes.observe(timed.events)

@@ -82,7 +82,7 @@ def document() -> dict[str, Any]:
 
 
 def _schemas() -> dict[str, Any]:
-    """Of all bodies and answers; what their types cannot say is added."""
+    """The schemas of all bodies and answers; what their types cannot say is added."""
     _, schemas = msgspec.json.schema_components([*BODIES, *ANSWERS, Settings], ref_template=REF)
     for name, pairs in EXCLUSIVE.items():
         schemas[name]["not"] = {"anyOf": [{"required": list(pair)} for pair in pairs]}

@@ -21,7 +21,7 @@ from statepool.live.service.creation import known_settings, make_pool
 from statepool.live.service.health import Health
 from statepool.live.service.metrics import CONTENT_TYPE, Metrics
 from statepool.live.service.openapi import document
-from statepool.live.service.pools import Lane, Pools
+from statepool.live.service.pools import Pools, PoolWorker
 from statepool.live.service.refusals import Refused
 from statepool.live.service.summary import summarise
 from statepool.live.service.tickets import DECISIONS
@@ -89,11 +89,11 @@ class _Site:
         self._host = host
         self._pools = host.pools
 
-    async def _lane(self, request: Request) -> Lane:
-        return await self._pools.lane(request.path_params["name"])
+    async def _worker(self, request: Request) -> PoolWorker:
+        return await self._pools.worker(request.path_params["name"])
 
     async def _ask(self, request: Request, question: Any) -> Any:
-        [answer] = await (await self._lane(request)).ask([question])
+        [answer] = await (await self._worker(request)).ask([question])
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -103,17 +103,17 @@ class _Site:
         return reply(NamesAnswer([name for name in names if request.state.caller.may_use(name)]))
 
     async def show_pool(self, request: Request) -> Response:
-        lane = await self._lane(request)
-        return reply(await lane.call(lambda: summarise(lane.pool)))
+        worker = await self._worker(request)
+        return reply(await worker.call(lambda: summarise(worker.pool)))
 
     async def put_pool(self, request: Request) -> Response:
         name, asked = request.path_params["name"], decode(await self._host.body(request), PoolBody)
         created = await asyncio.to_thread(self._open, name, asked)
-        lane = await self._lane(request)
+        worker = await self._worker(request)
         if created:
-            await lane.warm_up()
+            await worker.warm_up()
             self._host.health.note(name, None)
-        return reply(await lane.call(lambda: summarise(lane.pool)), 201 if created else 200)
+        return reply(await worker.call(lambda: summarise(worker.pool)), 201 if created else 200)
 
     def _open(self, name: str, asked: PoolBody) -> bool:
         created = not self._pools.has(name)
@@ -130,17 +130,17 @@ class _Site:
         return await self.show_pool(request)
 
     async def expire(self, request: Request) -> Response:
-        lane = await self._lane(request)
-        return reply(ExpiryAnswer(await expire(lane)))
+        worker = await self._worker(request)
+        return reply(ExpiryAnswer(await expire(worker)))
 
     async def rows(self, request: Request) -> Response:
-        lane = await self._lane(request)
-        return StreamingResponse(_lines(lane.pool), media_type="application/jsonl")
+        worker = await self._worker(request)
+        return StreamingResponse(_lines(worker.pool), media_type="application/jsonl")
 
     async def put_action(self, request: Request) -> Response:
-        asked, lane = decode(await self._host.body(request), ActionBody), await self._lane(request)
+        asked, worker = decode(await self._host.body(request), ActionBody), await self._worker(request)
         text = request.path_params["action"]
-        label = await lane.call(lambda: _find_action(lane.pool, text))
+        label = await worker.call(lambda: _find_action(worker.pool, text))
         if asked.label is not msgspec.UNSET:
             label = _agree(text, label, asked.label)
         elif label is None:
@@ -154,8 +154,8 @@ class _Site:
         return reply(ActionAnswer(label))
 
     async def retire_action(self, request: Request) -> Response:
-        lane, text = await self._lane(request), request.path_params["action"]
-        label = await lane.call(lambda: _find_action(lane.pool, text))
+        worker, text = await self._worker(request), request.path_params["action"]
+        label = await worker.call(lambda: _find_action(worker.pool, text))
         if label is None:
             raise Refused(404, f"action: {text!r} is not in the catalogue")
         await self._ask(request, RetireAction(label))
@@ -165,8 +165,8 @@ class _Site:
         raise Refused(405, "decisions are made with POST, and read all together at …/rows", {"allow": "POST"})
 
     async def show_ticket(self, request: Request) -> Response:
-        lane, ticket = await self._lane(request), request.path_params["ticket"]
-        return reply(TicketAnswer(**await lane.call(lambda: lane.pool.find(ticket))))
+        worker, ticket = await self._worker(request), request.path_params["ticket"]
+        return reply(TicketAnswer(**await worker.call(lambda: worker.pool.find(ticket))))
 
     async def show_document(self, request: Request) -> Response:
         return reply(document())
@@ -175,7 +175,7 @@ class _Site:
         return reply(HealthAnswer("up"))
 
     async def show_readiness(self, request: Request) -> Response:
-        """Not ready: the store does not answer, or takes no writes, or no pool works. A pool that does not is named."""
+        """Raise 503 if the store does not answer or takes no writes, or if no pool works; name those that do not."""
         health = self._host.health
         try:
             await asyncio.wait_for(asyncio.to_thread(self._pools.names), STORE_SECONDS)
@@ -193,17 +193,17 @@ class _Site:
     async def show_metrics(self, request: Request) -> Response:
         health = self._host.health
         standings = await asyncio.to_thread(self._pools.store.standings)
-        lanes = self._pools.lanes()
-        read = await asyncio.gather(*map(self._read, lanes))
-        vitals = {lane.pool.name: each for lane, each in zip(lanes, read, strict=True) if each is not None}
+        workers = self._pools.workers()
+        read = await asyncio.gather(*map(self._read, workers))
+        vitals = {worker.pool.name: each for worker, each in zip(workers, read, strict=True) if each is not None}
         text = self._host.metrics.expose(standings, vitals, frozenset(health.troubles), health.anchored_at)
         return Response(text, media_type=CONTENT_TYPE)
 
-    async def _read(self, lane: Lane) -> Vitals | None:
+    async def _read(self, worker: PoolWorker) -> Vitals | None:
         """A pool that fails, or that hangs, is told as one that is in trouble; the others are told all the same."""
-        name = lane.pool.name
+        name = worker.pool.name
         try:
-            vitals: Vitals = await asyncio.wait_for(lane.call(lane.pool.vitals), STORE_SECONDS)
+            vitals: Vitals = await asyncio.wait_for(worker.call(worker.pool.vitals), STORE_SECONDS)
         except TimeoutError:
             late = StoreUnavailable(f"the pool did not answer within {STORE_SECONDS:g} seconds")
             self._host.health.note(name, late)
@@ -214,11 +214,11 @@ class _Site:
         return None if name in self._host.health.troubles else vitals
 
 
-async def expire(lane: Lane) -> int:
-    """Everything overdue, a thousand in a batch, so that others have their turn."""
+async def expire(worker: PoolWorker) -> int:
+    """Expire everything overdue, a thousand in a batch, so that others have their turn."""
     total = 0
     while True:
-        [answer] = await lane.ask([Expire()])
+        [answer] = await worker.ask([Expire()])
         if isinstance(answer, Exception):
             raise answer
         total += answer

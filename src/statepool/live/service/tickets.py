@@ -49,7 +49,7 @@ class TicketCall(NamedTuple):
 
 
 def ticket_call(method: str, path: str) -> TicketCall | None:
-    """None: it is another kind of request. A ticket may hold slashes."""
+    """The call that a request makes, None if it is of another kind. A ticket may hold slashes."""
     if not path.startswith(POOLS):
         return None
     pool, _, rest = path[len(POOLS) :].partition("/")
@@ -88,7 +88,7 @@ async def decide(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> b
 
 
 def _asked(body: DecisionBody | RequestBody) -> Decide:
-    """What one decision is asked for."""
+    """The request of one decision."""
     candidates: Any = None if body.candidates is UNSET else body.candidates
     if isinstance(candidates, list):
         rows = {each.action: each.row for each in candidates}
@@ -101,10 +101,10 @@ def _asked(body: DecisionBody | RequestBody) -> Decide:
 
 async def _decide(pools: Pools, call: TicketCall, asked: Sequence[Decide], visit: Visit) -> list[Decision]:
     visit.pay(len(asked))
-    lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
+    worker = pools.open_worker(call.pool) or await pools.worker(call.pool)
     tickets = [each.ticket for each in asked]
-    await visit.claim(lane.pool, tickets)
-    answers = await lane.ask(asked)
+    await visit.claim(worker.pool, tickets)
+    answers = await worker.ask(asked)
     for ticket, answer in zip(tickets, answers, strict=True):
         if ticket is not None and isinstance(answer, ValueError):
             visit.own_tickets.release(call.pool, ticket)
@@ -151,9 +151,9 @@ def _set(value: float | UnsetType) -> float | None:
 async def _report(pools: Pools, call: TicketCall, requests: Sequence[Observe | Resolve], visit: Visit) -> bytes:
     """Do what can be done, and tell each that was refused as it would have been alone."""
     visit.pay(len(requests))
-    lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
+    worker = pools.open_worker(call.pool) or await pools.worker(call.pool)
     refused = []
-    for request, answer in zip(requests, await lane.ask(requests), strict=True):
+    for request, answer in zip(requests, await worker.ask(requests), strict=True):
         if isinstance(answer, ValueError):
             why = refusal(answer)
             refused.append(RefusedReport(request.ticket, why.status, why.sentence))
@@ -165,8 +165,8 @@ async def _report(pools: Pools, call: TicketCall, requests: Sequence[Observe | R
 
 
 async def _one(pools: Pools, call: TicketCall, request: Any) -> Any:
-    lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
-    return _checked_answers(await lane.ask([request]))[0]
+    worker = pools.open_worker(call.pool) or await pools.worker(call.pool)
+    return _checked_answers(await worker.ask([request]))[0]
 
 
 def _checked_answers(answers: list[Any]) -> list[Any]:
