@@ -15,7 +15,7 @@ import numpy as np
 
 from statepool.checks import Floats, Ints
 from statepool.learners.learner import Learner
-from statepool.live.catalogue import Catalogue
+from statepool.live.catalogue import Catalogue, Table, offered
 from statepool.live.fold import Fold
 from statepool.live.lift import Tally
 from statepool.live.settings import Settings
@@ -109,6 +109,19 @@ class Listing:
     actions: tuple[Any, ...]
     rows: Floats = field(repr=False)
     """Of P, without a context; the given ones, also where the map is learnt."""
+    active: Ints = field(repr=False)
+    """The numbers of those that are played."""
+    tables: Mapping[Any, Table] = field(repr=False)
+    """Of each context: the actions that have rows of their own there, and these rows."""
+    n_first: int
+    """Actions of this number and above came after the contexts were given, and have one row for all."""
+
+    def offered(self, context: Any) -> Table:
+        """The actions that a context may be answered with, and their rows there; none for a context not known."""
+        table = self.tables.get(context)
+        if table is None:
+            return self.active[:0], self.rows[:0]
+        return offered(table, self.active, self.n_first, self.rows)
 
 
 class Moment(NamedTuple):
@@ -164,7 +177,8 @@ def _read_playing(moment: Moment, fold: Fold, known: Status | None) -> CurrentPl
 
 def read_listing(catalogue: Catalogue) -> Listing:
     """A copy of the catalogue's actions and rows."""
-    return Listing(tuple(catalogue.actions), _frozen(catalogue.rows()))
+    rows, active = _frozen(catalogue.rows()), catalogue.active_numbers()
+    return Listing(tuple(catalogue.actions), rows, active, MappingProxyType(catalogue.tables), catalogue.n_first)
 
 
 def _frozen(values: Floats) -> Floats:

@@ -14,6 +14,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.live.comparison import ARMS
 from statepool.live.dashboard.buckets import EXPECTED, N_DELAYS, REACHED, SEEN, SQUARES, Buckets
+from statepool.live.dashboard.contexts import ContextTallies
 from statepool.live.dashboard.lessons import Lessons
 from statepool.live.events import Corrected, Decided, Expired, Resolved, Seen, decode
 from statepool.live.ledger import POSSIBLE
@@ -59,6 +60,7 @@ class Measures:
         self.ended = 0
         self.buckets = Buckets(self._n_states)
         self.lessons = Lessons()
+        self.contexts = ContextTallies(self._n_states)
         self.oddities: dict[tuple[int, int], int] = {}
         self._times = Times()
         self._unknown: list[tuple[str, int]] = []
@@ -92,6 +94,7 @@ class Measures:
         bucket.by_state[REACHED] += row
         bucket.by_state[SQUARES] += row * row
         self._times.keep(event.play, event.at)
+        self.contexts.decide(event, row)
 
     def _seen(self, event: Seen) -> None:
         assert event.state is not None
@@ -133,12 +136,14 @@ class Measures:
         self.buckets.at(event.at).tallies["corrections"] += 1
         if event.loss is not None:
             self.lessons.correct(event.play, event.loss)
+        self.contexts.correct(event)
 
     def _lose(self, event: Resolved | Expired) -> None:
         if event.loss is not None:
             arm, tallies = ARMS[event.held], self.buckets.at(event.at).tallies
             tallies[arm] += 1
             tallies[f"{arm}_loss"] += event.loss
+        self.contexts.lose(event)
         self._teach(event)
 
     def _teach(self, event: Seen | Resolved | Expired) -> None:

@@ -9,11 +9,13 @@ from statepool.live.dashboard.alarms import Alarm, alarms_of
 from statepool.live.dashboard.curves import curves_of, delays_of, median_of
 from statepool.live.dashboard.measures import Measures
 from statepool.live.dashboard.panels import (
+    ContextsPanel,
     LiftTile,
     PlayedAction,
     SeenState,
     actions_of,
     beliefs_of,
+    contexts_of,
     lift_of,
     settings_of,
     states_of,
@@ -55,6 +57,7 @@ class PageModel:
     more_states: int
     widest: float
     """The largest share of a state shown: the length of a full bar."""
+    contexts: ContextsPanel | None
     lift: LiftTile | None
     flight: Flight
     alarms: list[Alarm]
@@ -117,6 +120,7 @@ class PageCache:
             states=states,
             more_states=more_states,
             widest=max((share for each in states for share in (each.played, each.expected) if share > 0), default=1.0),
+            contexts=contexts_of(reading, measures),
             lift=lift_of(reading),
             flight=dataclasses.replace(flight, median=median_of(whole.delays)),
             alarms=alarms_of(lessons, measures.oddities, reading.label, reading.states),

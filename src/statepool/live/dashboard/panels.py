@@ -8,12 +8,14 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.live.dashboard import formatting
 from statepool.live.dashboard.buckets import EXPECTED, REACHED, SEEN, Bucket
+from statepool.live.dashboard.gain import Gain, gain_of
 from statepool.live.dashboard.lessons import Means
 from statepool.live.dashboard.measures import Measures
 from statepool.live.dashboard.reading import Reading, top
 from statepool.live.lift import lift
 
 N_ACTIONS, N_STATES, N_BARS = 20, 12, 24
+N_CONTEXTS, N_LEADING = 12, 2
 SHADES = 7
 FEW = 10_000
 
@@ -38,6 +40,31 @@ class SeenState:
     loss: float
     outcomes: int
     shade: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PlayedContext:
+    label: str
+    share: float
+    """Of the decisions of all contexts."""
+    actions: list[tuple[str, float]]
+    """The most played there, and their shares."""
+    outcomes: int
+    loss: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ContextsPanel:
+    """The contexts that came most often, and what heeding them gains."""
+
+    rows: list[PlayedContext]
+    n_seen: int
+    n_contexts: int
+    followed: float
+    """The share of the decisions whose contexts are followed."""
+    gain: Gain | None
+    instead: str
+    """The action that one answer for all would be, or mostly be."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,6 +150,28 @@ def states_of(reading: Reading, whole: Bucket, outcomes: Means, beliefs: Floats)
         for s in chosen
     ]
     return states, beliefs.size - len(states)
+
+
+def contexts_of(reading: Reading, measures: Measures) -> ContextsPanel | None:
+    """None for a pool without contexts."""
+    tallies = measures.contexts
+    if not reading.status.contexts:
+        return None
+    total = tallies.others + sum(each.decisions for each in tallies)
+    rows = [
+        PlayedContext(
+            label=formatting.label(each.context),
+            share=each.decisions / total,
+            actions=[(reading.label(n), count / each.decisions) for n, count in each.actions.most_common(N_LEADING)],
+            outcomes=each.outcomes,
+            loss=each.loss / each.outcomes if each.outcomes else float("nan"),
+        )
+        for each in sorted(tallies, key=lambda each: -each.decisions)[:N_CONTEXTS]
+    ]
+    gain = gain_of(tallies, measures.lessons, reading.listing)
+    followed = 1 - tallies.others / total if total else 1.0
+    instead = "" if gain is None else reading.label(gain.instead)
+    return ContextsPanel(rows, len(tallies), len(reading.status.contexts), followed, gain, instead)
 
 
 def lift_of(reading: Reading) -> LiftTile | None:
