@@ -168,11 +168,14 @@ class _Locator(UserProvidedCacheLocator):  # type: ignore[misc]
 
     @classmethod
     def get_suitable_cache_subpath(cls, py_file: str) -> str:
-        return "_".join(Path(py_file).relative_to(_PACKAGE).parent.parts)
+        place = Path(py_file)
+        if not place.is_relative_to(_PACKAGE):
+            return str(super().get_suitable_cache_subpath(py_file))
+        return "_".join(place.relative_to(_PACKAGE).parent.parts)
 
 
 class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = [_Locator]
+    _locator_classes = (_Locator,)
 
 
 class _OwnCache(FunctionCache):  # type: ignore[misc]
