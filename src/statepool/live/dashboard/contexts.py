@@ -1,4 +1,4 @@
-"""The learner's decisions and their outcomes by context; the first MOST contexts that come in the window are followed."""
+"""The learner's decisions and their outcomes by context, of the first MOST contexts that come in the window."""
 
 from collections import Counter
 from collections.abc import Iterator

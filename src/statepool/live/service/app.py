@@ -16,6 +16,7 @@ from statepool.live.anchors import Anchoring, Anchors
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.admission import Admission, Visit
 from statepool.live.service.chores import Chores
+from statepool.live.service.connections import WHOLE
 from statepool.live.service.health import Health
 from statepool.live.service.keys import Door, Keys
 from statepool.live.service.limits import BODY_LIMIT, read_body, read_headers
@@ -130,6 +131,9 @@ class Service:
                 raise Refused(405, FOLLOWS, {"allow": "GET"})
             body = await read_body(receive, visit.headers.length, self._rules.body_limit)
             content = await call.answer(self.pools, call, body, visit)
+            extensions = scope.get("extensions")
+            if extensions and WHOLE in extensions and extensions[WHOLE](content):
+                return status
         except Exception as error:
             refused = _told(scope, error)
             status, content = refused.status, body_of(refused)
