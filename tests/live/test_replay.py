@@ -39,7 +39,7 @@ def fill(url, learner=None, rounds=60, **settings):
                 pool.resolve(tickets[t - 5], loss=float(draws.integers(2)))
             if t == 30:
                 pool.add_action("d", ROWS["d"])
-        return pool.fold().dump()
+        return pool._fold().dump()
 
 
 @pytest.fixture

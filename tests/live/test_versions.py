@@ -33,7 +33,7 @@ def test_a_newer_version_changes_nothing_of_an_older_one(sqlite, learner):
     play, drawn = older.play.copy(), [older.draw(u) for u in GRID]
     teach(pool, 40)
     pool.add_action("d", [0.2, 0.2, 0.6])
-    newer, _ = pool.fold().make_version()
+    newer, _ = pool._fold().make_version()
     assert newer != older
     np.testing.assert_array_equal(older.play, play)
     assert [older.draw(u) for u in GRID] == drawn

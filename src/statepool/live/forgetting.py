@@ -91,8 +91,8 @@ def _left(entry: Entry) -> bytes:
 
 def _plan(pool: Pool, tickets: list[str]) -> Plan:
     pool._journal.settle()
-    fold = pool.fold()
-    with pool._journal.store.view(pool.name) as view:
+    fold = pool._fold()
+    with pool.view() as view:
         changed: list[Entry] = []
         for ticket in tickets:
             found = view.entries_of(ticket)

@@ -166,12 +166,12 @@ def test_a_pool_that_hangs_is_named_before_its_callers_are_told(start, monkeypat
     monkeypatch.setattr(chores, "LONGEST_BATCH", 0.2)
     client = start()
     client.put("/v1/pools/other", json=POOL)
-    lane = client.app.pools.open_lane("home")
+    worker = client.app.pools.open_worker("home")
     with client.app.pools.get("home")._journal._turns.lock:
         waiting = threading.Thread(target=client.post, args=(DECISIONS,))
         waiting.start()
         until(lambda: "home" in client.get("/readyz").json().get("trouble", {}))
-        assert lane.seconds_busy() > 0.2
+        assert worker.seconds_busy() > 0.2
     waiting.join()
     until(lambda: client.get("/readyz").json() == {"status": "ready"})
 
