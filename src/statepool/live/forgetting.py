@@ -90,7 +90,7 @@ def _left(entry: Entry) -> bytes:
 
 
 def _plan(pool: Pool, tickets: list[str]) -> Plan:
-    pool._journal.settle()
+    pool.settle()
     fold = pool._fold()
     with pool.view() as view:
         changed: list[Entry] = []

@@ -240,6 +240,15 @@ class Pool:
         """Many requests (see `live.requests`) in one batch: an answer or an exception for each."""
         return self._journal.run(requests)
 
+    @property
+    def decides_apart(self) -> bool:
+        """Whether plain decisions are made without the pool's lock, beside everything else (`live.lanes`)."""
+        return self._journal.store.has_lanes
+
+    def settle(self) -> None:
+        """Have the journal take over what was decided apart from it; every state and outcome does so by itself."""
+        self._journal.settle()
+
     def view(self) -> AbstractContextManager[View]:
         """The store's own records of this pool, of one moment: events, tickets, what waits."""
         return self._journal.store.view(self.name)

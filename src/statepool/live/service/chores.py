@@ -88,6 +88,7 @@ class Chores:
     async def _expire_all(self) -> None:
         """Expire what is overdue; of pools that have nothing so old, only the time of their oldest decision is read."""
         clock, standings = await asyncio.to_thread(self._pools.store.standings)
+        self._begin(self._settle, [name for name, standing in standings.items() if standing.in_lanes])
         for name, standing in standings.items():
             if standing.oldest is not None and self._due.get(name, 0.0) <= (clock - standing.oldest) / 1e6:
                 self._begin(self._expire, [name])
@@ -132,6 +133,10 @@ class Chores:
         self._due[name] = inf if after is None else after
         if after is not None:
             await expire(worker)
+
+    async def _settle(self, name: str) -> None:
+        worker = await self._pools.worker(name)
+        await worker.call(worker.pool.settle)
 
     async def _recover(self, name: str) -> None:
         """A snapshot takes the pool's lock, reads what is new and writes: what works for it works for the others."""

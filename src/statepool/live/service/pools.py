@@ -34,10 +34,14 @@ Job = tuple[Callable[[], Any], Callable[[Any], None]]
 
 
 class PoolWorker:
-    """A pool, its queue and its thread; everything here but `_work` runs in the event loop."""
+    """A pool, its queue and its thread; everything here but `_work` runs in the event loop.
 
-    def __init__(self, pool: Pool, note: Note) -> None:
+    Where decisions take no lock they have a queue and a thread of their own (`apart`), so that none waits for a lesson.
+    """
+
+    def __init__(self, pool: Pool, note: Note, apart: "PoolWorker | None" = None) -> None:
         self.pool = pool
+        self._apart = apart
         self._note = note
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Job] = SimpleQueue()
@@ -53,6 +57,8 @@ class PoolWorker:
     def ask(self, requests: Sequence[Any]) -> "asyncio.Future[list[Any]]":
         """Answers (or exceptions), once they are on disk."""
         self._used = perf_counter()
+        if self._apart is not None and all(getattr(request, "is_apart", False) for request in requests):
+            return self._apart.ask(requests)
         if len(self._waiting) >= LONGEST_QUEUE:
             raise StoreUnavailable("too many requests are waiting for this pool, try again in a moment")
         future: asyncio.Future[list[Any]] = self._loop.create_future()
@@ -76,7 +82,8 @@ class PoolWorker:
 
     def seconds_busy(self) -> float:
         """How long the batch that is being written has taken so far."""
-        return perf_counter() - self._began if self._busy else 0.0
+        others = 0.0 if self._apart is None else self._apart.seconds_busy()
+        return max(others, perf_counter() - self._began if self._busy else 0.0)
 
     def _consider(self) -> None:
         if len(self._waiting) < self._expected:
@@ -227,7 +234,8 @@ class Pools:
             except Exception as error:
                 self._note(name, error)
                 raise
-            found = self._workers.get(name) or self._workers.setdefault(name, PoolWorker(pool, self._note))
+            apart = PoolWorker(pool, self._note) if pool.decides_apart else None
+            found = self._workers.get(name) or self._workers.setdefault(name, PoolWorker(pool, self._note, apart))
         return found
 
     async def close_idle(self, seconds: float) -> int:
