@@ -135,9 +135,9 @@ def test_an_arm_without_variance_is_not_taken_for_certain(sqlite):
     assert len(held) > 30
     pool.resolve_many([(each.ticket, 1.0) for each in held])
     pool.resolve_many([(each.ticket, float(i >= 10)) for i, each in enumerate(learner)])
-    found = summarise(pool)["lift"]
-    assert found["value"] == pytest.approx(10 / len(learner))
-    assert found["low"] < 0 < found["high"]
+    found = summarise(pool).lift
+    assert found.value == pytest.approx(10 / len(learner))
+    assert found.low < 0 < found.high
 
 
 CHANGES = {

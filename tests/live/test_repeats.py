@@ -82,7 +82,7 @@ def test_a_closed_pool_says_so_and_its_store_goes_on(place):
     shared.decide("x")
     shared.close()
     shared.close()
-    for call in (shared.decide, shared.fold, shared.expire, lambda: shared.resolve("x", 0.5)):
+    for call in (shared.decide, shared._fold, shared.expire, lambda: shared.resolve("x", 0.5)):
         with pytest.raises(StoreUnavailable, match=f"pool '{place.name}' is closed"):
             call()
     assert store.pools()

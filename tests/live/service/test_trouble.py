@@ -181,12 +181,12 @@ def test_a_summary_is_of_one_moment(start, monkeypatch):
     client = start()
     pool = client.app.pools.get("home")
     taken = []
-    n_pending = Pool.n_pending
+    read_status = Pool._read_status
 
-    def watch(self):
+    def watch(self, fold):
         taken.append(pool._journal._lock.locked())
-        return n_pending.fget(self)
+        return read_status(self, fold)
 
-    monkeypatch.setattr(Pool, "n_pending", property(watch))
+    monkeypatch.setattr(Pool, "_read_status", watch)
     assert client.get("/v1/pools/home").status_code == 200
     assert taken == [True]

@@ -67,6 +67,7 @@ ADD_TO_LANE = """
         WHERE (SELECT seq FROM statepool.pools WHERE id = %(pool)s) <= %(latest)s AND (%(first)s = 0 OR EXISTS (
             SELECT FROM statepool.lanes
             WHERE pool = %(pool)s AND lane = %(lane)s AND place = %(first)s - 1 AND hash = %(before)s))
+        ORDER BY e ->> 2 -- so that nobody waits in a circle for tickets that several bring at once
         RETURNING 1
     )
     SELECT count(*) FROM new
