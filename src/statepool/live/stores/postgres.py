@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -18,16 +19,19 @@ import psycopg
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.forks import forks
-from statepool.live.stores.archive import Archive, WholeView
+from statepool.live.stores.archive import Archive
 from statepool.live.stores.contents import TABLES, Contents, Rows, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.postgres_connections import PATIENCE, Connection, Connections, errors
 from statepool.live.stores.postgres_people import PostgresPeople
+from statepool.live.stores.sql_view import COLUMNS, PIECE, SQLView
 from statepool.live.stores.store import (
     PROBE_BYTES,
     Batch,
     Entry,
     Head,
+    LaneBatch,
+    LaneRow,
     Overdue,
     Sealed,
     Standing,
@@ -37,8 +41,6 @@ from statepool.live.stores.store import (
     check_replaced,
 )  # fmt: skip
 
-PIECE = 1000  # events read at once
-COLUMNS = "seq, kind, ticket, play, at, body, hash"
 CATALOGUE = """
     SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
     FROM statepool.events AS e LEFT JOIN statepool.events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
@@ -47,9 +49,43 @@ CATALOGUE = """
 CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # The oldest is the first of an index: one look a pool, however many wait.
 STANDINGS = """
-    SELECT name, pending, CASE WHEN pending > 0 THEN (
-        SELECT at FROM statepool.pending WHERE pool = pools.id ORDER BY at LIMIT 1) END, seq, hash, plays, epoch
-    FROM statepool.pools
+    SELECT name, in_lanes.count, pending + in_lanes.count, LEAST(in_lanes.oldest, CASE WHEN pending > 0 THEN (
+        SELECT at FROM statepool.pending WHERE pool = pools.id ORDER BY at LIMIT 1) END), seq, hash, plays, epoch
+    FROM statepool.pools CROSS JOIN LATERAL (
+        SELECT count(*), min(at) AS oldest FROM statepool.lanes WHERE pool = pools.id AND ticket IS NOT NULL
+    ) AS in_lanes
+"""
+LANE_ROWS = """
+    SELECT lane, place, ticket, at, body, hash FROM statepool.lanes
+    WHERE pool = (SELECT id FROM statepool.pools WHERE name = %s) ORDER BY lane, place
+"""
+# Nothing is written unless the lane ends as its writer believes, and the journal is not much further than it knows.
+ADD_TO_LANE = """
+    WITH new AS (
+        INSERT INTO statepool.lanes (pool, lane, place, ticket, at, body, hash)
+        SELECT %(pool)s, %(lane)s, (e ->> 1)::bigint, e ->> 2, (e ->> 3)::bigint,
+               decode(e ->> 4, 'base64'), decode(e ->> 5, 'base64')
+        FROM json_array_elements(%(rows)s::json) AS e
+        WHERE (SELECT seq FROM statepool.pools WHERE id = %(pool)s) <= %(latest)s AND (%(first)s = 0 OR EXISTS (
+            SELECT FROM statepool.lanes
+            WHERE pool = %(pool)s AND lane = %(lane)s AND place = %(first)s - 1 AND hash = %(before)s))
+        ORDER BY e ->> 2 -- so that nobody waits in a circle for tickets that several bring at once
+        RETURNING 1
+    )
+    SELECT count(*) FROM new
+"""
+TAKE_OVER = """
+    WITH ends AS (
+        SELECT decode(e ->> 0, 'base64') AS lane, (e ->> 1)::bigint AS place
+        FROM json_array_elements(%(ends)s::json) AS e
+    ), gone AS (
+        DELETE FROM statepool.lanes USING ends
+        WHERE lanes.pool = %(pool)s AND lanes.lane = ends.lane AND lanes.place < ends.place
+    ), silent AS (
+        DELETE FROM statepool.lanes WHERE pool = %(pool)s AND ticket IS NULL AND at < %(silent)s
+    )
+    UPDATE statepool.lanes SET ticket = NULL, body = '' FROM ends
+    WHERE lanes.pool = %(pool)s AND lanes.lane = ends.lane AND lanes.place = ends.place
 """
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -70,7 +106,7 @@ READING = f"SELECT set_config('lock_timeout', '{PATIENCE:.0f}s', true)"
 FLUSH = f"SELECT {WAIT_FOR_THE_DISK}, pg_logical_emit_message(true, 'statepool', '')"
 
 # A row that was damaged may be found by one way of reading and not by another: how many there are, and which, by each.
-KEYS = {"events": "seq", "pending": "play", "snapshots": "seq", "segments": "first"}
+KEYS = {"events": "seq", "pending": "play", "snapshots": "seq", "segments": "first", "lanes": "place"}
 BY_INDEX = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_indexscan = on"
 BY_TABLE = "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_indexscan = off"
 WHICH = "SELECT count(*), sum(hashint8extended({key}, 1)::numeric) FROM statepool.{table} WHERE pool = %s"
@@ -78,7 +114,9 @@ WHICH = "SELECT count(*), sum(hashint8extended({key}, 1)::numeric) FROM statepoo
 # One look at the tickets' index each: `ticket = ANY(…)` reads the whole pool until the table has been analysed.
 LOOK_UP = """
     SELECT found.* FROM unnest(%s::text[]) AS wanted (ticket) CROSS JOIN LATERAL (
-        SELECT ticket, kind, body FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
+        SELECT ticket, kind, body FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket
+        UNION ALL
+        SELECT ticket, 'decision', body FROM statepool.lanes WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
     ) AS found
 """
 
@@ -113,7 +151,7 @@ Row = tuple[Any, ...]
 Statement = tuple[str, dict[str, Any]]
 
 
-class PostgresView(WholeView):
+class PostgresView(SQLView):
     """One transaction of a connection; `over` once that has ended."""
 
     def __init__(
@@ -132,34 +170,14 @@ class PostgresView(WholeView):
         with errors():
             return self._connection.execute(sql, values, binary=True).fetchall()
 
-    def head(self) -> Head:
-        return self._head
+    def _read(self, sql: str, *values: Any) -> list[Row]:
+        return self._ask(_spelt(sql), *values)
 
     def clock(self) -> int:
         return self._clock
 
-    def _tail(self, after: int, without: Kind | None) -> Iterator[Entry]:
-        sql = (
-            f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND seq > %s AND kind <> %s ORDER BY seq LIMIT %s"
-        )
-        while rows := self._ask(sql, self._pool, after, without or "", PIECE):
-            yield from map(Entry._make, rows)
-            after = rows[-1][0]
-
-    def _tail_catalogue(self) -> list[int]:
-        sql = "SELECT seq FROM statepool.events WHERE pool = %s AND kind = 'catalogue' AND seq > %s ORDER BY seq"
-        return [seq for (seq,) in self._ask(sql, self._pool, self._n_sealed)]
-
-    def _tail_rows(self, first: int, last: int) -> list[Any]:
-        sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND seq BETWEEN %s AND %s ORDER BY seq"
-        return self._ask(sql, self._pool, first, last)
-
     def _tail_linked_catalogue(self, after: int, last: int) -> list[Any]:
         return self._ask(CATALOGUE, self._pool, after, last, PIECE)
-
-    def sealed(self) -> list[Sealed]:
-        sql = "SELECT first, last, hash, digest, place, size FROM statepool.segments WHERE pool = %s ORDER BY first"
-        return [Sealed(*row) for row in self._ask(sql, self._pool)] if self._n_sealed else []
 
     def _tail_entries_of(self, ticket: str) -> list[Entry]:
         sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND ticket = %s"
@@ -167,7 +185,7 @@ class PostgresView(WholeView):
 
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
-        for ticket, kind, body in self._ask(LOOK_UP, list(tickets), self._pool) if tickets else []:
+        for ticket, kind, body in self._ask(LOOK_UP, list(tickets), self._pool, self._pool) if tickets else []:
             known.setdefault(ticket, {})[kind] = body
         return known
 
@@ -182,13 +200,6 @@ class PostgresView(WholeView):
             by_play = f"{sql} AND at + 0 < %s ORDER BY play LIMIT %s"  # + 0: not by the index of times, and a sort
             rows = self._ask(by_play, self._pool, before, limit)
         return sorted(Overdue(*row) for row in rows)
-
-    def n_pending(self) -> int:
-        return self._ask("SELECT pending FROM statepool.pools WHERE id = %s", self._pool)[0][0]
-
-    def snapshot(self) -> tuple[int, bytes] | None:
-        rows = self._ask("SELECT seq, body FROM statepool.snapshots WHERE pool = %s", self._pool)
-        return (rows[0][0], rows[0][1]) if rows else None
 
     def damage(self) -> list[str]:
         """Tables that tell less or more than their indexes do; from here on this reading goes by the indexes."""
@@ -212,11 +223,17 @@ class PostgresBatch(PostgresView, Batch):
     """
 
     def __init__(
-        self, connection: Connection, archive: Archive, pool: int, n_sealed: int, head: Head, clock: int
-    ) -> None:
+        self, connection: Connection, archive: Archive, pool: int, n_sealed: int, head: Head, clock: int,
+        in_lanes: list[Row],
+    ) -> None:  # fmt: skip
         super().__init__(connection, archive, pool, n_sealed, head, clock)
+        self._in_lanes = in_lanes
         self._todo: list[Statement] = []
         self.failure: Exception | None = None
+
+    def lane_rows(self) -> list[LaneRow]:
+        """As of the beginning of the batch: who asks about a ticket was told of it before."""
+        return [LaneRow(*row) for row in self._in_lanes]
 
     def _ask(self, sql: str, *values: Any) -> list[Row]:
         try:
@@ -282,14 +299,42 @@ class PostgresBatch(PostgresView, Batch):
         sql = "DELETE FROM statepool.events WHERE pool = %s AND seq <= %s RETURNING 1"
         return len(self._ask(sql, self._pool, min(first + limit - 1, self._n_sealed)))
 
+    def take_over(self, last: Sequence[LaneRow], forgotten_before: int) -> None:
+        ends = msgspec.json.encode([(row.lane, row.place) for row in last]).decode()
+        self._write(TAKE_OVER, ends=ends, silent=forgotten_before)
+
     def _write(self, sql: str, **values: Any) -> None:
         if self.over:
             raise ValueError("this batch has ended")
         self._todo.append((sql, {"pool": self._pool, **values}))
 
 
+class PostgresLane(PostgresView, LaneBatch):
+    """A transaction that takes no lock: it writes new rows of its own, and waits for the disk."""
+
+    _rows: Sequence[LaneRow] = ()
+    _of: tuple[bytes, int] = b"", 0
+
+    def add(self, rows: Sequence[LaneRow], before: bytes, latest: int) -> None:
+        self._rows, self._of = rows, (before, latest)
+
+    def commit(self) -> None:
+        if not self._rows:
+            return
+        values = {"pool": self._pool, "lane": self._rows[0].lane, "first": self._rows[0].place, "before": self._of[0],
+                  "latest": self._of[1], "rows": msgspec.json.encode(self._rows).decode()}  # fmt: skip
+        with errors(), self._connection.pipeline():
+            added = self._connection.execute(ADD_TO_LANE, values)
+            ended = self._connection.execute("COMMIT")
+        if ended.statusmessage != "COMMIT":
+            raise StoreUnavailable("PostgreSQL rolled the decisions back")
+        self.kept = (added.fetchone() or (0,))[0] == len(self._rows)
+
+
 class PostgresStore(PostgresPeople):
     """A batch has a connection of its own, so that a pool whose lock is held elsewhere holds up no other pool."""
+
+    has_lanes = True
 
     def __init__(self, url: str) -> None:
         self._connections = Connections(url, self._count_loss)
@@ -347,14 +392,29 @@ class PostgresStore(PostgresPeople):
                 connection.execute(BEGIN)
                 connection.execute(BATCH)
                 self._take(connection, name)
-                # A statement of its own: it sees what was committed before the lock was granted.
+                # Statements of their own: they see what was committed before the lock was granted.
                 cursor = _select_pool(connection, name)
-            batch = PostgresBatch(connection, self._archive, *_pool(cursor, name))
+                waiting = connection.execute(LANE_ROWS, (name,), binary=True)
+            batch = PostgresBatch(connection, self._archive, *_pool(cursor, name), waiting.fetchall())
             try:
                 yield batch
                 batch.commit()
             finally:
                 batch.over = True
+
+    @contextmanager
+    def lane(self, name: str) -> Iterator[LaneBatch]:
+        with self._connections.lend() as connection:
+            with errors(), connection.pipeline():
+                connection.execute(BEGIN)
+                connection.execute(DURABLE)
+                cursor = _select_pool(connection, name)
+            lane = PostgresLane(connection, self._archive, *_pool(cursor, name))
+            try:
+                yield lane
+                lane.commit()
+            finally:
+                lane.over = True
 
     @contextmanager
     def view(self, name: str) -> Iterator[View]:
@@ -377,7 +437,11 @@ class PostgresStore(PostgresPeople):
         with self._reading() as connection:
             rows = connection.execute(STANDINGS).fetchall()
             clock = (connection.execute(f"SELECT {CLOCK}").fetchone() or (0,))[0]
-        return Standings(clock, {name: Standing(Head(*head), n, oldest) for name, n, oldest, *head in sorted(rows)})
+        found = {
+            name: Standing(Head(*head), pending, oldest, in_lanes)
+            for name, in_lanes, pending, oldest, *head in sorted(rows)
+        }
+        return Standings(clock, found)
 
     def has(self, name: str) -> bool:
         with self._reading() as connection:
@@ -437,6 +501,12 @@ def _stream(connection: Connection, table: str) -> Rows:
         cursor.itersize = PIECE
         cursor.execute(select(table, "statepool."))
         yield from cursor
+
+
+@lru_cache
+def _spelt(sql: str) -> str:
+    """A statement of both stores as PostgreSQL has it."""
+    return sql.format("statepool.").replace("?", "%s")
 
 
 def _key(of: str) -> int:
