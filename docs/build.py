@@ -1,4 +1,4 @@
-"""Build the site with mkdocs, strictly; then look at what came out. `make docs` runs this."""
+"""Run the notebooks, build the site with mkdocs, strictly; then look at what came out. `make docs` runs this."""
 
 import os
 import subprocess
@@ -6,6 +6,8 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import run_notebooks
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "site"
@@ -61,7 +63,7 @@ def main() -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--clean", "--quiet"]
     # The theme tells of its successor on every build, which is no fault of a page.
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
-    faults = faults_of(SITE)
+    faults = run_notebooks.check() + faults_of(SITE)
     size = sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file())
     if size > MOST_BYTES:
         faults.append(f"the site has {size >> 20} MB, expected at most {MOST_BYTES >> 20}")

@@ -1,4 +1,7 @@
-"""What the site says of the command line, HTTP, settings and events is read from the code when the site is built."""
+"""What the site says of Python, the command line, HTTP, settings and events is read from the code as the site is built.
+
+Notebooks become pages, too.
+"""
 
 import ast
 import inspect
@@ -7,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from notebook_pages import FOLDER, page_of
 
 ROOT = Path(__file__).parent.parent
 OUTSIDE = re.compile(r"\]\(((?:\.\./)+(?:examples|benchmarks|src|tests)[^)]*)\)")
@@ -15,11 +19,19 @@ OUTSIDE = re.compile(r"\]\(((?:\.\./)+(?:examples|benchmarks|src|tests)[^)]*)\)"
 def on_files(files: Files, config: Any) -> Files:
     for path, write in PAGES.items():
         files.append(File.generated(config, path, content=write()))
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        text, pictures = page_of(path)
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=text))
+        for name, picture in pictures.items():
+            files.append(File.generated(config, f"notebooks/{name}", content=picture))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Files of the repository that are not pages are named, not linked: the site stands alone."""
+    """Files of the repository that are not pages are named, not linked: the site stands alone; notebooks are pages."""
+    if page.file.src_uri.startswith("notebooks/"):
+        return markdown
+    markdown = markdown.replace(".ipynb)", ".md)")
     return OUTSIDE.sub(lambda match: f" (`{match[1].replace('../', '')}`)", markdown).replace("[ (", "(")
 
 
