@@ -58,7 +58,7 @@ def command_line() -> str:
     for name, command in root.commands.items():
         inner = getattr(command, "commands", None)
         for title, each in ({f"{name} {sub}": one for sub, one in inner.items()} if inner else {name: command}).items():
-            lines += [f"## statepool {title}", "", each.help or "", "", "| | |", "|---|---|"]
+            lines += [f"## statepool {title}", "", each.help or "", "", "| given | what it is |", "|---|---|"]
             lines += [f"| `{_spelling(p)}` | {_cell(getattr(p, 'help', '') or '')}{_default(p)} |" for p in each.params]
             lines.append("")
     return "\n".join(lines)
