@@ -234,7 +234,33 @@ def attribute_docs(kind: type) -> dict[str, str]:
     return found
 
 
+def study_figures() -> str:
+    """What each study of the paper asks and finds, with the report's figures."""
+    from statepool.studies import STUDIES
+    from statepool.studies.figures import FIGURES
+
+    lines = ["# The studies, one by one", ""]
+    lines += ["The figures are those of the report of `make reproduce`, which also has every table.", ""]
+    lines += [line for figure in FIGURES if not figure.home for line in _figure(figure)]
+    for study in STUDIES.values():
+        if study.beyond:
+            continue
+        lines += [f"## {study.number}. {study.title}" if study.number.isdigit() else f"## {study.title}", ""]
+        lines += [study.asks, "", f"**Seen.** {study.seen}", "", f"**Limits.** {study.limits}", ""]
+        lines += [f"`statepool reproduce {study.name}`; {study.source}.", ""]
+        lines += [line for figure in FIGURES if figure.home == study.name for line in _figure(figure)]
+    return "\n".join(lines)
+
+
+def _figure(figure: Any) -> list[str]:
+    """A picture that leads to itself: on a phone it is small, and a drawing can be enlarged."""
+    path = f"figures/{figure.name}.svg"
+    shown = f"[![{figure.title}]({path}){{ .drawn }}]({path})"
+    return [shown, "", f"*{figure.title}.* {figure.caption}", ""]
+
+
 PAGES = {
+    "study-figures.md": study_figures,
     "reference/python.md": python,
     "reference/cli.md": command_line, "reference/http.md": http, "reference/settings.md": settings,
     "reference/events.md": events,
