@@ -1,6 +1,9 @@
 # Every target sets up what it needs: `make reproduce` and `make test` work in a fresh clone.
 BIN := .venv/bin
 
+# Most of what is run starts processes of its own, which with bytecode start in half the time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup reproduce flights serve test check bench soak docs dist-test
 
 setup: .venv/.ready
@@ -23,8 +26,10 @@ flights: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-flights.txt
 	$(BIN)/python examples/flights.py
 
+# One worker more than there are cores, since some tests wait; a file stays with one, which compiles for it once.
 test: setup
-	$(BIN)/pytest --numprocesses 2 --dist worksteal
+	$(BIN)/pytest --numprocesses $$(( $$($(BIN)/python -c "import os; print(os.cpu_count())") + 1 )) \
+	  --dist loadfile --no-loadscope-reorder
 
 soak: setup
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -m soak --hypothesis-profile soak

@@ -1,7 +1,10 @@
 """Settings shared by all tests: hypothesis without chance or clocks, so that a failure is always the same failure.
 
 `make soak` takes the other profile, whose chance is new each time and whose failures print how to repeat them.
+Files that take long come first, so that no worker is alone with one at the end.
 """
+
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
@@ -9,3 +12,24 @@ SLOW = [HealthCheck.too_slow]
 settings.register_profile("statepool", derandomize=True, deadline=None, database=None, suppress_health_check=SLOW)
 settings.register_profile("soak", derandomize=False, deadline=None, print_blob=True, suppress_health_check=SLOW)
 settings.load_profile("statepool")
+
+LONGEST = (
+    "golden/test_published.py",
+    "contract/test_learners_on_families.py",
+    "studies/test_figures.py",
+    "contract/test_kit.py",
+    "audit/test_audit_command.py",
+    "studies/test_report.py",
+    "live/service/test_serving.py",
+    "studies/test_beyond.py",
+    "commands/test_reproduce_command.py",
+    "audit/test_audit_figures.py",
+    "test_compiling.py",
+)
+"""From half a minute or more down to a quarter of one."""
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    ranks = {here / name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(LONGEST)))

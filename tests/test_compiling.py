@@ -11,7 +11,14 @@ import pytest
 from statepool import compiling
 
 EXAMPLE = (Path(__file__).parent.parent / "docs" / "learners.md").read_text().split("```python\n")[1].split("```")[0]
-PLAIN = "import statepool as sp; print(sp.simulate(sp.families.spread(0, horizon=50), sp.StateEXP3(), 1, 1).regret)"
+PLAIN = "import statepool as sp; print(sp.simulate(sp.families.spread(0, horizon=50), sp.Uniform(), 1, 1).regret)"
+TELLING = """
+from statepool.compiling import told_of_compiling
+begun = []
+with told_of_compiling(begun.append):
+    %s
+print(sum(begun))
+"""
 
 
 def run(code, folder, **options):
@@ -31,6 +38,24 @@ def test_a_learner_from_outside_does_not_spoil_the_cache_for_others(tmp_path):
     assert again.stdout == second.stdout
     assert set((tmp_path / "cache").rglob("*_play_rounds*.nbc")) == stored
     assert stored, "the package's own learners are cached"
+
+
+def test_processes_that_need_the_same_kernels_at_once_compile_them_once(tmp_path):
+    """Alone, one compiles so many functions; two at once compile as many between them, or a few parts more."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", TELLING % PLAIN]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
+    told = [process.communicate(timeout=300)[0].split() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert told[0][0] == told[1][0]
+    compiled = sorted(int(number) for _, number in told)
+    assert compiled[0] < 0.2 * compiled[1], "the second waited and loaded"
+
+
+def test_code_that_does_call_blas_still_finds_it():
+    code = "import statepool.compiling, numba, numpy as np; print(numba.njit(lambda a: np.dot(a, a))(np.arange(3.0)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == "5.0\n", done.stderr
 
 
 @pytest.mark.parametrize("package", sorted(compiling._WITHOUT_KERNELS))

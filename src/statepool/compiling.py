@@ -7,8 +7,11 @@ import such a memory could not read the cache any more.
 Most functions are only ever called by other compiled ones, which copy them. Such a *part* is not made ready to be
 called from Python, and it is neither optimised nor turned into machine code by itself: whatever it ends up in is. That
 spares two thirds of the time that a learner takes to compile. A function that Python does call is compiled as a whole.
+
+Processes that need the same function at the same time take turns: one compiles it, the others load what it has saved.
 """
 
+import gc
 import hashlib
 import os
 import shutil
@@ -16,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +28,11 @@ from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import overload
+from numba.np import linalg
+
+from statepool.turns import Turns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -95,15 +102,40 @@ def _compile(
     options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "_nrt": allocates,
                "forceinline": inlined}  # fmt: skip
     whole = njit(**options)(function)
-    if inlined and not fastmath:
+    if (inlined or allocates) and not fastmath:
         part = njit(**options, **_AS_PART)(function)
     else:
         # Sums that may be reordered are optimised here once and for all, so that they have the same bits everywhere.
         part = njit(**options, **_UNWRAPPED)(function)
-        part._cache = _own_cache(function, "parts")
-    whole._cache = _own_cache(function, "wholes")
+        _keep(part, function, "parts")
+    _keep(whole, function, "wholes")
     whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
     return whole
+
+
+def _keep(dispatcher: Any, function: Any, folder: str) -> None:
+    dispatcher._cache = _OwnCache(function, folder)
+    dispatcher.compile = partial(_compile_in_turn, dispatcher)
+
+
+def _compile_in_turn(dispatcher: Any, signature: Any) -> Any:
+    """Numba's compiling, with nobody else at it and without looking for garbage: a twentieth of the time."""
+    with global_compiler_lock, _without_collecting():
+        try:
+            return type(dispatcher).compile(dispatcher, signature)
+        finally:
+            dispatcher._cache.end_turn()
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def chosen_by_type(name: Callable[..., Any]) -> Callable[[Function], Function]:
@@ -154,38 +186,75 @@ _UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _AS_PART = {**_UNWRAPPED, "pipeline_class": _PartCompiler}
 
 
-def _own_cache(function: Any, folder: str) -> "_OwnCache":
-    # The folder is read when the cache is made: restoring it leaves other packages' caches alone.
-    theirs, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder() / folder)
-    try:
-        return _OwnCache(function)
-    finally:
-        config.CACHE_DIR = theirs
-
-
 class _Locator(UserProvidedCacheLocator):  # type: ignore[misc]
     """Where a function's file lies in the package, wherever the package lies: the sources' hash tells copies apart."""
 
     @classmethod
     def get_suitable_cache_subpath(cls, py_file: str) -> str:
-        return "_".join(Path(py_file).relative_to(_PACKAGE).parent.parts)
+        place = Path(py_file)
+        if not place.is_relative_to(_PACKAGE):
+            return str(super().get_suitable_cache_subpath(py_file))
+        return "_".join(place.relative_to(_PACKAGE).parent.parts)
 
 
 class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = [_Locator]
+    _locator_classes = (_Locator,)
 
 
-class _OwnCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, for signatures that every process with this package can read."""
-
+class _FunctionCache(FunctionCache):  # type: ignore[misc]
     _impl_class = _Implementation
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        return super().load_overload(sig, target_context) if _is_own(sig) else None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        if _is_own(sig):
-            super().save_overload(sig, data)
+class _OwnCache:
+    """Numba's cache, made when something is first asked of it, for signatures that every process here can read."""
+
+    def __init__(self, function: Any, folder: str) -> None:
+        self._function, self._folder = function, folder
+        self._name = f"{folder} {function.__module__} {function.__qualname__}"
+        self._turn = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
+
+    @cached_property
+    def _made(self) -> Any:
+        # The folder is read when the cache is made: restoring it leaves other packages' caches alone.
+        theirs, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder() / self._folder)
+        try:
+            return _FunctionCache(self._function)
+        finally:
+            config.CACHE_DIR = theirs
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        if not _is_own(signature):
+            return None
+        found = self._made.load_overload(signature, context)
+        name = f"{self._name} {signature}"
+        if found is None and _turns().take(name):
+            self._turn = name
+            found = self._made.load_overload(signature, context)  # by who had the turn before
+        return found
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        if _is_own(signature):
+            # Numba reads the list of what is there, adds a line and writes it: two at once would take one number.
+            alone = _turns().take(self._name)
+            try:
+                self._made.save_overload(signature, data)
+            finally:
+                if alone:
+                    _turns().end(self._name)
+
+    def end_turn(self) -> None:
+        """To be called when compiling is over, well or not."""
+        if self._turn:
+            _turns().end(self._turn)
+            self._turn = ""
+
+
+@cache
+def _turns() -> Turns:
+    return Turns(_cache_folder() / "turns")
 
 
 def _is_own(signature: Any) -> bool:
@@ -230,3 +299,18 @@ def _forget_stale_caches(root: Path, keep: str) -> None:
                 shutil.rmtree(old, ignore_errors=True)
         except OSError:  # another process removed it first
             continue
+
+
+def _take_blas_for_granted() -> None:
+    # Before it compiles or loads anything, Numba imports scipy.linalg to see whether it is there. It is, since this
+    # package needs scipy, and code that calls it still imports it: the look alone is a sixth of a start.
+    look, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        from numba.np import arraymath
+
+        arraymath.ensure_blas = look
+    finally:
+        linalg.ensure_blas = look
+
+
+_take_blas_for_granted()

@@ -12,15 +12,19 @@ from rich.table import Table
 from statepool.audit import Audit, audit_log, sentences
 from statepool.audit.context_sentences import about_contexts
 from statepool.audit.verdict import UNCLEAR
+from statepool.commands.ahead import DIMENSION, compiling_ahead
 from statepool.commands.progress import working
 from statepool.frames import terminal_width
 
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
 
+AHEAD = ("corrected-pool", DIMENSION, "state-exp3", "zimmert-seldin", "action-exp3")
+"""What an audit needs beside the learner that it plays first."""
+
 
 def run(log: str, out: Path | None, as_json: bool, **settings: Any) -> None:
     """Audit the log with the settings of `audit_log`; write the report if asked, and print."""
-    with working(f"auditing {log}"):
+    with working(f"auditing {log}"), compiling_ahead(AHEAD):
         found = audit_log(log, **settings)
     report = found.write(out) if out else None
     if as_json:

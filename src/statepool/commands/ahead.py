@@ -1,0 +1,55 @@
+"""Compiling side by side: on a new machine, other processes compile what a command will need while it is at work.
+
+They begin when its first kernel begins to be compiled, so where all are on disk there are none. Whoever needs a kernel
+that another process is at waits for that one and loads it (`statepool.turns`).
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from statepool.compiling import told_of_compiling
+
+DIMENSION = "dimension"
+"""The search for the dimension; all other names are those of learners."""
+
+
+@contextmanager
+def compiling_ahead(names: Sequence[str]) -> Iterator[None]:
+    """Compile what has these names in as many processes as there are idle cores, those first that come first."""
+    helpers: list[subprocess.Popen[bytes]] = []
+
+    def begin(busy: bool) -> None:
+        if busy and not helpers:
+            count = min(len(names), (os.cpu_count() or 1) - 1)
+            helpers.extend(_start(names[i::count]) for i in range(count))
+
+    try:
+        with told_of_compiling(begin):
+            yield
+    finally:
+        for helper in helpers:
+            helper.kill()
+            helper.wait()
+
+
+def _start(names: Sequence[str]) -> subprocess.Popen[bytes]:
+    code = f"from statepool.commands.ahead import compile_all; compile_all({list(names)!r})"
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen([sys.executable, "-c", code], stdin=nothing, stdout=nothing, stderr=nothing)
+
+
+def compile_all(names: Sequence[str]) -> None:
+    """Play each learner, or search, on the smallest instance."""
+    from statepool.dimension import bracket
+    from statepool.engine import simulate
+    from statepool.learners import find
+    from statepool.model import Instance
+
+    for name in names:
+        if name == DIMENSION:
+            bracket([[0.6, 0.3, 0.1], [0.1, 0.6, 0.3]])
+        else:
+            simulate(Instance([[0.5, 0.5]], [[0.5, 0.5]]), find(name)())
