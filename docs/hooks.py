@@ -3,7 +3,6 @@
 Notebooks become pages, too.
 """
 
-import ast
 import inspect
 import re
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 from notebook_pages import FOLDER, page_of
+from public import MODULES, attribute_docs, home_of, public_names
 
 ROOT = Path(__file__).parent.parent
 OUTSIDE = re.compile(r"\]\(((?:\.\./)+(?:examples|benchmarks|src|tests)[^)]*)\)")
@@ -172,7 +172,6 @@ SECTIONS = {
     "Live": ("Pool",),
     "The audit": ("audit_log", "Audit"),
 }
-MODULES = ("families", "delays", "dimension", "guarantees", "grouping")
 
 
 def python() -> str:
@@ -193,45 +192,13 @@ def python() -> str:
                 "",
             ]
             lines += ["::: statepool.learners.Player", ""]
-        lines += [line for name in names for line in (f"::: {_home(getattr(sp, name))}", "")]
+        lines += [line for name in names for line in (f"::: {home_of(getattr(sp, name))}", "")]
     for module in MODULES:
         found = getattr(sp, module)
         public = public_names(found)
         lines += [f"## statepool.{module}", "", (found.__doc__ or "").partition("\n\n")[0], ""]
-        lines += [line for name in public for line in (f"::: {_home(getattr(found, name), found, name)}", "")]
+        lines += [line for name in public for line in (f"::: {home_of(getattr(found, name), found, name)}", "")]
     return "\n".join(lines)
-
-
-def public_names(module: Any) -> list[str]:
-    """What a module offers: its `__all__`, or its own functions and classes without an underscore."""
-    listed = getattr(module, "__all__", None) or [
-        name for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-    ]  # fmt: skip
-    return [name for name in listed if callable(getattr(module, name))]
-
-
-def _home(value: Any, module: Any = None, name: str = "") -> str:
-    if hasattr(value, "__module__") and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return f"{module.__name__}.{name}"
-
-
-def attribute_docs(kind: type) -> dict[str, str]:
-    """The strings written under the fields of a class."""
-    body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind))).body[0].body
-    found, last = {}, None
-    for node in body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            last = node.target.id
-        elif (
-            last
-            and isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            found[last], last = node.value.value, None
-    return found
 
 
 def study_figures() -> str:
