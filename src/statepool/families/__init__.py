@@ -59,7 +59,7 @@ def find(name: str) -> Callable[..., Instance]:
     >>> sp.families.find("funnel") is sp.families.funnel
     True
     """
-    if name in REGISTRY:
+    if isinstance(name, str) and name in REGISTRY:
         return REGISTRY[name]
     found = plugins.load("family", name) if isinstance(name, str) else None
     if found is None:
