@@ -138,7 +138,7 @@ def _http_rows(found: dict[str, list[Any]]) -> list[Row]:
     fastest = max(rate["echo"], rate["service"])
     told = f"{rate['service']:.0f} / min({rate['echo']:.0f}, {CONNECTIONS / sync:.0f}), fsync {1e3 * sync:.2f} ms"
     return [
-        Row("decisions a second / min(echo, 32 / fsync)", median(ratios), at_least=0.5,
+        Row("decisions a second / min(echo, 32 / fsync)", median(ratios), at_least=0.7,
             note=told),
         Row("p99 / (4 × echo's + 2 fsyncs)", median(waits), at_most=1,
             note=f"{p99['service']:.1f} ms, echo {p99['echo']:.1f} ms"),

@@ -15,7 +15,7 @@ import httpx
 
 import statepool as sp
 from statepool.live.service import create_app
-from statepool.live.service import pools as lanes
+from statepool.live.service import pools as workers
 from statepool.live.stores import open_store
 
 CATALOGUE = {"P": [[0.7, 0.3], [0.4, 0.6]], "actions": ["a", "b"], "states": ["left", "bought"]}
@@ -48,7 +48,7 @@ async def serve(url):
         for number in range(200):
             await client.post(f"/v1/pools/p{number}/decisions")
         print(f"threads of pools after 200 were used         {of_pools():8d}")
-        await asyncio.sleep(lanes.THREAD_SECONDS + 1)
+        await asyncio.sleep(workers.THREAD_SECONDS + 1)
         print(f"and a little later                           {of_pools():8d}")
         slow = app.pools.get("p0")
         with slow._journal._lock:

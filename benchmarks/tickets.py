@@ -32,10 +32,10 @@ def open_pool(path: Path, n_actions: int = 100, name: str = "tickets") -> sp.Poo
 def fill(path: Path, count: int) -> None:
     """Decisions without outcome, up to a number; prints the process's largest size in kB on the way."""
     with open_pool(path) as pool:
-        plays, start, begun = pool.fold().plays, perf_counter(), pool.fold().plays
+        begun = plays = pool.status().plays
+        start = perf_counter()
         while plays < count:
-            pool.decide_many(min(AT_ONCE, count - plays))
-            plays = pool.fold().plays
+            plays += len(pool.decide_many(min(AT_ONCE, count - plays)))
             if plays % FEW == 0:
                 rate = (plays - begun) / (perf_counter() - start)
                 print(plays, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, round(rate), flush=True)

@@ -16,5 +16,5 @@ with Pool.open(sys.argv[1] if len(sys.argv) > 1 else "sqlite:///shop.db", "home"
         state = random.choices(STATES, P[ACTIONS.index(decision.action)])[0]
         pool.observe(decision.ticket, state)  # seconds later
         pool.resolve(decision.ticket, loss=float(random.random() > PAYS[state]))  # days later, in any order
-    fold = pool.fold()
-    print(f"{fold.plays} decisions, mean loss {fold.tallies['learner'].mean:.3f}, {pool.n_pending} in flight")
+    status = pool.status()
+    print(f"{status.plays} decisions, mean loss {status.losses['learner'].mean:.3f}, {status.pending} in flight")

@@ -29,18 +29,21 @@ class ExactPlay(NamedTuple):
     """One row a round."""
 
 
-def play_exactly(instance: Instance, learner: Learner, delay: int | Ints, stream: Stream) -> ExactPlay:
-    """Every round of a learner that is all sums."""
+def play_exactly(
+    instance: Instance, learner: Learner, delay: int | Ints, stream: Stream, refresh: int = 1
+) -> ExactPlay:
+    """Every round of a learner that is all sums, with a version of the play once in `refresh` rounds at most."""
     declared = learner.sums(requests=instance.contexts is not None)
     if declared is None:
         raise ValueError(f"learner: {type(learner).__name__} is not all sums, expected one that can run live")
-    return _Exactly(instance, learner, declared, delay, stream).run()
+    return _Exactly(instance, learner, declared, delay, stream, refresh).run()
 
 
 class _Exactly:
     def __init__(
-        self, instance: Instance, learner: Learner, declared: tuple[Sum, ...], delay: int | Ints, stream: Stream
-    ) -> None:
+        self, instance: Instance, learner: Learner, declared: tuple[Sum, ...], delay: int | Ints, stream: Stream,
+        refresh: int,
+    ) -> None:  # fmt: skip
         problem = problem_of(instance, learner, typical_delay(delay), stream)
         self._instance, self._memory = instance, learner.start(problem)
         self._known = _Known(declared, self._memory.sums, instance.n_states, instance.n_actions)
@@ -51,7 +54,8 @@ class _Exactly:
         self._table = np.empty((instance.n_states, width))
         self._tickets = np.empty((self._calendar.n_slots, width))
         self._uniforms = iter(stream.uniforms(3 * instance.horizon))
-        self._play, self._made, self._learnt = np.empty(instance.n_actions), 0, True
+        self._play, self._made, self._learnt = np.empty(instance.n_actions), -refresh, True
+        self._refresh = refresh
         self._leader, self._share = 0, 0.0
 
     def run(self) -> ExactPlay:
@@ -80,12 +84,12 @@ class _Exactly:
 
     def _make_version(self, t: int) -> None:
         """The play of round t: of a new version if something was learnt, through the rows of the request."""
-        memory = self._memory
+        memory, is_due = self._memory, self._learnt and t - self._made >= self._refresh
         if varies(memory.maps):
             turn_to_context(memory.maps, self._instance.requests[t])
-        elif not self._learnt:
+        elif not is_due:
             return
-        if self._learnt:
+        if is_due:
             self._made, self._learnt = t, False
             self._known.write(memory.sums.flat, t)
         start, rest = int(memory.clock["start"]), np.empty(self._instance.n_actions)

@@ -10,7 +10,7 @@ from generated import write_columns
 import statepool as sp
 from command_line import statepool
 from statepool.audit.context_map import context_maps
-from statepool.audit.contrasts import Beside
+from statepool.audit.contrasts import BesideOthers
 from statepool.audit.sample import Rows
 from statepool.audit.sentences import what_to_do
 
@@ -84,7 +84,7 @@ def test_contrasts_are_least_squares_with_a_mean_for_every_stretch():
     label, state = rng.integers(labels, size=n), np.repeat([0, 1], n // 2)
     loss = rng.random(n) + 0.1 * label + np.sin(np.arange(n) / 50)
     rows = Rows(label, state, loss, np.arange(n) * 1.0, np.full(n, np.nan), n, True, float(n), np.nan)
-    beside = Beside.of(rows, labels)
+    beside = BesideOthers.of(rows, labels)
     dummies = np.zeros((n, labels + beside.sizes.size))
     dummies[np.arange(n), label] = 1
     dummies[np.arange(n), labels + beside.stretch] = 1

@@ -64,7 +64,7 @@ def test_an_audit_starts_a_pool(file, tmp_path):
 
 def test_settings_of_the_learner_are_not_the_pools(file, tmp_path, monkeypatch):
     """A learner that is advised with settings of its own is started with them."""
-    tried = advice.Candidate("pooled-greedy", advice.POOL, (("exploration", 0.1),))
+    tried = advice.CandidateLearner("pooled-greedy", advice.POOL, (("exploration", 0.1),))
     monkeypatch.setattr(advice, "CANDIDATES", (tried,))
     monkeypatch.setattr("statepool.audit.audit.judge", lambda *_: advice.Verdict(advice.POOL))
     found = sp.audit_log(file, horizon=500, seconds=0.5)
@@ -73,6 +73,6 @@ def test_settings_of_the_learner_are_not_the_pools(file, tmp_path, monkeypatch):
     try:
         _open_map(store, tmp_path / "audit" / "AUDIT.json", "home")
         with sp.Pool.open(store, "home") as pool:
-            assert pool.fold().learner == sp.PooledGreedy(exploration=0.1)
+            assert pool._fold().learner == sp.PooledGreedy(exploration=0.1)
     finally:
         store.close()

@@ -41,7 +41,7 @@ def bring(pool, arrivals):
 def state_of(place):
     """All that the pool knows, read from the journal, and the play it would make of it."""
     with place.open() as pool:
-        return learnt(pool.fold()), pool.fold().make_version()[1]
+        return learnt(pool._fold()), pool._fold().make_version()[1]
 
 
 def learnt(fold):

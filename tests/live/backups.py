@@ -36,4 +36,4 @@ def check_restored(name, told, file, held, target):
     finally:
         store.close()
     assert found.faults == []
-    assert found.decisions == held.head.plays
+    assert found.decisions == held.decisions

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 import statepool as sp
-from live.places import ACTIONS, STATES, P, check_chain, raw_events
+from live.places import ACTIONS, STATES, P, check_chain, raw_events, raw_lanes
 from statepool.live.errors import StoreUnavailable
 
 CATALOGUE = {"P": P.tolist(), "actions": ACTIONS, "states": STATES, "seed": 5}
@@ -31,6 +31,14 @@ def loss_of(ticket):
     return crc32(ticket.encode()) % 1000 / 1000
 
 
+OFFER = {"b": [0.2, 0.5, 0.3], "c": [0.5, 0.25, 0.25]}
+
+
+def offer_of(ticket):
+    """Every fourth request brings candidates and their rows; the others ask plainly."""
+    return OFFER if crc32(ticket.encode()) % 4 == 0 else None
+
+
 class Embedded:
     """A client with the library."""
 
@@ -38,7 +46,7 @@ class Embedded:
         self.pool = sp.Pool.open(url, name, **CATALOGUE, learner=sp.StateEXP3(rate=0.1), refresh=20)
 
     def decide(self, ticket):
-        made = self.pool.decide(ticket)
+        made = self.pool.decide(ticket, candidates=offer_of(ticket))
         return [made.action, made.probability]
 
     def observe(self, ticket):
@@ -70,7 +78,8 @@ class OverHTTP:
         return json.loads(text) if text else None
 
     def decide(self, ticket):
-        made = self._ask("POST", "", {"ticket": ticket})
+        offer = offer_of(ticket)
+        made = self._ask("POST", "", {"ticket": ticket} | ({} if offer is None else {"candidates": offer}))
         return [made["action"], made["probability"]]
 
     def observe(self, ticket):
@@ -126,9 +135,12 @@ class Record:
         check_chain(events)
         found = {}
         for _, kind, ticket, *_, body, _ in events:
-            if ticket is not None:
+            if ticket is not None and kind != "rows":
                 assert (kind, ticket) not in found, f"{kind} of {ticket} is there twice"
                 found[kind, ticket] = content_of(kind, msgspec.msgpack.decode(body))
+        for ticket, body in raw_lanes(url, name):
+            assert ("decision", ticket) not in found, f"{ticket} is decided twice"
+            found["decision", ticket] = content_of("decision", msgspec.msgpack.decode(body))
         missing = [key for key, content in self.told.items() if found.get(key) != content]
         assert not missing, (
             f"{len(missing)} of {len(self.told)} acknowledged are not there as told, such as {missing[0]}"

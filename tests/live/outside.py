@@ -8,19 +8,20 @@ READ = """
 import json, sys
 url, name = sys.argv[1:]
 pool = "(SELECT id FROM {0}pools WHERE name = '" + name + "')"
-sql = "SELECT kind, ticket FROM {0}events WHERE pool = " + pool + " ORDER BY seq"
+in_lanes = "SELECT 'decision', ticket, 1, at, place FROM {0}lanes WHERE ticket IS NOT NULL AND pool = " + pool
+sql = "SELECT kind, ticket, 0, 0, seq FROM {0}events WHERE pool = " + pool + " UNION ALL " + in_lanes
 if url.startswith("sqlite"):
     import apsw
     rows = list(apsw.Connection(url.removeprefix("sqlite:///"), apsw.SQLITE_OPEN_READWRITE).execute(sql.format("")))
 else:
     import psycopg
     rows = psycopg.connect(url).execute(sql.format("statepool.")).fetchall()
-print(json.dumps(rows))
+print(json.dumps([row[:2] for row in sorted(rows, key=lambda row: row[2:])]))
 """
 
 
 def events_there(url, name):
-    """(kind, ticket) of every event, in order."""
+    """(kind, ticket) of every event, in order, and of the decisions in lanes after them."""
     done = subprocess.run([sys.executable, "-c", READ, url, name], capture_output=True, text=True, check=True)
     return [tuple(row) for row in json.loads(done.stdout)]
 

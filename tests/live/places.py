@@ -11,6 +11,7 @@ import psycopg
 import statepool as sp
 from statepool.live.events import decode
 from statepool.live.fold import Fold, Records
+from statepool.live.journal import Journal
 from statepool.live.stores import open_store
 from statepool.live.stores.sqlite import SQLiteStore
 
@@ -18,7 +19,7 @@ P = np.array([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
 ACTIONS, STATES = ["a", "b", "c"], ["bounce", "browse", "buy"]
 NAMES = count()
 
-TABLES = ["pools", "events", "pending", "snapshots"]
+TABLES = ["pools", "events", "pending", "snapshots", "lanes"]
 COLUMNS = "seq, kind, ticket, play, at, body, hash"
 
 
@@ -98,13 +99,24 @@ class SQLitePlace(Place):
 
 
 class PostgresPlace(Place):
-    pass
+    def events(self, name=None):
+        """The same, once the journal has taken over what is in lanes."""
+        name = name or self.name
+        if ask(self.url, f"SELECT 1 FROM %slanes WHERE ticket IS NOT NULL AND {of_pool(name, 'lanes')}"):
+            with closing(self._open()) as store:
+                Journal(store, name, None).settle()
+        return super().events(name)
 
 
 def raw_events(url, name):
     return ask(
         url, f"SELECT {COLUMNS} FROM %sevents WHERE pool = (SELECT id FROM %spools WHERE name = '{name}') ORDER BY seq"
     )
+
+
+def raw_lanes(url, name):
+    """Decisions that the journal has not taken over yet."""
+    return ask(url, f"SELECT ticket, body FROM %slanes WHERE ticket IS NOT NULL AND {of_pool(name, 'lanes')}")
 
 
 def ask(url, sql):

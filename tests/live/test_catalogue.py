@@ -47,19 +47,19 @@ def test_add_retire_and_reweight_with_outcomes_in_flight(place, learner):
     pool.observe_many([(each.ticket, STATES[n % 3]) for n, each in enumerate(flying[20:] + later)])
     pool.resolve_many([(each.ticket, 0.25) for each in flying[10:] + later])
     assert {each.action for each in pool.decide_many(30)} <= {"b", "c"}
-    assert pool.fold().counts | {"impossible": 0} == {
+    assert pool._fold().counts | {"impossible": 0} == {
         "state": 90, "outcome": 90, "expiry": 0, "correction": 0, "impossible": 0
     }  # fmt: skip
-    assert fold_of(place.events()).dump() == pool.fold().dump() == place.open().fold().dump()
+    assert fold_of(place.events()).dump() == pool._fold().dump() == place.open()._fold().dump()
 
 
 def test_a_newcomer_starts_with_all_that_was_learnt_about_its_states(sqlite):
     pool = sqlite.make(sp.StateEXP3(rate=0.05))
     play(pool, ROWS, STATES, [0.9, 0.5, 0.1], 2_000, np.random.default_rng(0))
-    charges = pool.fold().ledger.sums("charges", 0)[0]
+    charges = pool._fold().ledger.sums("charges", 0)[0]
     pool.add_action("d", ROWS["d"])
     pool.decide()
-    totals = pool.fold().ledger.memory.weights.totals[0]
+    totals = pool._fold().ledger.memory.weights.totals[0]
     np.testing.assert_allclose(totals, np.vstack([P, ROWS["d"]]) @ charges, rtol=1e-12)
     share = pool._journal.playing.version.play
     assert share[3] == share.max() > 0.9, "it leads to the best state, and nobody has played it yet"
@@ -87,7 +87,7 @@ def test_an_action_added_again_keeps_its_number_and_may_change_its_row(place):
     pool.add_action(old.action, ROWS["e"])
     assert pool.decide("new", uniform=0.1).action == old.action
     assert [row["action"] for row in pool.rows()] == [old.action] * 2
-    assert pool.fold().catalogue.row(ACTIONS.index(old.action)).tolist() == ROWS["e"].tolist()
+    assert pool._fold().catalogue.row(ACTIONS.index(old.action)).tolist() == ROWS["e"].tolist()
 
 
 def test_the_last_action_cannot_be_retired(place):
@@ -105,25 +105,25 @@ def test_self_tuned_goes_on_when_its_leader_or_anchor_is_retired(sqlite, role):
     draws = np.random.default_rng(1)
     for rounds in (600, 200, 100):
         play(pool, ROWS, STATES, [0.9, 0.5, 0.1], rounds, draws)
-        ledger = pool.fold().ledger
+        ledger = pool._fold().ledger
         started_on = int(np.argmin(ledger.memory.anchor @ ledger.memory.maps.columns[0]))
         place = {"leader": ledger.memory.clock["leader"], "anchor": started_on}[role]
-        label = pool.fold().catalogue.actions[ledger.ids[place]]
-        if pool.fold().catalogue.n_active == 1:
+        label = pool._fold().catalogue.actions[ledger.ids[place]]
+        if pool._fold().catalogue.n_active == 1:
             break
-        if pool.fold().catalogue.is_active(label):
+        if pool._fold().catalogue.is_active(label):
             pool.retire_action(label)
         played = play(pool, ROWS, STATES, [0.9, 0.5, 0.1], 100, draws)
         assert label not in played
-        assert fold_of(sqlite.events()).dump() == pool.fold().dump()
-    assert pool.fold().catalogue.n_active < 3
+        assert fold_of(sqlite.events()).dump() == pool._fold().dump()
+    assert pool._fold().catalogue.n_active < 3
 
 
 def test_safe_starts_anew_on_the_best_that_is_left(sqlite):
     pool = sqlite.make(sp.SelfTuned())
     draws = np.random.default_rng(2)
     play(pool, ROWS, STATES, [0.9, 0.5, 0.1], 1_500, draws)
-    assert pool.fold().ledger.memory.clock["leader"] == 1
+    assert pool._fold().ledger.memory.clock["leader"] == 1
     pool.retire_action("b")
     played = play(pool, ROWS, STATES, [0.9, 0.5, 0.1], 1_000, draws)
     assert played["c"] > 900
@@ -136,8 +136,8 @@ def test_a_newcomer_of_a_learnt_map_starts_from_its_category(sqlite):
     play(pool, rows, STATES, [0.5, 0.5, 0.5], 1_500, np.random.default_rng(3))
     for label, category in (("like a", "cheap"), ("like c", "dear"), ("unlike", None)):
         pool.add_action(label, category=category)
-    cheap, dear, unlike = (pool.fold().catalogue.row(number) for number in (3, 4, 5))
-    seen = pool.fold().ledger.by_action("pairs", 0)
+    cheap, dear, unlike = (pool._fold().catalogue.row(number) for number in (3, 4, 5))
+    seen = pool._fold().ledger.by_action("pairs", 0)
     rounds = np.sum([seen.get(number, [0, 0, 0]) for number in (0, 1)], axis=0)
     assert abs(cheap - rounds / rounds.sum()).max() < 0.01
     assert dear[2] > 0.7
@@ -187,7 +187,7 @@ def test_a_bad_newcomer_is_not_free_for_self_tuned(sqlite, tmp_path):
 
 def test_swaps_cost_the_same_however_many_there_were(sqlite):
     """The arrays of a catalogue are copied a few dozen times in ten thousand swaps, not at each."""
-    catalogue = sqlite.make().fold().catalogue
+    catalogue = sqlite.make()._fold().catalogue
     copies, rows = 0, catalogue._rows
     for number in range(10_000):
         catalogue.apply(Added(0, f"new {number}", None, P[0].tobytes(), 0.5, number), number)

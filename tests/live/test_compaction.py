@@ -68,7 +68,7 @@ def test_nothing_changes_but_where_it_lies(place, tmp_path):
     assert fold.dump() == fold_of(events).dump()
     with closing(place.store()) as again, store.view(place.name) as view:
         other = sp.Pool.open(again, place.name)
-        assert other.fold().dump() == fold.dump()
+        assert other._fold().dump() == fold.dump()
         assert view.bodies(["order-1-0", "nobody", made[1].ticket]).keys() == {"order-1-0", made[1].ticket}
         assert view.catalogue() == [seq for seq, kind, *_ in events if kind == "catalogue"]
 
@@ -103,12 +103,12 @@ def test_a_pool_goes_on_across_the_seam(place, tmp_path):
     with pytest.raises(sp.live.UnknownTicket):
         pool.observe("order-9-9", "buy")
     assert [d.action for d in play(pool, 40, seed=2)] == [d.action for d in play(twin, 40, seed=2)]
-    assert pool.fold().ledger.dump() == twin.fold().ledger.dump()
+    assert pool._fold().ledger.dump() == twin._fold().ledger.dump()
     sealed(place, pool, tmp_path / "segments")
     play(pool, 10, seed=3)
     report, fold = replay(store, name, redraw=True)
     assert report.faults == []
-    assert fold.dump() == pool.fold().dump()
+    assert fold.dump() == pool._fold().dump()
     check_chain(whole(store, name))
 
 

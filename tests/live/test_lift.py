@@ -135,9 +135,9 @@ def test_an_arm_without_variance_is_not_taken_for_certain(sqlite):
     assert len(held) > 30
     pool.resolve_many([(each.ticket, 1.0) for each in held])
     pool.resolve_many([(each.ticket, float(i >= 10)) for i, each in enumerate(learner)])
-    found = summarise(pool)["lift"]
-    assert found["value"] == pytest.approx(10 / len(learner))
-    assert found["low"] < 0 < found["high"]
+    found = summarise(pool).lift
+    assert found.value == pytest.approx(10 / len(learner))
+    assert found.low < 0 < found.high
 
 
 CHANGES = {
@@ -157,14 +157,14 @@ def test_a_changed_holdout_starts_a_new_comparison(place, change):
     assert pool.expire(now=4e9) == 5
     late = pool.decide_many(20)
     make_change(pool)
-    assert [tally.count for tally in pool.fold().tallies.values()] == [0, 0]
+    assert [tally.count for tally in pool._fold().tallies.values()] == [0, 0]
     pool.resolve_many([(each.ticket, 0.25) for each in (*late, *expired)])
-    assert [tally.count for tally in pool.fold().tallies.values()] == [0, 0], "decided before, so not compared"
+    assert [tally.count for tally in pool._fold().tallies.values()] == [0, 0], "decided before, so not compared"
     made = play(pool, 50, lambda made: 0.75 if made.held else 0.5, start=50)
-    check_tallies(pool.fold(), made)
+    check_tallies(pool._fold(), made)
     check_tallies(fold_of(place.events()), made)
     pool.snapshot()
-    check_tallies(place.open().fold(), made)
+    check_tallies(place.open()._fold(), made)
     assert replay(place.store(), place.name, redraw=True)[0].faults == []
 
 
@@ -180,7 +180,7 @@ def test_an_action_brought_back_starts_a_new_comparison(sqlite):
     pool.retire_action("a")
     play(pool, 30)
     pool.add_action("a", P[0])
-    assert [tally.count for tally in pool.fold().tallies.values()] == [0, 0]
+    assert [tally.count for tally in pool._fold().tallies.values()] == [0, 0]
 
 
 def test_other_changes_go_on_with_the_comparison(sqlite):
@@ -190,21 +190,21 @@ def test_other_changes_go_on_with_the_comparison(sqlite):
     pool.retire_action("c")
     pool.add_action("d", [0.2, 0.3, 0.5])
     play(pool, 30, start=30)
-    assert sum(tally.count for tally in pool.fold().tallies.values()) == 60
+    assert sum(tally.count for tally in pool._fold().tallies.values()) == 60
 
 
 def test_a_pool_without_holdout_keeps_its_losses(sqlite):
     pool = sqlite.make()
     play(pool, 30)
     pool.change(holdout_action="b")
-    assert pool.fold().tallies["learner"].count == 30
+    assert pool._fold().tallies["learner"].count == 30
 
 
 def test_outcomes_of_the_holdout_teach(sqlite):
     pool = sqlite.open(P=P, actions=ACTIONS, states=STATES, learner=sp.StateEXP3(rate=0.5), seed=5, holdout=0.9)
-    before = pool.fold().ledger.dump()
+    before = pool._fold().ledger.dump()
     made = next(each for each in pool.decide_many(50) if each.held)
     pool.observe(made.ticket, "browse")
     pool.resolve(made.ticket, 1.0)
-    assert pool.fold().lessons > 0
-    assert pool.fold().ledger.dump() != before
+    assert pool._fold().lessons > 0
+    assert pool._fold().ledger.dump() != before

@@ -14,7 +14,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import statepool as sp
 from live.forked import Child
 from live.places import ACTIONS, STATES, P, PostgresPlace, SQLitePlace, check_chain, fold_of
-from statepool.live.dashboard.glance import glance
 from statepool.live.errors import Conflict, StoreUnavailable, UnknownTicket
 from statepool.live.replay import replay
 from statepool.live.requests import Decide, Observe, Resolve
@@ -121,7 +120,7 @@ class Pools(RuleBasedStateMachine):
     def decide_among_candidates(self, handle, ticket, brought):
         """A request brings rows of its own; asking again gives the same answer, with other rows none."""
         pool, known = self.pools[handle], self.model.rows.get(ticket)
-        if pool.fold().ledger.learns_map:
+        if pool._fold().ledger.learns_map:
             with pytest.raises(ValueError, match="request: brings rows"):
                 pool.decide(ticket, candidates=OFFERS[brought])
         elif known is None:
@@ -147,9 +146,9 @@ class Pools(RuleBasedStateMachine):
     @rule(handle=handles, requests=st.lists(calls, min_size=1, max_size=4))
     def fail_before_the_commit(self, handle, requests):
         store = self.pools[handle]._journal.store
-        store.batch = failing(store.batch)
+        store.batch, store.lane = failing(store.batch), failing(store.lane)
         answers = self.pools[handle].run(requests)
-        del store.batch
+        del store.batch, store.lane
         assert all(isinstance(answer, StoreUnavailable) for answer in answers)
 
     @rule(handle=handles)
@@ -174,7 +173,9 @@ class Pools(RuleBasedStateMachine):
         """What a PUT of the same pool, a dashboard and a scrape of the metrics do."""
         pool = self.pools[handle]
         pool.warm_up()
-        glance(pool, None)
+        pool.status()
+        pool.listing()
+        pool.vitals()
         self.place.open(P=P, actions=ACTIONS, states=STATES, clock=lambda: self.now)._journal.look(
             lambda fold: fold.size
         )
@@ -185,11 +186,11 @@ class Pools(RuleBasedStateMachine):
         pool = self.pools[handle]
         if "loss_bounds" in given and any(row["loss"] is not None for row in self.model.rows.values()):
             return  # the model compares what was said, and not what it means
-        before = pool.fold().settings
+        before = pool._fold().settings
         try:
             pool.change(**given)
         except ValueError:
-            assert pool.fold().settings == before
+            assert pool._fold().settings == before
         if "loss_bounds" in given:
             pool.change(loss_bounds=(0.0, 1.0))
 
@@ -273,15 +274,17 @@ class Pools(RuleBasedStateMachine):
         events = self.place.events()
         check_chain(events)
         dump = fold_of(events).dump()
-        assert [pool.fold().dump() for pool in self.pools] == [dump, dump]
+        assert [pool._fold().dump() for pool in self.pools] == [dump, dump]
         waiting = sorted(ticket for ticket, row in self.model.rows.items() if row["loss"] is None)
         assert sorted(each.ticket for each in self.pools[1].pending()) == waiting
         assert self.pools[0].n_pending == len(waiting)
 
     def teardown(self):
         if hasattr(self, "place"):
-            self.audit()
-            self.place.close()
+            try:
+                self.audit()
+            finally:
+                self.place.close()
 
 
 def plain(made):

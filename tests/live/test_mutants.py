@@ -24,13 +24,16 @@ from live.service.test_exposure import check_nobody_is_answered
 from live.test_machine import failing, run_on
 from statepool import exact_sums as exact
 from statepool.live.errors import StoreUnavailable
-from statepool.live.journal import Journal, Writer, _answer
+from statepool.live.journal import Journal
+from statepool.live.lanes import LaneWriter
+from statepool.live.lock_free import LockFree
 from statepool.live.requests import Decide, Decision, Observe, Resolve
 from statepool.live.service import admission
 from statepool.live.stores.postgres import PostgresStore
 from statepool.live.stores.postgres_connections import Connections
 from statepool.live.stores.sqlite_file import Connection, SQLiteFile
 from statepool.live.stores.sqlite_place import Files
+from statepool.live.writer import Writer, answer
 
 
 class CaughtError(AssertionError):
@@ -104,22 +107,23 @@ def test_dropping_the_uniqueness_rule_of_the_table_is_caught(sqlite, monkeypatch
         check_applied_once(sqlite)
 
 
-def check_acknowledged_is_kept(place):
+def check_acknowledged_is_kept(place, failing_calls=("batch", "lane"), kept=18):
     """The client's record against the table, where every third commit fails."""
     pool = place.make()
     acknowledged = []
     store = pool._journal.store
     for n in range(9):
         if n % 3 == 2:
-            store.batch = failing(store.batch)
+            vars(store).update({name: failing(getattr(store, name)) for name in failing_calls})
         for request in (Decide(f"{n}"), Observe(f"{n}", "buy"), Resolve(f"{n}", 1.0)):
             (answer,) = pool.run([request])
             if not isinstance(answer, Exception):
                 acknowledged.append((f"{n}", {Decide: "decision", Observe: "state", Resolve: "outcome"}[type(request)]))
-        vars(store).pop("batch", None)
+        for name in failing_calls:
+            vars(store).pop(name, None)
     counts = Counter((ticket, kind) for _, kind, ticket, *_ in place.events())
     check(all(counts[each] == 1 for each in acknowledged), "what was acknowledged is not there")
-    check(len(acknowledged) == 18, "what could be kept was not acknowledged")
+    check(len(acknowledged) == kept, "what could be kept was not acknowledged")
 
 
 def hasty_write(self, requests):
@@ -127,11 +131,11 @@ def hasty_write(self, requests):
     answers = []
     with suppress(StoreUnavailable), self.store.batch(self.name) as batch:
         head = self._catch_up(batch)
-        writer = Writer(self, batch, head, self.now())
+        writer = Writer(self.plays, self.fold, batch, head, self.now())
+        writer.take_over()
         writer.look_up([request.ticket for request in requests])
-        answers += [_answer(request, writer) for request in requests]
-        if writer.entries:
-            batch.append(writer.entries, writer.head())
+        answers += [answer(request, writer) for request in requests]
+        writer.write()
     return answers
 
 
@@ -140,7 +144,30 @@ def test_acknowledging_before_the_commit_is_caught(place, monkeypatch):
     place.name += "-mutant"
     monkeypatch.setattr(Journal, "_write", hasty_write)
     with pytest.raises(CaughtError, match="not there"):
+        check_acknowledged_is_kept(place, failing_calls=("batch",))
+
+
+def hasty_decide(self, requests, near_will_do):
+    """As LockFree._try, with the answers given before the commit."""
+    journal, answers = self._journal, []
+    if journal.published is None:
+        journal.read_latest(journal.now())
+    with suppress(StoreUnavailable), journal.store.lane(journal.name) as batch:
+        writer = LaneWriter(self.lane, journal.published, batch, journal.now())
+        writer.look_up([request.ticket for request in requests])
+        answers += [answer(request, writer) for request in requests]
+        writer.write()
+    if batch.kept:
+        writer.move_on()
+    return answers
+
+
+def test_acknowledging_a_decision_before_the_commit_is_caught(database, monkeypatch):
+    place = PostgresPlace(database)
+    monkeypatch.setattr(LockFree, "_try", hasty_decide)
+    with pytest.raises(CaughtError, match="not there"):
         check_acknowledged_is_kept(place)
+    place.close()
 
 
 @pytest.mark.parametrize("learner", ["exp3", "tuned"])

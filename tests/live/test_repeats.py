@@ -6,8 +6,8 @@ import pytest
 from statepool.live import Conflict
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Resolved, decode, encode
-from statepool.live.journal import Writer
 from statepool.live.requests import Observe, Resolve
+from statepool.live.writer import Writer
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_closed_pool_says_so_and_its_store_goes_on(place):
     shared.decide("x")
     shared.close()
     shared.close()
-    for call in (shared.decide, shared.fold, shared.expire, lambda: shared.resolve("x", 0.5)):
+    for call in (shared.decide, shared._fold, shared.expire, lambda: shared.resolve("x", 0.5)):
         with pytest.raises(StoreUnavailable, match=f"pool '{place.name}' is closed"):
             call()
     assert store.pools()

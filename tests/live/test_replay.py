@@ -17,10 +17,10 @@ from live.places import raw_sqlite
 from statepool.live.events import decode, encode
 from statepool.live.export import export
 from statepool.live.integrity import Beside, columns_of
-from statepool.live.journal import chain
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
 from statepool.live.stores.sqlite import SQLiteView
+from statepool.live.writer import chain
 
 P = np.array([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
 STATES = ["bounce", "browse", "buy"]
@@ -39,7 +39,7 @@ def fill(url, learner=None, rounds=60, **settings):
                 pool.resolve(tickets[t - 5], loss=float(draws.integers(2)))
             if t == 30:
                 pool.add_action("d", ROWS["d"])
-        return pool.fold().dump()
+        return pool._fold().dump()
 
 
 @pytest.fixture
@@ -227,10 +227,10 @@ def test_a_journal_cut_short_with_all_that_belongs_to_it_needs_a_note_of_its_has
 
 
 def test_a_forged_decision_is_found_by_drawing_again(url, monkeypatch):
-    from statepool.live import luck, requests
+    from statepool.live import luck, writer
 
     fill(url, sp.StateEXP3(rate=0.1), rounds=20)
-    monkeypatch.setattr(requests, "uniform_of_play", lambda seed, play: 1 - luck.uniform_of_play(seed, play))
+    monkeypatch.setattr(writer, "uniform_of", lambda *of_ticket: 1 - luck.uniform_of(*of_ticket))
     with sp.Pool.open(url, "home") as pool:
         for _ in range(40):
             pool.decide()

@@ -52,7 +52,7 @@ def test_every_decision_is_drawn_again_and_the_journal_folds_to_the_same_bits(sq
     assert not found.faults
     assert (found.redrawn, found.decisions) == (30, 30)
     check_chain(sqlite.events())
-    assert fold_of(sqlite.events()).dump() == pool.fold().dump() == fold.dump() == sqlite.open().fold().dump()
+    assert fold_of(sqlite.events()).dump() == pool._fold().dump() == fold.dump() == sqlite.open()._fold().dump()
 
 
 def test_whole_tables_are_of_the_actions_as_the_caller_names_them(sqlite):
@@ -60,12 +60,12 @@ def test_whole_tables_are_of_the_actions_as_the_caller_names_them(sqlite):
     pool = open_pool(sqlite)
     swapped = {"new": [TABLES["new"][place] for place in (2, 0, 1)], "known": TABLES["known"]}
     again = sqlite.open(P=swapped, actions=["c", "a", "b"], states=STATES)
-    assert again.fold().dump() == pool.fold().dump()
+    assert again._fold().dump() == pool._fold().dump()
     for context in TABLES:
-        assert np.array_equal(again.fold().catalogue.table(context)[1], pool.fold().catalogue.table(context)[1])
+        assert np.array_equal(again._fold().catalogue.table(context)[1], pool._fold().catalogue.table(context)[1])
     other = {"new": [[0.5, 0.5, 0.0], *swapped["new"][1:]], "known": TABLES["known"]}
     changed = sqlite.open(P=other, actions=["c", "a", "b"], states=STATES, update=True)
-    assert changed.fold().catalogue.table("new")[1].tolist() == [*TABLES["new"][:2], [0.5, 0.5, 0.0]]
+    assert changed._fold().catalogue.table("new")[1].tolist() == [*TABLES["new"][:2], [0.5, 0.5, 0.0]]
 
 
 def test_contexts_of_many_decisions_may_be_an_array(sqlite):
@@ -125,7 +125,7 @@ def test_what_travels_is_what_the_play_reached(sqlite):
     events = [decode(body) for *_, body, _ in sqlite.events()]
     decided = next(event for event in events if isinstance(event, Decided) and event.ticket == "own")
     table = np.frombuffer(decided.carry).reshape(3, -1)
-    charges = pool.fold().ledger.sums("charges", 0)[0]
+    charges = pool._fold().ledger.sums("charges", 0)[0]
     x = np.exp(-0.1 * (rows @ charges - (rows @ charges).min()))
     x /= x.sum()
     np.testing.assert_allclose(table[:, 0], x @ rows, rtol=1e-9)
@@ -202,17 +202,17 @@ def test_opening_again_with_the_same_contexts_goes_on_and_others_are_a_change(sq
     with pytest.raises(sp.live.Conflict, match="expected update=True"):
         sqlite.open(P=other, **catalogue)
     pool = sqlite.open(P=other, **catalogue, update=True)
-    np.testing.assert_array_equal(pool.fold().catalogue.table("new")[1], other["new"])
+    np.testing.assert_array_equal(pool._fold().catalogue.table("new")[1], other["new"])
 
 
 def test_an_impossible_state_of_a_request_teaches_nothing(sqlite):
     pool = open_pool(sqlite)
     made = next(made for made in pool.decide_many(50, contexts=["known"] * 50) if made.action == "b")
-    before = pool.fold().ledger.dump()
+    before = pool._fold().ledger.dump()
     pool.observe(made.ticket, "z")
     pool.resolve(made.ticket, loss=1.0)
-    assert pool.fold().ledger.dump() == before
-    assert pool.fold().counts["impossible"] == 1
+    assert pool._fold().ledger.dump() == before
+    assert pool._fold().counts["impossible"] == 1
 
 
 @pytest.mark.parametrize("learner", [sp.StateEXP3(rate=0.05), sp.SelfTuned(), sp.CorrectedPool()], ids=repr)

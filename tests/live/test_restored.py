@@ -38,7 +38,7 @@ def copy(place, path):
 def check_level(place, pool):
     """What the process holds is what the table adds up to, and the snapshot that it saves as well."""
     events = place.events()
-    assert pool.fold().dump() == fold_of(events).dump()
+    assert pool._fold().dump() == fold_of(events).dump()
     pool.snapshot()
     found, _ = replay(pool._journal.store, place.name, redraw=True)
     assert not found.faults
@@ -101,7 +101,7 @@ def test_a_restored_copy_mints_other_tickets(sqlite, tmp_path):
 
 
 def test_minting_without_an_epoch_is_caught(sqlite, tmp_path, monkeypatch):
-    monkeypatch.setattr("statepool.live.journal.new_epoch", lambda: b"\0" * 6)
+    monkeypatch.setattr("statepool.live.writer.new_epoch", lambda: b"\0" * 6)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         check_a_copy_mints_other_tickets(sqlite, tmp_path)
 
@@ -122,7 +122,7 @@ def check_a_damaged_snapshot_is_only_a_cache(place, damage, caplog):
     change(place.url, SNAPSHOT_DAMAGE[damage])
     caplog.clear()
     with place.open() as pool:
-        assert pool.fold().dump() == fold_of(place.events()).dump()
+        assert pool._fold().dump() == fold_of(place.events()).dump()
         assert "folded anew" in caplog.text
         play(pool, 5)
         check_level(place, pool)
@@ -145,7 +145,7 @@ def test_a_snapshot_of_another_journal_is_not_used(sqlite, tmp_path, caplog):
     elsewhere.close()
     change(backup.url, f"ATTACH '{sqlite.path}' AS other; REPLACE INTO snapshots SELECT * FROM other.snapshots")
     with backup.open() as pool:
-        assert pool.fold().dump() == fold_of(backup.events()).dump()
+        assert pool._fold().dump() == fold_of(backup.events()).dump()
     assert "of another journal" in caplog.text
 
 

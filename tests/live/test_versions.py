@@ -33,7 +33,7 @@ def test_a_newer_version_changes_nothing_of_an_older_one(sqlite, learner):
     play, drawn = older.play.copy(), [older.draw(u) for u in GRID]
     teach(pool, 40)
     pool.add_action("d", [0.2, 0.2, 0.6])
-    newer, _ = pool.fold().make_version()
+    newer, _ = pool._fold().make_version()
     assert newer != older
     np.testing.assert_array_equal(older.play, play)
     assert [older.draw(u) for u in GRID] == drawn
@@ -157,7 +157,7 @@ def test_parts_are_drawn_one_after_another():
 @pytest.mark.parametrize(("said", "versions"), [({}, range(40, 80)), ({"refresh": 1}, range(200, 201))])
 def test_versions_have_a_budget_in_bytes_unless_it_is_said_when(sqlite, monkeypatch, said, versions):
     """A quarter of what decisions cost, after an allowance; `refresh` is obeyed whatever it costs."""
-    monkeypatch.setattr("statepool.live.journal.ALLOWANCE", 2_000)
+    monkeypatch.setattr("statepool.live.writer.ALLOWANCE", 2_000)
     pool = sqlite.make(sp.SelfTuned(), **said)
     for number in range(200):
         made = pool.decide()

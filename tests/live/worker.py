@@ -38,7 +38,7 @@ def work(url, name, n_threads):
     import statepool as sp
 
     pool = sp.Pool.open(url, name)
-    pool.fold()
+    pool._fold()
     for line in sys.stdin:
         print("ready", flush=True)
         sys.stdin.readline()

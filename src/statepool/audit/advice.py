@@ -33,7 +33,7 @@ pool stays: a pool refuses it, as it should."""
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidateLearner:
     """A learner by its registered name, its settings, and the advice it serves."""
 
     learner: str
@@ -42,11 +42,11 @@ class Candidate:
 
 
 CANDIDATES = (
-    Candidate("self-tuned", POOL),
-    Candidate("state-exp3", POOL),
-    Candidate("corrected-pool", CORRECT),
-    Candidate("action-exp3", ALONE),
-    Candidate("zimmert-seldin", ALONE),
+    CandidateLearner("self-tuned", POOL),
+    CandidateLearner("state-exp3", POOL),
+    CandidateLearner("corrected-pool", CORRECT),
+    CandidateLearner("action-exp3", ALONE),
+    CandidateLearner("zimmert-seldin", ALONE),
 )
 """What is tried."""
 
@@ -112,7 +112,7 @@ def try_candidates(fitted: Fitted, seed: int) -> tuple[Floats, Floats]:
 def _run(fitted: Fitted, seed: int, first: int, last: int) -> tuple[Floats, Floats]:
     worlds = [(fitted.instance(seed + i), fitted.delays(seed + i), seed + i) for i in range(first, last)]
 
-    def regret(run: tuple[Candidate, tuple[Any, Any, int]]) -> float:
+    def regret(run: tuple[CandidateLearner, tuple[Any, Any, int]]) -> float:
         candidate, (instance, delays, number) = run
         return simulate(instance, learners.find(candidate.learner)(**dict(candidate.settings)), delays, number).regret
 

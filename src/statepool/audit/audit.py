@@ -20,7 +20,7 @@ from statepool.audit.counts import Counts
 from statepool.audit.delays import Lateness, measure_lateness
 from statepool.audit.dimension import Width, measure_width
 from statepool.audit.drift import Drift, measure_drift
-from statepool.audit.effects import Effects, estimate_effects
+from statepool.audit.effects import ActionEffects, estimate_effects
 from statepool.audit.first_look import Looked, look
 from statepool.audit.fit import Fitted, default_horizon, fit_instance
 from statepool.audit.log import Log
@@ -53,7 +53,7 @@ class Audit:
     map: Map = field(repr=False)
     width: Width
     sufficiency: Sufficiency = field(repr=False)
-    effects: Effects = field(repr=False)
+    effects: ActionEffects = field(repr=False)
     lateness: Lateness = field(repr=False)
     maturity: Maturity
     drift: Drift = field(repr=False)

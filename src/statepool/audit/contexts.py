@@ -33,7 +33,7 @@ _WHOLE = "(SELECT *, 0.0 AS part FROM rows WHERE context IS NOT NULL) AS whole"
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ContextTable:
     """Rows by context, action and state, as many as they are worth; outcomes and losses of each state."""
 
     n: Floats
@@ -42,8 +42,8 @@ class Table:
     usual: Floats
     """The mean of a state that has no outcome here."""
 
-    def __add__(self, other: "Table") -> "Table":
-        return Table(self.n + other.n, self.k + other.k, self.loss + other.loss, self.usual)
+    def __add__(self, other: "ContextTable") -> "ContextTable":
+        return ContextTable(self.n + other.n, self.k + other.k, self.loss + other.loss, self.usual)
 
     @property
     def means(self) -> Floats:
@@ -58,14 +58,14 @@ class Contexts:
     """Rows of each context."""
     blank: int
     """Rows without a context: they enter everything but what is said about contexts."""
-    whole: Table = field(repr=False)
-    parts: tuple[Table, ...] = field(repr=False)
+    whole: ContextTable = field(repr=False)
+    parts: tuple[ContextTable, ...] = field(repr=False)
     part: NDArray[np.int64] = field(repr=False)
     """The part of each row of the sample."""
     judged: float
     """Rows that the parts hold together."""
 
-    def others(self, part: int) -> Table:
+    def others(self, part: int) -> ContextTable:
         """All parts but one."""
         return reduce(add, (table for i, table in enumerate(self.parts) if i != part))
 
@@ -191,7 +191,7 @@ class Cells:
         labels = (self.context[kept], self.action[kept], self.state[kept], self.part[kept])
         return Cells(*labels, self.n[kept], self.k[kept], self.loss[kept], *weights)
 
-    def table(self, shape: tuple[int, int, int], means: Floats) -> Table:
+    def table(self, shape: tuple[int, int, int], means: Floats) -> ContextTable:
         C, K, S = shape
         place, pair = (self.context * K + self.action) * S + self.state, self.context * K + self.action
         n = _sums(place, self.n, C * K * S).reshape(shape)
@@ -202,7 +202,7 @@ class Cells:
             scale = np.divide(total, squares, out=np.zeros(C * K), where=squares > 0).reshape(C, K, 1)
             n = np.where(scale > 0, w * scale, n)
         k, loss = _sums(self.state, self.k, S), _sums(self.state, self.loss, S)
-        return Table(n, k, loss, means)
+        return ContextTable(n, k, loss, means)
 
 
 def _sums(place: NDArray[np.int64], values: Floats, size: int) -> Floats:

@@ -25,7 +25,7 @@ MOST_STEPS, CLOSE = 200, 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class BesideOthers:
     """Outcomes beside others of the same state and stretch, in order of state and time."""
 
     label: NDArray[np.int64]
@@ -36,7 +36,7 @@ class Beside:
     n_labels: int
 
     @classmethod
-    def of(cls, rows: Rows, n_labels: int) -> "Beside":
+    def of(cls, rows: Rows, n_labels: int) -> "BesideOthers":
         """Of the rows with an outcome; what stands for actions are the labels."""
         known = np.flatnonzero(np.isfinite(rows.loss))
         order = known[np.argsort(rows.state[known], kind="stable")]

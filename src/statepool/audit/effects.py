@@ -55,7 +55,7 @@ class Possible:
 
 
 @dataclass(frozen=True, eq=False)
-class Effects:
+class ActionEffects:
     direct: Floats = field(repr=False)
     """delta, shrunk: one row an action, one column a state."""
     doubt: Floats = field(repr=False)
@@ -90,7 +90,7 @@ class Effects:
         return self.price / self.blind if self.blind > 0 else 0.0
 
 
-def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 0) -> Effects:
+def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 0) -> ActionEffects:
     h, visits = counts.state_means, effective_counts(counts).sum(axis=1)
     pooled = map_.P @ h
     noise = np.maximum(map_.P @ h**2 - pooled**2, 0) / (visits + map_.strength)
@@ -117,7 +117,7 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     possible = Possible(
         noise_of_means, freedom, least[:2], worst[:2], _outcome_noise(found), max(spread, widest**0.5 / 2), worst[2]
     )
-    return Effects(
+    return ActionEffects(
         direct, doubt, pooled, pooled + D, spread, believed**0.5, float(prices.mean()),
         (float(np.quantile(prices, 0.025)), float(np.quantile(prices, 0.975))),
         blind, anew, _mean_correlation(_ranks(c), _ranks(m)), _mean_correlation(c, m), saving, saving_error, possible,

@@ -11,7 +11,7 @@ import numpy as np
 from statepool.audit.counts import Counts
 from statepool.audit.delays import Lateness
 from statepool.audit.drift import Drift
-from statepool.audit.effects import Effects
+from statepool.audit.effects import ActionEffects
 from statepool.audit.map import Map, effective_counts
 from statepool.checks import Floats, Ints
 from statepool.model import Instance
@@ -64,7 +64,9 @@ def default_horizon(counts: Counts) -> int:
     return int(max(min(counts.rows, LONGEST, max(WORK // entries, SHORTEST)), 1))
 
 
-def fit_instance(counts: Counts, map_: Map, drift: Drift, effects: Effects, lateness: Lateness, horizon: int) -> Fitted:
+def fit_instance(
+    counts: Counts, map_: Map, drift: Drift, effects: ActionEffects, lateness: Lateness, horizon: int
+) -> Fitted:
     covered = min(horizon / max(counts.rows, 1), 1.0)
     theta = drift.path(np.linspace(1 - covered, 1, horizon))
     rows = effective_counts(counts) + map_.strength * map_.prior

@@ -63,7 +63,7 @@ def estimate_play(audit: "Evidence", x: Floats, name: str, level: float = 0.95, 
     if untried.size:
         raise ValueError(f"policy: the log has no outcome of {counts.actions[untried[0]]!r}, expected actions it tried")
     exact = counts.weighted is not None
-    sums = Sums.of(counts)
+    sums = WeightedSums.of(counts)
     rows = _plain_rows(counts) if P is None else P
     h = counts.loss.sum(axis=0) / np.maximum(counts.k.sum(axis=0), 1)
     c = rows @ h
@@ -85,7 +85,7 @@ def estimate_play(audit: "Evidence", x: Floats, name: str, level: float = 0.95, 
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class WeightedSums:
     """Of each action, over rows with an outcome: weights, their squares, and with losses and squared losses."""
 
     n: float
@@ -96,7 +96,7 @@ class Sums:
     wwxx: Floats
 
     @classmethod
-    def of(cls, counts: Counts) -> "Sums":
+    def of(cls, counts: Counts) -> "WeightedSums":
         n, k, loss, square = float(counts.k.sum()), *(t.sum(axis=1) for t in (counts.k, counts.loss, counts.square))
         if counts.weighted is None:
             w = np.divide(n, k, out=np.zeros_like(k), where=k > 0)
@@ -125,7 +125,7 @@ def _pooled(counts: Counts, rows: Floats, h: Floats, x: Floats, known: bool) -> 
 
 
 def _weighted(
-    sums: Sums, x: Floats, model: Floats, offset: float, slope: float, own: Floats | None
+    sums: WeightedSums, x: Floats, model: Floats, offset: float, slope: float, own: Floats | None
 ) -> tuple[float, float]:
     """Mean and error of x·model + w (Y - model); `own`, the actions' means, where propensities are their shares."""
     base = float(x @ model)

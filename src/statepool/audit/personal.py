@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from statepool.audit.context_map import context_maps
 from statepool.audit.contexts import Contexts
 from statepool.audit.counts import Counts
-from statepool.audit.effects import LEVEL, Effects
+from statepool.audit.effects import LEVEL, ActionEffects
 from statepool.audit.map import Map
 from statepool.audit.sample import Rows
 from statepool.audit.sufficiency import Sufficiency, sufficiency_test
-from statepool.audit.worth import OPEN, Maps, Worth, best_for_all, judge_worth, rows_needed
+from statepool.audit.worth import OPEN, ContextMaps, Worth, best_for_all, judge_worth, rows_needed
 from statepool.checks import Floats, Ints
 from statepool.dimension import bracket
 
@@ -55,7 +55,14 @@ class Personal:
 
 
 def personalise(
-    contexts: Contexts, counts: Counts, rows: Rows, map_: Map, effects: Effects, level: float, seconds: float, seed: int
+    contexts: Contexts,
+    counts: Counts,
+    rows: Rows,
+    map_: Map,
+    effects: ActionEffects,
+    level: float,
+    seconds: float,
+    seed: int,
 ) -> Personal:
     assert rows.context is not None
     known = replace(rows, loss=np.where(rows.context >= 0, rows.loss, np.nan))
@@ -70,7 +77,7 @@ def personalise(
     joint = bracket(P, gap=0.01, seconds=seconds, available=offered)
     worth = None
     if one >= 0 and counts.k.sum() >= 2 and min(len(contexts.names), counts.n_actions) > 1:
-        worth = judge_worth(contexts, counts, known, Maps(P, strength, offered), effects, level, seed)
+        worth = judge_worth(contexts, counts, known, ContextMaps(P, strength, offered), effects, level, seed)
     more = rows_needed(worth, contexts, level) if worth is not None and worth.verdict == OPEN else 0
     return Personal(
         contexts, P, offered, strength, lean, np.where(offered, c, np.inf).argmin(axis=1), one,

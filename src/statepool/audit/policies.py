@@ -55,13 +55,10 @@ def _play_of_pool(address: str, actions: tuple[str, ...]) -> Floats:
         name = name or (names[0] if len(names) == 1 else "")
         if name not in names:
             raise ValueError(f"policy: {url} holds {', '.join(names) or 'no pool'}, expected one of them after a #")
-        fold = Pool(store, name).fold()
-        version, _ = fold.make_version()
-        labels = [str(fold.catalogue.actions[i]) for i in version.ids]
-        shares = dict(zip(labels, np.asarray(version.play, dtype=np.float64).tolist(), strict=True))
+        shares = {str(label): share for label, share in Pool(store, name).status().distribution.items()}
     finally:
         store.close()
-    missing = [label for label in labels if label not in actions and shares[label] > 1e-6]
+    missing = [label for label, share in shares.items() if label not in actions and share > 1e-6]
     if missing:
         raise ValueError(
             f"policy: the pool plays {missing[0]!r}, which the log never tried, expected actions of the log"

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from statepool.audit.counts import Counts
-from statepool.audit.effects import LEVEL, Effects
+from statepool.audit.effects import LEVEL, ActionEffects
 from statepool.audit.maturity import Maturity
 from statepool.audit.sufficiency import Sufficiency
 
@@ -74,7 +74,7 @@ class Verdict:
 
 
 def judge(
-    counts: Counts, found: Sufficiency, effects: Effects, maturity: Maturity, personalised: float = 0.0
+    counts: Counts, found: Sufficiency, effects: ActionEffects, maturity: Maturity, personalised: float = 0.0
 ) -> Verdict:
     """`personalised`: what choosing for each context is worth at the least, a decision, through the states."""
     barred = _barred(counts, maturity)
@@ -95,7 +95,7 @@ def judge(
     return Verdict(classify((effects.lost, effects.typical_loss)))
 
 
-def is_alike(effects: Effects) -> bool:
+def is_alike(effects: ActionEffects) -> bool:
     """Whether no choice among the actions, for all who ask together, can gain LITTLE."""
     return effects.possible.gain < LITTLE and effects.spread_pooled < LITTLE
 
@@ -125,7 +125,7 @@ def _barred(counts: Counts, maturity: Maturity) -> str:
     return ""
 
 
-def rows_needed(counts: Counts, effects: Effects) -> Needed:
+def rows_needed(counts: Counts, effects: ActionEffects) -> Needed:
     """Rows for the test to find the effect that would change the verdict, as likely as POWER."""
     possible, known, K = effects.possible, float(counts.k.sum()), counts.n_actions
     # Effects too small to matter need not be seen: actions that differ by less than LITTLE are alike.
@@ -158,20 +158,20 @@ def _expected_lead(n_actions: int) -> float:
     return max(NormalDist().inv_cdf((n_actions - 0.375) / (n_actions + 0.25)), 0.5)
 
 
-def _about_power(counts: Counts, effects: Effects) -> str:
+def _about_power(counts: Counts, effects: ActionEffects) -> str:
     return (
         f"{int(counts.k.sum())} outcomes are too few to see a direct effect that would cost pooling {DOUBT:.0%} of "
         f"what can be gained (it may cost up to {max(effects.possible.at_most):.0%})"
     )
 
 
-def _about_hints(found: Sufficiency, effects: Effects) -> str:
+def _about_hints(found: Sufficiency, effects: ActionEffects) -> str:
     return (
         f"there is a hint of direct effects (p = {found.p:.2g}) that may cost up to "
         f"{max(effects.possible.at_most):.0%} of what can be gained, and may be chance"
     )
 
 
-def _about_span(effects: Effects) -> str:
+def _about_span(effects: ActionEffects) -> str:
     low, high = min(effects.possible.at_least), max(effects.possible.at_most)
     return f"pooling may lose anything from {low:.0%} to {high:.0%} of what can be gained"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from statepool.audit.counts import Counts
-from statepool.audit.effects import Effects, estimate_effects
+from statepool.audit.effects import ActionEffects, estimate_effects
 from statepool.audit.export import export_rows
 from statepool.audit.first_look import look
 from statepool.audit.map import estimate_map
@@ -29,15 +29,15 @@ class Evidence(Protocol):
     @property
     def sufficiency(self) -> Sufficiency: ...
     @property
-    def effects(self) -> Effects: ...
+    def effects(self) -> ActionEffects: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class CountedLog:
     counts: Counts
     unit: Unit
     sufficiency: Sufficiency
-    effects: Effects
+    effects: ActionEffects
     maturity: Maturity
 
 
@@ -67,11 +67,11 @@ def what_if(
     return found
 
 
-def _see(counts: Counts, unit: Unit, rows: Any, maturity: Maturity, seed: int) -> Seen:
+def _see(counts: Counts, unit: Unit, rows: Any, maturity: Maturity, seed: int) -> CountedLog:
     if counts.k.sum() < 2:
         raise ValueError("log: has no outcome that is old enough, expected some to estimate from")
     found = sufficiency_test(rows, counts.n_actions, counts.n_states, seed)
-    return Seen(counts, unit, found, estimate_effects(counts, estimate_map(counts), found, seed), maturity)
+    return CountedLog(counts, unit, found, estimate_effects(counts, estimate_map(counts), found, seed), maturity)
 
 
 def cautions_of(found: Sequence[WhatIf]) -> list[str]:

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statepool.audit.context_map import context_maps
-from statepool.audit.contexts import PARTS, Contexts, Table
-from statepool.audit.contrasts import Beside
+from statepool.audit.contexts import PARTS, Contexts, ContextTable
+from statepool.audit.contrasts import BesideOthers
 from statepool.audit.counts import Counts
-from statepool.audit.effects import Effects, open_effects
+from statepool.audit.effects import ActionEffects, open_effects
 from statepool.audit.sample import Rows
 from statepool.audit.sufficiency import label_sums, sufficiency_test
 from statepool.checks import Floats, Ints
@@ -63,7 +63,7 @@ class Worth:
 
 
 @dataclass(frozen=True, eq=False)
-class Maps:
+class ContextMaps:
     """The maps of the whole log, and what is offered in each context."""
 
     P: Floats
@@ -78,7 +78,7 @@ def best_for_all(c: Floats, share: Floats, tried: NDArray[np.bool_]) -> int:
 
 
 def judge_worth(
-    contexts: Contexts, counts: Counts, rows: Rows, maps: Maps, effects: Effects, level: float, seed: int
+    contexts: Contexts, counts: Counts, rows: Rows, maps: ContextMaps, effects: ActionEffects, level: float, seed: int
 ) -> Worth | None:
     """The worth with its interval; None if no action was tried nearly everywhere in every part."""
     assert rows.context is not None
@@ -97,7 +97,7 @@ def judge_worth(
         look = _look(contexts.parts[i], choice, spread, errors)
         if found:
             judging = replace(pairs, loss=np.where(contexts.part == i, pairs.loss, np.nan))
-            look = _with_direct(look, choice, Beside.of(judging, maps.offered.size))
+            look = _with_direct(look, choice, BesideOthers.of(judging, maps.offered.size))
         looks.append(look)
     # Each part judges with rows of its own: the mean of them has this variance.
     gains = np.mean([look.gains for look in looks], axis=0)
@@ -134,7 +134,7 @@ class _Choice:
     """What each pair counts for: the shares of contexts, for the one action less the best."""
 
 
-def _choose(choosing: Table, judging: Table, share: Floats) -> _Choice | None:
+def _choose(choosing: ContextTable, judging: ContextTable, share: Floats) -> _Choice | None:
     c = context_maps(choosing.n)[0] @ choosing.means
     known = (judging.n.sum(axis=2) > 0) & (choosing.n.sum(axis=2) > 0)
     one = best_for_all(c, share, known)
@@ -160,7 +160,7 @@ class _Look:
     """By context: how much more often the one action leads to each state."""
 
 
-def _look(judging: Table, choice: _Choice, spread: Floats, errors: Floats) -> _Look:
+def _look(judging: ContextTable, choice: _Choice, spread: Floats, errors: Floats) -> _Look:
     visits = judging.n.sum(axis=2)
     rows = judging.n / np.maximum(visits, 1e-300)[:, :, None]
     gap = (rows[:, choice.one] - rows[np.arange(visits.shape[0]), choice.best]) * choice.share[:, None]
@@ -171,7 +171,7 @@ def _look(judging: Table, choice: _Choice, spread: Floats, errors: Floats) -> _L
     return _Look(gains, noise.sum(axis=1), float(noise.sum()) + common, gap)
 
 
-def _with_direct(look: _Look, choice: _Choice, beside: Beside) -> _Look:
+def _with_direct(look: _Look, choice: _Choice, beside: BesideOthers) -> _Look:
     D, means = beside.effects, beside.means(look.gap.shape[1])
     gains = look.gains + (choice.weights * D.reshape(choice.weights.shape)).sum(axis=1) - look.gap @ means
     k = np.bincount(beside.label, minlength=D.size).reshape(choice.weights.shape)
@@ -181,14 +181,14 @@ def _with_direct(look: _Look, choice: _Choice, beside: Beside) -> _Look:
     return replace(look, gains=gains, variances=own, variance=total)
 
 
-def _direct(pairs: Rows, maps: Maps) -> Floats:
+def _direct(pairs: Rows, maps: ContextMaps) -> Floats:
     """Direct effects of pairs beside what the states' means hold of them, by all rows."""
-    beside = Beside.of(pairs, maps.offered.size)
+    beside = BesideOthers.of(pairs, maps.offered.size)
     return np.asarray(beside.effects.reshape(maps.offered.shape) - maps.P @ beside.means(maps.P.shape[2]))
 
 
 def _drawn(
-    maps: Maps, h: Floats, spread: Floats, direct: Floats, contexts: Contexts, share: Floats, seed: int
+    maps: ContextMaps, h: Floats, spread: Floats, direct: Floats, contexts: Contexts, share: Floats, seed: int
 ) -> Floats:
     """What the choice by the map gains over the best for all, in draws from what is known of the maps."""
     c, tried = maps.P @ h, contexts.whole.n.sum(axis=2)

@@ -35,7 +35,7 @@ def _tell(did: str, held: "list[Held]", verified: bool, as_json: bool) -> bool:
         return agrees
     print(f"{did} {len(held)} pools")
     for pool in held:
-        print(f"{pool.pool}: {pool.head.seq} events, {pool.head.plays} decisions, the last event's hash is")
+        print(f"{pool.pool}: {pool.head.seq} events, {pool.decisions} decisions, the last event's hash is")
         print(f"  {pool.head.hash.hex()}")
         for fault in pool.faults:
             print(f"  FAULT: {fault}")

@@ -65,7 +65,7 @@ class Bracket:
 
 
 @dataclass(frozen=True, order=True)
-class Cell:
+class SearchCell:
     """A simplex of state distributions, its bound, and the edge to cut; the largest bound comes first."""
 
     rank: float
@@ -128,7 +128,7 @@ class Search:
         self.lower, self.play = 0.0, np.full(P.shape[0], 1 / P.shape[0])
         self.nodes = 0
         self.settled = 0.0
-        self.open: list[Cell] = []
+        self.open: list[SearchCell] = []
 
     @property
     def cut(self) -> float:
@@ -211,14 +211,14 @@ class Search:
         if largest < self.upper:
             self.upper, self.proof = largest, "cover by cells with dual certificates"
 
-    def keep(self, cell: Cell) -> None:
+    def keep(self, cell: SearchCell) -> None:
         """Open the cell, or set it aside when its bound is low enough."""
         if cell.upper > self.cut:
             heapq.heappush(self.open, cell)
         else:
             self.settled = max(self.settled, cell.upper)
 
-    def cut_cell(self, cell: Cell) -> list[Cell]:
+    def cut_cell(self, cell: SearchCell) -> list[SearchCell]:
         """The two halves of the cell along its longest edge."""
         j, k = cell.edge
         middle = 0.5 * (cell.corners[j] + cell.corners[k])
@@ -229,7 +229,7 @@ class Search:
             halves.append(self.bound(corners, cell.depth + 1, cell.upper))
         return halves
 
-    def bound(self, corners: Floats, depth: int, inherited: float) -> Cell:
+    def bound(self, corners: Floats, depth: int, inherited: float) -> SearchCell:
         """Bound one cell; a part of a cell is bounded by whatever bounds the whole."""
         upper, q, W, x = relax(
             self.rows, self.shortfall, self.largest, corners, self.cut - self.spare, depth, self.active
@@ -238,7 +238,7 @@ class Search:
         upper = min(float(upper) + self.spare, inherited)
         if upper > self.cut:
             self.learn(x)
-        return Cell(-upper, self.nodes, upper, corners, depth, longest_edge(corners, q, W, self.largest))
+        return SearchCell(-upper, self.nodes, upper, corners, depth, longest_edge(corners, q, W, self.largest))
 
     def learn(self, y: Floats) -> None:
         """A relaxed solution is also a play: climb from it when it is already better than the best."""

@@ -116,14 +116,13 @@ def expected_best_walk(n_signs: int, n_walks: int) -> float:
     >>> round(sp.guarantees.expected_best_walk(n_signs=8, n_walks=3), 3)
     2.459
     """
-    # Of 0, 2, 4 … or 1, 3, 5 …, by their ratios; further out than 20 sqrt(n) the chances are below 1e-300.
+    from scipy.stats import binom
+
+    # Heads for a sum of 1, 3, 5 … or of 2, 4, 6 …; further out than 20 sqrt(n) the chances are below 1e-300.
     half, odd = n_signs // 2, n_signs % 2
-    more = np.arange(min(half, int(20 * sqrt(n_signs))))
-    chances = np.cumprod(np.append(1.0, (half - more) / (half + odd + 1.0 + more)))
-    chances /= 2 * chances.sum() - (0 if odd else 1)
-    reached = np.cumsum(chances[::-1])[::-1][(0 if odd else 1) :]
+    heads = half + 1 + np.arange(min(half + odd, int(20 * sqrt(n_signs))))
     # P(some walk reaches it) = 1 - P(one does not)^n_walks; the sum over values is E max^+, in steps of 2.
-    some = -np.expm1(n_walks * np.log1p(-reached))
+    some = -np.expm1(n_walks * np.log1p(-binom.sf(heads - 1, n_signs, 0.5)))
     return float(2 * some.sum() - (some[0] if odd else 0.0))
 
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import apsw
 
-from statepool.live.errors import StoreUnavailable
+from statepool.live.errors import Damaged, StoreUnavailable
 from statepool.live.events import follows
+from statepool.live.lanes import decisions_in
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
 from statepool.live.stores.sqlite import SQLiteStore
@@ -32,10 +33,16 @@ class Held:
     pool: str
     head: Head
     faults: tuple[str, ...] = ()
+    in_lanes: int = 0
+    """Decisions that the journal has not taken over yet."""
+
+    @property
+    def decisions(self) -> int:
+        return self.head.plays + self.in_lanes
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "pool": self.pool, "events": self.head.seq, "decisions": self.head.plays, "hash": self.head.hash.hex(),
+            "pool": self.pool, "events": self.head.seq, "decisions": self.decisions, "hash": self.head.hash.hex(),
             "faults": list(self.faults),
         }  # fmt: skip
 
@@ -178,8 +185,12 @@ def _held(store: Store, name: str, verify: bool, restoring: bool) -> Held:
                 raise ValueError(f"file: event {entry.seq} of {name!r} is damaged: nothing was kept")
         if head.seq and view.linked(head.seq)[1].hash != head.hash:
             raise ValueError(f"file: the journal of {name!r} does not end where the copy says: nothing was kept")
+        try:
+            in_lanes = len(decisions_in(view.lane_rows(), {}))
+        except Damaged as error:
+            raise ValueError(f"file: {error} (pool {name!r}): nothing was kept") from None
     faults = replay(store, name)[0].faults if verify and head.seq else []
-    return Held(name, head, tuple(faults))
+    return Held(name, head, tuple(faults), in_lanes)
 
 
 def _make_single(made: Path) -> None:

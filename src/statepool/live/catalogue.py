@@ -14,6 +14,9 @@ LONGEST_LABEL = 1_000
 MOST_PARTS = 16
 MOST_LABELS = 5_000_000
 
+Table = tuple[Ints, Floats]
+"""Numbers of actions, and a row of P for each."""
+
 
 def check_label(label: Any, what: str) -> Hashable:
     """A label that a journal can hold: text, a number, a truth value, or a tuple of these."""
@@ -93,12 +96,21 @@ class Catalogue:
         self._replaced: dict[int, list[tuple[int, Floats]]] = {}
         """Of actions that have had other rows: each one, and the event that replaced it."""
         self.n_active = len(self.actions)
-        self._tables: dict[Hashable, tuple[Ints, Floats]] = {}
-        """Of each context: the numbers of the actions that have rows of their own there, and these rows."""
+        self._tables: dict[Hashable, Table] = {}
 
     @property
     def contexts(self) -> list[Hashable]:
         return list(self._tables)
+
+    @property
+    def tables(self) -> dict[Hashable, Table]:
+        """Of each context: the numbers of the actions that have rows of their own there, and these rows."""
+        return dict(self._tables)
+
+    @property
+    def n_first(self) -> int:
+        """Actions of this number and above came after the contexts were given."""
+        return self._n_first
 
     def place(self, event: Placed) -> None:
         """Rows of contexts, from now on."""
@@ -108,7 +120,7 @@ class Catalogue:
             context = check_label(label, "contexts")
             self._tables[context] = numbers, rows
 
-    def table(self, context: Any) -> tuple[Ints, Floats]:
+    def table(self, context: Any) -> Table:
         """The actions that have rows of their own in a context, and these rows."""
         known = self._tables.get(check_label(context, "context"))
         if known is None:
@@ -122,16 +134,9 @@ class Catalogue:
 
         An action that came after the contexts were given has one row for all.
         """
-        numbers, rows = self.table(context)
-        active = np.flatnonzero(self._active)
-        if len(numbers) == len(active) and np.array_equal(numbers, active):
-            P = rows
-        else:
-            given = dict(zip(numbers.tolist(), rows, strict=True))
-            active = np.array([n for n in active.tolist() if n in given or n >= self._n_first], np.int64)
-            if not active.size:
-                raise ValueError(f"context: {context!r} has no active action, expected one that may be played")
-            P = np.array([given.get(n, self._rows[n]) for n in active.tolist()])
+        active, P = offered(self.table(context), self.active_numbers(), self._n_first, self._rows)
+        if not active.size:
+            raise ValueError(f"context: {context!r} has no active action, expected one that may be played")
         return P, active, self._handicaps[active], self._added[active]
 
     @classmethod
@@ -175,8 +180,11 @@ class Catalogue:
 
     def active(self) -> tuple[Floats, Ints, Floats, Ints]:
         """What a ledger wants: rows, numbers in growing order, handicaps, and when they were given."""
-        numbers = np.flatnonzero(self._active)
+        numbers = self.active_numbers()
         return self._rows[numbers], numbers, self._handicaps[numbers], self._added[numbers]
+
+    def active_numbers(self) -> Ints:
+        return np.flatnonzero(self._active)
 
     def is_active(self, label: Hashable) -> bool:
         number = self.number_of_action.get(label)
@@ -184,6 +192,10 @@ class Catalogue:
 
     def row(self, number: int) -> Floats:
         return self._rows[number]
+
+    def rows(self) -> Floats:
+        """Of all actions, retired ones included."""
+        return self._rows[: len(self.actions)]
 
     def row_at(self, number: int, seq: int) -> Floats:
         """The row that an action had when the event `seq` happened."""
@@ -210,6 +222,16 @@ class Catalogue:
     def of_category(self, category: Any) -> list[int]:
         """The numbers of the actions of a category."""
         return [number for number, each in enumerate(self.categories) if each == category and category is not None]
+
+
+def offered(table: Table, active: Ints, n_first: int, rows: Floats) -> Table:
+    """What a context may be answered with: active actions that its table has, and those that came after all tables."""
+    numbers, own = table
+    if len(numbers) == len(active) and np.array_equal(numbers, active):
+        return active, own
+    given = dict(zip(numbers.tolist(), own, strict=True))
+    kept = np.array([n for n in active.tolist() if n in given or n >= n_first], np.int64)
+    return kept, np.array([given.get(n, rows[n]) for n in kept.tolist()])
 
 
 def _with_room(values: Any) -> Any:

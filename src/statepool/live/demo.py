@@ -40,14 +40,14 @@ TICK, LONGEST = 0.1, 0.5
 """Seconds between batches, and what a batch makes up for at the most."""
 
 MOST = 500_000
-"""Then the demo rests, for the sake of the disk of one who forgets it."""
+"""After so many decisions the demo rests, for the sake of the disk of whoever forgets it."""
 
 logger = logging.getLogger(__name__)
 
 
 @contextmanager
 def temporary_store() -> Iterator[str]:
-    """The URL of a store that is gone afterwards, for who names none."""
+    """The URL of a store that is gone afterwards, for whoever names none."""
     with TemporaryDirectory(prefix="statepool-", ignore_cleanup_errors=True) as folder:
         yield f"sqlite:///{folder}/demo.db"
 
@@ -62,7 +62,7 @@ def create(store: Store, name: str = NAME, seed: int = 7) -> Pool:
 
 
 def _compile(pool: Pool) -> None:
-    """Two visits, so that a first start compiles here and not before the eyes of who opens the page."""
+    """Two visits, so that a first start compiles here and not before the eyes of whoever opens the page."""
     for _ in range(2):
         pool.observe(pool.decide().ticket, STATES[0])
 
@@ -86,7 +86,7 @@ class Demo:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns when the last batch is written."""
+        """Stop; returns when the last batch is written."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -100,13 +100,13 @@ class Demo:
                 self._stopped.wait(1.0)
 
     def tick(self, now: float) -> None:
-        """What happened since the last tick, in one batch; now is in seconds, from any beginning."""
+        """Play what happened since the last tick, in one batch; `now` is in seconds, from any beginning."""
         since = TICK if self._last is None else min(now - self._last, LONGEST)
         self._last = now
         requests: list[Any] = [Decide() for _ in range(self._rng.poisson(self._rate * since))]
         while self._due and self._due[0][0] <= now:
             requests.append(heapq.heappop(self._due)[2])
-        requests.append(Expire(self._pool._journal.now()))
+        requests.append(Expire(self._pool.now()))
         for answer in self._pool.run(requests):
             if isinstance(answer, Decision):
                 self._visit(answer, now)

@@ -21,5 +21,13 @@ class Busy(StoreUnavailable):
     """Somebody else kept the lock for as long as one waits; whoever waited for the same turn need not wait again."""
 
 
+class Taken(StoreUnavailable):
+    """Somebody else decided for the same ticket at the same time; asked again, the store knows that decision."""
+
+
+class LaneTaken(Taken):
+    """Somebody else wrote to the same lane: a copy of this process goes on elsewhere."""
+
+
 class Damaged(StoreUnavailable):
     """What the store holds does not follow from itself; nothing is acknowledged on top of it."""

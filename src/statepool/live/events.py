@@ -96,6 +96,10 @@ class Brought(Event, frozen=True):
         return rows_name(self.digest)
 
 
+UNPLACED = -1
+"""The number of a decision that is in no journal yet."""
+
+
 def rows_name(digest: bytes) -> str:
     """What the rows of a request are looked up by."""
     return f"rows {digest.hex()}"
@@ -139,11 +143,23 @@ class Decided(Event, frozen=True):
     does not have it."""
     digest: bytes = b""
     """Of a request that brought rows of its own."""
+    lane: bytes = b""
+    """Of a decision that was made without the pool's lock: the lane it was written to first, and how many decisions
+    of that lane came before."""
+    place: int = 0
+    round: int | None = None
+    """Of such a decision: how many there had been when its version was made, and since then in its lane. The learner
+    counts it as this round, wherever in the journal it came to stand."""
 
     @property
     def is_request(self) -> bool:
         """Whether it was answered with rows of its own."""
         return self.context is not None or bool(self.digest)
+
+    @property
+    def round_played(self) -> int:
+        """Which round it is to the learner."""
+        return self.play if self.round is None else self.round
 
 
 class Lesson(Event, frozen=True):
@@ -170,6 +186,12 @@ class Lesson(Event, frozen=True):
         of_request: bool = getattr(self, "of_request", False)
         return of_request
 
+    @property
+    def round_played(self) -> int:
+        """Which round the decision is to the learner."""
+        own: int | None = getattr(self, "round", None)
+        return self.play if own is None else own
+
 
 class Seen(Lesson, frozen=True):
     """The state came; `loss` is there if the outcome, or its default, had come before.
@@ -181,6 +203,8 @@ class Seen(Lesson, frozen=True):
     of_request: bool = False
     reached: bytes = b""
     """Of a request with rows of its own: the probability of each state under its play."""
+    round: int | None = None
+    """Here and below: the decision's, where it has one."""
 
 
 class Resolved(Lesson, frozen=True):
@@ -194,6 +218,7 @@ class Resolved(Lesson, frozen=True):
     as_reward: bool = False
     carry: bytes = b""
     of_request: bool = False
+    round: int | None = None
 
 
 class Expired(Lesson, frozen=True):
@@ -201,6 +226,7 @@ class Expired(Lesson, frozen=True):
 
     carry: bytes = b""
     of_request: bool = False
+    round: int | None = None
 
 
 class Corrected(Lesson, frozen=True):
@@ -211,6 +237,7 @@ class Corrected(Lesson, frozen=True):
     as_reward: bool = False
     carry: bytes = b""
     of_request: bool = False
+    round: int | None = None
 
 
 class Forgotten(Event, frozen=True):

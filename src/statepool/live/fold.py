@@ -15,6 +15,7 @@ from statepool.checks import Floats, Ints
 from statepool.learners import find
 from statepool.live.catalogue import Catalogue
 from statepool.live.comparison import Comparison
+from statepool.live.errors import Damaged
 from statepool.live.events import (
     Added,
     AnyEvent,
@@ -38,6 +39,7 @@ from statepool.live.events import (
 from statepool.live.format import check_format
 from statepool.live.ledger import POSSIBLE, Ledger, Q, Record
 from statepool.live.lift import Tally
+from statepool.live.luck import uniform_of
 from statepool.live.offers import Offer
 from statepool.live.settings import check_settings
 from statepool.live.snapshots import Refused
@@ -46,6 +48,9 @@ from statepool.live.versions import Part, Version, spread, within
 CHEAP = 100_000
 """By default a version is made once in K |S| / CHEAP lessons: about a tenth of a millisecond each."""
 
+
+MOST_LANES = 4_096
+"""Lanes whose length is known; one that was silent while so many others came may go on anywhere."""
 
 NOBODY = -(1 << 62)
 """The number of no action, nor of a candidate."""
@@ -122,6 +127,8 @@ class Fold:
         """How much has been learnt, how often the catalogue or the settings were changed."""
         self.counts = dict.fromkeys(("state", "outcome", "expiry", "correction", "impossible"), 0)
         self.comparison = Comparison(self.settings, self.catalogue)
+        self.lanes: OrderedDict[bytes, int] = OrderedDict()
+        """How many decisions of each lane the journal has, the lane that was heard of last at the end."""
         self.brought = 0
         """Bytes of rows that requests brought and that were kept."""
         self._records = records
@@ -169,7 +176,20 @@ class Fold:
         self.version, self.epoch = seq, event.epoch
 
     def _decide(self, event: Decided, seq: int) -> None:
+        if event.lane:
+            self._follow_lane(event)
         self.plays = event.play + 1
+
+    def _follow_lane(self, event: Decided) -> None:
+        """Every decision of a lane comes into the journal, once and in order."""
+        expected = self.lanes.pop(event.lane, None)
+        if expected is None and len(self.lanes) < MOST_LANES:
+            expected = 0
+        if expected not in (None, event.place):
+            raise Damaged(f"decision {event.place} of lane {event.lane.hex()} stands where {expected} is expected")
+        self.lanes[event.lane] = event.place + 1
+        if len(self.lanes) > MOST_LANES:
+            self.lanes.popitem(last=False)
 
     def _see(self, event: Seen, seq: int) -> None:
         assert event.state is not None
@@ -177,9 +197,9 @@ class Fold:
         if self._is_impossible(event):
             self.counts["impossible"] += 1
             return
-        self.ledger.see(event.play, event.action, event.state)
+        self.ledger.see(event.round_played, event.action, event.state)
         if event.is_request:
-            self.ledger.see_request(event.play, event.reached)
+            self.ledger.see_request(event.round_played, event.reached)
         self.lessons += self.ledger.heeds_states or (event.is_request and self.ledger.heeds_requests)
         self._teach(event, event.loss)
 
@@ -216,7 +236,7 @@ class Fold:
         """A state and a loss are both there now."""
         if event.state is not None and loss is not None and not self._is_impossible(event):
             self._learn(event, loss, 1)
-            self.ledger.arrive(event.plays - 1 - event.play)
+            self.ledger.arrive(event.plays - 1 - event.round_played)
             self.lessons += 1
 
     def _learn(self, event: Lesson, loss: float | None, sign: int) -> None:
@@ -282,6 +302,13 @@ class Fold:
             low, high = np.maximum(low - part * base, 0) / (1 - part), np.maximum(high - part * base, 0) / (1 - part)
         return low, high
 
+    def uniform_of(self, event: Decided) -> float:
+        """The number that a decision was drawn from."""
+        if event.uniform is not None:
+            return event.uniform
+        of_lane = event.lane, event.place, event.round_played
+        return uniform_of(self.seed, self.seeded, event.ticket, event.minted, *of_lane)
+
     def dump(self) -> bytes:
         """A snapshot: equal folds give equal bytes. The catalogue is not in it: its events are few."""
         state = {
@@ -295,6 +322,7 @@ class Fold:
             "counts": self.counts,
             "tallies": self.comparison.dump(),
             "ledger": self.ledger.dump(),
+            "lanes": list(self.lanes.items()),
         }
         return msgspec.msgpack.encode(state)
 
@@ -305,6 +333,7 @@ class Fold:
             raise Refused(f"the snapshot knows {state['changes']} changes of the catalogue, the journal {self.changes}")
         for name in ("seq", "plays", "version", "epoch", "lessons", "brought", "counts"):
             setattr(self, name, state[name])
+        self.lanes = OrderedDict((lane, count) for lane, count in state["lanes"])
         self.comparison.load(state["tallies"])
         self.ledger.load(state["ledger"])
 

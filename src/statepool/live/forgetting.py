@@ -31,13 +31,12 @@ from statepool.live.events import (
     erased_of,
 )  # fmt: skip
 from statepool.live.fold import Fold
-from statepool.live.journal import Writer
-from statepool.live.luck import uniform_of_play, uniform_of_ticket
 from statepool.live.pool import Pool
 from statepool.live.requests import check_ticket
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.segments import Segment, seal
 from statepool.live.stores.store import Entry, Sealed, View
+from statepool.live.writer import Writer
 
 TRIES = 5
 NAMELESS = "\x7f"
@@ -91,8 +90,9 @@ def _left(entry: Entry) -> bytes:
 
 
 def _plan(pool: Pool, tickets: list[str]) -> Plan:
-    fold = pool.fold()
-    with pool._journal.store.view(pool.name) as view:
+    pool.settle()
+    fold = pool._fold()
+    with pool.view() as view:
         changed: list[Entry] = []
         for ticket in tickets:
             found = view.entries_of(ticket)
@@ -108,11 +108,7 @@ def _nameless(entry: Entry, fold: Fold) -> Entry:
     assert isinstance(event, Decided | Lesson)
     ticket = f"{NAMELESS}{event.play}"
     if isinstance(event, Decided):
-        uniform = event.uniform
-        if uniform is None:
-            of_play = event.minted
-            uniform = uniform_of_play(fold.seed, event.play) if of_play else uniform_of_ticket(fold.seed, event.ticket)
-        left: AnyEvent = msgspec.structs.replace(event, ticket=ticket, uniform=uniform, minted=False)
+        left: AnyEvent = msgspec.structs.replace(event, ticket=ticket, uniform=fold.uniform_of(event), minted=False)
     elif isinstance(event, Resolved | Corrected):
         left = msgspec.structs.replace(event, ticket=ticket, reported=None)
     else:

@@ -9,9 +9,10 @@ are learnt from by today's rule, but their draws are not repeated by it.
                         that is impossible for the action of its ticket teaches nothing
     format 3, rule 3    one rule for pools and simulations: versions record what travels as one table, and what a
                         learner starts anew from (for SelfTuned, optimistic state means in place of one action)
+    format 4, rule 3    decisions may come out of lanes, and say which round they are to the learner
 """
 
-FORMAT = 3
+FORMAT = 4
 RULE = 3
 
 

@@ -74,4 +74,4 @@ def _check_ticket(entry: Entry, event: Decided | Lesson, known: dict[Kind, bytes
 
 def carried(event: Decided | Lesson) -> tuple[object, ...]:
     """What every event of a ticket repeats of its decision."""
-    return event.ticket, event.play, event.version, event.action, event.held
+    return event.ticket, event.play, event.version, event.action, event.held, event.round_played

@@ -1,7 +1,8 @@
 """A pool's journal at work: the fold kept level with the store, and batches of requests written together.
 
 A batch takes the pool's lock, catches up with what others wrote, answers its requests, appends their events and
-commits; only then does anyone get an answer. Callers that wait for the same lock share one batch, and one fsync.
+commits; only then does anyone get an answer. Callers that wait for the same lock share one batch, and one fsync. Where
+the store has lanes, plain decisions are drawn and written without that lock (`lanes`).
 
 The fold stands on one event of the chain, named by its number and its hash. Where the store has another event there (a
 backup was restored, a replica took over), the fold starts anew, and so does the process's epoch.
@@ -10,33 +11,22 @@ backup was restored, a replica took over), the fold starts anew, and so does the
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from hashlib import sha256
-from typing import Any, NamedTuple, Protocol, TypeVar
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
-from statepool.live.errors import Busy, Damaged, StoreUnavailable
-from statepool.live.events import (
-    AnyEvent,
-    Brought,
-    Decided,
-    Kind,
-    Lesson,
-    Opened,
-    Refreshed,
-    Upgraded,
-    decode,
-    encode,
-    follows,
-)  # fmt: skip
+from statepool.live.errors import Damaged, StoreUnavailable
+from statepool.live.events import AnyEvent, Opened, Refreshed, encode
 from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
-from statepool.live.format import FORMAT, RULE
-from statepool.live.luck import new_epoch, new_key
+from statepool.live.format import RULE
+from statepool.live.group_commit import GroupCommit
+from statepool.live.lanes import Playing, Published
+from statepool.live.lock_free import LockFree
 from statepool.live.snapshots import Refused, seal, unseal
 from statepool.live.stores.store import Batch, Entry, Head, Store, View
-from statepool.live.versions import Version
+from statepool.live.writer import A_ROW, Plays, Request, Writer, answer, chain, is_ticket, read_entry, read_linked
 
 T = TypeVar("T")
 
@@ -52,138 +42,27 @@ class Timed(NamedTuple):
 
 log = logging.getLogger("statepool.live")
 
-LARGEST_BATCH = 1_000
+PIECE = 1_000
 SNAPSHOT_EVERY = 10_000
-LONGEST_TICKET = 200
-A_ROW = 150
-"""Bytes that a store needs for an event besides its body, roughly."""
-ALLOWANCE = 256 << 10
-FOR_VERSIONS = 0.25
-"""Versions cost a quarter of the bytes that decisions and what comes back for them cost, after a start that is free."""
 EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds: what a date can be
 
 
-def chain(before: bytes, body: bytes) -> bytes:
-    """The hash of an event: of the one before it, and of its own bytes."""
-    return sha256(before + body).digest()
+class _Publish:
+    """A request for a version to draw from, which the lanes wait for."""
+
+    ticket = None
+
+    def answer(self, writer: Writer) -> None:
+        writer.playing()
 
 
-def read_linked(view: View, seq: int) -> AnyEvent:
-    """One event out of the middle of a journal, checked against the one before it."""
-    before, entry = view.linked(seq)
-    return read_entry(before, entry)
+class Settle:
+    """A request for nothing: its batch takes over what is in lanes."""
 
+    ticket = None
 
-def read_entry(before: bytes, entry: Entry) -> AnyEvent:
-    """The event of an entry that follows a hash; a `Damaged` error if it does not."""
-    if not follows(before, entry.body, entry.hash):
-        raise Damaged(f"event {entry.seq} of the journal is damaged: run `statepool replay` on this store")
-    return decode(entry.body)
-
-
-class Request(Protocol):
-    """Something to answer inside a batch; `ticket` names the ticket it is about, if any."""
-
-    @property
-    def ticket(self) -> str | None: ...
-
-    def answer(self, writer: "Writer") -> Any: ...
-
-
-class Playing:
-    """The version this process plays from, and how much was known when it was made."""
-
-    def __init__(self, version: Version, seq: int, fold: Fold, at: int, cost: int) -> None:
-        self.version, self.seq, self.at, self.cost = version, seq, at, cost
-        self.lessons, self.changes = fold.lessons, fold.changes
-
-    def is_stale(self, fold: Fold, now: int, budget: float) -> bool:
-        """Whether another one is to be made: enough was learnt, and there are bytes for it where nobody said when."""
-        if fold.changes != self.changes:
-            return True
-        learnt, seconds = fold.lessons - self.lessons, fold.settings.refresh_seconds
-        if not learnt:
-            return False
-        if seconds is not None:
-            return not 0 <= now - self.at < seconds * 1e6  # a clock set back must not stop the learning
-        return learnt >= fold.lessons_a_version and (fold.settings.refresh is not None or budget >= self.cost)
-
-
-class Writer:
-    """One batch being written."""
-
-    def __init__(self, journal: "Journal", batch: Batch, head: Head, now: int) -> None:
-        assert journal.fold is not None
-        self.fold, self.batch, self.now = journal.fold, batch, now
-        self.entries: list[Entry] = []
-        self._journal = journal
-        self._seq, self._hash = head.seq, head.hash
-        self._events: dict[str, dict[Kind, AnyEvent]] = {}
-        if (self.fold.format, self.fold.rule) < (FORMAT, RULE):
-            self.add(Upgraded(now, FORMAT, RULE, new_key()))
-
-    def add(self, event: AnyEvent) -> int:
-        """Append an event; from here on it has happened, for this batch."""
-        body = encode(event)
-        self._seq += 1
-        self._hash = chain(self._hash, body)
-        ticket = play = None
-        if isinstance(event, Decided) and not 0 < event.probability <= 1:
-            raise RuntimeError(f"a decision of probability {event.probability!r} cannot be journaled")
-        if isinstance(event, Decided | Lesson):
-            ticket, play = event.ticket, event.play
-            self._events.setdefault(ticket, {})[event.kind] = event
-            self._journal.budget = min(ALLOWANCE, self._journal.budget + FOR_VERSIONS * (len(body) + A_ROW))
-        if isinstance(event, Brought):
-            ticket = event.name
-            self._events[ticket] = {event.kind: event}
-        self.entries.append(Entry(self._seq, event.kind, ticket, play, event.at, body, self._hash))
-        self.fold.apply(event, self._seq)
-        return self._seq
-
-    def events_of(self, ticket: str) -> dict[Kind, AnyEvent]:
-        """All that happened to a ticket."""
-        return self._events.get(ticket, {})
-
-    def look_up(self, tickets: list[str]) -> None:
-        """Read what the store knows of tickets that this batch has not asked about yet."""
-        unread = [ticket for ticket in tickets if ticket not in self._events]
-        for ticket, bodies in (self.batch.bodies(unread) if unread else {}).items():
-            self._events[ticket] = {kind: decode(body) for kind, body in bodies.items()}
-
-    def event(self, seq: int) -> AnyEvent:
-        """An event, of this batch or of an earlier one."""
-        if self.entries and seq >= self.entries[0].seq:
-            return decode(self.entries[seq - self.entries[0].seq].body)
-        return read_linked(self.batch, seq)
-
-    def playing(self) -> Playing:
-        """The version to draw from, made anew when enough was learnt."""
-        journal = self._journal
-        if journal.playing is None or journal.playing.is_stale(self.fold, self.now, journal.budget):
-            version, record = self.fold.make_version()
-            seq = self.add(Refreshed(self.now, self.fold.plays, record, journal.epoch))
-            cost = len(self.entries[-1].body) + A_ROW
-            journal.budget -= cost
-            journal.playing = Playing(version, seq, self.fold, self.now, cost)
-            journal.versions_made += 1
-        return journal.playing
-
-    @property
-    def epoch(self) -> bytes:
-        """Of this process, for the tickets that it mints."""
-        return self._journal.epoch
-
-    def head(self) -> Head:
-        return Head(self._seq, self._hash, self.fold.plays, self.fold.epoch)
-
-
-class _Waiting:
-    """The requests of one caller, and their answers once they are committed."""
-
-    def __init__(self, requests: Sequence[Request]) -> None:
-        self.requests = requests
-        self.answers: list[Any] | None = None
+    def answer(self, writer: Writer) -> None:
+        pass
 
 
 class Journal:
@@ -193,25 +72,30 @@ class Journal:
         self.name = name
         self.store = store
         self.fold: Fold | None = None
-        self.playing: Playing | None = None
-        self.epoch = new_epoch()
+        self.plays = Plays()
         self.on_batch: Callable[[Timed], None] | None = None
         """Told of every batch that was kept, by whoever wrote it."""
-        self.versions_made = 0
-        self.budget = float(ALLOWANCE)
-        """Bytes that versions may cost."""
         self.refused_snapshots = 0
         """How often a stored snapshot was of no use, and the journal was folded anew."""
         self._hash = b""
         """Of the event that the fold stands on."""
         self._clock = clock
+        self._turns = GroupCommit(self._write)
         self._lock = threading.Lock()
-        self._queue: deque[_Waiting] = deque()
+        """Of the fold; whoever has the pool's lock takes it after that one."""
+        self.published: Published | None = None
+        """What lanes draw from."""
+        self._lock_free = LockFree(self)
         self._closed = False
         self._find_event: Callable[[int], AnyEvent]
         self._snapshot_at = 0
         self._connections = store.connections
         forks.follow(self)
+
+    @property
+    def playing(self) -> Playing | None:
+        """The version this process plays from."""
+        return self.plays.playing
 
     def now(self, view: View | None = None) -> int:
         """Microseconds, by the clock that was given, or else by the store's."""
@@ -232,7 +116,7 @@ class Journal:
     def create(self, opened: Opened, others: Sequence[AnyEvent] = ()) -> bool:
         """Write the first event, and others that belong to it, unless there is one."""
         self.store.ensure(self.name)
-        with self._lock, self.store.batch(self.name) as batch:
+        with self._turns.lock, self.store.batch(self.name) as batch:
             if batch.head().seq:
                 return False
             entries, digest = [], b""
@@ -245,60 +129,85 @@ class Journal:
 
     def run(self, requests: Sequence[Request]) -> list[Any]:
         """Answer requests durably; an answer may be the exception that its request earned."""
-        mine = _Waiting(requests)
-        self._queue.append(mine)
-        with self._lock:
-            while mine.answers is None:
-                self._run_batch(self._next_group())
-        return mine.answers
+        apart = _apart(requests) if self.store.has_lanes else []
+        if not apart:
+            return self._turns.run(requests)
+        answers = dict(zip(apart, self._lock_free.run([requests[n] for n in apart]), strict=True))
+        others = [n for n in range(len(requests)) if n not in answers]
+        if others:
+            answers |= zip(others, self._turns.run([requests[n] for n in others]), strict=True)
+        return [answers[n] for n in range(len(requests))]
 
-    def _next_group(self) -> list[_Waiting]:
-        group: list[_Waiting] = []
-        size = 0
-        while self._queue and (not group or size + len(self._queue[0].requests) <= LARGEST_BATCH):
-            group.append(self._queue.popleft())
-            size += len(group[-1].requests)
-        return group
+    def settle(self) -> None:
+        """Take over what is in lanes, if anything is."""
+        if self.store.has_lanes:
+            self._all([Settle()])
 
-    def _run_batch(self, group: list[_Waiting]) -> None:
-        try:
-            answers = self._write([request for waiting in group for request in waiting.requests])
-        except BaseException as error:
-            self._start_again()
-            while isinstance(error, Busy) and self._queue:  # they have waited as long, and would wait as long again
-                group.append(self._queue.popleft())
-            _give(group, [error] * sum(len(waiting.requests) for waiting in group))
-            if not isinstance(error, Exception):  # Ctrl-C: who waits for this batch must not wait for ever
-                raise
-        else:
-            _give(group, answers)
+    def _all(self, requests: Sequence[Request]) -> None:
+        for answered in self._turns.run(requests):
+            if isinstance(answered, BaseException):
+                raise answered
 
     def _start_again(self) -> None:
         """What was folded may not have been kept, or only by half: read it from the store, next time."""
-        self.fold = self.playing = None
-        self.epoch = new_epoch()
+        self.fold = self.published = None
+        self.plays.start_again()
+        self._lock_free.start_again()
+
+    @contextmanager
+    def _batch(self) -> Iterator[Batch]:
+        """The pool's lock first, for which others may be waited for, then the fold, until all of it is kept or not."""
+        with ExitStack() as last:
+            with self.store.batch(self.name) as batch:
+                last.enter_context(self._lock)
+                last.enter_context(self._or_start_again())
+                yield batch
+            self._publish()
 
     def _write(self, requests: list[Request]) -> list[Any]:
         self._check_open()
         tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
         began = time.perf_counter()
-        with self.store.batch(self.name) as batch:
+        with self._batch() as batch:
             entered = time.perf_counter()
             head = self._catch_up(batch)
-            writer = Writer(self, batch, head, self.now(batch))
+            assert self.fold is not None
+            writer = Writer(self.plays, self.fold, batch, head, self.now(batch))
             self._find_event = writer.event
+            writer.take_over()
             writer.look_up(tickets)
-            answers = [_answer(request, writer) for request in requests]
-            if writer.entries:
-                head = writer.head()
-                batch.append(writer.entries, head)
-                self._hash = head.hash
+            answers = [answer(request, writer) for request in requests]
+            if self.store.has_lanes:
+                writer.refresh()
+            writer.write()
+            self._hash = writer.head().hash
             self._save_snapshot(batch, SNAPSHOT_EVERY)
             written = time.perf_counter()
-        if self.on_batch is not None:
-            ended = time.perf_counter()
-            self.on_batch(Timed(entered - began, written - entered, ended - written, len(writer.entries)))
+        self.tell(began, entered, written, writer.n_written)
         return answers
+
+    def tell(self, began: float, entered: float, written: float, events: int) -> None:
+        if self.on_batch is not None:
+            self.on_batch(Timed(entered - began, written - entered, time.perf_counter() - written, events))
+
+    def read_latest(self, now: int) -> None:
+        """Publish the latest version of the journal, or a new one if enough was learnt since: that takes the lock."""
+        self._check_open()
+        with self._lock, self._or_start_again(), self.store.view(self.name) as view:
+            self._catch_up(view)
+            assert self.fold is not None
+            stale = self.plays.are_stale(self.fold, now)
+            if not stale:
+                self._publish()
+        if stale:
+            self._all([_Publish()])
+
+    def _publish(self) -> None:
+        """What lanes draw from, now that all of it is kept."""
+        fold, playing = self.fold, self.plays.playing
+        if fold is not None and playing is not None:
+            unplayed = fold.lessons - playing.lessons
+            self.published = Published(playing, fold.seq, self._hash, unplayed, fold.settings.refresh_seconds)
 
     def _catch_up(self, view: View) -> Head:
         """The fold, level with the head."""
@@ -318,13 +227,24 @@ class Journal:
     def _follow(self, fold: Fold, view: View) -> Head:
         """Every event since, each checked against the one before it, up to the head."""
         head = view.head()
-        if fold.seq < head.seq:
-            for entry in view.entries(fold.seq):
-                fold.apply(read_entry(self._hash, entry), entry.seq)
-                self._hash = entry.hash
+        entries = view.entries(fold.seq) if fold.seq < head.seq else iter(())
+        while piece := list(islice(entries, PIECE)):
+            self._follow_piece(fold, piece)
         if (fold.seq, self._hash, fold.plays, fold.epoch) != head:
             raise Damaged("the head of the journal is not its last event: run `statepool replay` on this store")
         return head
+
+    def _follow_piece(self, fold: Fold, piece: list[Entry]) -> None:
+        """Some events; the version that is the latest of them is made here as well, where lanes may draw from it."""
+        versions = [entry.seq for entry in piece if entry.kind == "refresh"] if self.store.has_lanes else []
+        for entry in piece:
+            event = read_entry(self._hash, entry)
+            made = fold.make_version() if entry.seq == max(versions, default=0) and fold.rule == RULE else None
+            fold.apply(event, entry.seq)
+            self._hash = entry.hash
+            # Another processor may round another way: then this process plays from a version of its own.
+            if made is not None and isinstance(event, Refreshed) and made[1] == event.record:
+                self.plays.playing = Playing(made[0], entry.seq, fold, event.at, len(entry.body) + A_ROW)
 
     def _load(self, view: View) -> Fold:
         """From the snapshot, and the catalogue's events up to it; from the first event if that will not do."""
@@ -380,7 +300,7 @@ class Journal:
 
     def save(self) -> None:
         """Write a snapshot now."""
-        with self._lock, self._or_start_again(), self.store.batch(self.name) as batch:
+        with self._turns.lock, self._batch() as batch:
             self._catch_up(batch)
             self._save_snapshot(batch, 1)
 
@@ -416,7 +336,8 @@ class Journal:
     def after_fork_in_child(self) -> None:
         """The thread that held the lock may be gone, in the middle of a fold; those who wait are the parent's."""
         self._lock = threading.Lock()
-        self._queue = deque()
+        self._turns.forget()
+        self._lock_free.forget()
         self._start_again()
 
     @contextmanager
@@ -428,24 +349,14 @@ class Journal:
             raise
 
 
-def is_ticket(ticket: Any) -> bool:
-    """Text that every store can hold."""
-    return isinstance(ticket, str) and 0 < len(ticket) <= LONGEST_TICKET and ticket.isprintable()
+def _apart(requests: Sequence[Request]) -> list[int]:
+    """The places of those that may be answered without the pool's lock, before the others, and nobody can tell.
 
-
-def _give(group: list[_Waiting], answers: list[Any]) -> None:
-    rest = iter(answers)
-    for waiting in group:
-        waiting.answers = [next(rest) for _ in waiting.requests]
-
-
-def _answer(request: Request, writer: Writer) -> Any:
-    written = len(writer.entries)
-    try:
-        return request.answer(writer)
-    except StoreUnavailable:
-        raise  # nothing of the batch can be kept
-    except Exception as error:  # a request that fails changes nothing and spoils nothing for the others
-        if len(writer.entries) > written:
-            raise RuntimeError("a request failed after it had been written: nothing of its batch is kept") from error
-        return error
+    Whatever is not about a ticket may change what is played; what is about the same ticket keeps its order.
+    """
+    others = [request.ticket for request in requests if not getattr(request, "is_apart", False)]
+    if None in others:
+        return []
+    return [
+        n for n, request in enumerate(requests) if getattr(request, "is_apart", False) and request.ticket not in others
+    ]

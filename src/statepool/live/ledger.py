@@ -241,7 +241,7 @@ class Ledger:
 
     def learn(self, record: Record, event: Lesson, loss: float, sign: int = 1) -> None:
         """The outcome of a round came, or (sign -1) is taken back."""
-        play, action, state = event.play, event.action, event.state
+        play, action, state = event.round_played, event.action, event.state
         assert state is not None
         for s in record.get("unreached", ()) if play >= self.since else ():
             if s != state:

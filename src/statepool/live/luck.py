@@ -62,6 +62,24 @@ def uniform_of_play(seed: bytes, play: int) -> float:
     return _uniform(seed, b"play", play.to_bytes(PLAY_BYTES, "big"))
 
 
+def uniform_of_place(seed: bytes, lane: bytes, place: int) -> float:
+    """The same for a decision of a lane, which has no place in the journal yet."""
+    return _uniform(seed, b"lane", lane + place.to_bytes(PLAY_BYTES, "big"))
+
+
+def uniform_of(
+    seed: bytes, seeded: bool, ticket: str, minted: bool, lane: bytes, place: int, round_played: int
+) -> float:
+    """The number that a decision is drawn from, unless its caller gave one.
+
+    Where somebody gave the seed, draws follow from the round alone, so that a test can be repeated; else two lanes that
+    count the same round draw apart.
+    """
+    if not minted:
+        return uniform_of_ticket(seed, ticket)
+    return uniform_of_place(seed, lane, place) if lane and not seeded else uniform_of_play(seed, round_played)
+
+
 def mint(secret: bytes, epoch: bytes, play: int) -> str:
     """The ticket of a decision whose caller brought none: numbered, which indexes like, and not to be guessed."""
     named = play.to_bytes(PLAY_BYTES, "big") + epoch

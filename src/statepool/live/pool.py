@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import chain, takewhile
-from types import TracebackType
+from math import inf
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 import msgspec
@@ -27,10 +29,10 @@ from statepool.learners.learner import Learner, short_name
 from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
 from statepool.live.contexts import Tables, base_rows, changed, context_tables, placings
 from statepool.live.errors import Conflict, UnknownTicket
-from statepool.live.events import Corrected, Decided, Expired, Opened, Resolved, Seen, decode
+from statepool.live.events import UNPLACED, Corrected, Decided, Expired, Opened, Resolved, Seen, decode
 from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
-from statepool.live.journal import EARLIEST, LATEST, Journal, read_entry, read_linked
+from statepool.live.journal import EARLIEST, LATEST, Journal, Timed
 from statepool.live.ledger import Ledger
 from statepool.live.luck import new_key, seed_bytes
 from statepool.live.requests import (
@@ -49,12 +51,24 @@ from statepool.live.requests import (
     label_of,
 )  # fmt: skip
 from statepool.live.settings import LONGEST, check_settings
-from statepool.live.status import Status, read_status
+from statepool.live.status import Listing, Moment, Status, Vitals, read_listing, read_status
 from statepool.live.stores import open_store
-from statepool.live.stores.store import Overdue, Store
+from statepool.live.stores.store import Overdue, Store, View
+from statepool.live.writer import read_entry, read_linked
 
 EVENTS_AT_ONCE = 999  # a piece of the store's, and the event that ends it
+OLD = 10.0
+"""Seconds after which a process that makes no decisions reads what it would play by now."""
 Outcome = tuple[str, float]
+
+
+@dataclasses.dataclass
+class _Kept:
+    """The latest readings of one catalogue, which those that follow may use again."""
+
+    key: tuple[bytes, int] | None = None
+    status: Status | None = None
+    listing: Listing | None = None
 
 
 class Pool:
@@ -78,6 +92,7 @@ class Pool:
         self.name = check_name(name)
         self._journal = Journal(store, name, clock)
         self._owns_store = owns_store
+        self._kept = _Kept()
 
     @classmethod
     def open(
@@ -225,39 +240,60 @@ class Pool:
         """Many requests (see `live.requests`) in one batch: an answer or an exception for each."""
         return self._journal.run(requests)
 
+    @property
+    def decides_apart(self) -> bool:
+        """Whether plain decisions are made without the pool's lock, beside everything else (`live.lanes`)."""
+        return self._journal.store.has_lanes
+
+    def settle(self) -> None:
+        """Have the journal take over what was decided apart from it; every state and outcome does so by itself."""
+        self._journal.settle()
+
+    def view(self) -> AbstractContextManager[View]:
+        """The store's own records of this pool, of one moment: events, tickets, what waits."""
+        return self._journal.store.view(self.name)
+
+    def now(self) -> int:
+        """Microseconds, by this pool's clock."""
+        return self._journal.now()
+
     def pending(self) -> list[Overdue]:
         """Decisions without an outcome, oldest first."""
-        with self._journal.store.view(self.name) as view:
-            return view.pending()
+        with self.view() as view:
+            in_lanes = [Overdue(UNPLACED, row.ticket, row.at) for row in view.lane_rows() if row.ticket is not None]
+            return view.pending() + sorted(in_lanes, key=lambda each: each.at)
 
     @property
     def n_pending(self) -> int:
-        with self._journal.store.view(self.name) as view:
-            return view.n_pending()
+        with self.view() as view:
+            return view.n_pending() + view.n_in_lanes()
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One flat record a decision made until now, in order: ticket, action, probability, state, loss, times.
 
         Read in pieces, each of one moment: whoever stops in between holds nothing in the store.
         """
-        with self._journal.store.view(self.name) as view:
-            last = view.head().seq
+        with self.view() as view:
+            last, waiting = view.head().seq, view.lane_rows()
             changes = (read_entry(before, entry) for before, entry in view.linked_catalogue(1, last))
             catalogue = Catalogue.of(chain([read_linked(view, 1)], changes))
         for after in range(0, last, EVENTS_AT_ONCE):
-            yield from self._rows_of(catalogue, after, min(after + EVENTS_AT_ONCE, last))
-
-    def _rows_of(self, catalogue: Catalogue, after: int, last: int) -> list[dict[str, Any]]:
-        with self._journal.store.view(self.name) as view:
-            events = takewhile(lambda entry: entry.seq <= last, view.entries(after))
-            tickets = [str(entry.ticket) for entry in events if entry.kind == "decision"]
-            bodies = view.bodies(tickets)
-        known = ({kind: decode(body) for kind, body in bodies[ticket].items()} for ticket in tickets)
-        return [_row(catalogue, events) for events in known]
+            with self.view() as view:
+                events = takewhile(lambda entry: entry.seq <= after + EVENTS_AT_ONCE, view.entries(after))  # noqa: B023
+                decided = (str(entry.ticket) for entry in events if entry.kind == "decision" and entry.seq <= last)
+                found = _rows_of(view, catalogue, list(decided))
+            yield from found
+        # Decisions of lanes, which the journal may have taken over meanwhile.
+        latest = sorted((row for row in waiting if row.ticket is not None), key=lambda row: row.at)
+        for start in range(0, len(latest), EVENTS_AT_ONCE):
+            with self.view() as view:
+                piece = latest[start : start + EVENTS_AT_ONCE]
+                found = _rows_of(view, catalogue, [str(row.ticket) for row in piece])
+            yield from found
 
     def find(self, ticket: str) -> dict[str, Any]:
         """What is known of one ticket, as a row of `rows`."""
-        with self._journal.store.view(self.name) as view:
+        with self.view() as view:
             bodies = view.bodies([check_ticket(ticket)])
         if ticket not in bodies:
             raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool")
@@ -266,11 +302,58 @@ class Pool:
 
     def status(self) -> Status:
         """A reading of this moment: counts, the distribution played, what the learner knows, the settings."""
-        pending = self.n_pending
-        return self._journal.look(lambda fold: read_status(self.name, fold, pending))
+        return self._journal.look(self._read_status)
 
-    def fold(self) -> Fold:
-        """What the journal adds up to, as of now; to look at."""
+    def _read_status(self, fold: Fold) -> Status:
+        journal, now = self._journal, self.now()
+        playing = journal.playing
+        old = playing is not None and now - playing.at > OLD * 1e6 and playing.is_stale(fold, now, inf)
+        played = None if playing is None or old else (playing.seq, playing.version)
+        kept = self._kept_for(fold)
+        with self.view() as view:
+            in_lanes = view.n_in_lanes()
+            moment = Moment(self.name, now, in_lanes, view.n_pending() + in_lanes, played)
+        kept.status = read_status(moment, fold, kept.status)
+        return kept.status
+
+    def _kept_for(self, fold: Fold) -> _Kept:
+        """What was read of this catalogue before; another epoch is another fold, and maybe another journal."""
+        key = self._journal.plays.epoch, fold.changes
+        if self._kept.key != key:
+            self._kept = _Kept(key)
+        return self._kept
+
+    def vitals(self) -> Vitals:
+        """What this process knows of the pool, at the price of no play."""
+        journal = self._journal
+        known = journal.fold
+        folded = 0 if known is None else known.seq
+
+        def take(fold: Fold) -> Vitals:
+            means = {arm: tally.mean for arm, tally in fold.tallies.items()}
+            made_at = None if journal.playing is None else journal.playing.at
+            return Vitals(
+                fold.catalogue.n_active, fold.settings, MappingProxyType(dict(fold.counts)), MappingProxyType(means),
+                folded, made_at, journal.plays.versions_made, journal.refused_snapshots,
+            )  # fmt: skip
+
+        return journal.look(take)
+
+    def listing(self) -> Listing:
+        """All actions that there are or were, and their rows of P."""
+        return self._journal.look(self._read_listing)
+
+    def _read_listing(self, fold: Fold) -> Listing:
+        kept = self._kept_for(fold)
+        kept.listing = kept.listing or read_listing(fold.catalogue)
+        return kept.listing
+
+    def on_batch(self, told: Callable[[Timed], None] | None) -> None:
+        """Have somebody told of every batch that this process writes, by the thread that wrote it."""
+        self._journal.on_batch = told
+
+    def _fold(self) -> Fold:
+        """What the journal adds up to; it moves."""
         return self._journal.read()
 
     def warm_up(self) -> None:
@@ -283,10 +366,12 @@ class Pool:
 
     def rest(self) -> None:
         """Save a snapshot and let go of what is held in memory; the next call reads it again."""
+        self._kept = _Kept()
         self._journal.rest()
 
     def close(self) -> None:
         """Save a snapshot and give the store back; nothing is lost without it."""
+        self._kept = _Kept()
         try:
             self._journal.close()
         finally:
@@ -294,8 +379,11 @@ class Pool:
                 self._journal.store.close()
 
     def __repr__(self) -> str:
-        fold, waiting = self._journal.read(), self.n_pending
-        decisions = f"{fold.plays} decision{'' if fold.plays == 1 else 's'}"
+        with self._journal.store.view(self.name) as view:
+            in_lanes = view.n_in_lanes()
+            plays, waiting = view.head().plays + in_lanes, view.n_pending() + in_lanes
+        fold = self._journal.read()
+        decisions = f"{plays} decision{'' if plays == 1 else 's'}"
         sizes = f"{fold.catalogue.n_active} actions, {len(fold.catalogue.states)} states"
         return f"Pool({self.name!r}: {sizes}, {short_name(fold.learner)}, {decisions}, {waiting} waiting)"
 
@@ -373,7 +461,7 @@ class Pool:
         return added + moved + gone
 
     def _began_with(self, actions: list[Any], P: Any) -> bool:
-        with self._journal.store.view(self.name) as view:
+        with self.view() as view:
             opened = read_linked(view, 1)
         assert isinstance(opened, Opened)
         return actions == Catalogue(opened).actions and P.tobytes() == opened.rows
@@ -448,6 +536,12 @@ def opening(
     return opened
 
 
+def _rows_of(view: View, catalogue: Catalogue, tickets: list[str]) -> list[dict[str, Any]]:
+    bodies = view.bodies(tickets)
+    known = ({kind: decode(body) for kind, body in bodies[ticket].items()} for ticket in tickets)
+    return [_row(catalogue, events) for events in known]
+
+
 def _time(event: Any) -> datetime | None:
     """When it happened; a clock that was beyond what a date can say is read as the first or the last date there is."""
     if event is None:
@@ -461,7 +555,7 @@ def _row(catalogue: Catalogue, known: dict[Any, Any]) -> dict[str, Any]:
     seen, last = known.get("state"), known.get("correction") or known.get("outcome") or known.get("expiry")
     return {
         "ticket": made.ticket,
-        "action": label_of(made, catalogue),
+        "action": label_of(made, catalogue.actions),
         "probability": made.probability,
         "state": catalogue.states[seen.state] if isinstance(seen, Seen) and seen.state is not None else None,
         "loss": last.loss if isinstance(last, Corrected | Resolved | Expired) else None,

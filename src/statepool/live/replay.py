@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,16 +32,20 @@ from statepool.live.events import (
 from statepool.live.fold import Fold, Records
 from statepool.live.format import RULE
 from statepool.live.integrity import Beside
-from statepool.live.journal import read_linked
-from statepool.live.luck import mint, uniform_of_play, uniform_of_ticket
+from statepool.live.lanes import MOST_BEHIND, decisions_in, placed
+from statepool.live.luck import mint
 from statepool.live.offers import brought_offer, offer_of_context
 from statepool.live.snapshots import Outdated, Refused, Snapshot, unseal
 from statepool.live.stores.store import Entry, Store, View
 from statepool.live.versions import Version
+from statepool.live.writer import read_linked
 
 PIECE = 1_000
 EPOCHS = 64
-"""How many processes' versions are kept to draw from; each process plays from its own latest."""
+"""How many processes' latest versions are kept to draw from."""
+VERSIONS = 4 * MOST_BEHIND
+BYTES = 256 << 20
+"""How many versions are kept for the lanes, which may be a few events behind, and how large they may be together."""
 
 
 @dataclass
@@ -58,6 +62,8 @@ class Replay:
     """Those of the second kind."""
     rule_since: int = 1
     """From this event on the pool plays by the rule of this release."""
+    in_lanes: int = 0
+    """Decisions that are on disk and that the journal has not taken over yet; they are checked and drawn again, too."""
     snapshot_at: int | None = None
     broken_at: int | None = None
     """The first event that does not follow from the one before: nothing is rebuilt past it."""
@@ -233,8 +239,22 @@ class _Checking:
         found.faults += [f"event {seq}: it was erased, and the journal does not say so" for seq in self._erased]
         found.faults += self._beside.finish()
         self._compare_head(fold)
+        self._check_lanes(fold)
         if self._snapshot and self._snapshot.seq > fold.seq:
             found.faults.append(f"the stored state is of event {self._snapshot.seq}, the journal ends at {fold.seq}")
+
+    def _check_lanes(self, fold: Fold) -> None:
+        """What the next batch of the journal would take over."""
+        try:
+            waiting = decisions_in(self._view.lane_rows(), fold.lanes)
+            for _, event in waiting:
+                if self._again:
+                    self._again.check(placed(event, fold.plays), fold.seq)
+                fold.apply(placed(event, fold.plays), fold.seq)
+            self._found.in_lanes = len(waiting)
+            self._found.decisions += len(waiting)
+        except Exception as error:  # whatever forged bytes lead to
+            self._found.faults.append(f"decisions in lanes cannot be taken over ({error})")
 
     def _compare_head(self, fold: Fold) -> None:
         head, found = self._view.head(), self._found
@@ -254,12 +274,25 @@ def _time(at: int) -> str:
         return f"{at} microseconds"
 
 
+class _Made(NamedTuple):
+    """A version: by which process, after how many decisions."""
+
+    epoch: bytes
+    plays: int
+    version: Version
+
+
 class _Redrawing:
     """Makes each version again and draws every decision from the version that it names."""
 
     def __init__(self, view: View, fold: Fold, found: Replay) -> None:
         self._view, self._fold, self._found = view, fold, found
-        self._versions: OrderedDict[bytes, tuple[int, Version]] = OrderedDict()
+        self._versions: OrderedDict[int, _Made] = OrderedDict()
+        """By the event that made them."""
+        self._latest: OrderedDict[bytes, int] = OrderedDict()
+        """Of each process: a decision that it did not make in a lane is drawn from its own latest version."""
+        self._rounds: dict[bytes, tuple[int, int]] = {}
+        """Of each lane: the version it last drew from, and how often."""
 
     def check(self, event: AnyEvent, seq: int) -> None:
         if self._fold.rule < RULE:
@@ -273,17 +306,30 @@ class _Redrawing:
         version, record = self._fold.make_version()
         if record != event.record:
             self._found.faults.append(f"event {seq}: another version of the play comes out of the events before")
-        self._versions.pop(event.epoch, None)
-        self._versions[event.epoch] = seq, version
-        if len(self._versions) > EPOCHS:
-            self._versions.popitem(last=False)
+        self._versions[seq] = _Made(event.epoch, event.plays, version)
+        self._latest.pop(event.epoch, None)
+        self._latest[event.epoch] = seq
+        if len(self._latest) > EPOCHS:
+            self._latest.popitem(last=False)
+        most = max(2, min(VERSIONS, BYTES // max(version.play.nbytes, 1)))
+        while len(self._versions) > most:
+            oldest = next((each for each in self._versions if each not in self._latest.values()), None)
+            if oldest is None:
+                break
+            del self._versions[oldest]
 
     def _draw(self, event: Decided, seq: int) -> None:
-        known = next(((epoch, version) for epoch, (at, version) in self._versions.items() if at == event.version), None)
-        if known is None:
+        made = self._versions.get(event.version)
+        if made is None or not (event.lane or self._latest.get(made.epoch) == event.version):
             self._found.faults.append(f"event {seq}: its version is not one that its process plays from")
             return
-        epoch, version = known
+        epoch, plays, version = made
+        if event.lane:
+            version_before, drawn_before = self._rounds.get(event.lane, (0, 0))
+            count = drawn_before if version_before == event.version else 0
+            self._rounds[event.lane] = event.version, count + 1
+            if event.round != plays + count:
+                self._found.faults.append(f"event {seq}: it is counted as another round than its lane's")
         drawn = self._drawn(version, event)
         if drawn is None:
             self._found.without_rows += 1
@@ -292,13 +338,14 @@ class _Redrawing:
         self._found.redrawn += 1
         if drawn != (event.action, event.probability, event.held, event.carry):
             self._found.faults.append(f"event {seq}: the ticket draws another action or probability")
-        if event.minted and event.ticket != mint(self._fold.secret, epoch, event.play):
+        minted_from = (event.lane, event.place) if event.lane else (epoch, event.play)
+        if event.minted and event.ticket != mint(self._fold.secret, *minted_from):
             self._found.faults.append(f"event {seq}: its ticket is not the one that is minted here")
 
     def _drawn(self, version: Version, event: Decided) -> tuple[Any, ...] | None:
         """What the version answers; None: the rows that the request brought were not kept."""
         if not event.is_request:
-            return version.draw(self._uniform(event))
+            return version.draw(self._fold.uniform_of(event))
         catalogue = self._fold.catalogue
         if event.context is not None:
             offer = offer_of_context(catalogue, event.context)
@@ -311,11 +358,4 @@ class _Redrawing:
             offer = brought_offer(catalogue, brought.labels, rows)
             if offer.digest != event.digest:
                 raise ValueError("the rows that were kept of its request are others")
-        return self._fold.answer(version, offer, self._uniform(event))[:4]
-
-    def _uniform(self, event: Decided) -> float:
-        if event.uniform is not None:
-            return event.uniform
-        if event.minted:
-            return uniform_of_play(self._fold.seed, event.play)
-        return uniform_of_ticket(self._fold.seed, event.ticket)
+        return self._fold.answer(version, offer, self._fold.uniform_of(event))[:4]

@@ -4,6 +4,7 @@ The ticket is the key. A question that was asked before gets the answer it got b
 else in it is refused and changes nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +30,11 @@ from statepool.live.events import (
     rows_name,
 )  # fmt: skip
 from statepool.live.fold import Fold
-from statepool.live.journal import LONGEST_TICKET, Writer, is_ticket
 from statepool.live.ledger import Q
-from statepool.live.luck import is_minted, mint, uniform_of_play, uniform_of_ticket
+from statepool.live.luck import is_minted, mint, uniform_of
 from statepool.live.offers import Offer, offer_of_candidates, offer_of_context
 from statepool.live.settings import Settings, check_settings, loss_of
+from statepool.live.writer import LONGEST_TICKET, Writer, is_ticket
 
 EXPIRED_AT_ONCE = 1_000
 SLACK = 1e-9
@@ -64,27 +65,33 @@ class Decide(msgspec.Struct, frozen=True):
     context: Any = None
     candidates: Any = None
 
-    def answer(self, writer: Writer) -> Decision:
-        fold = writer.fold
+    @property
+    def is_apart(self) -> bool:
+        """Whether it may be answered without the pool's lock: rows that a request brings are kept in the journal."""
+        return self.context is None and self.candidates is None
+
+    def answer(self, writer: Any) -> Decision:
         made = writer.events_of(check_ticket(self.ticket)).get("decision") if self.ticket is not None else None
         given = self._uniform()
         if isinstance(made, Decided):
             if given is not None and given != made.uniform:
                 raise Conflict(f"uniform: ticket {made.ticket!r} was drawn from {made.uniform!r}, and now {given!r}")
-            self._compare(made, fold)
-            return Decision(made.ticket, label_of(made, fold.catalogue), made.probability, made.held)
-        if self.ticket is not None and is_minted(fold.secret, self.ticket):
+            self._compare(made, writer)
+            return Decision(made.ticket, label_of(made, writer.actions), made.probability, made.held)
+        if self.ticket is not None and is_minted(writer.secret, self.ticket):
             raise Conflict(f"ticket: {self.ticket!r} was minted here and is not in the journal, expected your own")
-        offer = self._offer(fold)
-        playing = writer.playing()
-        ticket = self.ticket or mint(fold.secret, writer.epoch, fold.plays)
-        uniform = self._drawn_from(fold) if given is None else given
+        if self.context is None and self.candidates is None:
+            if writer.has_contexts:
+                raise ValueError("context: is missing, expected one of this pool's contexts, or candidates")
+            drawn = writer.draw(self.ticket, given)
+            return Decision(drawn.ticket, writer.actions[drawn.action], drawn.probability, drawn.held)
+        return self._answer_request(writer, given)
+
+    def _answer_request(self, writer: Writer, given: float | None) -> Decision:
+        fold, offer, playing = writer.fold, self._offer(writer.fold), writer.playing()
+        ticket, minted = self.ticket or mint(fold.secret, writer.epoch, fold.plays), self.ticket is None
+        uniform = uniform_of(fold.seed, fold.seeded, ticket, minted, b"", 0, fold.plays) if given is None else given
         of_ticket = writer.now, ticket, fold.plays, playing.seq
-        minted = self.ticket is None
-        if offer is None:
-            drawn = playing.version.draw(uniform)
-            writer.add(Decided(*of_ticket, *drawn[:3], given, minted, drawn.carry))
-            return Decision(ticket, fold.catalogue.actions[drawn.action], drawn.probability, drawn.held)
         answer = fold.answer(playing.version, offer, uniform)
         self._keep_rows(writer, offer)
         context = None if self.context is None else check_label(self.context, "context")
@@ -92,11 +99,7 @@ class Decide(msgspec.Struct, frozen=True):
         writer.add(Decided(*of_ticket, *answer[:3], given, minted, answer.carry, context, label, offer.digest))
         return Decision(ticket, answer.label, answer.probability, answer.held)
 
-    def _offer(self, fold: Fold) -> Offer | None:
-        if self.context is None and self.candidates is None:
-            if fold.catalogue.contexts:
-                raise ValueError("context: is missing, expected one of this pool's contexts, or candidates")
-            return None
+    def _offer(self, fold: Fold) -> Offer:
         if self.context is not None and self.candidates is not None:
             raise ValueError("request: has a context and candidates, expected one of them at most")
         if fold.ledger.learns_map:
@@ -105,13 +108,13 @@ class Decide(msgspec.Struct, frozen=True):
             return offer_of_context(fold.catalogue, self.context)
         return offer_of_candidates(fold.catalogue, self.candidates)
 
-    def _compare(self, made: Decided, fold: Fold) -> None:
+    def _compare(self, made: Decided, writer: Any) -> None:
         """Refuse a ticket that was decided for another request."""
         context = None if self.context is None else check_label(self.context, "context")
         before = None if made.context is None else check_label(made.context, "context")
         if context != before:
             raise Conflict(f"context: ticket {made.ticket!r} was decided for {before!r}, and now for {context!r}")
-        digest = b"" if self.candidates is None else offer_of_candidates(fold.catalogue, self.candidates).digest
+        digest = b"" if self.candidates is None else offer_of_candidates(writer.fold.catalogue, self.candidates).digest
         if digest != made.digest:
             raise Conflict(f"candidates: ticket {made.ticket!r} was decided among others, expected the same again")
 
@@ -124,11 +127,6 @@ class Decide(msgspec.Struct, frozen=True):
         writer.look_up([name])
         if "rows" not in writer.events_of(name):
             writer.add(Brought(writer.now, offer.digest, offer.labels, offer.P.tobytes()))
-
-    def _drawn_from(self, fold: Fold) -> float:
-        if self.ticket is None:
-            return uniform_of_play(fold.seed, fold.plays)
-        return uniform_of_ticket(fold.seed, self.ticket)
 
     def _uniform(self) -> float | None:
         if self.uniform is None:
@@ -167,7 +165,7 @@ class Observe:
         row = _carry_of(writer, made, state)
         reached = _reached(writer, made)
         seen = writer.now, *_carried(made), writer.fold.plays, state, loss, row, made.is_request, reached
-        writer.add(Seen(*seen))
+        writer.add(Seen(*seen, round=made.round))
 
 
 def _carried(made: Decided) -> tuple[str, int, int, int, bool]:
@@ -188,9 +186,9 @@ def _reached(writer: Writer, made: Decided) -> bytes:
     return table[:, Q].tobytes()
 
 
-def label_of(made: Decided, catalogue: Catalogue) -> Any:
+def label_of(made: Decided, actions: Sequence[Any]) -> Any:
     """The action of a decision."""
-    return catalogue.actions[made.action] if made.label is None else check_label(made.label, "candidates")
+    return actions[made.action] if made.label is None else check_label(made.label, "candidates")
 
 
 def _known_loss(writer: Writer, ticket: str) -> float | None:
@@ -218,9 +216,9 @@ class Resolve:
         said = float(self._value()), self.reward is not None, _carry_of(writer, made, state), made.is_request
         expiry = events.get("expiry")
         if isinstance(expiry, Expired):
-            writer.add(Corrected(*carried, expiry.loss, *said))
+            writer.add(Corrected(*carried, expiry.loss, *said, round=made.round))
         else:
-            writer.add(Resolved(*carried, *said))
+            writer.add(Resolved(*carried, *said, round=made.round))
 
     def _value(self) -> Any:
         return self.loss if self.reward is None else self.reward
@@ -264,8 +262,9 @@ class Expire:
         for ticket in open_still:
             made = _decision(writer, ticket)
             state = _seen_state(writer, ticket)
+            carried = writer.now, *_carried(made), writer.fold.plays, state, loss
             row = _carry_of(writer, made, state)
-            writer.add(Expired(writer.now, *_carried(made), writer.fold.plays, state, loss, row, made.is_request))
+            writer.add(Expired(*carried, row, made.is_request, round=made.round))
         return len(open_still)
 
     def _now(self, writer: Writer) -> int:

@@ -1,18 +1,25 @@
-"""A reading of a pool: one moment of it, as a value that nobody moves afterwards."""
+"""Readings of a pool: one moment of it, as values that nobody moves afterwards.
 
-from collections.abc import Mapping
+They are taken while nobody writes. What can change is copied, which is short; what is made anew with each version or
+each change of the catalogue is frozen already, or copied once and kept for the readings that follow.
+"""
+
+from collections.abc import Hashable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats
+from statepool.checks import Floats, Ints
 from statepool.learners.learner import Learner
+from statepool.live.catalogue import Catalogue, Table, offered
 from statepool.live.fold import Fold
 from statepool.live.lift import Tally
 from statepool.live.settings import Settings
+from statepool.live.versions import Version
 
 
 @dataclass(frozen=True)
@@ -20,6 +27,8 @@ class Status:
     """What a pool knows and does after `events` events."""
 
     name: str
+    at: int
+    """When this was read, in microseconds by the pool's clock."""
     events: int
     plays: int
     """Decisions made."""
@@ -28,34 +37,150 @@ class Status:
     counts: Mapping[str, int]
     """States, outcomes, expiries and corrections that came, and states that were impossible for their action."""
     lessons: int
+    changes: int
+    """How often the catalogue or the settings have changed."""
     version: int
-    """The event that made the latest version of the play; 0: none yet."""
-    distribution: Mapping[Any, float]
-    """What would be played now, by the label of each active action (without a context)."""
+    """The event that made the latest version of the play, by whichever process; 0: none yet."""
+    actions: tuple[Any, ...] = field(repr=False)
+    """The label of every action by its number, retired ones included."""
     states: tuple[Any, ...]
-    contexts: tuple[Any, ...]
+    contexts: tuple[Any, ...] = field(repr=False)
     learner: Learner
     settings: Settings
+    seeded: bool
+    """Whether the seed was given by somebody, who can then foretell the draws."""
+    lessons_a_version: int
+    """How much is learnt before the play is made anew, where nobody said how many seconds."""
     sums: Mapping[str, Floats] = field(repr=False)
     """All that the learner knows, by the name of each sum: a row for each memory of it."""
     registers: Mapping[str, Any] = field(repr=False)
     """What the latest version was made with."""
+    leader: Any
+    """The action that the latest version leads with, where the learner has such."""
+    beliefs: Floats | None = field(repr=False)
+    """The mean loss of each state that the latest version was made with, where the learner keeps such."""
     losses: Mapping[str, Tally] = field(repr=False)
     """Of the learner's decisions and of the holdout's, since the holdout last changed."""
+    playing: "CurrentPlay" = field(repr=False)
+    """What is played, by number; `distribution` has it by label."""
+
+    @cached_property
+    def distribution(self) -> Mapping[Any, float]:
+        """What this process plays, by the label of each active action (without a context): the version that it draws
+        from, or one made for this reading where it has none, or where that one is old and more is known by now."""
+        labels = [self.actions[number] for number in self.playing.numbers.tolist()]
+        return MappingProxyType(dict(zip(labels, self.playing.play.tolist(), strict=True)))
 
 
-def read_status(name: str, fold: Fold, pending: int) -> Status:
-    """All of it copied, while nobody writes."""
-    version, _ = fold.make_version()
-    labels = [fold.catalogue.actions[number] for number in version.ids]
-    sums = {declared: _frozen(fold.ledger.sums(declared, fold.plays)) for declared in fold.ledger.names()}
+class CurrentPlay(NamedTuple):
+    """A play, by the numbers of the actions that are active; arrays that nobody can write to."""
+
+    key: tuple[Hashable, ...]
+    """Another key, another play."""
+    numbers: Ints
+    play: Floats
+    learnt: Floats | None
+    """Where the map is learnt: a row a state, a column an action, as the latest version had them."""
+
+
+@dataclass(frozen=True)
+class Vitals:
+    """What a process knows of a pool that it has open, at the price of no play: for those who watch many of them."""
+
+    n_actions: int
+    """Actions that are active."""
+    settings: Settings
+    counts: Mapping[str, int]
+    mean_losses: Mapping[str, float]
+    """Of the learner and of the holdout, since the holdout last changed; not a number: none came."""
+    folded: int
+    """The last event that this process had taken in before it was asked."""
+    version_at: int | None
+    """When the version was made that this process plays from, in microseconds; None: it has made none."""
+    versions_made: int
+    refused_snapshots: int
+    """How often a stored snapshot was of no use, and the journal was folded anew."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Actions, by number, active or not."""
+
+    actions: tuple[Any, ...]
+    rows: Floats = field(repr=False)
+    """Of P, without a context; the given ones, also where the map is learnt."""
+    active: Ints = field(repr=False)
+    """The numbers of those that are played."""
+    tables: Mapping[Any, Table] = field(repr=False)
+    """Of each context: the actions that have rows of their own there, and these rows."""
+    n_first: int
+    """Actions of this number and above came after the contexts were given, and have one row for all."""
+
+    def offered(self, context: Any) -> Table:
+        """The actions that a context may be answered with, and their rows there; none for a context not known."""
+        table = self.tables.get(context)
+        if table is None:
+            return self.active[:0], self.rows[:0]
+        return offered(table, self.active, self.n_first, self.rows)
+
+
+class Moment(NamedTuple):
+    """What a process adds to a fold for a reading of it."""
+
+    name: str
+    at: int
+    in_lanes: int
+    """Decisions that the journal has not taken over yet."""
+    pending: int
+    played: tuple[int, Version] | None
+    """The version that it draws from, and the event that made it; None: none, or not one to show any more."""
+
+
+def read_status(moment: Moment, fold: Fold, known: Status | None) -> Status:
+    """Everything of one moment; `known`: an earlier reading since which the catalogue has not changed."""
+    playing = _read_playing(moment, fold, known)
+    catalogue, ledger = fold.catalogue, fold.ledger
+    leader, beliefs = ledger.leader(), ledger.beliefs()
     return Status(
-        name, fold.seq, fold.plays, pending, MappingProxyType(dict(fold.counts)), fold.lessons, fold.version,
-        MappingProxyType(dict(zip(labels, version.play.tolist(), strict=True))), tuple(fold.catalogue.states),
-        tuple(fold.catalogue.contexts), fold.learner, fold.settings, MappingProxyType(sums),
-        MappingProxyType(fold.ledger.registers()),
-        MappingProxyType({arm: deepcopy(tally) for arm, tally in fold.tallies.items()}),
-    )  # fmt: skip
+        name=moment.name,
+        at=moment.at,
+        events=fold.seq,
+        plays=fold.plays + moment.in_lanes,
+        pending=moment.pending,
+        counts=MappingProxyType(dict(fold.counts)),
+        lessons=fold.lessons,
+        changes=fold.changes,
+        version=fold.version,
+        actions=tuple(catalogue.actions) if known is None else known.actions,
+        states=tuple(catalogue.states),
+        contexts=tuple(catalogue.contexts) if known is None else known.contexts,
+        learner=fold.learner,
+        settings=fold.settings,
+        seeded=fold.seeded,
+        lessons_a_version=fold.lessons_a_version,
+        sums=MappingProxyType({name: _frozen(ledger.sums(name, fold.plays)) for name in ledger.names()}),
+        registers=MappingProxyType(ledger.registers()),
+        leader=None if leader is None else catalogue.actions[leader],
+        beliefs=None if beliefs is None else _frozen(beliefs),
+        losses=MappingProxyType({arm: deepcopy(tally) for arm, tally in fold.tallies.items()}),
+        playing=playing,
+    )
+
+
+def _read_playing(moment: Moment, fold: Fold, known: Status | None) -> CurrentPlay:
+    """A version is made where the process has none to show, and nothing was learnt since the last that was made so."""
+    key = (fold.lessons,) if moment.played is None else ("event", moment.played[0])
+    if known is not None and known.playing.key == key:
+        return known.playing
+    version = fold.make_version()[0] if moment.played is None else moment.played[1]
+    learnt = _frozen(fold.ledger.columns()) if fold.ledger.learns_map else None
+    return CurrentPlay(key, version.ids, version.play, learnt)
+
+
+def read_listing(catalogue: Catalogue) -> Listing:
+    """A copy of the catalogue's actions and rows."""
+    rows, active = _frozen(catalogue.rows()), catalogue.active_numbers()
+    return Listing(tuple(catalogue.actions), rows, active, MappingProxyType(catalogue.tables), catalogue.n_first)
 
 
 def _frozen(values: Floats) -> Floats:

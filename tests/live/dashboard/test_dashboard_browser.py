@@ -5,6 +5,7 @@ import time
 import pytest
 
 from live.dashboard.watching import app_of, open_pool, play, served
+from statepool.live import Pool
 from statepool.live.demo import Demo, create
 from statepool.live.stores import open_store
 from studies.chromium import Chromium, find_chromium
@@ -106,6 +107,31 @@ def test_long_labels_and_alarms_fit_too(browser, tmp_path, width):
         assert browser.run("document.documentElement.scrollWidth <= innerWidth")
         assert outside(browser) == []
         assert browser.run("document.querySelectorAll('.alarm.impossible').length") == 1
+        assert browser.complaints_about(address) == []
+    pool.close()
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_contexts_fit_too(browser, tmp_path, width):
+    contexts = ["new", "k" * 300, *(f"route {number}" for number in range(20))]
+    P = {context: [[0.9, 0.1], [0.2, 0.8]] for context in contexts}
+    actions = ["plain", "o" * 300]
+    pool = Pool.open(f"sqlite:///{tmp_path}/home.db", "home", P, actions, ["left", "cart"], contexts=contexts, seed=1)
+    for _ in range(3):
+        for made in pool.decide_many(len(contexts), contexts=contexts):
+            pool.observe(made.ticket, "cart")
+            pool.resolve(made.ticket, loss=0.0)
+    with served(app_of(pool)) as address:
+        browser.visit(address, width, False)
+        browser.wait("document.querySelectorAll('#contexts tbody tr').length === 12")
+        assert "Gain over ignoring context" in browser.run("document.getElementById('contexts').textContent")
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+        assert outside(browser) == []
+        beyond = (
+            "[...document.querySelectorAll('#contexts th, #contexts td')].filter(e => e.getBoundingClientRect().right"
+            " > document.getElementById('contexts').getBoundingClientRect().right).length"
+        )
+        assert browser.run(beyond) == 0
         assert browser.complaints_about(address) == []
     pool.close()
 

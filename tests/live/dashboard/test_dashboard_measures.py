@@ -8,10 +8,10 @@ from statepool.dimension import effective
 from statepool.live.dashboard import measures as module
 from statepool.live.dashboard.buckets import MOST, REACHED, SEEN, SQUARES, Buckets
 from statepool.live.dashboard.curves import curves_of, delays_of, median_of
-from statepool.live.dashboard.glance import top
 from statepool.live.dashboard.lessons import Lessons
 from statepool.live.dashboard.measures import Measures
-from statepool.live.dashboard.page import Watch
+from statepool.live.dashboard.page import PageCache
+from statepool.live.dashboard.reading import top
 
 SECOND = 1_000_000
 
@@ -25,7 +25,7 @@ class Clock:
 
 
 def follow(pool, measures=None):
-    fold = pool.fold()
+    fold = pool._fold()
     measures = measures or Measures(len(fold.catalogue.states), fold.catalogue.row)
     with pool._journal.store.view(pool.name) as view:
         measures.follow(view)
@@ -82,7 +82,7 @@ def test_counts_are_the_folds(tmp_path):
     clock.now += 11
     assert pool.expire() == 7
     pool.resolve(late[0].ticket, loss=0.25)
-    measures, fold = follow(pool), pool.fold()
+    measures, fold = follow(pool), pool._fold()
     tallies = measures.buckets.total().tallies
     assert tallies["decisions"] == fold.plays == 57
     assert [tallies[name] for name in ("states", "outcomes", "expiries", "corrections")] == [51, 50, 7, 1]
@@ -125,9 +125,9 @@ def test_delays_of_decisions_before_the_window_are_looked_up(tmp_path, monkeypat
 def test_dimension_of_what_was_played_is_v_of_the_empirical_play(tmp_path):
     pool = open_pool(tmp_path, n_actions=5, n_states=4, clock=Clock())
     made = play(pool, 300)
-    labels = pool.fold().catalogue.actions
+    labels = pool._fold().catalogue.actions
     share = np.array([sum(each.action == label for each in made) for label in labels]) / len(made)
-    P = np.array([pool.fold().catalogue.row(number) for number in range(5)])
+    P = np.array([pool._fold().catalogue.row(number) for number in range(5)])
     measures = follow(pool)
     sums = measures.buckets.total().by_state
     assert (sums[SQUARES] / sums[REACHED]).sum() == pytest.approx(effective(P, share), abs=1e-12)
@@ -138,9 +138,9 @@ def test_dimension_of_what_was_played_is_v_of_the_empirical_play(tmp_path):
 def test_dimension_now_is_that_of_the_version(tmp_path):
     pool = open_pool(tmp_path, n_actions=5, n_states=4)
     play(pool, 100)
-    look = Watch(pool).look()
-    P = np.array([pool.fold().catalogue.row(number) for number in range(5)])
-    assert look.dimension == pytest.approx(effective(P, pool._journal.playing.version.play), abs=1e-9)
+    model = PageCache(pool).model()
+    P = np.array([pool._fold().catalogue.row(number) for number in range(5)])
+    assert model.dimension == pytest.approx(effective(P, pool._journal.playing.version.play), abs=1e-9)
 
 
 def test_in_flight_over_time_ends_at_what_waits_now(tmp_path):
@@ -163,11 +163,11 @@ def test_looking_does_not_change_what_is_played(tmp_path):
         for pool in (watched, alone):
             play(pool, 20, seed=seed)
         tickets = [pool.decide().ticket for pool in (watched, alone)]
-        Watch(watched).look()
+        PageCache(watched).model()
         for pool, ticket in zip((watched, alone), tickets, strict=True):
             pool.observe(ticket, "s0")
         clock.now += 30
-        Watch(watched).look()
+        PageCache(watched).model()
     assert [row["action"] for row in watched.rows()] == [row["action"] for row in alone.rows()]
     assert [row["probability"] for row in watched.rows()] == [row["probability"] for row in alone.rows()]
 
@@ -175,15 +175,15 @@ def test_looking_does_not_change_what_is_played(tmp_path):
 def test_a_process_that_only_looks_sees_what_the_others_taught(tmp_path):
     writer = open_pool(tmp_path, P=[[1.0, 0.0], [0.0, 1.0]])
     reader = open_pool(tmp_path, P=[[1.0, 0.0], [0.0, 1.0]])
-    watch = Watch(reader)
-    assert watch.look().plays == 0
+    page = PageCache(reader)
+    assert page.model().plays == 0
     for seed in range(10):
         play(writer, 40, lost=lambda action, state: float(state == "s0"), seed=seed)
-    watch._at = 0.0
-    look = watch.look()
-    assert look.plays == 400
-    assert look.actions[0].label == "a1"
-    assert look.actions[0].probability > 0.9
+    page._at = 0.0
+    model = page.model()
+    assert model.plays == 400
+    assert model.actions[0].label == "a1"
+    assert model.actions[0].probability > 0.9
     assert reader._journal.playing is None, "nothing was journaled by looking"
 
 

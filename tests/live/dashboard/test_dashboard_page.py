@@ -16,7 +16,7 @@ from live.dashboard.watching import Shelf, app_of, get, open_pool, play
 from live.service.clients import Client
 from statepool.live import StoreUnavailable
 from statepool.live.dashboard import routes
-from statepool.live.dashboard.shown import label, loss, number, share, signed, span
+from statepool.live.dashboard.formatting import label, loss, number, share, signed, span
 from statepool.live.errors import NoSuchPool
 from statepool.live.lift import lift
 from statepool.live.service import create_app
@@ -106,7 +106,7 @@ def test_the_lift_is_that_of_the_tallies(tmp_path):
     pool = open_pool(tmp_path, P=[[1.0, 0.0], [0.0, 1.0]], holdout=0.5)
     for seed in range(10):
         play(pool, 40, lost=lambda action, state: 0.9 if state == "s0" else 0.1, seed=seed)
-    arms = pool.fold().tallies
+    arms = pool._fold().tallies
     found = lift(**arms, share=0.5)
     page = get(app_of(pool), "/").text
     assert f"<b>{signed(arms['holdout'].mean - arms['learner'].mean)}</b>" in page

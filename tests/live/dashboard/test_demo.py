@@ -25,7 +25,7 @@ def run(folder, monkeypatch, seconds, rate=40.0):
 
 def test_everything_that_can_happen_happens(tmp_path, monkeypatch):
     pool = run(tmp_path, monkeypatch, seconds=3 * EXPIRY)
-    fold = pool.fold()
+    fold = pool._fold()
     assert fold.plays > 2000
     assert min(fold.counts[name] for name in ("state", "outcome", "expiry", "correction")) > 0
     assert fold.counts["impossible"] == 0
@@ -39,14 +39,14 @@ def test_started_and_stopped_twice_it_goes_on(tmp_path):
     store = open_store(f"sqlite:///{tmp_path}/pool.db")
     for _ in range(2):
         pool = create(store)
-        before = pool.fold().plays
+        before = pool._fold().plays
         demo = Demo(pool, rate=200)
         demo.start()
-        while pool.fold().plays < before + 20:
+        while pool._fold().plays < before + 20:
             pass
         demo.stop()
-        after = pool.fold().plays
-        assert pool.fold().plays == after
+        after = pool._fold().plays
+        assert pool._fold().plays == after
     store.close()
 
 
@@ -54,7 +54,7 @@ def test_a_store_for_who_names_none_leaves_nothing():
     with temporary_store() as url:
         path = Path("/" + url.removeprefix("sqlite:///").lstrip("/"))
         store = open_store(url)
-        assert create(store).fold().plays == 2
+        assert create(store)._fold().plays == 2
         assert path.exists()
         store.close()
     assert not path.parent.exists()

@@ -54,7 +54,7 @@ def open_pool(folder, name="home", n_actions=3, n_states=2, P=None, **settings):
 def play(pool, n, seen=None, lost=None, seed=0):
     """n decisions in one batch, then their states and outcomes; `seen(action)` and `lost(action, state)` choose."""
     rng = np.random.default_rng(seed)
-    catalogue = pool.fold().catalogue
+    catalogue = pool._fold().catalogue
 
     def by_map(action):
         row = catalogue.row(catalogue.action(action))

@@ -12,19 +12,21 @@ import httpx
 import pytest
 import uvicorn
 
-from statepool.live.service.connections import ConnectionLimits, Crowd, GuardedProtocol
+from statepool.live.service.connections import WHOLE, ConnectionLimits, Crowd, GuardedProtocol
 from statepool.live.service.limits import network_of
 
 HEAD = b"GET / HTTP/1.1\r\nhost: x\r\n"
 
 
 async def app(scope, receive, send):
-    """Reads the body; `/endless` sends for as long as anybody reads."""
+    """Reads the body; `/endless` sends for as long as anybody reads, `/whole` at once if it may."""
     length, message = 0, {"more_body": True}
     while message.get("more_body"):
         message = await receive()
         length += len(message.get("body", b""))
     if message["type"] == "http.disconnect":
+        return
+    if scope["path"] == "/whole" and scope["extensions"][WHOLE](b'{"whole":true}'):
         return
     await send({"type": "http.response.start", "status": 200, "headers": []})
     while scope["path"] == "/endless":
@@ -54,7 +56,7 @@ def listening(**limits):
     crowd = Crowd(ConnectionLimits(**limits))
     config = uvicorn.Config(
         app, port=0, http=partial(GuardedProtocol, crowd), ws="none", lifespan="off", log_level="critical",
-        timeout_keep_alive=1,
+        timeout_keep_alive=1, server_header=False, date_header=False,
     )  # fmt: skip
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
@@ -219,3 +221,22 @@ def test_a_caller_of_ipv6_has_a_whole_network():
     assert network_of("2001:db8::1") != network_of("2001:db8:0:1::1")
     assert network_of("10.0.0.1") != network_of("10.0.0.2")
     assert network_of("") == ""
+
+
+def test_answers_sent_as_a_whole_keep_their_connection_and_their_order():
+    with listening() as server:
+        connection = server.connect(b"POST /whole HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}" * 3)
+        told = b""
+        while told.count(b'{"whole":true}') < 3 and (more := connection.recv(4096)):
+            told += more
+        answer = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{"whole":true}'
+        assert told == 3 * answer
+        connection.sendall(HEAD + b"\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_whoever_asks_to_close_is_told_that_it_is_closed():
+    with listening() as server:
+        answer = httpx.post(f"{server.url}/whole", headers={"connection": "close"}, timeout=20)
+        assert answer.headers["connection"] == "close"
+        assert answer.text == "0", "the ordinary way"

@@ -9,7 +9,7 @@ import pytest
 from live.service.clients import DECISIONS, POOL
 from statepool.live.service import limits, owned
 from statepool.live.service.keys import add_key
-from statepool.live.service.limits import Buckets
+from statepool.live.service.limits import TokenBuckets
 from statepool.live.service.logs import RequestLog
 from statepool.live.service.refusals import Refused
 from statepool.live.stores import open_store
@@ -34,7 +34,7 @@ def test_a_batch_counts_by_its_decisions(start):
         passed += 25 * (answer.status_code == 200)
         assert answer.status_code in (200, 429)
     assert passed <= 50 * (time.monotonic() - began + 1)
-    assert client.app.pools.get("home").fold().plays == passed
+    assert client.app.pools.get("home")._fold().plays == passed
     time.sleep(0.1)  # the request itself has to be paid too
     too_many = client.post(DECISIONS, json={"tickets": [str(number) for number in range(51)]})
     assert (too_many.status_code, "at most 50 at once" in too_many.json()["error"]) == (429, True)
@@ -116,7 +116,7 @@ def test_a_ticket_decided_elsewhere_may_be_repeated_at_the_limit(start, key):
 def test_buckets_fill_again_and_are_each_ones_own(monkeypatch):
     now = 0.0
     monkeypatch.setattr(limits, "monotonic", lambda: now)
-    buckets = Buckets(2)
+    buckets = TokenBuckets(2)
     for _ in range(2):
         buckets.take("a")
     with pytest.raises(Refused, match="more than 2"):
@@ -130,7 +130,7 @@ def test_buckets_fill_again_and_are_each_ones_own(monkeypatch):
 
 def test_buckets_do_not_grow_for_ever(monkeypatch):
     monkeypatch.setattr(limits, "MOST_CALLERS", 3)
-    buckets = Buckets(1)
+    buckets = TokenBuckets(1)
     for caller in "abcdef":
         buckets.take(caller)
     assert list(buckets._left) == ["d", "e", "f"]

@@ -156,7 +156,7 @@ def test_a_pool_that_hangs_holds_up_no_other_chore(start, url):
     client = start(None, expire_every=0.05)
     until(lambda: "hung" in client.app.health.well)
     hung, good = client.app.pools.get("hung"), client.app.pools.get("good")
-    with hung._journal._lock:
+    with hung._journal._turns.lock:
         good.decide()
         until(lambda: good.n_pending == 0)
 
@@ -166,12 +166,12 @@ def test_a_pool_that_hangs_is_named_before_its_callers_are_told(start, monkeypat
     monkeypatch.setattr(chores, "LONGEST_BATCH", 0.2)
     client = start()
     client.put("/v1/pools/other", json=POOL)
-    lane = client.app.pools.open_lane("home")
-    with client.app.pools.get("home")._journal._lock:
+    worker = client.app.pools.open_worker("home")
+    with client.app.pools.get("home")._journal._turns.lock:
         waiting = threading.Thread(target=client.post, args=(DECISIONS,))
         waiting.start()
         until(lambda: "home" in client.get("/readyz").json().get("trouble", {}))
-        assert lane.seconds_busy() > 0.2
+        assert worker.seconds_busy() > 0.2
     waiting.join()
     until(lambda: client.get("/readyz").json() == {"status": "ready"})
 
@@ -181,12 +181,12 @@ def test_a_summary_is_of_one_moment(start, monkeypatch):
     client = start()
     pool = client.app.pools.get("home")
     taken = []
-    n_pending = Pool.n_pending
+    read_status = Pool._read_status
 
-    def watch(self):
+    def watch(self, fold):
         taken.append(pool._journal._lock.locked())
-        return n_pending.fget(self)
+        return read_status(self, fold)
 
-    monkeypatch.setattr(Pool, "n_pending", property(watch))
+    monkeypatch.setattr(Pool, "_read_status", watch)
     assert client.get("/v1/pools/home").status_code == 200
     assert taken == [True]

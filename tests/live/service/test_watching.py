@@ -15,7 +15,7 @@ import yaml
 
 from live.service.clients import DECISIONS, POOL
 from statepool.live.service import chores
-from statepool.live.service import pools as lanes
+from statepool.live.service import pools as workers
 from statepool.live.service.logs import JSONHandler
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -79,7 +79,7 @@ def test_prometheus_reads_the_rules_and_they_fire_when_they_should(tmp_path):
 
 
 def test_an_idle_pool_has_no_thread_and_no_fold(start, monkeypatch):
-    monkeypatch.setattr(lanes, "THREAD_SECONDS", 0.05)
+    monkeypatch.setattr(workers, "THREAD_SECONDS", 0.05)
     monkeypatch.setattr(chores, "IDLE_SECONDS", 0.3)
     monkeypatch.setattr(chores, "IDLE_EVERY", 0.05)
     client = start()
@@ -88,13 +88,13 @@ def test_an_idle_pool_has_no_thread_and_no_fold(start, monkeypatch):
     first = client.post("/v1/pools/p3/decisions", json={"ticket": "t"}).json()
     pool = client.app.pools.get("p3")
     deadline = time.monotonic() + 60
-    while client.app.pools.lanes() or any(t.name.startswith("pool ") for t in threading.enumerate()):
+    while client.app.pools.workers() or any(t.name.startswith("pool ") for t in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert pool._journal.fold is None
     assert client.post("/v1/pools/p3/decisions", json={"ticket": "t"}).json() == first
     samples(client)
-    assert [lane.pool.name for lane in client.app.pools.lanes()] == ["p3"], "a scrape opens no pool"
+    assert [worker.pool.name for worker in client.app.pools.workers()] == ["p3"], "a scrape opens no pool"
 
 
 def test_what_libraries_log_is_one_line_of_json():

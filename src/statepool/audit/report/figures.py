@@ -26,7 +26,7 @@ MOST_DOTS, MOST_ROWS, MOST_LINES, SHORT = 300, 12, 6, 18
 
 
 @dataclass(frozen=True)
-class Plan:
+class FigurePlan:
     """A figure of the audit, the section it stands in, and whether the log has what it shows."""
 
     name: str
@@ -210,44 +210,44 @@ def _unit(audit: "Audit", largest: float) -> tuple[float, str]:
 
 
 PLANS = (
-    Plan(
+    FigurePlan(
         "regrets", "Regret to expect",
         "Learners on an instance fitted to the log: its map, its drifting means, its delays, its direct effects. Blue "
         "pools, green pools and corrects, orange learns action by action, grey chooses blindly. Whiskers are one "
         "standard error.",
         "advice", _draw_regrets,
     ),
-    Plan(
+    FigurePlan(
         "effects", "Direct effects in each state",
         "How much outcomes differ between actions in the same state at the same time, noise taken off. Orange: beyond "
         "chance, after correction for the number of states.",
         "sufficiency", _draw_effects,
     ),
-    Plan(
+    FigurePlan(
         "prediction", "What pooling predicts, and what is true",
         "Each dot an action, larger with more rows. On the line, the state is all that matters; what lies off it is "
         "the direct effect, shrunk by what is noise.",
         "sufficiency", _draw_prediction, lambda audit: audit.counts.n_actions > 1,
     ),
-    Plan(
+    FigurePlan(
         "map", "The map",
         "How often, in per cent, each of the most frequent actions leads to each state; point at a cell for its "
         "interval.",
         "map", _draw_map, lambda audit: audit.counts.n_states <= 20,
     ),
-    Plan(
+    FigurePlan(
         "contexts", "What an answer of its own gains each context",
         "Each dot a context and the action that looks best for it, beside the best action for all, judged on rows "
         "that did not choose; whiskers are intervals at 95 %. Grey: the best for all is its best. The bar "
         "below is the whole, up to what the best choices might bring.",
         "contexts", draw_contexts, has_worth,
     ),
-    Plan(
+    FigurePlan(
         "delays", "How late outcomes come",
         "Left in time, right in decisions made while waiting. Only outcomes that come are counted.",
         "delays", _draw_delays, lambda audit: audit.lateness.known and _delays_seen(audit).size > 0,
     ),
-    Plan(
+    FigurePlan(
         "drift", "How the state means move",
         "Dots are means of a stretch of the log, lines are smoothed. Of many states, those that move most.",
         "drift", _draw_drift, lambda audit: audit.drift.known,

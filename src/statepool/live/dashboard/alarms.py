@@ -44,7 +44,7 @@ class Alarm(NamedTuple):
 def alarms_of(
     lessons: Lessons, oddities: dict[tuple[int, int], int], action: Name, states: Sequence[Any]
 ) -> list[Alarm]:
-    """All that ring, the gravest first."""
+    """All alarms that ring, the gravest first."""
     return [
         *_impossible(oddities, action, states),
         *_contradictions(lessons, action),
@@ -102,7 +102,8 @@ def contradictions(lessons: Lessons) -> tuple[Ints, Floats, Floats]:
         return np.asarray(np.bincount(of_action, values, minlength=numbers.size), np.float64)
 
     weights, spread = by_action(weight), by_action(weight * variance[of_stratum])
-    tested = (by_action(np.where(told, n, 0)) >= FEWEST) & (spread > 0)
+    alike = numbers >= 0  # what requests brought is numbered anew in each: such a number is no action
+    tested = alike & (by_action(np.where(told, n, 0)) >= FEWEST) & (spread > 0)
     differs = by_action(weight * gap)
     z = np.divide(differs, np.sqrt(spread), out=np.zeros(numbers.size), where=tested)
     rings = np.abs(z) > threshold(int(tested.sum()))

@@ -14,7 +14,7 @@ WIDEST = 4096
 TALLIES = (
     "decisions", "states", "outcomes", "expiries", "corrections", "learner", "learner_loss", "holdout", "holdout_loss",
 )  # fmt: skip
-"""The last four: outcomes of each arm, and the sum of their losses."""
+"""The last four are the outcomes of each arm, and the sums of their losses."""
 
 REACHED, SQUARES, SEEN, EXPECTED = range(4)
 """By state: sums of P(s|A) and P(s|A)² over decisions; states seen, and the sum of P(s|A) over those decisions."""
@@ -38,7 +38,7 @@ class Bucket:
 
 
 class Buckets:
-    """In order of time; `width` in seconds. Spans in which nothing happened have no bucket."""
+    """Buckets in order of time, `width` seconds each. Spans in which nothing happened have none."""
 
     def __init__(self, n_states: int) -> None:
         self.width = 1
@@ -79,7 +79,7 @@ class Buckets:
                 self._kept[number] = bucket
 
     def total(self) -> Bucket:
-        """All of them together."""
+        """All buckets added up."""
         whole = Bucket(0, self._n_states)
         for bucket in self:
             whole.add(bucket)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.live.dashboard import shown
+from statepool.live.dashboard import formatting
 from statepool.live.dashboard.buckets import REACHED, SQUARES, Bucket
 from statepool.live.dashboard.measures import Measures
 
@@ -66,13 +66,13 @@ def delays_of(counts: Floats) -> dict[str, Any]:
     edges = [2.0**k / 1000 for k in range(first, last + 2)]
     return {
         "edges": edges,
-        "labels": [shown.span(edge) for edge in edges],
+        "labels": [formatting.span(edge) for edge in edges],
         "counts": counts[first : last + 1].tolist(),
     }
 
 
 def median_of(counts: Floats) -> float | None:
-    """Within its bin, as if logarithms were spread evenly there."""
+    """The median, in seconds; inside its bin, logarithms are taken to be spread evenly."""
     total = counts.sum()
     if not total:
         return None

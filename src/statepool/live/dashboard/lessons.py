@@ -20,7 +20,7 @@ class Means(NamedTuple):
 
 
 class Lessons:
-    """A ring: the oldest make room."""
+    """A ring, in which the oldest make room."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._columns = {name: np.zeros(kept, np.int64) for name in ("play", "age", "action", "state")}
@@ -38,7 +38,7 @@ class Lessons:
         self._added += 1
 
     def correct(self, play: int, loss: float) -> None:
-        """The loss of a play was a default, and is known now."""
+        """Replace the loss of a play, which was a default and is known now."""
         self._losses[: len(self)][self.column("play") == play] = loss
 
     def column(self, name: str) -> Ints:
@@ -65,7 +65,7 @@ class Lessons:
         return Means(counts, np.divide(sums, counts, out=np.full(n_states, np.nan), where=counts > 0))
 
     def of_actions(self, numbers: list[int]) -> Means:
-        """Of a few actions."""
+        """Outcomes and mean losses of a few actions."""
         counts, means = np.zeros(len(numbers)), np.full(len(numbers), np.nan)
         actions = self.column("action")
         for place, number in enumerate(numbers):

@@ -1,10 +1,11 @@
 """What a page shows of a pool's past, kept level with its journal: each event is read once, and old ones are let go.
 
-A page view reads only what was written since the one before. Who comes first, or after a long time, starts from the
-last WINDOW events: no page ever reads a whole journal. Refreshes are not read; their number is that of the gaps.
+A page view reads only what was written since the one before. Whoever comes first, or after a long time, starts from
+the last WINDOW events: no page ever reads a whole journal. Refreshes are not read; their number is that of the gaps.
 """
 
 from collections.abc import Callable
+from itertools import takewhile
 from math import log2
 from typing import Any
 
@@ -13,8 +14,10 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.live.comparison import ARMS
 from statepool.live.dashboard.buckets import EXPECTED, N_DELAYS, REACHED, SEEN, SQUARES, Buckets
+from statepool.live.dashboard.contexts import ContextTallies
 from statepool.live.dashboard.lessons import Lessons
 from statepool.live.events import Corrected, Decided, Expired, Resolved, Seen, decode
+from statepool.live.ledger import POSSIBLE
 from statepool.live.stores.store import View
 
 WINDOW = 50_000
@@ -43,7 +46,7 @@ class Times:
 
 
 class Measures:
-    """`row(number)` gives an action's row of the map."""
+    """`row(number)` gives the row of the map of an action of the catalogue; requests bring rows of their own."""
 
     def __init__(self, n_states: int, row: Row, known_map: bool = True) -> None:
         self.row = row
@@ -51,33 +54,34 @@ class Measures:
         self._start(1)
 
     def _start(self, seq: int) -> None:
-        """Anew, after an event; the first is the catalogue, which may be large and is not needed."""
+        """Begin anew after an event; the first is the catalogue, which may be large and is not needed."""
         self.seq, self.events = seq, 0
         self.began: int | None = None
         self.ended = 0
         self.buckets = Buckets(self._n_states)
         self.lessons = Lessons()
+        self.contexts = ContextTallies(self._n_states)
         self.oddities: dict[tuple[int, int], int] = {}
         self._times = Times()
         self._unknown: list[tuple[str, int]] = []
 
-    def follow(self, view: View) -> None:
-        """Read what is new."""
-        head = view.head()
-        if head.seq - self.seq > WINDOW:
-            self._start(head.seq - WINDOW)
-        for entry in view.entries(self.seq, without="refresh"):
+    def follow(self, view: View, last: int | None = None) -> None:
+        """Read what is new, up to the event `last`: what came after a reading may be of actions that it lacks."""
+        last = view.head().seq if last is None else last
+        if last - self.seq > WINDOW:
+            self._start(last - WINDOW)
+        for entry in takewhile(lambda entry: entry.seq <= last, view.entries(self.seq, without="refresh")):
             take = READERS.get(entry.kind)
             if take is not None:
                 take(self, decode(entry.body))
                 self.began = entry.at if self.began is None else self.began
                 self.ended = max(self.ended, entry.at)
                 self.events += 1
-        self.seq = max(self.seq, head.seq)
+        self.seq = max(self.seq, last)
         self._look_up(view)
 
     def _look_up(self, view: View) -> None:
-        """The delays of outcomes whose decision came before the window: of some, where there are many."""
+        """Find the delays of outcomes whose decision came before the window; of some, where there are many."""
         some, self._unknown = self._unknown[:LOOKED_UP], []
         bodies = view.bodies([ticket for ticket, _ in some]) if some else {}
         for ticket, at in some:
@@ -85,21 +89,30 @@ class Measures:
             self._delay(at, at - made.at)
 
     def _decided(self, event: Decided) -> None:
-        bucket, row = self.buckets.at(event.at), self.row(event.action)
+        bucket, row = self.buckets.at(event.at), self._row_of(event)
         bucket.tallies["decisions"] += 1
         bucket.by_state[REACHED] += row
         bucket.by_state[SQUARES] += row * row
         self._times.keep(event.play, event.at)
+        self.contexts.decide(event, row)
 
     def _seen(self, event: Seen) -> None:
         assert event.state is not None
-        bucket, row = self.buckets.at(event.at), self.row(event.action)
+        bucket = self.buckets.at(event.at)
+        row = np.frombuffer(event.reached) if event.is_request else self.row(event.action)
         bucket.tallies["states"] += 1
         bucket.by_state[SEEN, event.state] += 1
         bucket.by_state[EXPECTED] += row
-        if self._known_map and row[event.state] == 0:
+        possible = np.frombuffer(event.carried)[POSSIBLE] if event.is_request else row[event.state]
+        if self._known_map and possible == 0:
             self._wonder(event.action, event.state)
         self._teach(event)
+
+    def _row_of(self, event: Decided) -> Floats:
+        """The row of the action that was played, as it was for this request."""
+        if not event.is_request:
+            return self.row(event.action)
+        return np.frombuffer(event.carry).reshape(self._n_states, -1)[:, POSSIBLE]
 
     def _wonder(self, action: int, state: int) -> None:
         if (action, state) in self.oddities or len(self.oddities) < ODDITIES:
@@ -123,12 +136,14 @@ class Measures:
         self.buckets.at(event.at).tallies["corrections"] += 1
         if event.loss is not None:
             self.lessons.correct(event.play, event.loss)
+        self.contexts.correct(event)
 
     def _lose(self, event: Resolved | Expired) -> None:
         if event.loss is not None:
             arm, tallies = ARMS[event.held], self.buckets.at(event.at).tallies
             tallies[arm] += 1
             tallies[f"{arm}_loss"] += event.loss
+        self.contexts.lose(event)
         self._teach(event)
 
     def _teach(self, event: Seen | Resolved | Expired) -> None:

@@ -5,28 +5,29 @@ import threading
 import time
 from typing import Any
 
-from statepool.live.dashboard import shown
 from statepool.live.dashboard.alarms import Alarm, alarms_of
 from statepool.live.dashboard.curves import curves_of, delays_of, median_of
-from statepool.live.dashboard.glance import Dimension, Glance, Rows, glance
 from statepool.live.dashboard.measures import Measures
 from statepool.live.dashboard.panels import (
-    Lift,
-    Played,
-    State,
+    ContextsPanel,
+    LiftTile,
+    PlayedAction,
+    SeenState,
     actions_of,
     beliefs_of,
+    contexts_of,
     lift_of,
     settings_of,
     states_of,
 )  # fmt: skip
+from statepool.live.dashboard.reading import Dimension, Reading, read
 from statepool.live.pool import Pool
 
 FRESH = 0.9
-"""Seconds for which all who look see the same look."""
+"""Seconds for which everybody who looks sees the same."""
 
 RECENT = 10
-"""Seconds that "now" is."""
+"""How many seconds "now" is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +38,9 @@ class Flight:
 
 
 @dataclasses.dataclass(frozen=True)
-class Look:
+class PageModel:
+    """What the templates of a pool's page are filled with."""
+
     name: str
     plays: int
     lessons: int
@@ -49,12 +52,13 @@ class Look:
     n_actions: int
     n_retired: int
     n_states: int
-    actions: list[Played]
-    states: list[State]
+    actions: list[PlayedAction]
+    states: list[SeenState]
     more_states: int
     widest: float
     """The largest share of a state shown: the length of a full bar."""
-    lift: Lift | None
+    contexts: ContextsPanel | None
+    lift: LiftTile | None
     flight: Flight
     alarms: list[Alarm]
     settings: list[tuple[str, str]]
@@ -65,71 +69,65 @@ class Look:
     delays: dict[str, Any]
 
 
-class Watch:
-    """A pool, watched: looks are taken at most once in FRESH seconds, whoever asks."""
+class PageCache:
+    """The page of one pool: taken at most once in FRESH seconds, whoever asks."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self._lock = threading.Lock()
         self._dimension = Dimension()
         self._measures: Measures | None = None
-        self._glance: Glance | None = None
-        self._look: Look | None = None
+        self._model: PageModel | None = None
         self._at = 0.0
 
-    def look(self) -> Look:
+    def model(self) -> PageModel:
         with self._lock:
-            if self._look is None or time.monotonic() - self._at > FRESH:
-                self._look = self._take()
+            if self._model is None or time.monotonic() - self._at > FRESH:
+                self._model = self._take()
                 self._at = time.monotonic()
-            return self._look
+            return self._model
 
-    def _take(self) -> Look:
-        seen = self._glance = glance(self.pool, self._glance)
+    def _take(self) -> PageModel:
+        reading = read(self.pool)
         if self._measures is None:
-            self._measures = Measures(len(seen.fold.catalogue.states), Rows(seen.fold), not seen.fold.ledger.learns_map)
+            self._measures = Measures(len(reading.states), reading.row, not reading.status.learner.learns_map)
         measures = self._measures
-        measures.row = Rows(seen.fold)
-        with self.pool._journal.store.view(self.pool.name) as view:
-            measures.follow(view)
-            pending, oldest, journal = view.n_pending(), view.pending(limit=1), view.head().seq
-        now = self.pool._journal.now()
-        since = (now - oldest[0].at) / 1e6 if oldest else None
-        return self._put_together(seen, measures, now, Flight(pending, since, None), journal)
+        measures.row = reading.row
+        with self.pool.view() as view:
+            measures.follow(view, reading.status.events)
+            oldest = view.pending(limit=1)
+        since = (reading.status.at - oldest[0].at) / 1e6 if oldest else None
+        return self._put_together(reading, measures, Flight(reading.status.pending, since, None))
 
-    def _put_together(self, seen: Glance, measures: Measures, now: int, flight: Flight, journal: int) -> Look:
-        catalogue, lessons, whole = seen.fold.catalogue, measures.lessons, measures.buckets.total()
-        of_states = lessons.of_states(len(catalogue.states))
-        beliefs = beliefs_of(seen.fold.ledger.beliefs(), of_states)
-        states, more_states = states_of(seen, whole, of_states, beliefs)
-        return Look(
-            name=self.pool.name,
-            plays=seen.plays,
-            lessons=seen.lessons,
-            counts=seen.counts,
-            speed=_speed(measures, now),
+    def _put_together(self, reading: Reading, measures: Measures, flight: Flight) -> PageModel:
+        status, lessons, whole = reading.status, measures.lessons, measures.buckets.total()
+        of_states = lessons.of_states(len(reading.states))
+        beliefs = beliefs_of(status.beliefs, of_states)
+        states, more_states = states_of(reading, whole, of_states, beliefs)
+        return PageModel(
+            name=status.name,
+            plays=status.plays,
+            lessons=status.lessons,
+            counts=dict(status.counts),
+            speed=_speed(measures, status.at),
             loss=_mean_loss(whole.tallies),
-            dimension=self._dimension.of(seen),
-            seeded=seen.fold.seeded,
-            n_actions=len(seen.ids),
-            n_retired=len(catalogue.actions) - catalogue.n_active,
-            n_states=len(catalogue.states),
-            actions=actions_of(seen, measures, beliefs),
+            dimension=self._dimension.of(reading),
+            seeded=status.seeded,
+            n_actions=reading.play.size,
+            n_retired=len(status.actions) - reading.play.size,
+            n_states=len(reading.states),
+            actions=actions_of(reading, measures, beliefs),
             states=states,
             more_states=more_states,
             widest=max((share for each in states for share in (each.played, each.expected) if share > 0), default=1.0),
-            lift=lift_of(seen),
+            contexts=contexts_of(reading, measures),
+            lift=lift_of(reading),
             flight=dataclasses.replace(flight, median=median_of(whole.delays)),
-            alarms=alarms_of(
-                lessons,
-                measures.oddities,
-                lambda number: shown.label(catalogue.actions[number]),
-                [shown.label(state) for state in catalogue.states],
-            ),
-            settings=settings_of(seen),
-            window=(now - measures.began) / 1e6 if measures.began else None,
+            alarms=alarms_of(lessons, measures.oddities, reading.label, reading.states),
+            settings=settings_of(reading),
+            window=(status.at - measures.began) / 1e6 if measures.began else None,
             events=measures.events,
-            journal=journal,
+            journal=status.events,
             curves=curves_of(measures, flight.count),
             delays=delays_of(whole.delays),
         )

@@ -6,24 +6,26 @@ from typing import Any
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.live.dashboard import shown
+from statepool.live.dashboard import formatting
 from statepool.live.dashboard.buckets import EXPECTED, REACHED, SEEN, Bucket
-from statepool.live.dashboard.glance import Glance, top
+from statepool.live.dashboard.gain import Gain, gain_of
 from statepool.live.dashboard.lessons import Means
 from statepool.live.dashboard.measures import Measures
+from statepool.live.dashboard.reading import Reading, top
 from statepool.live.lift import lift
 
 N_ACTIONS, N_STATES, N_BARS = 20, 12, 24
+N_CONTEXTS, N_LEADING = 12, 2
 SHADES = 7
 FEW = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Played:
+class PlayedAction:
     label: str
     probability: float
     bars: list[tuple[float, int]]
-    """Heights in percent of the highest, and shades."""
+    """The height of each bar, in percent of the highest, and its shade."""
     row: str
     expected: float
     outcomes: int
@@ -31,7 +33,7 @@ class Played:
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class SeenState:
     label: str
     played: float
     expected: float
@@ -41,7 +43,32 @@ class State:
 
 
 @dataclasses.dataclass(frozen=True)
-class Lift:
+class PlayedContext:
+    label: str
+    share: float
+    """Of the decisions of all contexts."""
+    actions: list[tuple[str, float]]
+    """The most played there, and their shares."""
+    outcomes: int
+    loss: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ContextsPanel:
+    """The contexts that came most often, and what heeding them gains."""
+
+    rows: list[PlayedContext]
+    n_seen: int
+    n_contexts: int
+    followed: float
+    """The share of the decisions whose contexts are followed."""
+    gain: Gain | None
+    instead: str
+    """The action that one answer for all would be, or mostly be."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LiftTile:
     """What the learner saves against the holdout, per decision; all of it None until both have outcomes."""
 
     value: float | None
@@ -72,20 +99,20 @@ def _shades(beliefs: Floats) -> list[int]:
     return [min(int(place * SHADES), SHADES - 1) for place in places]
 
 
-def actions_of(seen: Glance, measures: Measures, beliefs: Floats) -> list[Played]:
-    places = _most_played(seen, beliefs)
-    numbers = [seen.ids[place] for place in places]
+def actions_of(reading: Reading, measures: Measures, beliefs: Floats) -> list[PlayedAction]:
+    places = _most_played(reading, beliefs)
+    numbers = [int(reading.numbers[place]) for place in places]
     outcomes = measures.lessons.of_actions(numbers)
-    shades, states = _shades(beliefs), seen.fold.catalogue.states
-    several = [measures.row(number) for number in numbers]
+    shades, states = _shades(beliefs), reading.states
+    several = [reading.row(number) for number in numbers]
     drawn = np.sort(np.argsort(-np.max(several, axis=0), kind="stable")[:N_BARS])
     highest = max(float(row.max()) for row in several)
     return [
-        Played(
-            label=shown.label(seen.fold.catalogue.actions[number]),
-            probability=float(seen.play[place]),
+        PlayedAction(
+            label=reading.label(number),
+            probability=float(reading.play[place]),
             bars=[(100 * float(row[s]) / highest, shades[s]) for s in drawn],
-            row=", ".join(f"{shown.label(states[s])} {shown.share(float(row[s]))}" for s in top(row, 6) if row[s] > 0),
+            row=", ".join(f"{states[s]} {formatting.share(float(row[s]))}" for s in top(row, 6) if row[s] > 0),
             expected=float(row @ beliefs),
             outcomes=int(outcomes.counts[i]),
             measured=float(outcomes.means[i]),
@@ -94,27 +121,26 @@ def actions_of(seen: Glance, measures: Measures, beliefs: Floats) -> list[Played
     ]
 
 
-def _most_played(seen: Glance, beliefs: Floats) -> list[int]:
-    """By probability; those that are played alike by what they are expected to lose, unless there are very many."""
-    columns = seen.fold.ledger.columns()
-    if seen.play.size > FEW or columns.shape[1] != seen.play.size:
-        return top(seen.play, N_ACTIONS)
-    expected = np.nan_to_num(beliefs) @ columns
-    return [int(place) for place in np.lexsort((expected, -np.round(seen.play, 4)))[:N_ACTIONS]]
+def _most_played(reading: Reading, beliefs: Floats) -> list[int]:
+    """Order actions by probability, and equals by what they are expected to lose, unless there are very many."""
+    if reading.play.size > FEW:
+        return top(reading.play, N_ACTIONS)
+    expected = np.nan_to_num(beliefs) @ reading.columns
+    return [int(place) for place in np.lexsort((expected, -np.round(reading.play, 4)))[:N_ACTIONS]]
 
 
-def states_of(seen: Glance, whole: Bucket, outcomes: Means, beliefs: Floats) -> tuple[list[State], int]:
-    """The most seen; before any was, the most expected."""
+def states_of(reading: Reading, whole: Bucket, outcomes: Means, beliefs: Floats) -> tuple[list[SeenState], int]:
+    """The states that were seen most; before any was seen, those expected most."""
     count = whole.tallies["states"]
     played = whole.by_state[SEEN] / count if count else np.full(beliefs.size, np.nan)
     reached = whole.by_state[EXPECTED] if count else whole.by_state[REACHED]
     expected = reached / reached.sum() if reached.sum() else np.full(beliefs.size, np.nan)
     order = np.nan_to_num(played if count else expected)
     chosen = sorted(top(order, N_STATES)) if beliefs.size <= N_STATES else top(order, N_STATES)
-    shades, labels = _shades(beliefs), seen.fold.catalogue.states
+    shades, labels = _shades(beliefs), reading.states
     states = [
-        State(
-            label=shown.label(labels[s]),
+        SeenState(
+            label=labels[s],
             played=float(played[s]),
             expected=float(expected[s]),
             loss=float(outcomes.means[s]),
@@ -126,30 +152,52 @@ def states_of(seen: Glance, whole: Bucket, outcomes: Means, beliefs: Floats) -> 
     return states, beliefs.size - len(states)
 
 
-def lift_of(seen: Glance) -> Lift | None:
-    """Since the holdout last changed; None without one."""
-    learner, held, share = seen.arms["learner"], seen.arms["holdout"], seen.fold.settings.holdout
+def contexts_of(reading: Reading, measures: Measures) -> ContextsPanel | None:
+    """None for a pool without contexts."""
+    tallies = measures.contexts
+    if not reading.status.contexts:
+        return None
+    total = tallies.others + sum(each.decisions for each in tallies)
+    rows = [
+        PlayedContext(
+            label=formatting.label(each.context),
+            share=each.decisions / total,
+            actions=[(reading.label(n), count / each.decisions) for n, count in each.actions.most_common(N_LEADING)],
+            outcomes=each.outcomes,
+            loss=each.loss / each.outcomes if each.outcomes else float("nan"),
+        )
+        for each in sorted(tallies, key=lambda each: -each.decisions)[:N_CONTEXTS]
+    ]
+    gain = gain_of(tallies, measures.lessons, reading.listing)
+    followed = 1 - tallies.others / total if total else 1.0
+    instead = "" if gain is None else reading.label(gain.instead)
+    return ContextsPanel(rows, len(tallies), len(reading.status.contexts), followed, gain, instead)
+
+
+def lift_of(reading: Reading) -> LiftTile | None:
+    """The lift since the holdout last changed; None without a holdout."""
+    losses, share = reading.status.losses, reading.status.settings.holdout
+    learner, held = losses["learner"], losses["holdout"]
     if not share:
         return None
     value, low, high = lift(learner, held, share) or (None, None, None)
-    return Lift(value, low, high, learner.mean, held.mean, learner.count, held.count)
+    return LiftTile(value, low, high, learner.mean, held.mean, learner.count, held.count)
 
 
-def settings_of(seen: Glance) -> list[tuple[str, str]]:
-    settings, learner = seen.fold.settings, seen.fold.learner
-    registers = seen.fold.ledger.registers()
-    rate = registers.get("rate") or getattr(learner, "rate", None)
-    lines = [("learner", _learner(learner)), ("rate", f"{rate:.3g}" if rate else shown.DASH)]
-    leader = seen.fold.ledger.leader()
-    if leader is not None:
-        lines.append(("leader", shown.label(seen.fold.catalogue.actions[leader])))
+def settings_of(reading: Reading) -> list[tuple[str, str]]:
+    status = reading.status
+    settings, learner = status.settings, status.learner
+    rate = status.registers.get("rate") or getattr(learner, "rate", None)
+    lines = [("learner", _learner(learner)), ("rate", f"{rate:.3g}" if rate else formatting.DASH)]
+    if status.leader is not None:
+        lines.append(("leader", formatting.label(status.leader)))
     if settings.refresh_seconds is not None:
-        lines.append(("new version", f"at most every {shown.span(settings.refresh_seconds)}"))
+        lines.append(("new version", f"at most every {formatting.span(settings.refresh_seconds)}"))
     else:
-        lessons = seen.fold.lessons_a_version
+        lessons = status.lessons_a_version
         lines.append(("new version", "after each lesson" if lessons == 1 else f"after {lessons} lessons"))
     if settings.expire_after is not None:
-        lines.append(("expiry", f"after {shown.span(settings.expire_after)}, as loss {settings.default_loss:g}"))
+        lines.append(("expiry", f"after {formatting.span(settings.expire_after)}, as loss {settings.default_loss:g}"))
     else:
         lines.append(("expiry", "never"))
     lines.append(("losses", "from {:g} to {:g}".format(*settings.loss_bounds)))
@@ -157,15 +205,15 @@ def settings_of(seen: Glance) -> list[tuple[str, str]]:
         lines.append(("rewards", "from {:g} to {:g}".format(*settings.reward_bounds)))
     if settings.holdout:
         fixed = settings.holdout_action
-        plays = "every action alike" if fixed is None else shown.label(fixed)
-        lines.append(("holdout", f"{shown.share(settings.holdout)}, plays {plays}"))
+        plays = "every action alike" if fixed is None else formatting.label(fixed)
+        lines.append(("holdout", f"{formatting.share(settings.holdout)}, plays {plays}"))
     for action, low, high in settings.shares[:N_ACTIONS]:
-        lines.append(("share of " + shown.label(action), f"{shown.share(low)} to {shown.share(high)}"))
+        lines.append(("share of " + formatting.label(action), f"{formatting.share(low)} to {formatting.share(high)}"))
     return lines
 
 
 def _learner(learner: Any) -> str:
-    """Its name, and what was set."""
+    """The name of a learner, and what was set."""
     told = [
         f"{field.name}={value!r}" for field in dataclasses.fields(learner)
         if (value := getattr(learner, field.name)) != field.default

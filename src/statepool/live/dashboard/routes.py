@@ -20,8 +20,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from statepool.live.dashboard.page import Look, Watch
-from statepool.live.dashboard.shown import FILTERS
+from statepool.live.dashboard.formatting import FILTERS
+from statepool.live.dashboard.page import PageCache, PageModel
 from statepool.live.errors import Damaged, NoSuchPool, StoreUnavailable
 from statepool.live.pool import Pool
 
@@ -37,7 +37,7 @@ WATCHED = 100
 """Pools whose curves are kept in memory: those that were looked at last."""
 
 
-class Pools(Protocol):
+class PoolSource(Protocol):
     """The pools of a service, opened when they are asked for."""
 
     def names(self) -> list[str]: ...
@@ -45,7 +45,7 @@ class Pools(Protocol):
     def get(self, name: str) -> Pool: ...
 
 
-def routes(pools: Pools) -> list[BaseRoute]:
+def routes(pools: PoolSource) -> list[BaseRoute]:
     """Everything to mount at `/`."""
     dashboard = Dashboard(pools)
     return [
@@ -61,15 +61,15 @@ def routes(pools: Pools) -> list[BaseRoute]:
 class Dashboard:
     """Routes are plain functions: the server runs them in threads of their own, beside its loop."""
 
-    def __init__(self, pools: Pools) -> None:
+    def __init__(self, pools: PoolSource) -> None:
         self._pools = pools
-        self._watches: dict[str, Watch] = {}
+        self._kept: dict[str, PageCache] = {}
         self._lock = threading.Lock()
-        self._pages = Environment(
+        self._templates = Environment(
             loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined,
             trim_blocks=True, lstrip_blocks=True,
         )  # fmt: skip
-        self._pages.filters.update(FILTERS)
+        self._templates.filters.update(FILTERS)
 
     def home(self, request: Request) -> Response:
         return self._guarded(self._home)
@@ -85,19 +85,19 @@ class Dashboard:
         return self._guarded(lambda: self._page(_name(request), self._pools.names()))
 
     def _page(self, name: str, names: list[str]) -> Response:
-        return self._answer(name, lambda look: self._html("pool.html", look=look, pools=names))
+        return self._answer(name, lambda model: self._html("pool.html", page=model, pools=names))
 
     def live(self, request: Request) -> Response:
-        return self._answer(_name(request), lambda look: self._html("live.html", look=look))
+        return self._answer(_name(request), lambda model: self._html("live.html", page=model))
 
     def curves(self, request: Request) -> Response:
-        return self._answer(_name(request), lambda look: _json(look.curves))
+        return self._answer(_name(request), lambda model: _json(model.curves))
 
     def delays(self, request: Request) -> Response:
-        return self._answer(_name(request), lambda look: _json(look.delays))
+        return self._answer(_name(request), lambda model: _json(model.delays))
 
-    def _answer(self, name: str, show: Callable[[Look], Response]) -> Response:
-        return self._guarded(lambda: show(self._watch(name).look()))
+    def _answer(self, name: str, show: Callable[[PageModel], Response]) -> Response:
+        return self._guarded(lambda: show(self._page_of(name).model()))
 
     def _guarded(self, answer: Callable[[], Response]) -> Response:
         try:
@@ -119,23 +119,23 @@ class Dashboard:
         except NoSuchPool:  # its first event is still to come
             raise NoSuchPool(name) from None
 
-    def _watch(self, name: str) -> Watch:
+    def _page_of(self, name: str) -> PageCache:
         pool = self._open(name)
         with self._lock:
-            watch = self._watches.get(name)
-            if watch is None or watch.pool is not pool:
-                watch = Watch(pool)
-            self._watches.pop(name, None)
-            self._watches[name] = watch  # the latest last
-            if len(self._watches) > WATCHED:
-                del self._watches[next(iter(self._watches))]
-            return watch
+            page = self._kept.get(name)
+            if page is None or page.pool is not pool:
+                page = PageCache(pool)
+            self._kept.pop(name, None)
+            self._kept[name] = page  # the latest last
+            if len(self._kept) > WATCHED:
+                del self._kept[next(iter(self._kept))]
+            return page
 
     def _summary(self, name: str) -> dict[str, Any]:
         """Two numbers that a store has at hand; a pool that is in trouble says so, and the others are listed beside."""
         unknown = {"name": name, "plays": None, "in_flight": None, "trouble": None}
         try:
-            with self._open(name)._journal.store.view(name) as view:
+            with self._open(name).view() as view:
                 return unknown | {"plays": view.head().plays, "in_flight": view.n_pending()}
         except NoSuchPool:
             return unknown
@@ -145,7 +145,7 @@ class Dashboard:
             return unknown | {"trouble": "It cannot be read at present; the log tells more."}
 
     def _html(self, template: str, status: int = 200, **values: Any) -> Response:
-        return HTMLResponse(self._pages.get_template(template).render(values), status, HEADERS)
+        return HTMLResponse(self._templates.get_template(template).render(values), status, HEADERS)
 
 
 def _name(request: Request) -> str:
@@ -153,5 +153,5 @@ def _name(request: Request) -> str:
 
 
 def _json(value: Any) -> Response:
-    """msgspec writes what is no number as null."""
+    """An answer in JSON; msgspec writes what is no number as null."""
     return Response(msgspec.json.encode(value), 200, HEADERS, "application/json")

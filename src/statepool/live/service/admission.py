@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from statepool.live.pool import Pool
 from statepool.live.service.keys import Caller, Door, Keys
-from statepool.live.service.limits import Buckets, Headers, network_of, read_headers, refuse_strangers
+from statepool.live.service.limits import Headers, TokenBuckets, network_of, read_headers, refuse_strangers
 from statepool.live.service.owned import OwnTickets
 from statepool.live.service.refusals import Refused
 
@@ -18,12 +18,12 @@ def address_of(scope: Any) -> str:
 
 
 class Visit(NamedTuple):
-    """A request that was let in: of a key by name, or of anyone ("")."""
+    """A request that was let in, and who made it: a key by its name, or anyone ("")."""
 
     headers: Headers
     caller: Caller
     payer: str
-    buckets: Buckets | None
+    buckets: TokenBuckets | None
     own_tickets: OwnTickets
 
     @property
@@ -47,8 +47,8 @@ class Admission:
 
     def __init__(self, keys: Keys, door: Door, rate_limit: float | None, own_tickets: OwnTickets) -> None:
         self.keys, self._door, self._own_tickets = keys, door, own_tickets
-        self._buckets = Buckets(rate_limit, "decisions or other requests") if rate_limit else None
-        self._wrong = Buckets(WRONG_KEYS_A_SECOND, "requests without a key that is known", WRONG_KEYS_AT_ONCE)
+        self._buckets = TokenBuckets(rate_limit, "decisions or other requests") if rate_limit else None
+        self._wrong = TokenBuckets(WRONG_KEYS_A_SECOND, "requests without a key that is known", WRONG_KEYS_AT_ONCE)
 
     def check_door(self, headers: Headers) -> None:
         """Raise 403 for a page of another site, and without keys for whomever the door keeps out."""
@@ -70,5 +70,5 @@ class Admission:
         return Visit(headers, caller, payer, self._buckets, self._own_tickets)
 
     def count_wrong_key(self, scope: Any) -> None:
-        """Raise 429 if there were many from this address."""
+        """Raise 429 if many wrong keys came from this address."""
         self._wrong.take(address_of(scope))

@@ -16,6 +16,7 @@ from statepool.live.anchors import Anchoring, Anchors
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.admission import Admission, Visit
 from statepool.live.service.chores import Chores
+from statepool.live.service.connections import WHOLE
 from statepool.live.service.health import Health
 from statepool.live.service.keys import Door, Keys
 from statepool.live.service.limits import BODY_LIMIT, read_body, read_headers
@@ -68,7 +69,7 @@ def create_app(store: Store, *, log: RequestLog | None = None, **rules: Any) -> 
     return Service(Following(store) if granted.follow else store, granted, log or RequestLog(None))
 
 
-class Player(Protocol):
+class BackgroundPlayer(Protocol):
     """Something that uses the pools from inside while the service runs, such as the demo."""
 
     def start(self) -> None: ...
@@ -84,7 +85,7 @@ class Service:
         self.health, self.metrics = Health(store, log.say), Metrics()
         self.pools = Pools(store, self.health.note, self.metrics.add_batch, rules.most_pools)
         self.keys = Keys(store, rules.keyed)
-        self.players: list[Player] = []
+        self.players: list[BackgroundPlayer] = []
         self._refuses_writing = rules.follow
         anchoring = None if rules.anchors is None else Anchoring(store, rules.anchors)
         self._chores = Chores(
@@ -130,6 +131,9 @@ class Service:
                 raise Refused(405, FOLLOWS, {"allow": "GET"})
             body = await read_body(receive, visit.headers.length, self._rules.body_limit)
             content = await call.answer(self.pools, call, body, visit)
+            extensions = scope.get("extensions")
+            if extensions and WHOLE in extensions and extensions[WHOLE](content):
+                return status
         except Exception as error:
             refused = _told(scope, error)
             status, content = refused.status, body_of(refused)
@@ -140,7 +144,7 @@ class Service:
         return status
 
     async def _show(self, scope: Any, receive: Any, send: Any) -> int:
-        """Whatever is not of a ticket; the page of a service with keys asks for one first."""
+        """Answer whatever is not of a ticket; where the service has keys, its pages ask for one first."""
         status = 500
 
         async def watch(message: Any) -> None:
@@ -166,7 +170,7 @@ class Service:
         return status
 
     def _route_of(self, scope: Any) -> str:
-        """The route's pattern, so that logs and metrics hold no tickets."""
+        """The pattern of the route: logs and metrics must hold no tickets."""
         return self._paths.get(scope.get("endpoint")) or ("/dashboard" if is_page(scope["path"]) else "other")
 
     def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit:
@@ -200,7 +204,7 @@ def _missing(headers: Any) -> list[tuple[bytes, bytes]]:
 
 
 FAULT = "statepool.fault"
-"""Where a request's scope keeps that sentence."""
+"""Where a request's scope keeps the sentence of what is our fault or the store's."""
 
 
 def _refuse(request: Request, error: Exception) -> Response:
@@ -214,7 +218,7 @@ def _response(refused: Refused) -> Response:
 
 
 def _told(scope: Any, error: Exception) -> Refused:
-    """The refusal; the sentence of what is our fault or the store's is kept for the log."""
+    """The refusal of an error; where the fault is ours or the store's, the log is told."""
     refused = refusal(error)
     if refused.status >= 500:
         scope[FAULT] = refused.sentence

@@ -5,8 +5,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from statepool.live.journal import LONGEST_TICKET
 from statepool.live.service.refusals import Refused
+from statepool.live.writer import LONGEST_TICKET
 
 MOST_AT_ONCE = 1_000
 LARGEST = (1 << 63) - 1
@@ -19,14 +19,14 @@ Ticket = Annotated[str, Meta(min_length=1, max_length=LONGEST_TICKET)]
 Row = list[Annotated[float, Meta(ge=0, le=1)]]
 
 
-class Candidate(Struct, forbid_unknown_fields=True):
+class CandidateBody(Struct, forbid_unknown_fields=True):
     """An action that may be shown, and its row of P for this request."""
 
     action: Label
     row: Row
 
 
-Candidates = Annotated[dict[str, Row], Meta(min_length=1)] | Annotated[list[Candidate], Meta(min_length=1)]
+Candidates = Annotated[dict[str, Row], Meta(min_length=1)] | Annotated[list[CandidateBody], Meta(min_length=1)]
 """{action: row}, or a list where labels are no text."""
 
 
@@ -78,7 +78,7 @@ class StatesBody(Struct, forbid_unknown_fields=True):
 
 
 class OutcomeOfTicket(Struct, forbid_unknown_fields=True):
-    """As `OutcomeBody`."""
+    """The outcome of one ticket: a loss, or a reward in a pool that has reward_bounds."""
 
     ticket: Ticket
     loss: float | UnsetType = UNSET
@@ -126,15 +126,15 @@ class ActionBody(Struct, forbid_unknown_fields=True):
     label: Label | UnsetType = UNSET
 
 
+BODIES = (DecisionBody, StateBody, StatesBody, OutcomeBody, OutcomesBody, PoolBody, SettingsBody, ActionBody)
 Body = TypeVar("Body")
 DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind)
-    for kind in (DecisionBody, StateBody, StatesBody, OutcomeBody, OutcomesBody, PoolBody, ActionBody, dict[str, Any])
+    kind: msgspec.json.Decoder(kind) for kind in (*BODIES, dict[str, Any])
 }
 
 
 def decode(body: bytes, kind: type[Body]) -> Body:
-    """The body as its type; NaN and Infinity are not JSON."""
+    """Read a body as its type; NaN and Infinity are refused, since they are not JSON."""
     try:
         return DECODERS[kind].decode(body)
     except msgspec.ValidationError as error:

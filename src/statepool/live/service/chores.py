@@ -24,7 +24,7 @@ SETTINGS_SECONDS = 300.0
 """How old what is known of `expire_after` may be."""
 WARMED = 16
 AT_ONCE = 64
-"""Chores of one kind under way at once."""
+"""How many chores may be under way at once."""
 THREADS = 64
 """Threads that wait for the store: a few pools that hang must not take them all."""
 
@@ -81,13 +81,14 @@ class Chores:
             self._health.note_anchors(None)
 
     async def _warm_all(self) -> None:
-        """A few: what was compiled for one pool serves the others."""
+        """Warm up a few pools: what was compiled for one serves the others."""
         with suppress(Exception):  # without a store there is nothing to warm
             self._begin(self._warm_up, (await asyncio.to_thread(self._pools.names))[:WARMED])
 
     async def _expire_all(self) -> None:
-        """Of the pools that have something overdue; of the others no more is read than when their oldest was made."""
+        """Expire what is overdue; of pools that have nothing so old, only the time of their oldest decision is read."""
         clock, standings = await asyncio.to_thread(self._pools.store.standings)
+        self._begin(self._settle, [name for name, standing in standings.items() if standing.in_lanes])
         for name, standing in standings.items():
             if standing.oldest is not None and self._due.get(name, 0.0) <= (clock - standing.oldest) / 1e6:
                 self._begin(self._expire, [name])
@@ -99,15 +100,15 @@ class Chores:
         await self._pools.close_idle(IDLE_SECONDS)
 
     async def _recover_all(self) -> None:
-        for lane in self._pools.lanes():
-            if lane.seconds_busy() > LONGEST_BATCH:
+        for worker in self._pools.workers():
+            if worker.seconds_busy() > LONGEST_BATCH:
                 error = StoreUnavailable(f"a batch has not been written for more than {LONGEST_BATCH:g} seconds")
-                self._health.note(lane.pool.name, error)
+                self._health.note(worker.pool.name, error)
         if self._health.troubles and await self._health.store_trouble() is None:
             self._begin(self._recover, list(self._health.troubles))
 
     def _begin(self, chore: Chore, names: list[str]) -> None:
-        """The chore for each pool, except where the last one has not ended."""
+        """Start a chore for each pool, except where the one before has not ended."""
         self._running = {key: task for key, task in self._running.items() if not task.done()}
         for name in names:
             if (chore, name) not in self._running and len(self._running) < AT_ONCE:  # else the next time
@@ -122,21 +123,25 @@ class Chores:
             self._health.note(name, error)
 
     async def _warm_up(self, name: str) -> None:
-        lane = await self._pools.lane(name)
-        await lane.warm_up()
+        worker = await self._pools.worker(name)
+        await worker.warm_up()
         self._health.note(name, None)
 
     async def _expire(self, name: str) -> None:
-        lane = await self._pools.lane(name)
-        after = await lane.call(lambda: lane.pool.fold().settings.expire_after)
+        worker = await self._pools.worker(name)
+        after = (await worker.call(worker.pool.vitals)).settings.expire_after
         self._due[name] = inf if after is None else after
         if after is not None:
-            await expire(lane)
+            await expire(worker)
+
+    async def _settle(self, name: str) -> None:
+        worker = await self._pools.worker(name)
+        await worker.call(worker.pool.settle)
 
     async def _recover(self, name: str) -> None:
         """A snapshot takes the pool's lock, reads what is new and writes: what works for it works for the others."""
-        lane = await self._pools.lane(name)
-        await lane.call(lane.pool.snapshot)
+        worker = await self._pools.worker(name)
+        await worker.call(worker.pool.snapshot)
         self._health.note(name, None)
 
 

@@ -9,17 +9,21 @@ without asking anything make room for the next.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from statepool.live.service.limits import network_of
+from statepool.live.service.refusals import Refused, body_of
 
 PIECE = 16 << 10
 """Bytes given to the parser at once: what it keeps of a head beyond the limit is never more."""
 SWEEP_EVERY = 0.5
 MOST_PIPELINED = 16
+WHOLE = "statepool.whole"
+"""The extension of a request's scope that sends a small answer as a whole (`send_whole`)."""
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 ROOM = 8
 """A crowd that is full loses an eighth of those who wait, so that finding them costs little each."""
 
@@ -84,6 +88,22 @@ class Crowd:
             loop.call_later(SWEEP_EVERY, self._sweep, loop)
 
 
+def send_whole(cycle: Any, content: bytes) -> bool:
+    """Send JSON with status 200 in one write, where uvicorn would make two: a write is a third of what a request costs.
+
+    False, and nothing is sent, where more is to be heeded: a reader that is slow or gone, a connection to be closed,
+    headers of the server's own.
+    """
+    if cycle.flow.write_paused or cycle.disconnected or not cycle.keep_alive or cycle.default_headers:
+        return False
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    cycle.transport.write(HEAD % len(content) + content)
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
+
+
 class GuardedProtocol(HttpToolsProtocol):
     """uvicorn's protocol within the limits of a crowd."""
 
@@ -138,6 +158,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unfinished = 0
         self._due = self.loop.time() + self._limits.body_seconds
         super().on_headers_complete()
+        if self.cycle is not None:
+            self.cycle.scope["extensions"] = {WHOLE: partial(send_whole, self.cycle)}  # type: ignore[dict-item]
 
     def on_body(self, body: bytes) -> None:
         self._unfinished = 0
@@ -178,7 +200,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """What uvicorn calls when its parser has stopped; answered as JSON, like every other refusal."""
         status, sentence = self._refusal
-        content = msgspec.json.encode({"error": sentence})
+        content = body_of(Refused(status, sentence))
         head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(content)
         self.transport.write(STATUS_LINE[status] + head + content)
         self.transport.close()

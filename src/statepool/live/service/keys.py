@@ -1,4 +1,4 @@
-"""Bearer keys: the store holds their SHA-256 hashes, so that who reads it learns no key.
+"""Bearer keys: the store holds their SHA-256 hashes, so that whoever reads it learns no key.
 
 A key has a role; it may end at a time, and may be for some pools only. Renewing one gives out another with the same
 name and rights, and leaves the one before for a while, so that nobody is locked out meanwhile. Without keys a service
@@ -27,13 +27,13 @@ Door = Literal["anyone", "localhost", "nobody"]
 
 
 OLD = " (before)"
-"""What the name of a key that was renewed ends in."""
+"""The name of a key that was renewed ends in this."""
 OVERLAP = 86_400.0
-"""Seconds that the key before goes on."""
+"""Seconds for which a key that was renewed goes on."""
 
 
 class Caller(NamedTuple):
-    """`pools`: those it may use; none named: all."""
+    """Who asks; `pools` are those that they may use, all where none is named."""
 
     name: str
     role: str
@@ -53,7 +53,7 @@ def digest_of(key: str) -> str:
 def add_key(
     store: Store, name: str, role: str, lasts: float | None = None, pools: Sequence[str] = (), now: float | None = None
 ) -> str:
-    """A new key, told once; `lasts`: seconds (None: for ever)."""
+    """Make a key, which is told this once; it ends after `lasts` seconds, or never (None)."""
     if role not in ROLES:
         raise ValueError(f"role: is {role!r}, expected one of {', '.join(ROLES)}")
     if not 0 < len(name) <= 64 or not name.isprintable() or name.endswith(OLD):
@@ -66,7 +66,7 @@ def add_key(
 def renew_key(
     store: Store, name: str, lasts: float | None = None, overlap: float = OVERLAP, now: float | None = None
 ) -> str:
-    """Another key in place of one, told once; the one before goes on for `overlap` seconds."""
+    """Make another key in place of one, told this once; the one before goes on for `overlap` seconds."""
     key, until = "sp_" + token_urlsafe(32), _until(overlap, now)
     assert until is not None
     if name.endswith(OLD) or not store.renew_key(name, digest_of(key), name + OLD, until, _until(lasts, now)):

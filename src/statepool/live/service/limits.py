@@ -19,7 +19,7 @@ LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 class Headers(NamedTuple):
-    """Those that matter here."""
+    """The headers that the service reads."""
 
     authorization: bytes | None
     length: int | None
@@ -72,7 +72,7 @@ def network_of(address: str) -> str:
 
 
 async def read_body(receive: Any, length: int | None, limit: int) -> bytes:
-    """The whole body, if it is not too large; of one that is, no more than the limit is kept."""
+    """Read the whole body, or raise 413; of one that is too large, no more than the limit is kept."""
     if length is not None and length > limit:
         raise _too_large(limit, length > LARGEST_IGNORED)
     message = await receive()
@@ -91,15 +91,15 @@ def _too_large(limit: int, cut: bool) -> Refused:
     return Refused(413, f"the body is larger than {limit} bytes", {"connection": "close"} if cut else {})
 
 
-class Buckets:
-    """A bucket of tokens a caller: `rate` come in a second, and `size` fit in (a second's worth, unless it is said)."""
+class TokenBuckets:
+    """A bucket of tokens for each caller: `rate` come in a second, and `size` fit in (by default a second's worth)."""
 
     def __init__(self, rate: float, what: str = "requests", size: float | None = None) -> None:
         self._rate, self._what, self._size = rate, what, max(rate, 1.0) if size is None else size
         self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, caller: str, count: int = 1, paid: int = 0) -> None:
-        """`count` tokens beside those `paid`, or a refusal that says when there will be as many."""
+        """Take `count` tokens beside those `paid`, or raise 429 and say when there will be as many."""
         if paid + count > self._size:
             most = f"{self._rate:g} {self._what} a second are allowed, expected at most {int(self._size)} at once"
             raise Refused(429, f"{paid + count} at once: {most}")

@@ -12,7 +12,7 @@ EVERY = 0.1
 
 
 class RequestLog:
-    """`stream` None: silent."""
+    """Writes to a stream; without one it is silent."""
 
     def __init__(self, stream: IO[str] | None) -> None:
         self._stream = stream

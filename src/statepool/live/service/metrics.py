@@ -8,16 +8,15 @@ pools that are open in this process: a scrape opens none.
 from collections.abc import Iterator, Mapping
 from math import isfinite
 from time import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
 from statepool.live.journal import Timed
-from statepool.live.pool import Pool
+from statepool.live.status import Vitals
 from statepool.live.stores.store import Standing, Standings
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096)
@@ -27,37 +26,6 @@ REASONS = {
     400: "invalid", 401: "unknown_key", 403: "forbidden", 404: "unknown", 409: "conflict", 413: "too_large",
     422: "invalid", 429: "limit", 500: "mistake", 503: "unavailable",
 }  # fmt: skip
-
-
-class Reading(NamedTuple):
-    """What the learner of a pool knows, in numbers that do not move any more."""
-
-    actions: int
-    counts: dict[str, int]
-    losses: dict[str, float]
-    folded: int
-    """The last event that this process had taken in before it was asked."""
-    version_at: int | None
-    """When the version was made that this process plays from, in microseconds."""
-    versions_made: int
-    refused_snapshots: int
-
-
-def read_pool(pool: Pool) -> Reading:
-    """Everything of one moment: the fold does not move while it is looked at."""
-    journal = pool._journal
-    known = journal.fold
-    folded = 0 if known is None else known.seq
-
-    def take(fold: Fold) -> Reading:
-        losses = {arm: tally.mean for arm, tally in fold.tallies.items()}
-        playing = journal.playing
-        return Reading(
-            fold.catalogue.n_active, dict(fold.counts), losses, folded, None if playing is None else playing.at,
-            journal.versions_made, journal.refused_snapshots,
-        )  # fmt: skip
-
-    return journal.look(take)
 
 
 class Metrics:
@@ -100,27 +68,27 @@ class Metrics:
             bound[2].inc()
 
     def add_batch(self, timed: Timed) -> None:
-        """From the thread that wrote it."""
+        """Count a batch; called by the thread that wrote it."""
         for phase, seconds in zip(self._phases, timed[:3], strict=True):
             phase.observe(seconds)
         self._sizes.observe(timed.events)
 
     def expose(
-        self, standings: Standings, readings: Mapping[str, Reading], troubled: frozenset[str],
+        self, standings: Standings, vitals: Mapping[str, Vitals], troubled: frozenset[str],
         anchored_at: float | None = None,
     ) -> bytes:  # fmt: skip
         """The text that Prometheus reads."""
         pools = CollectorRegistry()
-        pools.register(_PoolCollector(standings, readings, troubled, anchored_at))
+        pools.register(_PoolCollector(standings, vitals, troubled, anchored_at))
         return generate_latest(self._registry) + generate_latest(pools)
 
 
 class _PoolCollector(Collector):
     def __init__(
-        self, standings: Standings, readings: Mapping[str, Reading], troubled: frozenset[str], anchored_at: float | None
+        self, standings: Standings, vitals: Mapping[str, Vitals], troubled: frozenset[str], anchored_at: float | None
     ) -> None:
         self._clock, self._standings = standings
-        self._readings, self._troubled, self._anchored_at = readings, troubled, anchored_at
+        self._vitals, self._troubled, self._anchored_at = vitals, troubled, anchored_at
 
     def collect(self) -> Iterator[Any]:
         yield from self._of_all()
@@ -136,15 +104,17 @@ class _PoolCollector(Collector):
         events = _counter("journal_events", "Events in the journal")
         pending = _gauge("pending", "Decisions without an outcome")
         oldest = _gauge("oldest_pending_age_seconds", "Since the oldest decision without an outcome was made; 0: none")
-        for name, (head, waiting, since) in self._standings.items():
+        lanes = _gauge("in_lanes", "Decisions that the journal has not taken over yet")
+        for name, (head, waiting, since, in_lanes) in self._standings.items():
             up.add_metric([name], name not in self._troubled)
             if name in self._troubled:
                 continue
-            decisions.add_metric([name], head.plays)
+            decisions.add_metric([name], head.plays + in_lanes)
+            lanes.add_metric([name], in_lanes)
             events.add_metric([name], head.seq)
             pending.add_metric([name], waiting)
             oldest.add_metric([name], 0 if since is None else max(0.0, (self._clock - since) / 1e6))
-        yield from (up, decisions, events, pending, oldest)
+        yield from (up, decisions, lanes, events, pending, oldest)
 
     def _of_open(self) -> Iterator[Any]:
         events = _counter(
@@ -156,18 +126,18 @@ class _PoolCollector(Collector):
         age = _gauge("version_age_seconds", "Since the version was made that this process plays from")
         versions = _counter("versions_made", "Versions of the play made by this process")
         refused = _counter("snapshots_refused", "Stored snapshots that were of no use")
-        for name, reading in self._readings.items():
+        for name, vitals in self._vitals.items():
             standing: Standing | None = self._standings.get(name)
-            actions.add_metric([name], reading.actions)
-            versions.add_metric([name], reading.versions_made)
-            refused.add_metric([name], reading.refused_snapshots)
-            if standing is not None and reading.folded:
-                lag.add_metric([name], max(0, standing.head.seq - reading.folded))
-            if reading.version_at is not None:
-                age.add_metric([name], max(0.0, (self._clock - reading.version_at) / 1e6))
-            for kind, count in reading.counts.items():
+            actions.add_metric([name], vitals.n_actions)
+            versions.add_metric([name], vitals.versions_made)
+            refused.add_metric([name], vitals.refused_snapshots)
+            if standing is not None and vitals.folded:
+                lag.add_metric([name], max(0, standing.head.seq - vitals.folded))
+            if vitals.version_at is not None:
+                age.add_metric([name], max(0.0, (self._clock - vitals.version_at) / 1e6))
+            for kind, count in vitals.counts.items():
                 events.add_metric([name, kind], count)
-            for arm, mean in reading.losses.items():
+            for arm, mean in vitals.mean_losses.items():
                 if isfinite(mean):
                     loss.add_metric([name, arm], mean)
         yield from (events, actions, loss, lag, age, versions, refused)

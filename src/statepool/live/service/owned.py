@@ -67,5 +67,5 @@ class OwnTickets:
 
 
 def _kinds(pool: Pool, tickets: list[str]) -> dict[str, frozenset[str]]:
-    with pool._journal.store.view(pool.name) as view:
+    with pool.view() as view:
         return {ticket: frozenset(bodies) for ticket, bodies in view.bodies(tickets).items()}

@@ -33,11 +33,15 @@ Note = Callable[[str, Exception | None], None]
 Job = tuple[Callable[[], Any], Callable[[Any], None]]
 
 
-class Lane:
-    """A pool, its queue and its thread; everything here but `_work` runs in the event loop."""
+class PoolWorker:
+    """A pool, its queue and its thread; everything here but `_work` runs in the event loop.
 
-    def __init__(self, pool: Pool, note: Note) -> None:
+    Where decisions take no lock they have a queue and a thread of their own (`apart`), so that none waits for a lesson.
+    """
+
+    def __init__(self, pool: Pool, note: Note, apart: "PoolWorker | None" = None) -> None:
         self.pool = pool
+        self._apart = apart
         self._note = note
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Job] = SimpleQueue()
@@ -53,6 +57,8 @@ class Lane:
     def ask(self, requests: Sequence[Any]) -> "asyncio.Future[list[Any]]":
         """Answers (or exceptions), once they are on disk."""
         self._used = perf_counter()
+        if self._apart is not None and all(getattr(request, "is_apart", False) for request in requests):
+            return self._apart.ask(requests)
         if len(self._waiting) >= LONGEST_QUEUE:
             raise StoreUnavailable("too many requests are waiting for this pool, try again in a moment")
         future: asyncio.Future[list[Any]] = self._loop.create_future()
@@ -76,7 +82,8 @@ class Lane:
 
     def seconds_busy(self) -> float:
         """How long the batch that is being written has taken so far."""
-        return perf_counter() - self._began if self._busy else 0.0
+        others = 0.0 if self._apart is None else self._apart.seconds_busy()
+        return max(others, perf_counter() - self._began if self._busy else 0.0)
 
     def _consider(self) -> None:
         if len(self._waiting) < self._expected:
@@ -117,7 +124,7 @@ class Lane:
             self._consider()
 
     def _refuse_waiting(self, error: Busy) -> None:
-        """They have waited as long for the same lock, and would wait as long again."""
+        """Refuse those who have waited as long for the same lock, and would wait as long again."""
         waiting, self._waiting = self._waiting, []
         for asked, future in waiting:
             _settle(future, [error] * len(asked))
@@ -130,7 +137,7 @@ class Lane:
                 threading.Thread(target=self._work, name=f"pool {self.pool.name}", daemon=True).start()
 
     def _next(self) -> Job | None:
-        """None: there was nothing to do for a while, and the thread may go."""
+        """The next job; None if there was nothing to do for a while, and the thread may go."""
         with suppress(Empty):
             return self._jobs.get(timeout=THREAD_SECONDS)
         with self._gate:
@@ -148,11 +155,11 @@ class Lane:
                 self._loop.call_soon_threadsafe(done, answer)
 
     def seconds_idle(self) -> float:
-        """Since it was last asked for something."""
+        """How long ago it was last asked for something."""
         return 0.0 if self._busy or self._waiting else perf_counter() - self._used
 
     async def close(self) -> None:
-        """After the last request: a snapshot."""
+        """Save a snapshot, after the last request."""
         await self.call(self.pool.close)
 
 
@@ -181,7 +188,7 @@ class Pools:
         self._note, self._timed = note, timed
         self._lock = threading.Lock()
         self._pools: dict[str, Pool] = {}
-        self._lanes: dict[str, Lane] = {}
+        self._workers: dict[str, PoolWorker] = {}
 
     def names(self) -> list[str]:
         return self.store.pools()
@@ -206,19 +213,19 @@ class Pools:
         """Keep a pool that was opened elsewhere, unless there is one of its name already."""
         with self._lock:
             kept = self._pools.setdefault(pool.name, pool)
-        kept._journal.on_batch = self._timed
+        kept.on_batch(self._timed)
         return kept
 
-    def lanes(self) -> list[Lane]:
-        return list(self._lanes.values())
+    def workers(self) -> list[PoolWorker]:
+        return list(self._workers.values())
 
-    def open_lane(self, name: str) -> Lane | None:
-        """The lane of a pool that was asked for before."""
-        return self._lanes.get(name)
+    def open_worker(self, name: str) -> PoolWorker | None:
+        """The worker of a pool that was asked for before."""
+        return self._workers.get(name)
 
-    async def lane(self, name: str) -> Lane:
-        """The lane of a pool, opened if need be."""
-        found = self._lanes.get(name)
+    async def worker(self, name: str) -> PoolWorker:
+        """The worker of a pool, opened if need be."""
+        found = self._workers.get(name)
         if found is None:
             try:
                 pool = await asyncio.to_thread(self.get, name)
@@ -227,20 +234,21 @@ class Pools:
             except Exception as error:
                 self._note(name, error)
                 raise
-            found = self._lanes.get(name) or self._lanes.setdefault(name, Lane(pool, self._note))
+            apart = PoolWorker(pool, self._note) if pool.decides_apart else None
+            found = self._workers.get(name) or self._workers.setdefault(name, PoolWorker(pool, self._note, apart))
         return found
 
     async def close_idle(self, seconds: float) -> int:
         """Let go of what nobody has asked for so long, with a snapshot; the next one who asks reads it again."""
-        idle = [name for name, lane in self._lanes.items() if lane.seconds_idle() > seconds]
+        idle = [name for name, worker in self._workers.items() if worker.seconds_idle() > seconds]
         for name in idle:
-            lane = self._lanes.pop(name)
+            worker = self._workers.pop(name)
             with suppress(StoreUnavailable):  # nothing is lost without the snapshot
-                await lane.call(lane.pool.rest)
+                await worker.call(worker.pool.rest)
         return len(idle)
 
     async def close(self) -> None:
-        """Snapshots of all pools, then the store; a store that is away loses nothing but the snapshots."""
-        closing = [lane.close() for lane in self._lanes.values()]
+        """Save snapshots of all pools, then close the store; one that is away loses nothing but the snapshots."""
+        closing = [worker.close() for worker in self._workers.values()]
         await asyncio.gather(*closing, return_exceptions=True)
         await asyncio.to_thread(self.store.close)

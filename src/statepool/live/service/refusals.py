@@ -42,5 +42,11 @@ def tell_operator(error: Exception) -> None:
     print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
 
 
+class ErrorAnswer(msgspec.Struct):
+    """Why a request was refused, in one sentence."""
+
+    error: str
+
+
 def body_of(refused: Refused) -> bytes:
-    return msgspec.json.encode({"error": refused.sentence})
+    return msgspec.json.encode(ErrorAnswer(refused.sentence))

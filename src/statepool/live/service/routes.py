@@ -1,7 +1,7 @@
 """All other requests: pools, their catalogue and settings, what is known of a ticket, the state of the service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -14,16 +14,18 @@ from statepool.live.errors import Conflict, StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.requests import AddAction, Change, Expire, RetireAction, ReweightAction
 from statepool.live.service.admission import Visit
+from statepool.live.service.answers import ActionAnswer, ExpiryAnswer, HealthAnswer, NamesAnswer, TicketAnswer
 from statepool.live.service.bodies import ActionBody, PoolBody, decode
 from statepool.live.service.calls import note_call
 from statepool.live.service.creation import known_settings, make_pool
 from statepool.live.service.health import Health
-from statepool.live.service.metrics import CONTENT_TYPE, Metrics, Reading, read_pool
+from statepool.live.service.metrics import CONTENT_TYPE, Metrics
 from statepool.live.service.openapi import document
-from statepool.live.service.pools import Lane, Pools
+from statepool.live.service.pools import Pools, PoolWorker
 from statepool.live.service.refusals import Refused
 from statepool.live.service.summary import summarise
 from statepool.live.service.tickets import DECISIONS
+from statepool.live.status import Vitals
 
 POOL = "/v1/pools/{name}"
 ROWS_AT_ONCE = 500
@@ -87,31 +89,31 @@ class _Site:
         self._host = host
         self._pools = host.pools
 
-    async def _lane(self, request: Request) -> Lane:
-        return await self._pools.lane(request.path_params["name"])
+    async def _worker(self, request: Request) -> PoolWorker:
+        return await self._pools.worker(request.path_params["name"])
 
     async def _ask(self, request: Request, question: Any) -> Any:
-        [answer] = await (await self._lane(request)).ask([question])
+        [answer] = await (await self._worker(request)).ask([question])
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     async def list_pools(self, request: Request) -> Response:
         names = await asyncio.to_thread(self._pools.names)
-        return reply({"pools": [name for name in names if request.state.caller.may_use(name)]})
+        return reply(NamesAnswer([name for name in names if request.state.caller.may_use(name)]))
 
     async def show_pool(self, request: Request) -> Response:
-        lane = await self._lane(request)
-        return reply(await lane.call(lambda: summarise(lane.pool)))
+        worker = await self._worker(request)
+        return reply(await worker.call(lambda: summarise(worker.pool)))
 
     async def put_pool(self, request: Request) -> Response:
         name, asked = request.path_params["name"], decode(await self._host.body(request), PoolBody)
         created = await asyncio.to_thread(self._open, name, asked)
-        lane = await self._lane(request)
+        worker = await self._worker(request)
         if created:
-            await lane.warm_up()
+            await worker.warm_up()
             self._host.health.note(name, None)
-        return reply(await lane.call(lambda: summarise(lane.pool)), 201 if created else 200)
+        return reply(await worker.call(lambda: summarise(worker.pool)), 201 if created else 200)
 
     def _open(self, name: str, asked: PoolBody) -> bool:
         created = not self._pools.has(name)
@@ -128,17 +130,17 @@ class _Site:
         return await self.show_pool(request)
 
     async def expire(self, request: Request) -> Response:
-        lane = await self._lane(request)
-        return reply({"expired": await expire(lane)})
+        worker = await self._worker(request)
+        return reply(ExpiryAnswer(await expire(worker)))
 
     async def rows(self, request: Request) -> Response:
-        lane = await self._lane(request)
-        return StreamingResponse(_lines(lane.pool), media_type="application/jsonl")
+        worker = await self._worker(request)
+        return StreamingResponse(_lines(worker.pool), media_type="application/jsonl")
 
     async def put_action(self, request: Request) -> Response:
-        asked, lane = decode(await self._host.body(request), ActionBody), await self._lane(request)
+        asked, worker = decode(await self._host.body(request), ActionBody), await self._worker(request)
         text = request.path_params["action"]
-        label = await lane.call(lambda: _find_action(lane.pool, text))
+        label = await worker.call(lambda: _find_action(worker.pool, text))
         if asked.label is not msgspec.UNSET:
             label = _agree(text, label, asked.label)
         elif label is None:
@@ -149,31 +151,31 @@ class _Site:
             await self._ask(request, ReweightAction(label, asked.row))
         else:
             await self._ask(request, AddAction(label, asked.row, asked.category))
-        return reply({"action": label})
+        return reply(ActionAnswer(label))
 
     async def retire_action(self, request: Request) -> Response:
-        lane, text = await self._lane(request), request.path_params["action"]
-        label = await lane.call(lambda: _find_action(lane.pool, text))
+        worker, text = await self._worker(request), request.path_params["action"]
+        label = await worker.call(lambda: _find_action(worker.pool, text))
         if label is None:
             raise Refused(404, f"action: {text!r} is not in the catalogue")
         await self._ask(request, RetireAction(label))
-        return reply({"action": label})
+        return reply(ActionAnswer(label))
 
     async def refuse_reading(self, request: Request) -> Response:
         raise Refused(405, "decisions are made with POST, and read all together at …/rows", {"allow": "POST"})
 
     async def show_ticket(self, request: Request) -> Response:
-        lane, ticket = await self._lane(request), request.path_params["ticket"]
-        return reply(await lane.call(lambda: lane.pool.find(ticket)))
+        worker, ticket = await self._worker(request), request.path_params["ticket"]
+        return reply(TicketAnswer(**await worker.call(lambda: worker.pool.find(ticket))))
 
     async def show_document(self, request: Request) -> Response:
         return reply(document())
 
     async def show_health(self, request: Request) -> Response:
-        return reply({"status": "up"})
+        return reply(HealthAnswer("up"))
 
     async def show_readiness(self, request: Request) -> Response:
-        """Not ready: the store does not answer, or takes no writes, or no pool works. A pool that does not is named."""
+        """Raise 503 if the store does not answer or takes no writes, or if no pool works; name those that do not."""
         health = self._host.health
         try:
             await asyncio.wait_for(asyncio.to_thread(self._pools.names), STORE_SECONDS)
@@ -181,27 +183,27 @@ class _Site:
             raise Refused(503, f"the store did not answer within {STORE_SECONDS:g} seconds") from None
         troubles = dict(sorted(health.troubles.items()))
         if not troubles:
-            return reply({"status": "ready"})
+            return reply(HealthAnswer("ready"))
         lasting = await health.store_trouble()
         if lasting is not None or not health.well:
             told = "; ".join(f"pool {name!r}: {why}" for name, why in islice(troubles.items(), MOST_NAMED))
             raise Refused(503, told, {"retry-after": "1"})
-        return reply({"status": "ready", "trouble": troubles})
+        return reply(HealthAnswer("ready", troubles))
 
     async def show_metrics(self, request: Request) -> Response:
         health = self._host.health
         standings = await asyncio.to_thread(self._pools.store.standings)
-        lanes = self._pools.lanes()
-        read = await asyncio.gather(*map(self._read, lanes))
-        readings = {lane.pool.name: reading for lane, reading in zip(lanes, read, strict=True) if reading is not None}
-        text = self._host.metrics.expose(standings, readings, frozenset(health.troubles), health.anchored_at)
+        workers = self._pools.workers()
+        read = await asyncio.gather(*map(self._read, workers))
+        vitals = {worker.pool.name: each for worker, each in zip(workers, read, strict=True) if each is not None}
+        text = self._host.metrics.expose(standings, vitals, frozenset(health.troubles), health.anchored_at)
         return Response(text, media_type=CONTENT_TYPE)
 
-    async def _read(self, lane: Lane) -> Reading | None:
+    async def _read(self, worker: PoolWorker) -> Vitals | None:
         """A pool that fails, or that hangs, is told as one that is in trouble; the others are told all the same."""
-        name = lane.pool.name
+        name = worker.pool.name
         try:
-            reading: Reading = await asyncio.wait_for(lane.call(lambda: read_pool(lane.pool)), STORE_SECONDS)
+            vitals: Vitals = await asyncio.wait_for(worker.call(worker.pool.vitals), STORE_SECONDS)
         except TimeoutError:
             late = StoreUnavailable(f"the pool did not answer within {STORE_SECONDS:g} seconds")
             self._host.health.note(name, late)
@@ -209,14 +211,14 @@ class _Site:
         except Exception as error:
             self._host.health.note(name, error)
             return None
-        return None if name in self._host.health.troubles else reading
+        return None if name in self._host.health.troubles else vitals
 
 
-async def expire(lane: Lane) -> int:
-    """Everything overdue, a thousand in a batch, so that others have their turn."""
+async def expire(worker: PoolWorker) -> int:
+    """Expire everything overdue, a thousand in a batch, so that others have their turn."""
     total = 0
     while True:
-        [answer] = await lane.ask([Expire()])
+        [answer] = await worker.ask([Expire()])
         if isinstance(answer, Exception):
             raise answer
         total += answer
@@ -226,10 +228,10 @@ async def expire(lane: Lane) -> int:
 
 def _find_action(pool: Pool, text: str) -> Any:
     """The label that a path means: the text itself, or else the label that is written so; None: there is none."""
-    return pool._journal.look(lambda fold: _find_label(fold.catalogue.number_of_action, text))
+    return _find_label(pool.listing().actions, text)
 
 
-def _find_label(known: dict[Hashable, int], text: str) -> Any:
+def _find_label(known: Sequence[Any], text: str) -> Any:
     if text in known:
         return text
     # Different labels that are no text are never written alike, so the first is the only one.

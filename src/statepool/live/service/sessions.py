@@ -1,4 +1,4 @@
-"""Who has signed in to the dashboard: a random session a browser, of which the store holds the hash.
+"""Who has signed in to the dashboard: each browser has a random session, of which the store holds the hash.
 
 Nothing in the store leads to a session, and every process knows every session. One ends with its key, or after a while.
 """
@@ -17,7 +17,7 @@ MOST_KEPT = 1_000
 
 
 class Sessions:
-    """Its methods ask the store: not for the event loop."""
+    """Its methods ask the store, so they must not be called in the event loop."""
 
     def __init__(self, store: Store, keys: Keys) -> None:
         self._store, self._keys = store, keys

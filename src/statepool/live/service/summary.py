@@ -1,41 +1,32 @@
 """What there is to say about a pool in one answer."""
 
 from math import isfinite, sqrt
-from typing import Any
 
-import msgspec
-
-from statepool.live.fold import Fold
 from statepool.live.lift import Tally, lift
 from statepool.live.pool import Pool, specification
+from statepool.live.service.answers import ArmAnswer, ArmsAnswer, CountsAnswer, LearnerAnswer, LiftAnswer, PoolAnswer
 
 
-def summarise(pool: Pool) -> dict[str, Any]:
+def summarise(pool: Pool) -> PoolAnswer:
     """Counts, settings and losses, all of one moment."""
-    return pool._journal.look(lambda fold: _summary(pool, fold))
+    status = pool.status()
+    found = lift(status.losses["learner"], status.losses["holdout"], status.settings.holdout)
+    return PoolAnswer(
+        name=status.name,
+        actions=len(status.playing.numbers),
+        states=list(status.states),
+        learner=LearnerAnswer(*specification(status.learner)),
+        settings=status.settings,
+        plays=status.plays,
+        pending=status.pending,
+        counts=CountsAnswer(**status.counts),
+        version=status.version,
+        losses=ArmsAnswer(**{arm: _arm(tally) for arm, tally in status.losses.items()}),
+        lift=None if found is None else LiftAnswer(*found),
+    )
 
 
-def _summary(pool: Pool, fold: Fold) -> dict[str, Any]:
-    learner, options = specification(fold.learner)
-    return {
-        "name": pool.name,
-        "actions": fold.catalogue.n_active,
-        "states": list(fold.catalogue.states),
-        "learner": {"name": learner, "options": options},
-        "settings": msgspec.to_builtins(fold.settings),
-        "plays": fold.plays,
-        "pending": pool.n_pending,
-        "counts": dict(fold.counts),
-        "version": fold.version,
-        "losses": {arm: _losses(tally) for arm, tally in fold.tallies.items()},
-        "lift": found._asdict() if (found := lift(**fold.tallies, share=fold.settings.holdout)) else None,
-    }
-
-
-def _losses(tally: Tally) -> dict[str, Any]:
+def _arm(tally: Tally) -> ArmAnswer:
     error = sqrt(tally.variance)
-    return {
-        "count": tally.count,
-        "mean": tally.mean if isfinite(tally.mean) else None,
-        "error": error if isfinite(error) else None,
-    }
+    mean = tally.mean if isfinite(tally.mean) else None
+    return ArmAnswer(tally.count, mean, error if isfinite(error) else None)

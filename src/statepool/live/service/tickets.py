@@ -8,6 +8,14 @@ from msgspec import UNSET, UnsetType
 
 from statepool.live.requests import Decide, Decision, Observe, Resolve, check_ticket
 from statepool.live.service.admission import Visit
+from statepool.live.service.answers import (
+    DecisionAnswer,
+    DecisionsAnswer,
+    OutcomeAnswer,
+    RefusedReport,
+    ReportsAnswer,
+    StateAnswer,
+)
 from statepool.live.service.bodies import (
     DecisionBody,
     OutcomeBody,
@@ -41,7 +49,7 @@ class TicketCall(NamedTuple):
 
 
 def ticket_call(method: str, path: str) -> TicketCall | None:
-    """None: it is another kind of request. A ticket may hold slashes."""
+    """The call that a request makes, None if it is of another kind. A ticket may hold slashes."""
     if not path.startswith(POOLS):
         return None
     pool, _, rest = path[len(POOLS) :].partition("/")
@@ -76,11 +84,11 @@ async def decide(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> b
         [decision] = await _decide(pools, call, [_asked(asked)], visit)
         return _encode(_shown(decision))
     decisions = await _decide(pools, call, asked_for, visit)
-    return _encode({"decisions": [_shown(decision) for decision in decisions]})
+    return _encode(DecisionsAnswer([_shown(decision) for decision in decisions]))
 
 
 def _asked(body: DecisionBody | RequestBody) -> Decide:
-    """What one decision is asked for."""
+    """The request of one decision."""
     candidates: Any = None if body.candidates is UNSET else body.candidates
     if isinstance(candidates, list):
         rows = {each.action: each.row for each in candidates}
@@ -93,10 +101,10 @@ def _asked(body: DecisionBody | RequestBody) -> Decide:
 
 async def _decide(pools: Pools, call: TicketCall, asked: Sequence[Decide], visit: Visit) -> list[Decision]:
     visit.pay(len(asked))
-    lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
+    worker = pools.open_worker(call.pool) or await pools.worker(call.pool)
     tickets = [each.ticket for each in asked]
-    await visit.claim(lane.pool, tickets)
-    answers = await lane.ask(asked)
+    await visit.claim(worker.pool, tickets)
+    answers = await worker.ask(asked)
     for ticket, answer in zip(tickets, answers, strict=True):
         if ticket is not None and isinstance(answer, ValueError):
             visit.own_tickets.release(call.pool, ticket)
@@ -107,22 +115,21 @@ def _checked(tickets: Any) -> list[str]:
     return [check_ticket(ticket) for ticket in tickets]  # one that is wrong is refused before any is decided
 
 
-def _shown(decision: Decision) -> dict[str, Any]:
-    return {"ticket": decision.ticket, "action": decision.action, "probability": decision.probability}
+def _shown(decision: Decision) -> DecisionAnswer:
+    return DecisionAnswer(decision.ticket, decision.action, decision.probability)
 
 
 async def observe(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
     state = decode(body, StateBody).state
     await _one(pools, call, Observe(call.ticket, state))
-    return _encode({"ticket": call.ticket, "state": state})
+    return _encode(StateAnswer(call.ticket, state))
 
 
 async def resolve(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
     outcome = decode(body, OutcomeBody)
-    loss, reward = _set(outcome.loss), _set(outcome.reward)
-    await _one(pools, call, Resolve(call.ticket, loss, reward))
+    await _one(pools, call, Resolve(call.ticket, _set(outcome.loss), _set(outcome.reward)))
     visit.own_tickets.release(call.pool, call.ticket)
-    return _encode({"ticket": call.ticket} | ({"reward": reward} if loss is None else {"loss": loss}))
+    return _encode(OutcomeAnswer(call.ticket, outcome.loss, outcome.reward))
 
 
 async def observe_many(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
@@ -144,22 +151,22 @@ def _set(value: float | UnsetType) -> float | None:
 async def _report(pools: Pools, call: TicketCall, requests: Sequence[Observe | Resolve], visit: Visit) -> bytes:
     """Do what can be done, and tell each that was refused as it would have been alone."""
     visit.pay(len(requests))
-    lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
+    worker = pools.open_worker(call.pool) or await pools.worker(call.pool)
     refused = []
-    for request, answer in zip(requests, await lane.ask(requests), strict=True):
+    for request, answer in zip(requests, await worker.ask(requests), strict=True):
         if isinstance(answer, ValueError):
             why = refusal(answer)
-            refused.append({"ticket": request.ticket, "status": why.status, "error": why.sentence})
+            refused.append(RefusedReport(request.ticket, why.status, why.sentence))
         elif isinstance(answer, Exception):
             raise answer  # the store is away: asking again is harmless
         elif isinstance(request, Resolve):
             visit.own_tickets.release(call.pool, request.ticket)
-    return _encode({"done": len(requests) - len(refused), "refused": refused})
+    return _encode(ReportsAnswer(len(requests) - len(refused), refused))
 
 
 async def _one(pools: Pools, call: TicketCall, request: Any) -> Any:
-    lane = pools.open_lane(call.pool) or await pools.lane(call.pool)
-    return _checked_answers(await lane.ask([request]))[0]
+    worker = pools.open_worker(call.pool) or await pools.worker(call.pool)
+    return _checked_answers(await worker.ask([request]))[0]
 
 
 def _checked_answers(answers: list[Any]) -> list[Any]:

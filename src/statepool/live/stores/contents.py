@@ -10,6 +10,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "pools": ("id", "name", "seq", "hash", "plays", "pending", "epoch", "sealed"),
     "events": ("pool", "seq", "kind", "ticket", "play", "at", "body", "hash"),
     "pending": ("pool", "play", "ticket", "at"),
+    "lanes": ("pool", "lane", "place", "ticket", "at", "body", "hash"),
     "segments": ("pool", "first", "last", "hash", "digest", "place", "size"),
     "snapshots": ("pool", "seq", "body"),
     "keys": ("name", "hash", "role", "until", "pools"),

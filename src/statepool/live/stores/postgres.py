@@ -28,6 +28,8 @@ from statepool.live.stores.store import (
     Batch,
     Entry,
     Head,
+    LaneBatch,
+    LaneRow,
     Overdue,
     Sealed,
     Standing,
@@ -47,9 +49,41 @@ CATALOGUE = """
 CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # The oldest is the first of an index: one look a pool, however many wait.
 STANDINGS = """
-    SELECT name, pending, CASE WHEN pending > 0 THEN (
-        SELECT at FROM statepool.pending WHERE pool = pools.id ORDER BY at LIMIT 1) END, seq, hash, plays, epoch
-    FROM statepool.pools
+    SELECT name, in_lanes.count, pending + in_lanes.count, LEAST(in_lanes.oldest, CASE WHEN pending > 0 THEN (
+        SELECT at FROM statepool.pending WHERE pool = pools.id ORDER BY at LIMIT 1) END), seq, hash, plays, epoch
+    FROM statepool.pools CROSS JOIN LATERAL (
+        SELECT count(*), min(at) AS oldest FROM statepool.lanes WHERE pool = pools.id AND ticket IS NOT NULL
+    ) AS in_lanes
+"""
+LANE_ROWS = "SELECT lane, place, ticket, at, body, hash FROM statepool.lanes WHERE pool = %s ORDER BY lane, place"
+LANE_ROWS_OF_POOL = LANE_ROWS.replace("%s", "(SELECT id FROM statepool.pools WHERE name = %s)")
+# Nothing is written unless the lane ends as its writer believes, and the journal is not much further than it knows.
+ADD_TO_LANE = """
+    WITH new AS (
+        INSERT INTO statepool.lanes (pool, lane, place, ticket, at, body, hash)
+        SELECT %(pool)s, %(lane)s, (e ->> 1)::bigint, e ->> 2, (e ->> 3)::bigint,
+               decode(e ->> 4, 'base64'), decode(e ->> 5, 'base64')
+        FROM json_array_elements(%(rows)s::json) AS e
+        WHERE (SELECT seq FROM statepool.pools WHERE id = %(pool)s) <= %(latest)s AND (%(first)s = 0 OR EXISTS (
+            SELECT FROM statepool.lanes
+            WHERE pool = %(pool)s AND lane = %(lane)s AND place = %(first)s - 1 AND hash = %(before)s))
+        ORDER BY e ->> 2 -- so that nobody waits in a circle for tickets that several bring at once
+        RETURNING 1
+    )
+    SELECT count(*) FROM new
+"""
+TAKE_OVER = """
+    WITH ends AS (
+        SELECT decode(e ->> 0, 'base64') AS lane, (e ->> 1)::bigint AS place
+        FROM json_array_elements(%(ends)s::json) AS e
+    ), gone AS (
+        DELETE FROM statepool.lanes USING ends
+        WHERE lanes.pool = %(pool)s AND lanes.lane = ends.lane AND lanes.place < ends.place
+    ), silent AS (
+        DELETE FROM statepool.lanes WHERE pool = %(pool)s AND ticket IS NULL AND at < %(silent)s
+    )
+    UPDATE statepool.lanes SET ticket = NULL, body = '' FROM ends
+    WHERE lanes.pool = %(pool)s AND lanes.lane = ends.lane AND lanes.place = ends.place
 """
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -70,7 +104,7 @@ READING = f"SELECT set_config('lock_timeout', '{PATIENCE:.0f}s', true)"
 FLUSH = f"SELECT {WAIT_FOR_THE_DISK}, pg_logical_emit_message(true, 'statepool', '')"
 
 # A row that was damaged may be found by one way of reading and not by another: how many there are, and which, by each.
-KEYS = {"events": "seq", "pending": "play", "snapshots": "seq", "segments": "first"}
+KEYS = {"events": "seq", "pending": "play", "snapshots": "seq", "segments": "first", "lanes": "place"}
 BY_INDEX = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_indexscan = on"
 BY_TABLE = "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_indexscan = off"
 WHICH = "SELECT count(*), sum(hashint8extended({key}, 1)::numeric) FROM statepool.{table} WHERE pool = %s"
@@ -78,7 +112,9 @@ WHICH = "SELECT count(*), sum(hashint8extended({key}, 1)::numeric) FROM statepoo
 # One look at the tickets' index each: `ticket = ANY(…)` reads the whole pool until the table has been analysed.
 LOOK_UP = """
     SELECT found.* FROM unnest(%s::text[]) AS wanted (ticket) CROSS JOIN LATERAL (
-        SELECT ticket, kind, body FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
+        SELECT ticket, kind, body FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket
+        UNION ALL
+        SELECT ticket, 'decision', body FROM statepool.lanes WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
     ) AS found
 """
 
@@ -167,7 +203,7 @@ class PostgresView(WholeView):
 
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
-        for ticket, kind, body in self._ask(LOOK_UP, list(tickets), self._pool) if tickets else []:
+        for ticket, kind, body in self._ask(LOOK_UP, list(tickets), self._pool, self._pool) if tickets else []:
             known.setdefault(ticket, {})[kind] = body
         return known
 
@@ -185,6 +221,13 @@ class PostgresView(WholeView):
 
     def n_pending(self) -> int:
         return self._ask("SELECT pending FROM statepool.pools WHERE id = %s", self._pool)[0][0]
+
+    def lane_rows(self) -> list[LaneRow]:
+        return [LaneRow(*row) for row in self._ask(LANE_ROWS, self._pool)]
+
+    def n_in_lanes(self) -> int:
+        sql = "SELECT count(*) FROM statepool.lanes WHERE pool = %s AND ticket IS NOT NULL"
+        return self._ask(sql, self._pool)[0][0]
 
     def snapshot(self) -> tuple[int, bytes] | None:
         rows = self._ask("SELECT seq, body FROM statepool.snapshots WHERE pool = %s", self._pool)
@@ -212,11 +255,17 @@ class PostgresBatch(PostgresView, Batch):
     """
 
     def __init__(
-        self, connection: Connection, archive: Archive, pool: int, n_sealed: int, head: Head, clock: int
-    ) -> None:
+        self, connection: Connection, archive: Archive, pool: int, n_sealed: int, head: Head, clock: int,
+        in_lanes: list[Row],
+    ) -> None:  # fmt: skip
         super().__init__(connection, archive, pool, n_sealed, head, clock)
+        self._in_lanes = in_lanes
         self._todo: list[Statement] = []
         self.failure: Exception | None = None
+
+    def lane_rows(self) -> list[LaneRow]:
+        """As of the beginning of the batch: who asks about a ticket was told of it before."""
+        return [LaneRow(*row) for row in self._in_lanes]
 
     def _ask(self, sql: str, *values: Any) -> list[Row]:
         try:
@@ -282,14 +331,42 @@ class PostgresBatch(PostgresView, Batch):
         sql = "DELETE FROM statepool.events WHERE pool = %s AND seq <= %s RETURNING 1"
         return len(self._ask(sql, self._pool, min(first + limit - 1, self._n_sealed)))
 
+    def take_over(self, last: Sequence[LaneRow], forgotten_before: int) -> None:
+        ends = msgspec.json.encode([(row.lane, row.place) for row in last]).decode()
+        self._write(TAKE_OVER, ends=ends, silent=forgotten_before)
+
     def _write(self, sql: str, **values: Any) -> None:
         if self.over:
             raise ValueError("this batch has ended")
         self._todo.append((sql, {"pool": self._pool, **values}))
 
 
+class PostgresLane(PostgresView, LaneBatch):
+    """A transaction that takes no lock: it writes new rows of its own, and waits for the disk."""
+
+    _rows: Sequence[LaneRow] = ()
+    _of: tuple[bytes, int] = b"", 0
+
+    def add(self, rows: Sequence[LaneRow], before: bytes, latest: int) -> None:
+        self._rows, self._of = rows, (before, latest)
+
+    def commit(self) -> None:
+        if not self._rows:
+            return
+        values = {"pool": self._pool, "lane": self._rows[0].lane, "first": self._rows[0].place, "before": self._of[0],
+                  "latest": self._of[1], "rows": msgspec.json.encode(self._rows).decode()}  # fmt: skip
+        with errors(), self._connection.pipeline():
+            added = self._connection.execute(ADD_TO_LANE, values)
+            ended = self._connection.execute("COMMIT")
+        if ended.statusmessage != "COMMIT":
+            raise StoreUnavailable("PostgreSQL rolled the decisions back")
+        self.kept = (added.fetchone() or (0,))[0] == len(self._rows)
+
+
 class PostgresStore(PostgresPeople):
     """A batch has a connection of its own, so that a pool whose lock is held elsewhere holds up no other pool."""
+
+    has_lanes = True
 
     def __init__(self, url: str) -> None:
         self._connections = Connections(url, self._count_loss)
@@ -347,14 +424,29 @@ class PostgresStore(PostgresPeople):
                 connection.execute(BEGIN)
                 connection.execute(BATCH)
                 self._take(connection, name)
-                # A statement of its own: it sees what was committed before the lock was granted.
+                # Statements of their own: they see what was committed before the lock was granted.
                 cursor = _select_pool(connection, name)
-            batch = PostgresBatch(connection, self._archive, *_pool(cursor, name))
+                waiting = connection.execute(LANE_ROWS_OF_POOL, (name,), binary=True)
+            batch = PostgresBatch(connection, self._archive, *_pool(cursor, name), waiting.fetchall())
             try:
                 yield batch
                 batch.commit()
             finally:
                 batch.over = True
+
+    @contextmanager
+    def lane(self, name: str) -> Iterator[LaneBatch]:
+        with self._connections.lend() as connection:
+            with errors(), connection.pipeline():
+                connection.execute(BEGIN)
+                connection.execute(DURABLE)
+                cursor = _select_pool(connection, name)
+            lane = PostgresLane(connection, self._archive, *_pool(cursor, name))
+            try:
+                yield lane
+                lane.commit()
+            finally:
+                lane.over = True
 
     @contextmanager
     def view(self, name: str) -> Iterator[View]:
@@ -377,7 +469,11 @@ class PostgresStore(PostgresPeople):
         with self._reading() as connection:
             rows = connection.execute(STANDINGS).fetchall()
             clock = (connection.execute(f"SELECT {CLOCK}").fetchone() or (0,))[0]
-        return Standings(clock, {name: Standing(Head(*head), n, oldest) for name, n, oldest, *head in sorted(rows)})
+        found = {
+            name: Standing(Head(*head), pending, oldest, in_lanes)
+            for name, in_lanes, pending, oldest, *head in sorted(rows)
+        }
+        return Standings(clock, found)
 
     def has(self, name: str) -> bool:
         with self._reading() as connection:

@@ -16,7 +16,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from statepool.live.errors import Busy, Conflict, StoreUnavailable
+from statepool.live.errors import Busy, Conflict, LaneTaken, StoreUnavailable, Taken
 from statepool.live.forks import forks
 
 # psycopg warns on standard error when a server dies; who calls us is told by an exception.
@@ -42,6 +42,10 @@ def errors() -> Iterator[None]:
     except psycopg.errors.UniqueViolation as error:
         if error.diag.constraint_name == "events_ticket":
             raise Conflict("this ticket already has an event of this kind: nothing of the batch was kept") from error
+        if error.diag.constraint_name == "lanes_ticket":
+            raise Taken("somebody else decided for this ticket at the same time") from error
+        if error.diag.constraint_name == "lanes_pkey":
+            raise LaneTaken("somebody else wrote to this process's lane") from error
         raise StoreUnavailable(f"another writer was in the way: {_line(error)}") from error
     except (psycopg.DataError, psycopg.IntegrityError) as error:
         raise ValueError(f"PostgreSQL refused an event: {_line(error)}") from error

@@ -21,6 +21,7 @@ from statepool.live.stores.store import (
     Batch,
     Entry,
     Head,
+    LaneRow,
     Overdue,
     Sealed,
     Standing,
@@ -44,6 +45,7 @@ STANDINGS = """
         SELECT min(at) FROM pending INDEXED BY pending_at WHERE pending.pool = pools.id) END, seq, hash, plays, epoch
     FROM pools ORDER BY name
 """
+LANE_COLUMNS = "lane, place, ticket, at, body, hash"
 
 
 class SQLiteView(WholeView):
@@ -99,9 +101,10 @@ class SQLiteView(WholeView):
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         known: dict[str, dict[Kind, bytes]] = {}
         # Without statistics SQLite would read the whole pool, as the primary key begins with it too.
-        sql = "SELECT kind, body FROM events INDEXED BY events_ticket WHERE pool = ? AND ticket = ?"
+        sql = """SELECT kind, body FROM events INDEXED BY events_ticket WHERE pool = ? AND ticket = ?
+                 UNION ALL SELECT 'decision', body FROM lanes INDEXED BY lanes_ticket WHERE pool = ? AND ticket = ?"""
         for ticket in tickets:
-            rows = self._ask(sql, self._pool, ticket)
+            rows = self._ask(sql, self._pool, ticket, self._pool, ticket)
             if rows:
                 known[ticket] = dict(rows)
         return known
@@ -122,6 +125,13 @@ class SQLiteView(WholeView):
 
     def n_pending(self) -> int:
         return self._ask("SELECT pending FROM pools WHERE id = ?", self._pool)[0][0]
+
+    def lane_rows(self) -> list[LaneRow]:
+        sql = f"SELECT {LANE_COLUMNS} FROM lanes WHERE pool = ? ORDER BY lane, place"
+        return [LaneRow(*row) for row in self._ask(sql, self._pool)]
+
+    def n_in_lanes(self) -> int:
+        return self._ask("SELECT count(*) FROM lanes WHERE pool = ? AND ticket IS NOT NULL", self._pool)[0][0]
 
     def snapshot(self) -> tuple[int, bytes] | None:
         rows = self._ask("SELECT seq, body FROM snapshots WHERE pool = ?", self._pool)
@@ -207,6 +217,17 @@ class SQLiteBatch(SQLiteView, Batch):
         sql = "DELETE FROM events WHERE pool = ? AND seq <= ?"
         self._write(lambda: self._connection.execute(sql, (self._pool, last)))
         return self._connection.total_changes() - before
+
+    def take_over(self, last: Sequence[LaneRow], forgotten_before: int) -> None:
+        self._write(lambda: self._take_over(last, forgotten_before))
+
+    def _take_over(self, last: Sequence[LaneRow], forgotten_before: int) -> None:
+        ends = [(self._pool, row.lane, row.place) for row in last]
+        self._connection.executemany("DELETE FROM lanes WHERE pool = ? AND lane = ? AND place < ?", ends)
+        sql = "UPDATE lanes SET ticket = NULL, body = x'' WHERE pool = ? AND lane = ? AND place = ?"
+        self._connection.executemany(sql, ends)
+        sql = "DELETE FROM lanes WHERE pool = ? AND ticket IS NULL AND at < ?"
+        self._connection.execute(sql, (self._pool, forgotten_before))
 
 
 class SQLiteStore(SQLitePeople):

@@ -78,12 +78,26 @@ class Sealed(NamedTuple):
     size: int
 
 
+class LaneRow(NamedTuple):
+    """A decision on disk that is not in the journal yet, the `place`-th of its lane; its hash follows from that of the
+    one before. Without a ticket: the last one that the journal took over, kept for its hash."""
+
+    lane: bytes
+    place: int
+    ticket: str | None
+    at: int
+    body: bytes
+    hash: bytes
+
+
 class Standing(NamedTuple):
-    """Where a pool's journal ends, how many decisions wait for an outcome, and when the oldest of them was made."""
+    """Where a pool's journal ends, how many decisions wait for an outcome, when the oldest of them was made, and how
+    many of them are in lanes and not in the journal yet."""
 
     head: Head
     pending: int
     oldest: int | None
+    in_lanes: int = 0
 
 
 class Standings(NamedTuple):
@@ -145,6 +159,14 @@ class View(ABC):
         """How many there are."""
 
     @abstractmethod
+    def n_in_lanes(self) -> int:
+        """How many decisions are in lanes, and not in the journal yet."""
+
+    @abstractmethod
+    def lane_rows(self) -> list[LaneRow]:
+        """Decisions in lanes, lane by lane and in order, each lane after the last one that the journal took over."""
+
+    @abstractmethod
     def snapshot(self) -> tuple[int, bytes] | None:
         """The latest snapshot: after which event, and its bytes."""
 
@@ -196,6 +218,24 @@ class Batch(View):
     @abstractmethod
     def drop_sealed(self, limit: int) -> int:
         """Delete rows of events that segments hold, at most so many; how many there were."""
+
+    @abstractmethod
+    def take_over(self, last: Sequence[LaneRow], forgotten_before: int) -> None:
+        """The journal has the decisions of these lanes up to these: of each the hash is kept, and nothing else.
+
+        What is kept of lanes that are silent since a time is dropped: whoever comes back begins another lane.
+        """
+
+
+class LaneBatch(View):
+    """Writing decisions to a lane of one's own, beside everybody else."""
+
+    @abstractmethod
+    def add(self, rows: Sequence[LaneRow], before: bytes, latest: int) -> None:
+        """Decisions that go on from the hash `before`, to be kept if the journal has no event past `latest` yet."""
+
+    kept = False
+    """After the end: whether they were kept. If not, the lane is not as it was, or the journal has gone on too far."""
 
 
 def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
@@ -250,6 +290,13 @@ class Store(ABC):
     @abstractmethod
     def batch(self, name: str) -> AbstractContextManager[Batch]:
         """Take the pool's lock; commit at the end, roll back on any exception. Raises StoreUnavailable."""
+
+    has_lanes = False
+    """Whether decisions may be written without the pool's lock; a SQLite file has one writer whatever one does."""
+
+    def lane(self, name: str) -> AbstractContextManager[LaneBatch]:
+        """Write to a lane: nobody is waited for. Raises Taken, or StoreUnavailable."""
+        raise NotImplementedError
 
     @abstractmethod
     def view(self, name: str) -> AbstractContextManager[View]:

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from statepool.live.errors import Busy
-from statepool.live.service.pools import Lane
+from statepool.live.service.pools import PoolWorker
 
 
 class HungPool:
@@ -26,8 +26,8 @@ def test_whoever_waits_behind_a_hung_writer_is_refused_with_the_first():
     pool = HungPool()
 
     async def ask_three():
-        lane = Lane(pool, lambda name, trouble: None)
-        asked = [lane.ask([n]) for n in range(3)]
+        worker = PoolWorker(pool, lambda name, trouble: None)
+        asked = [worker.ask([n]) for n in range(3)]
         while not pool.runs:
             await asyncio.sleep(0.01)
         pool.gives_up.set()

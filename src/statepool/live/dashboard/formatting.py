@@ -18,12 +18,12 @@ def number(value: float | None) -> str:
 
 
 def loss(value: float | None) -> str:
-    """Three digits."""
+    """A loss, with three digits."""
     return DASH if value is None or not isfinite(value) else f"{value:.3f}"
 
 
 def signed(value: float | None) -> str:
-    """Three digits and a sign."""
+    """A difference of losses, with three digits and a sign."""
     return DASH if value is None or not isfinite(value) else f"{value:+.3f}".replace("-", "−")
 
 

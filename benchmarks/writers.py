@@ -1,0 +1,145 @@
+"""Several processes that decide on one PostgreSQL pool: what they wait for, what a decision costs, how many there are.
+
+    python benchmarks/writers.py [SECONDS]
+
+Each writer decides one by one; one more process tells states and outcomes, in batches. A look at the server every few
+milliseconds says what writers wait for: a lock that somebody else holds, or the disk. CPU is of writers and server.
+"""
+
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import psycopg
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+import statepool as sp
+from live.postgres import Server
+
+CATALOGUE = {
+    "P": [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.4, 0.3, 0.3]],
+    "actions": ["a", "b", "c"],
+    "states": ["x", "y", "z"],
+}  # fmt: skip
+STEP = os.sysconf("SC_CLK_TCK")
+
+
+def decide(url, seconds, start, results, tickets):
+    pool = sp.Pool.open(url, "home", **CATALOGUE)
+    pool.decide()
+    timed = Counter()
+    pool._journal.on_batch = lambda batch: timed.update(
+        waited=batch.waited, worked=batch.worked, committed=batch.committed, batches=1
+    )
+    start.wait()
+    began, cpu, count = time.perf_counter(), time.process_time(), 0
+    while time.perf_counter() - began < seconds:
+        made = pool.decide()
+        if count % 4 == 0:
+            tickets.put(made.ticket)
+        count += 1
+    results.put({"decisions": count, "cpu": time.process_time() - cpu, **timed})
+    pool.close()
+
+
+def report(url, stop, start, tickets):
+    pool = sp.Pool.open(url, "home", **CATALOGUE)
+    start.wait()
+    while not stop.is_set():
+        batch = []
+        while not tickets.empty() and len(batch) < 200:
+            batch.append(tickets.get())
+        if batch:
+            pool.observe_many([(ticket, "y") for ticket in batch])
+            pool.resolve_many([(ticket, 0.5) for ticket in batch])
+        time.sleep(0.02)
+    pool.close()
+
+
+def server_cpu(pid):
+    """Seconds of the server and all that it has started."""
+    total = 0
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(entry) == pid or int(fields[1]) == pid:
+            total += int(fields[11]) + int(fields[12]) + (int(fields[13]) + int(fields[14]) if int(entry) == pid else 0)
+    return total / STEP
+
+
+def look(url, until):
+    """What backends that are at work on a decision wait for, sample by sample."""
+    seen = Counter()
+    sql = """SELECT coalesce(wait_event_type, 'CPU') || ' ' || coalesce(wait_event, '') FROM pg_stat_activity
+             WHERE state = 'active' AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+    with psycopg.connect(url, autocommit=True) as connection:
+        while time.perf_counter() < until:
+            seen.update(event for (event,) in connection.execute(sql))
+            time.sleep(0.004)
+    return seen
+
+
+def measure(n_writers, seconds):
+    server = Server()
+    processes = multiprocessing.get_context("spawn")
+    try:
+        url = server.url()
+        sp.Pool.open(url, "home", **CATALOGUE).close()
+        start, stop = processes.Event(), processes.Event()
+        results, tickets = processes.Queue(), processes.Queue()
+        writers = [
+            processes.Process(target=decide, args=(url, seconds, start, results, tickets)) for _ in range(n_writers)
+        ]
+        reporter = processes.Process(target=report, args=(url, stop, start, tickets))
+        for each in [*writers, reporter]:
+            each.start()
+        time.sleep(4 + n_writers)  # until all have compiled, opened and decided once
+        before = server_cpu(server._process.pid)
+        start.set()
+        seen = look(url, time.perf_counter() + seconds)
+        spent = server_cpu(server._process.pid) - before
+        found = Counter()
+        for _ in writers:
+            found.update(results.get(timeout=60))
+        stop.set()
+        for each in writers:
+            each.join()
+        while not tickets.empty():
+            tickets.get()
+        reporter.join(10)
+        reporter.kill()
+        return found, spent, seen
+    finally:
+        server.stop()
+
+
+def main(seconds):
+    rows, first = [], None
+    print(f"{'writers':>8} {'a second':>9} {'CPU µs':>7} {'of one':>7} {'lock':>7} {'disk':>7} {'waited':>8}")
+    for n_writers in (1, 2, 4, 8):
+        found, spent, seen = measure(n_writers, seconds)
+        samples = max(sum(seen.values()), 1)
+        lock = sum(n for event, n in seen.items() if event.startswith("Lock ")) / samples
+        disk = sum(n for event, n in seen.items() if event.startswith(("IO ", "LWLock WALWrite"))) / samples
+        cpu = 1e6 * (found["cpu"] + spent) / found["decisions"]
+        first = first or cpu
+        # The store's wait before a decision is drawn: reading where the journal stands. Nobody is waited for.
+        waited = found["waited"] / (found["waited"] + found["worked"] + found["committed"])
+        row = [n_writers, found["decisions"] / seconds, cpu, cpu / first, lock, disk, waited]
+        rows.append({"row": row, "seen": dict(seen)})
+        print(
+            f"{n_writers:8} {row[1]:9.0f} {cpu:7.0f} {cpu / first:7.2f} {lock:7.1%} {disk:7.1%} {waited:8.1%}",
+            flush=True,
+        )
+    Path(tempfile.gettempdir(), "writers.json").write_text(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0)

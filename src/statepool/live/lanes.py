@@ -1,0 +1,200 @@
+"""Decisions without the pool's lock: each process writes them to a lane of its own, drawn from the latest version.
+
+A decision changes nothing that a learner knows but counts, so decisions need no common order. Each is a row of the
+store, hash-chained to the one before it in its lane; the next batch of the journal takes the rows of all lanes over, as
+the first thing it does, so that whoever is told a state or an outcome finds its decision in the journal. A ticket is
+decided once: that is the store's own rule. The version is the latest that the journal has when the decision is drawn,
+and at most `MOST_BEHIND` events behind when it is written.
+
+The learner counts a decision as the round that follows from its version and its lane alone, wherever it comes to stand
+in the journal: what is learnt from the same events does not depend on how they interleave.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from heapq import merge
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import msgspec
+
+from statepool.live.errors import Damaged
+from statepool.live.events import UNPLACED, AnyEvent, Decided, Kind, decode, encode
+from statepool.live.fold import Fold
+from statepool.live.luck import mint, new_epoch, uniform_of
+from statepool.live.stores.store import Head, LaneBatch, LaneRow
+from statepool.live.versions import Version
+
+MOST_BEHIND = 100
+"""Events that the journal may have gained since the version was read."""
+
+
+class Playing:
+    """The version this process plays from, all that drawing takes, and how much was known when it was made."""
+
+    def __init__(self, version: Version, seq: int, fold: Fold, at: int, cost: int) -> None:
+        self.version, self.seq, self.at, self.cost = version, seq, at, cost
+        self.lessons, self.changes, self.plays = fold.lessons, fold.changes, fold.plays
+        self.actions: Sequence[Any] = fold.catalogue.actions  # which only grows
+        self.has_contexts = bool(fold.catalogue.contexts)
+        self.secret, self.seed, self.seeded = fold.secret, fold.seed, fold.seeded
+
+    def is_stale(self, fold: Fold, now: int, budget: float) -> bool:
+        """Whether another one is to be made: enough was learnt, and there are bytes for it where nobody said when."""
+        if fold.changes != self.changes:
+            return True
+        learnt, seconds = fold.lessons - self.lessons, fold.settings.refresh_seconds
+        if not learnt:
+            return False
+        if seconds is not None:
+            return not 0 <= now - self.at < seconds * 1e6  # a clock set back must not stop the learning
+        return learnt >= fold.lessons_a_version and (fold.settings.refresh is not None or budget >= self.cost)
+
+
+class Published(NamedTuple):
+    """The version to draw from as long as the journal ends with event `seq`, of this hash."""
+
+    playing: Playing
+    seq: int
+    hash: bytes
+    unplayed: int
+    """Lessons since it was made, for which it was too early."""
+    refresh_seconds: float | None
+
+    def is_level(self, head: Head, now: int, budget: float) -> bool:
+        """Whether nothing has happened since, and it is still too early for what was learnt."""
+        if (head.seq, head.hash) != (self.seq, self.hash):
+            return False
+        if not self.unplayed:
+            return True
+        if self.refresh_seconds is not None:
+            return 0 <= now - self.playing.at < self.refresh_seconds * 1e6
+        return budget < self.playing.cost
+
+    def is_near(self, head: Head) -> bool:
+        """Whether hardly anything has happened since; for whoever has just read it."""
+        return 0 <= head.seq - self.seq <= MOST_BEHIND
+
+
+class Lane:
+    """Where a process writes: the lane's name, its next place, the hash before that, and how many it has drawn from
+    the latest version."""
+
+    def __init__(self) -> None:
+        self.name = new_epoch()
+        self.place, self.hash = 0, b""
+        self.version = self.drawn = 0
+
+    def drawn_from(self, version: int) -> int:
+        return self.drawn if self.version == version else 0
+
+
+class LaneWriter:
+    """Decisions being drawn, of one batch."""
+
+    def __init__(self, lane: Lane, published: Published, batch: LaneBatch, now: int) -> None:
+        self.playing, self.now = published.playing, now
+        self._lane, self._published, self._batch = lane, published, batch
+        self._rows: list[LaneRow] = []
+        self._hash = lane.hash
+        self._drawn = lane.drawn_from(self.playing.seq)
+        self._events: dict[str, dict[Kind, AnyEvent]] = {}
+
+    @property
+    def actions(self) -> Sequence[Any]:
+        return self.playing.actions
+
+    @property
+    def has_contexts(self) -> bool:
+        return self.playing.has_contexts
+
+    @property
+    def secret(self) -> bytes:
+        return self.playing.secret
+
+    @property
+    def entries(self) -> list[LaneRow]:
+        """What has been written so far."""
+        return self._rows
+
+    def events_of(self, ticket: str) -> dict[Kind, AnyEvent]:
+        """All that happened to a ticket."""
+        return self._events.get(ticket, {})
+
+    def look_up(self, tickets: list[str]) -> None:
+        """Read what the store knows of tickets."""
+        for ticket, bodies in (self._batch.bodies(tickets) if tickets else {}).items():
+            self._events[ticket] = {kind: decode(body) for kind, body in bodies.items()}
+
+    def draw(self, ticket: str | None, given: float | None) -> Decided:
+        """A decision from the version, for a ticket or for one that is minted."""
+        playing, lane, place = self.playing, self._lane.name, self._lane.place + len(self._rows)
+        round_played, minted = playing.plays + self._drawn, ticket is None
+        name = ticket or mint(playing.secret, lane, place)
+        uniform = given
+        if uniform is None:
+            uniform = uniform_of(playing.seed, playing.seeded, name, minted, lane, place, round_played)
+        drawn = playing.version.draw(uniform)
+        of_ticket = self.now, name, UNPLACED, playing.seq
+        event = Decided(
+            *of_ticket, *drawn[:3], given, minted, drawn.carry, lane=lane, place=place, round=round_played
+        )  # fmt: skip
+        check_probability(event)
+        body = encode(event)
+        self._hash = sha256(self._hash + body).digest()
+        self._rows.append(LaneRow(lane, place, name, self.now, body, self._hash))
+        self._drawn += 1
+        self._events[name] = {"decision": event}
+        return event
+
+    def write(self) -> None:
+        """Hand what was drawn to the store."""
+        if self._rows:
+            self._batch.add(self._rows, self._lane.hash, self._published.seq + MOST_BEHIND)
+
+    def move_on(self) -> None:
+        """It was kept: the lane goes on from there."""
+        lane = self._lane
+        lane.place, lane.hash = lane.place + len(self._rows), self._hash
+        lane.version, lane.drawn = self.playing.seq, self._drawn
+
+
+def check_probability(event: Decided) -> None:
+    """What is no probability is never written."""
+    if not 0 < event.probability <= 1:
+        raise RuntimeError(f"a decision of probability {event.probability!r} cannot be journaled")
+
+
+def decisions_in(rows: Sequence[LaneRow], known: Mapping[bytes, int]) -> list[tuple[LaneRow, Decided]]:
+    """The decisions of lanes that the journal does not have yet, checked link by link, the lanes merged by time.
+
+    `known`: how many of each lane it has. A row without a ticket is the last of those.
+    """
+    lanes = [_decisions_of(list(group), known) for _, group in groupby(rows, key=lambda row: row.lane)]
+    return list(merge(*lanes, key=lambda pair: pair[0].at))
+
+
+def _decisions_of(rows: list[LaneRow], known: Mapping[bytes, int]) -> list[tuple[LaneRow, Decided]]:
+    first = rows[0]
+    if known.get(first.lane, first.place) > first.place + (first.ticket is None):
+        raise Damaged(f"decision {first.place} of lane {first.lane.hex()} is in the journal already")
+    place, digest = (first.place, b"") if first.ticket is not None else (first.place + 1, first.hash)
+    found = []
+    for row in rows if first.ticket is not None else rows[1:]:
+        if row.place != place or sha256(digest + row.body).digest() != row.hash:
+            raise Damaged(f"decision {row.place} of lane {row.lane.hex()} does not follow from the one before it")
+        event = decode(row.body)
+        if not isinstance(event, Decided) or _columns(event) != (row.lane, row.place, row.ticket, row.at):
+            raise Damaged(f"decision {row.place} of lane {row.lane.hex()} has other columns than bytes")
+        place, digest = row.place + 1, row.hash
+        found.append((row, event))
+    return found
+
+
+def _columns(event: Decided) -> tuple[bytes, int, str, int]:
+    return event.lane, event.place, event.ticket, event.at
+
+
+def placed(event: Decided, play: int) -> Decided:
+    """A decision of a lane as the journal has it: with its number."""
+    return msgspec.structs.replace(event, play=play)

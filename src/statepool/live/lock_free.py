@@ -1,0 +1,123 @@
+"""Plain decisions, drawn and written without the pool's lock, to this process's lane."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+from statepool.live.errors import LaneTaken, StoreUnavailable, Taken
+from statepool.live.group_commit import GroupCommit
+from statepool.live.lanes import Lane, LaneWriter, Published
+from statepool.live.stores.store import LaneRow, Store, View
+from statepool.live.writer import Plays, Request, answer, is_ticket
+
+TRIES = 8
+PATIENT_TRIES = 4
+"""So often a decision waits for the journal to stand still while it is drawn; then a few events are no matter."""
+SETTLE_AT = 1_000
+"""Decisions of this process's lane after which it sees to it that the journal takes them over."""
+
+
+class JournalSide(Protocol):
+    """What a lane needs of its journal."""
+
+    name: str
+    store: Store
+    plays: Plays
+    published: Published | None
+
+    def now(self, view: View | None = None) -> int: ...
+
+    def read_latest(self, now: int) -> None: ...
+
+    def settle(self) -> None: ...
+
+    @property
+    def tell(self) -> Callable[[float, float, float, int], None]: ...
+
+
+class LockFree:
+    """The lane of one process; callers that decide at the same time share a transaction."""
+
+    def __init__(self, journal: JournalSide) -> None:
+        self._journal = journal
+        self._turns = GroupCommit(self._decide)
+        self.lane = Lane()
+        self._unsettled, self.is_settling = 0, False
+
+    def run(self, requests: Sequence[Request]) -> list[Any]:
+        """Answers, once they are on disk; an answer may be the exception that its request earned."""
+        return self._turns.run(requests)
+
+    def start_again(self) -> None:
+        """What was written may not have been kept, or somebody else may go on with it: another lane."""
+        self.lane = Lane()
+
+    def forget(self) -> None:
+        """In a child of this process: whoever is at work is the parent's."""
+        self._turns.forget()
+        self.is_settling = False
+
+    def _decide(self, requests: list[Request]) -> list[Any]:
+        for attempt in range(TRIES):
+            with suppress(Taken), self._or_another_lane():
+                answers = self._try(requests, attempt >= PATIENT_TRIES)
+                if answers is not None:
+                    return answers
+        raise StoreUnavailable("decisions could not be written: others were faster every time, try again")
+
+    def _try(self, requests: list[Request], near_will_do: bool) -> list[Any] | None:
+        """None: the journal had to be read first, or has gone on too far, or this lane is not in the store any more."""
+        journal, tickets = self._journal, [str(each.ticket) for each in requests if is_ticket(each.ticket)]
+        writer, began = None, time.perf_counter()
+        with journal.store.lane(journal.name) as batch:
+            entered, now, head, published = time.perf_counter(), journal.now(batch), batch.head(), journal.published
+            if published is not None and (
+                published.is_level(head, now, journal.plays.budget) or (near_will_do and published.is_near(head))
+            ):
+                writer = LaneWriter(self.lane, published, batch, now)
+                writer.look_up(tickets)
+                answers = [answer(request, writer) for request in requests]
+                writer.write()
+                written = time.perf_counter()
+        if writer is None:
+            journal.read_latest(now)
+            return None
+        if writer.entries and not batch.kept:
+            self.start_again()
+            journal.read_latest(now)
+            return None
+        writer.move_on()
+        self._note(writer.entries)
+        journal.tell(began, entered, written, len(writer.entries))
+        return answers
+
+    @contextmanager
+    def _or_another_lane(self) -> Iterator[None]:
+        """After an error it is not known whether rows were kept: what comes next goes elsewhere."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, LaneTaken) or not isinstance(error, Taken | ValueError):
+                self.start_again()
+            raise
+        except BaseException:
+            self.start_again()
+            raise
+
+    def _note(self, rows: Sequence[LaneRow]) -> None:
+        for row in rows:
+            self._journal.plays.earn(len(row.body))
+        self._unsettled += len(rows)
+        if self._unsettled >= SETTLE_AT and not self.is_settling:
+            self.is_settling, self._unsettled = True, 0
+            threading.Thread(target=self._settle, name=f"lanes of {self._journal.name}", daemon=True).start()
+
+    def _settle(self) -> None:
+        """Nobody waits for this; where it fails, the next batch of the journal does the same."""
+        try:
+            with suppress(StoreUnavailable):
+                self._journal.settle()
+        finally:
+            self.is_settling = False

@@ -1,0 +1,220 @@
+"""One batch of a journal being written: events that follow from one another, and what requests need to make them."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, Protocol
+
+from statepool.live.errors import Damaged, StoreUnavailable
+from statepool.live.events import (
+    AnyEvent,
+    Brought,
+    Decided,
+    Kind,
+    Lesson,
+    Refreshed,
+    Upgraded,
+    decode,
+    encode,
+    follows,
+)  # fmt: skip
+from statepool.live.fold import Fold
+from statepool.live.format import FORMAT, RULE
+from statepool.live.lanes import LaneWriter, Playing, check_probability, decisions_in, placed
+from statepool.live.luck import mint, new_epoch, new_key, uniform_of
+from statepool.live.stores.store import Batch, Entry, Head, LaneRow, View
+
+LONGEST_TICKET = 200
+SILENT = 30 * 86_400 * 1_000_000
+"""Microseconds after which a lane that nobody writes to is forgotten."""
+A_ROW = 150
+"""Bytes that a store needs for an event besides its body, roughly."""
+ALLOWANCE = 256 << 10
+FOR_VERSIONS = 0.25
+"""Versions cost a quarter of the bytes that decisions and what comes back for them cost, after a start that is free."""
+
+
+def chain(before: bytes, body: bytes) -> bytes:
+    """The hash of an event: of the one before it, and of its own bytes."""
+    return sha256(before + body).digest()
+
+
+def read_linked(view: View, seq: int) -> AnyEvent:
+    """One event out of the middle of a journal, checked against the one before it."""
+    before, entry = view.linked(seq)
+    return read_entry(before, entry)
+
+
+def read_entry(before: bytes, entry: Entry) -> AnyEvent:
+    """The event of an entry that follows a hash; a `Damaged` error if it does not."""
+    if not follows(before, entry.body, entry.hash):
+        raise Damaged(f"event {entry.seq} of the journal is damaged: run `statepool replay` on this store")
+    return decode(entry.body)
+
+
+def is_ticket(ticket: Any) -> bool:
+    """Text that every store can hold."""
+    return isinstance(ticket, str) and 0 < len(ticket) <= LONGEST_TICKET and ticket.isprintable()
+
+
+class Plays:
+    """The version that a process plays from, its epoch, and the bytes that it may spend on versions."""
+
+    def __init__(self) -> None:
+        self.playing: Playing | None = None
+        self.epoch = new_epoch()
+        self.budget = float(ALLOWANCE)
+        self.versions_made = 0
+
+    def start_again(self) -> None:
+        """What was made may not have been kept."""
+        self.playing = None
+        self.epoch = new_epoch()
+
+    def are_stale(self, fold: Fold, now: int) -> bool:
+        return self.playing is None or self.playing.is_stale(fold, now, self.budget)
+
+    def earn(self, size: int) -> None:
+        """An event of a ticket was written."""
+        self.budget = min(ALLOWANCE, self.budget + FOR_VERSIONS * (size + A_ROW))
+
+    def spend(self, cost: int) -> None:
+        """A version was made."""
+        self.budget -= cost
+        self.versions_made += 1
+
+
+class Request(Protocol):
+    """Something to answer inside a batch; `ticket` names the ticket it is about, if any."""
+
+    @property
+    def ticket(self) -> str | None: ...
+
+    def answer(self, writer: Any) -> Any: ...
+
+
+class Writer:
+    """One batch being written."""
+
+    def __init__(self, plays: "Plays", fold: Fold, batch: Batch, head: Head, now: int) -> None:
+        self.fold, self.batch, self.now = fold, batch, now
+        self.entries: list[Entry] = []
+        """What the store has not been handed yet."""
+        self.n_written = 0
+        self._plays = plays
+        self._seq, self._hash = head.seq, head.hash
+        self._events: dict[str, dict[Kind, AnyEvent]] = {}
+        if (self.fold.format, self.fold.rule) < (FORMAT, RULE):
+            self.add(Upgraded(now, FORMAT, RULE, new_key()))
+
+    def add(self, event: AnyEvent) -> int:
+        """Append an event; from here on it has happened, for this batch."""
+        body = encode(event)
+        self._seq += 1
+        self._hash = chain(self._hash, body)
+        ticket = play = None
+        if isinstance(event, Decided):
+            check_probability(event)
+        if isinstance(event, Decided | Lesson):
+            ticket, play = event.ticket, event.play
+            self._events.setdefault(ticket, {})[event.kind] = event
+            self._plays.earn(len(body))
+        if isinstance(event, Brought):
+            ticket = event.name
+            self._events[ticket] = {event.kind: event}
+        self.entries.append(Entry(self._seq, event.kind, ticket, play, event.at, body, self._hash))
+        self.fold.apply(event, self._seq)
+        return self._seq
+
+    def events_of(self, ticket: str) -> dict[Kind, AnyEvent]:
+        """All that happened to a ticket."""
+        return self._events.get(ticket, {})
+
+    def look_up(self, tickets: list[str]) -> None:
+        """Read what the store knows of tickets that this batch has not asked about yet."""
+        unread = [ticket for ticket in tickets if ticket not in self._events]
+        for ticket, bodies in (self.batch.bodies(unread) if unread else {}).items():
+            self._events[ticket] = {kind: decode(body) for kind, body in bodies.items()}
+
+    def event(self, seq: int) -> AnyEvent:
+        """An event, of this batch or of an earlier one."""
+        if self.entries and seq >= self.entries[0].seq:
+            return decode(self.entries[seq - self.entries[0].seq].body)
+        return read_linked(self.batch, seq)
+
+    def playing(self) -> Playing:
+        """The version to draw from, made anew when enough was learnt."""
+        plays = self._plays
+        if plays.playing is None or plays.are_stale(self.fold, self.now):
+            version, record = self.fold.make_version()
+            seq = self.add(Refreshed(self.now, self.fold.plays, record, plays.epoch))
+            cost = len(self.entries[-1].body) + A_ROW
+            plays.spend(cost)
+            plays.playing = Playing(version, seq, self.fold, self.now, cost)
+        return plays.playing
+
+    def refresh(self) -> None:
+        """Make a version for the lanes, if this batch has taught enough; the first one is made when they ask for it."""
+        if self.fold.version and self.entries:
+            self.playing()
+
+    def take_over(self) -> None:
+        """The decisions that are in lanes, into the journal, where all that follows in this batch finds them."""
+        last: dict[bytes, LaneRow] = {}
+        for row, event in decisions_in(self.batch.lane_rows(), self.fold.lanes):
+            self.add(placed(event, self.fold.plays))
+            last[row.lane] = row
+        if last:
+            self.write()
+            self.batch.take_over(list(last.values()), self.now - SILENT)
+
+    def write(self) -> None:
+        """Hand what was added to the store."""
+        if self.entries:
+            self.batch.append(self.entries, self.head())
+            self.n_written += len(self.entries)
+            self.entries = []
+
+    def draw(self, ticket: str | None, given: float | None) -> Decided:
+        """A decision from the version, for a ticket or for one that is minted."""
+        fold, playing, minted = self.fold, self.playing(), ticket is None
+        name = ticket or mint(fold.secret, self._plays.epoch, fold.plays)
+        uniform = given
+        if uniform is None:
+            uniform = uniform_of(fold.seed, fold.seeded, name, minted, b"", 0, fold.plays)
+        drawn = playing.version.draw(uniform)
+        event = Decided(self.now, name, fold.plays, playing.seq, *drawn[:3], given, minted, drawn.carry)
+        self.add(event)
+        return event
+
+    @property
+    def actions(self) -> Sequence[Any]:
+        return self.fold.catalogue.actions
+
+    @property
+    def has_contexts(self) -> bool:
+        return bool(self.fold.catalogue.contexts)
+
+    @property
+    def secret(self) -> bytes:
+        return self.fold.secret
+
+    @property
+    def epoch(self) -> bytes:
+        """Of this process, for the tickets that it mints."""
+        return self._plays.epoch
+
+    def head(self) -> Head:
+        return Head(self._seq, self._hash, self.fold.plays, self.fold.epoch)
+
+
+def answer(request: Request, writer: Writer | LaneWriter) -> Any:
+    """What a request earns, which may be an exception."""
+    written = len(writer.entries)
+    try:
+        return request.answer(writer)
+    except StoreUnavailable:
+        raise  # nothing of the batch can be kept
+    except Exception as error:  # a request that fails changes nothing and spoils nothing for the others
+        if len(writer.entries) > written:
+            raise RuntimeError("a request failed after it had been written: nothing of its batch is kept") from error
+        return error
