@@ -126,10 +126,9 @@ def __getattr__(name: str) -> Any:
     try:
         module = import_module(f"{__name__}.{home}")
     except ImportError as error:
-        from statepool.extras import how_to_install
+        from statepool.extras import explained
 
-        sentence = how_to_install(error)
-        raise (error if sentence is None else ImportError(f"{name}: {sentence}", name=error.name)) from None
+        raise explained(name, error) from None
     found = module if name in _MODULES else getattr(module, name)
     globals()[name] = found  # the next look finds it without asking here
     return found

@@ -39,7 +39,9 @@ def _statepool(
 
 @app.command()
 def reproduce(
-    studies: Annotated[list[str] | None, typer.Argument(help="Studies; the paper's when none is named.")] = None,
+    studies: Annotated[
+        list[str] | None, typer.Argument(help="Studies, by name (docs/studies.md lists them); else the paper's.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds: under a minute.")] = False,
     jobs: Annotated[int, typer.Option(help="Tasks at a time; -1 for one a core.")] = -1,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,

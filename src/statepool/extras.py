@@ -7,6 +7,12 @@ OURS = "statepool"
 NOT_FOR_USERS = {"bench", "dev", "docs"}
 
 
+def explained(what: str, error: ImportError) -> ImportError:
+    """The error to raise where `what` cannot be had: one sentence for a missing package, any other as it is."""
+    sentence = how_to_install(error)
+    return error if sentence is None else ImportError(f"{what}: {sentence}", name=error.name)
+
+
 def how_to_install(error: ImportError) -> str | None:
     """One sentence for a missing package; None if it is not a package of others that is missing."""
     package = (error.name or OURS).partition(".")[0]

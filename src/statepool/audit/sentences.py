@@ -207,7 +207,7 @@ def what_to_do(audit: "Audit") -> list[str]:
         POOL: [kept + nearest],
         CORRECT: [kept + nearest, "Audit its journal after a month: direct effects that were small may have grown."],
         ALONE: [_where_pooling_does_not_pay(audit)],
-        UNCLEAR: [how_much_more(audit), "Then audit again; nothing here speaks for one verdict yet."],
+        UNCLEAR: ["Gather what is missing, then audit again; nothing here speaks for one verdict yet."],
     }[audit.advice.verdict]
 
 

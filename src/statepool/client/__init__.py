@@ -23,8 +23,13 @@ from statepool.client.answers import (
     Row,
     Unavailable,
 )
-from statepool.client.asynchronous import AsyncClient, AsyncRemotePool
-from statepool.client.synchronous import Client, RemotePool
+from statepool.extras import explained
+
+try:
+    from statepool.client.asynchronous import AsyncClient, AsyncRemotePool
+    from statepool.client.synchronous import Client, RemotePool
+except ImportError as error:
+    raise explained("client", error) from None
 
 __all__ = [
     "AsyncClient",

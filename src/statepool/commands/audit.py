@@ -1,6 +1,7 @@
 """`statepool audit`: answer from a log, on the terminal the advice first, then what it rests on."""
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from statepool.audit import Audit, audit_log, sentences
 from statepool.audit.context_sentences import about_contexts
@@ -21,6 +23,9 @@ COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "r
 AHEAD = ("corrected-pool", DIMENSION, "state-exp3", "zimmert-seldin", "action-exp3")
 """What an audit needs beside the learner that it plays first."""
 
+FRAME = 4
+"""Columns that the frame around the reasons takes."""
+
 
 def run(log: str, out: Path | None, as_json: bool, **settings: Any) -> None:
     """Audit the log with the settings of `audit_log`; write the report if asked, and print."""
@@ -32,33 +37,45 @@ def run(log: str, out: Path | None, as_json: bool, **settings: Any) -> None:
         return
     print_audit(found)
     if report:
-        print(f"Report: {report}")
+        print(f"Report: {report}\nMap, learner and settings: {report.parent / 'AUDIT.json'}")
 
 
 def print_audit(audit: Audit, console: Console | None = None) -> None:
     console = console or Console(width=terminal_width())
     advice = audit.advice
     for sentence in (*sentences.about_reading(audit), *sentences.about_window(audit)):
-        console.print(escape(sentence), highlight=False)
+        _say(console, sentence)
     told = "learner meanwhile" if advice.verdict == UNCLEAR else "learner"
     learner = advice.learner + (f" (as good: {', '.join(advice.ties)})" if advice.ties else "")
+    reasons = "\n".join(_lines(reason, console.width - FRAME) for reason in sentences.reasons(audit))
     console.print(
         Panel(
-            escape("\n".join(sentences.reasons(audit))), title=f"[bold {COLOURS[advice.verdict]}]{advice.verdict}[/]",
+            Text(reasons), title=f"[bold {COLOURS[advice.verdict]}]{advice.verdict}[/]",
             title_align="left", subtitle=f"{told}: {learner}", subtitle_align="left", width=console.width,
         )
     )  # fmt: skip
     for title, lines in (
         ("What would change it: ", sentences.what_would_change_it(audit)), ("On Monday: ", sentences.what_to_do(audit)),
     ):  # fmt: skip
-        console.print(f"[bold]{title}[/]" + escape(" ".join(lines)), highlight=False)
+        _say(console, " ".join(lines), title)
     for sentence in about_contexts(audit):
-        console.print(escape(sentence), highlight=False)
+        _say(console, sentence)
     console.print(_states(audit))
     console.print(_learners(audit))
     for say in SAID:
         for sentence in say(audit):
-            console.print(escape(sentence), highlight=False)
+            _say(console, sentence)
+
+
+def _say(console: Console, sentence: str, title: str = "") -> None:
+    text = Text(_lines(title + sentence, console.width))
+    text.stylize("bold", 0, len(title))
+    console.print(text)
+
+
+def _lines(sentence: str, width: int) -> str:
+    """Broken into lines here: rich would also break at the no-break spaces within a number."""
+    return textwrap.fill(sentence, width, break_on_hyphens=False)
 
 
 SAID = (

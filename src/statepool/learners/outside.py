@@ -24,7 +24,10 @@ PLACE = re.compile(r'(?:File "|at )([^"\n(]+?\.py)"?,? (?:line )?\(?(\d+)\)?')
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 """Numba writes in colour where colorama is installed."""
 NOT_THEIRS = (Path(__file__).resolve().parents[1], Path(numba.__file__).resolve().parent)
-EXPECTED = "expected numbers, NumPy arrays, loops and the NumPy functions that Numba knows"
+EXPECTED = (
+    "expected numbers, NumPy arrays, loops and the NumPy functions that Numba knows "
+    "(functions that it calls need @numba.njit)"
+)
 
 
 def suited(kernel: Callable[..., Any], memory: Any) -> Callable[..., Any]:

@@ -33,7 +33,7 @@ from statepool.live.events import UNPLACED, Corrected, Decided, Expired, Opened,
 from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
 from statepool.live.journal import EARLIEST, LATEST, Journal, Timed
-from statepool.live.ledger import Ledger
+from statepool.live.ledger import Ledger, check_live
 from statepool.live.luck import new_key, seed_bytes
 from statepool.live.requests import (
     AddAction,
@@ -505,6 +505,12 @@ def check_name(name: Any) -> str:
 def specification(learner: Learner) -> tuple[str, dict[str, Any]]:
     """A learner as journaled: its name in the registry and its settings."""
     names = [name for name, kind in REGISTRY.items() if kind is type(learner)]
+    if not names and isinstance(learner, Learner):
+        check_live(learner)  # says why, where being in the registry would not help either
+        raise ValueError(
+            f"learner: {type(learner).__name__} is not in learners.REGISTRY, expected it there: "
+            "a pool finds its learner by the name in its journal"
+        )
     if not names:
         raise ValueError(f"learner: is {shown(learner)}, expected a learner such as SelfTuned()")
     options = dataclasses.asdict(learner)  # type: ignore[call-overload]

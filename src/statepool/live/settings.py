@@ -118,6 +118,8 @@ def loss_of(settings: Settings, loss: Any, reward: Any) -> float:
         low, high = settings.loss_bounds
         return (check_number(loss, "loss", low, high) - low) / (high - low)
     if settings.reward_bounds is None:
-        raise ValueError("reward: this pool has no reward_bounds, expected a loss")
+        raise ValueError(
+            "reward: this pool has no reward_bounds, expected a loss, or reward_bounds=(low, high) in its settings"
+        )
     low, high = settings.reward_bounds
     return (high - check_number(reward, "reward", low, high)) / (high - low)

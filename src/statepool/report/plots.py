@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 
 from statepool.checks import Floats
+from statepool.extras import explained
 from statepool.report.palette import AMBER, BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION
-from statepool.report.sheet import TEXT_WIDTH, styled
+
+try:
+    from statepool.report.sheet import TEXT_WIDTH, styled
+except ImportError as error:
+    raise explained("plot", error) from None
 
 CYCLE = (GREEN, BLUE, VERMILLION, PURPLE, AMBER, MUTED, INK)
 DASHES = ("-", "--", "-.", ":")
