@@ -1,5 +1,6 @@
 """`statepool audit`: what it prints, what it writes, and how it fails."""
 
+import io
 import json
 import subprocess
 import sys
@@ -7,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from generated import generate
+from rich.console import Console
 
 from command_line import statepool
+from statepool.commands.audit import print_sentence
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -33,6 +36,16 @@ def test_for_people(log, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "States: does anything but the state matter?" in done.stdout
     assert (tmp_path / "mine.html").exists()
+    assert f"Report: {tmp_path / 'mine.html'}\n" in done.stdout
+    assert done.stdout.endswith(f": {tmp_path / 'AUDIT.json'}\n")
+
+
+@pytest.mark.parametrize("width", range(24, 48))
+def test_a_number_is_not_broken_between_lines(width):
+    out = io.StringIO()
+    print_sentence(Console(width=width, file=out), "About 52\N{NO-BREAK SPACE}000 more rows would tell.", "On Monday: ")
+    assert "52\N{NO-BREAK SPACE}000" in out.getvalue()
+    assert max(map(len, out.getvalue().splitlines())) <= width
 
 
 def test_bad_input_is_one_sentence(log, tmp_path):

@@ -113,3 +113,28 @@ def test_who_is_missing_decides_what_to_install():
     assert how_to_install(ImportError(name="numba")) == "numba is not installed, expected pip install statepool"
     assert how_to_install(ImportError(name="statepool.nothing")) is None, "a fault of ours is not hidden"
     assert how_to_install(ImportError("no library")) is None
+
+
+WITHOUT = """
+import sys
+
+for name in ("httpx", "matplotlib"):
+    sys.modules[name] = None  # as if it were not installed
+
+import statepool as sp
+
+band = sp.families.band(seed=0, n_actions=4, horizon=60)
+run, both = sp.simulate(band, sp.Uniform(), seed=1), sp.compare(band, [sp.Uniform()], delays=[1], seeds=range(2))
+for use in (lambda: __import__("statepool.client"), lambda: sp.client, run.plot, both.plot):
+    try:
+        use()
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_without_extras_the_client_and_plots_say_what_to_install():
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=300)
+    client = 'client: httpx is not installed, expected pip install "statepool[client]"'
+    plot = 'plot: matplotlib is not installed, expected pip install "statepool[figures]"'
+    assert done.stdout.splitlines() == [client, client, plot, plot], done.stderr

@@ -412,6 +412,14 @@ def test_a_pool_whose_maker_was_killed_at_once_can_be_made(place):
     assert place.make().decide().ticket
 
 
+class OfSomebody(sp.SelfTuned):
+    """Could run live, but no journal could name it."""
+
+
+class OfSomebodyAlone(sp.ActionEXP3):
+    """Could not, whether it is in the registry or not."""
+
+
 def test_a_learner_that_cannot_run_live_is_refused_before_anything_is_made(place):
     for learner, reason in [
         (sp.ActionEXP3(), "cannot run live"),
@@ -421,6 +429,8 @@ def test_a_learner_that_cannot_run_live_is_refused_before_anything_is_made(place
         (sp.Certified(), "cannot run live"),
         (sp.StateEXP3(rate=0.1, groups=[0, 1]), "groups"),
         ("SelfTuned", "expected a learner"),
+        (OfSomebody(), "OfSomebody is not in learners.REGISTRY"),
+        (OfSomebodyAlone(), "OfSomebodyAlone cannot run live, expected one whose knowledge is all sums"),
     ]:
         with pytest.raises(ValueError, match=reason):
             place.make(learner)
@@ -439,7 +449,7 @@ NAN, INF = float("nan"), float("inf")
         (lambda pool: pool.resolve("x", loss="0"), "loss: is '0'"),
         (lambda pool: pool.resolve("x", loss=1.01), r"loss: is 1.01, expected .*\[0.0, 1.0\]"),
         (lambda pool: pool.resolve("x", loss=-1e-9), "loss: is -1e-09"),
-        (lambda pool: pool.resolve("x", reward=1), "no reward_bounds"),
+        (lambda pool: pool.resolve("x", reward=1), "no reward_bounds, expected a loss, or reward_bounds="),
         (lambda pool: pool.resolve("x"), "a loss or a reward"),
         (lambda pool: pool.resolve("x", loss=1, reward=1), "one of them only"),
         (lambda pool: pool.resolve("y", loss=1), "'y' is not known to this pool"),

@@ -44,7 +44,7 @@ def print_audit(audit: Audit, console: Console | None = None) -> None:
     console = console or Console(width=terminal_width())
     advice = audit.advice
     for sentence in (*sentences.about_reading(audit), *sentences.about_window(audit)):
-        _say(console, sentence)
+        print_sentence(console, sentence)
     told = "learner meanwhile" if advice.verdict == UNCLEAR else "learner"
     learner = advice.learner + (f" (as good: {', '.join(advice.ties)})" if advice.ties else "")
     reasons = "\n".join(_lines(reason, console.width - FRAME) for reason in sentences.reasons(audit))
@@ -57,17 +57,18 @@ def print_audit(audit: Audit, console: Console | None = None) -> None:
     for title, lines in (
         ("What would change it: ", sentences.what_would_change_it(audit)), ("On Monday: ", sentences.what_to_do(audit)),
     ):  # fmt: skip
-        _say(console, " ".join(lines), title)
+        print_sentence(console, " ".join(lines), title)
     for sentence in about_contexts(audit):
-        _say(console, sentence)
+        print_sentence(console, sentence)
     console.print(_states(audit))
     console.print(_learners(audit))
     for say in SAID:
         for sentence in say(audit):
-            _say(console, sentence)
+            print_sentence(console, sentence)
 
 
-def _say(console: Console, sentence: str, title: str = "") -> None:
+def print_sentence(console: Console, sentence: str, title: str = "") -> None:
+    """A sentence over as many lines as it takes, after its title in bold."""
     text = Text(_lines(title + sentence, console.width))
     text.stylize("bold", 0, len(title))
     console.print(text)
