@@ -12,18 +12,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from statepool.live.errors import Damaged, StoreUnavailable
+from statepool.live.errors import Damaged, StoreUnavailable, Taken
 from statepool.live.events import AnyEvent, Opened, Refreshed, encode
 from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
 from statepool.live.format import RULE
 from statepool.live.group_commit import GroupCommit
 from statepool.live.lanes import Playing, Published
-from statepool.live.lock_free import LockFree
+from statepool.live.lock_free import TRIES, LockFree
 from statepool.live.snapshots import Refused, seal, unseal
 from statepool.live.stores.store import Batch, Entry, Head, Store, View
 from statepool.live.writer import A_ROW, Plays, Request, Writer, answer, chain, is_ticket, read_entry, read_linked
@@ -131,12 +131,16 @@ class Journal:
         """Answer requests durably; an answer may be the exception that its request earned."""
         apart = _apart(requests) if self.store.has_lanes else []
         if not apart:
-            return self._turns.run(requests)
+            return self.run_in_turn(requests)
         answers = dict(zip(apart, self._lock_free.run([requests[n] for n in apart]), strict=True))
         others = [n for n in range(len(requests)) if n not in answers]
         if others:
-            answers |= zip(others, self._turns.run([requests[n] for n in others]), strict=True)
+            answers |= zip(others, self.run_in_turn([requests[n] for n in others]), strict=True)
         return [answers[n] for n in range(len(requests))]
+
+    def run_in_turn(self, requests: Sequence[Request]) -> list[Any]:
+        """The same under the pool's lock."""
+        return self._turns.run(requests)
 
     def settle(self) -> None:
         """Take over what is in lanes, if anything is."""
@@ -165,6 +169,12 @@ class Journal:
             self._publish()
 
     def _write(self, requests: list[Request]) -> list[Any]:
+        for _ in range(TRIES):
+            with suppress(Taken):
+                return self._try(requests)
+        raise StoreUnavailable("others decided for the same tickets every time: try again")
+
+    def _try(self, requests: list[Request]) -> list[Any]:
         self._check_open()
         tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
         began = time.perf_counter()
@@ -206,8 +216,10 @@ class Journal:
         """What lanes draw from, now that all of it is kept."""
         fold, playing = self.fold, self.plays.playing
         if fold is not None and playing is not None:
-            unplayed = fold.lessons - playing.lessons
-            self.published = Published(playing, fold.seq, self._hash, unplayed, fold.settings.refresh_seconds)
+            unplayed, seconds = fold.lessons - playing.lessons, fold.settings.refresh_seconds
+            if seconds is None and unplayed < fold.lessons_a_version:
+                unplayed = 0  # until the next lesson, and then there is another head
+            self.published = Published(playing, fold.seq, self._hash, unplayed, seconds)
 
     def _catch_up(self, view: View) -> Head:
         """The fold, level with the head."""

@@ -20,13 +20,16 @@ import msgspec
 
 from statepool.live.errors import Damaged
 from statepool.live.events import UNPLACED, AnyEvent, Decided, Kind, decode, encode
-from statepool.live.fold import Fold
+from statepool.live.fold import MOST_LANES, Fold
 from statepool.live.luck import mint, new_epoch, uniform_of
-from statepool.live.stores.store import Head, LaneBatch, LaneRow
+from statepool.live.stores.store import SILENT, Head, LaneBatch, LaneRow
 from statepool.live.versions import Version
 
 MOST_BEHIND = 100
 """Events that the journal may have gained since the version was read."""
+
+RESTED = SILENT // 30
+"""A lane that was not written to for so long is not gone on with: long before the store forgets where it ended."""
 
 
 class Playing:
@@ -58,7 +61,7 @@ class Published(NamedTuple):
     seq: int
     hash: bytes
     unplayed: int
-    """Lessons since it was made, for which it was too early."""
+    """Lessons since it was made, for which there was no time yet, or no bytes; 0: none, or too few for another one."""
     refresh_seconds: float | None
 
     def is_level(self, head: Head, now: int, budget: float) -> bool:
@@ -84,6 +87,11 @@ class Lane:
         self.name = new_epoch()
         self.place, self.hash = 0, b""
         self.version = self.drawn = 0
+        self.at: int | None = None
+        """When it was last written to, by the store's clock."""
+
+    def has_rested(self, clock: int) -> bool:
+        return self.at is not None and abs(clock - self.at) > RESTED
 
     def drawn_from(self, version: int) -> int:
         return self.drawn if self.version == version else 0
@@ -157,6 +165,7 @@ class LaneWriter:
         lane = self._lane
         lane.place, lane.hash = lane.place + len(self._rows), self._hash
         lane.version, lane.drawn = self.playing.seq, self._drawn
+        lane.at = self._batch.clock()
 
 
 def check_probability(event: Decided) -> None:
@@ -176,8 +185,12 @@ def decisions_in(rows: Sequence[LaneRow], known: Mapping[bytes, int]) -> list[tu
 
 def _decisions_of(rows: list[LaneRow], known: Mapping[bytes, int]) -> list[tuple[LaneRow, Decided]]:
     first = rows[0]
-    if known.get(first.lane, first.place) > first.place + (first.ticket is None):
+    begins = first.place + (first.ticket is None)
+    expected = known.get(first.lane, 0 if len(known) < MOST_LANES else begins)
+    if expected > begins:
         raise Damaged(f"decision {first.place} of lane {first.lane.hex()} is in the journal already")
+    if expected < begins:
+        raise Damaged(f"decision {expected} of lane {first.lane.hex()} is neither in the journal nor in its lane")
     place, digest = (first.place, b"") if first.ticket is not None else (first.place + 1, first.hash)
     found = []
     for row in rows if first.ticket is not None else rows[1:]:

@@ -33,6 +33,8 @@ class JournalSide(Protocol):
 
     def settle(self) -> None: ...
 
+    def run_in_turn(self, requests: Sequence[Request]) -> list[Any]: ...
+
     @property
     def tell(self) -> Callable[[float, float, float, int], None]: ...
 
@@ -65,7 +67,7 @@ class LockFree:
                 answers = self._try(requests, attempt >= PATIENT_TRIES)
                 if answers is not None:
                     return answers
-        raise StoreUnavailable("decisions could not be written: others were faster every time, try again")
+        return self._journal.run_in_turn(requests)  # others were faster every time: wait for the lock, as they do
 
     def _try(self, requests: list[Request], near_will_do: bool) -> list[Any] | None:
         """None: the journal had to be read first, or has gone on too far, or this lane is not in the store any more."""
@@ -76,6 +78,8 @@ class LockFree:
             if published is not None and (
                 published.is_level(head, now, journal.plays.budget) or (near_will_do and published.is_near(head))
             ):
+                if self.lane.has_rested(batch.clock()):
+                    self.start_again()
                 writer = LaneWriter(self.lane, published, batch, now)
                 writer.look_up(tickets)
                 answers = [answer(request, writer) for request in requests]

@@ -14,6 +14,9 @@ CREATE TABLE statepool.lanes (
 -- The rule that makes repeating a call harmless, among lanes ...
 CREATE UNIQUE INDEX lanes_ticket ON statepool.lanes (pool, ticket) WHERE ticket IS NOT NULL;
 
+-- Of lanes that have ended: those that have been silent for long are forgotten.
+CREATE INDEX lanes_ended ON statepool.lanes (pool, at) WHERE ticket IS NULL;
+
 -- ... and between lanes and the journal. A function that is run after the insert sees what was committed until then: had
 -- the journal not taken the ticket over by then, its row in the other lane would have been in the way.
 CREATE FUNCTION statepool.refuse_known_ticket() RETURNS trigger LANGUAGE plpgsql AS $$
