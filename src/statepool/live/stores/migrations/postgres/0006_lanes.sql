@@ -27,5 +27,6 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- The lane without a name is the journal's own: it claims tickets there that it is about to decide.
 CREATE TRIGGER lanes_known AFTER INSERT ON statepool.lanes
-    FOR EACH ROW WHEN (NEW.ticket IS NOT NULL) EXECUTE FUNCTION statepool.refuse_known_ticket();
+    FOR EACH ROW WHEN (NEW.ticket IS NOT NULL AND NEW.lane <> '') EXECUTE FUNCTION statepool.refuse_known_ticket();
