@@ -43,6 +43,7 @@ check: setup
 bench: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-bench.txt
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/contexts.py
 	$(BIN)/python benchmarks/dimension.py
 	$(BIN)/python benchmarks/audit.py
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-offpolicy.txt

@@ -1,30 +1,42 @@
 """Requests with contexts: our learners beside other packages' contextual bandits, on the same instances and delays.
 
-    python benchmarks/contexts.py            regret at 10 and 100 contexts, and where the rivals catch up as actions
-                                             move the outcome past the state
+    python benchmarks/contexts.py [--out contexts.json]
 
+Regret at 10 and 100 contexts, and where the rivals catch up as an action in a context moves the outcome past the state.
 Every rival is told the context and learns from the same late outcomes, in the order in which they come. They do not
 know states; the last one is given the rows of P as features of the actions, which is what pooling knows.
+
+Our learners and UCB are run on 20 seeds, other packages on 4 of them, since they take minutes where ours take seconds.
+What rivals did stands in the file, seed by seed: a run that was stopped goes on where it was. Ours are run anew.
 """
 
 import argparse
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 import statepool as sp
+from statepool.checks import Floats
+from statepool.comparison import standard_error
 
 N_ACTIONS, HORIZON, DELAY = 40, 20_000, 50
 EXPLORERS = {"squarecb": "--squarecb", "epsilon": "--epsilon 0.05", "regcb": "--regcb --mellowness 0.01"}
-EFFECTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)
+EFFECTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6)
+"""The most that an action in a context moves the mean loss past the state, either way."""
+UCB, SQUARECB = "UCB for each context", "Vowpal Wabbit squarecb"
+FOLLOWED = (UCB, SQUARECB)
+"""The rivals that are run at every size of effects."""
+SEEDS, SEEDS_OF_PACKAGES = range(500, 520), range(500, 504)
 OURS: dict[str, sp.learners.Learner] = {
     "SelfTuned": sp.SelfTuned(), "CorrectedPool": sp.CorrectedPool(), "State-EXP3": sp.StateEXP3(),
 }  # fmt: skip
 
+Way = Callable[[sp.Instance, int], float]
+"""To play an instance, from a seed: its regret."""
 Act = Callable[[int], tuple[int, float]]
 Learn = Callable[[int, int, float, float], None]
 
@@ -86,7 +98,7 @@ def lin_ucb(instance: sp.Instance, seed: int) -> float:
 
     def learn(context: int, action: int, _: float, loss: float) -> None:
         told.append((context, action, loss))
-        if len(told) == 10 * instance.n_contexts:  # one at a time it would take an hour
+        if len(told) == 250:  # one at a time it would take an hour
             contexts, actions, losses = zip(*told, strict=True)
             bandit.partial_fit(list(actions), [1.0 - each for each in losses], hot[list(contexts)])
             told.clear()
@@ -111,9 +123,13 @@ def ucb(instance: sp.Instance, seed: int) -> float:
     return drive(instance, act, learn, seed)
 
 
-def rivals() -> dict[str, Callable[[sp.Instance, int], float]]:
+def simulated(learner: sp.learners.Learner) -> Way:
+    return lambda instance, seed: sp.simulate(instance, learner, DELAY, seed).regret
+
+
+def rivals() -> dict[str, Way]:
     """Those that are installed."""
-    found: dict[str, Callable[[sp.Instance, int], float]] = {"UCB for each context": ucb}
+    found: dict[str, Way] = {UCB: ucb}
     if find_spec("mabwiser"):
         found["MABWiser LinUCB"] = lin_ucb
     if find_spec("vowpalwabbit"):
@@ -133,36 +149,77 @@ def crowd(seed: int, n_contexts: int, effect: float = 0.0) -> sp.Instance:
     return sp.Instance(instance.P, instance.theta, np.clip(moved, -low, 1 - high), instance.contexts)
 
 
-def measure(seeds: list[int], n_contexts: int, effect: float, names: list[str]) -> dict[str, float]:
-    regrets: dict[str, list[float]] = {}
-    for seed in seeds:
+class Found:
+    """Regrets by setting, learner and seed, in a file that is written after each run."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.regrets: dict[str, dict[str, dict[str, float]]] = json.loads(path.read_text()) if path.exists() else {}
+
+    def fill(self, setting: str, name: str, seed: int, way: Way, instance: sp.Instance) -> None:
+        done = self.regrets.setdefault(setting, {}).setdefault(name, {})
+        if name in OURS or str(seed) not in done:
+            done[str(seed)] = way(instance, 70_000 + seed)
+            self._path.write_text(json.dumps(self.regrets, indent=1) + "\n")
+
+    def paired(self, setting: str, name: str, other: str) -> tuple[Floats, Floats]:
+        """The regrets of both, on the seeds of the first."""
+        regrets = self.regrets[setting]
+        return np.array(list(regrets[name].values())), np.array([regrets[other][seed] for seed in regrets[name]])
+
+    def lines(self, setting: str) -> list[str]:
+        """One a learner, the best first."""
+        names = sorted(self.regrets[setting], key=lambda name: np.mean(list(self.regrets[setting][name].values())))
+        return [self._line(setting, name) for name in names]
+
+    def _line(self, setting: str, name: str) -> str:
+        each, ours = self.paired(setting, name, "SelfTuned")
+        shown = f"{each.mean():8.0f} ± {standard_error(each):4.0f} {each.mean() / ours.mean():8.1f}"
+        return f"  {name:34} {shown}   ({each.size} seeds)"
+
+
+def title(n_contexts: int, effect: float) -> str:
+    return f"{n_contexts} contexts" + (f", effects up to {effect}" if effect else "")
+
+
+def measure(found: Found, n_contexts: int, effect: float, followed: Container[str]) -> None:
+    setting = title(n_contexts, effect)
+    quick = {name: simulated(learner) for name, learner in OURS.items()} | {UCB: ucb}
+    slow = {name: way for name, way in rivals().items() if name in followed and name not in quick}
+    for seed in SEEDS:
         instance = crowd(seed, n_contexts, effect)
-        for name, learner in OURS.items():
-            regrets.setdefault(name, []).append(sp.simulate(instance, learner, DELAY, 70_000 + seed).regret)
-        for name, rival in rivals().items():
-            if name in names:
-                regrets.setdefault(name, []).append(rival(instance, 70_000 + seed))
-        print(f"  {n_contexts} contexts, effects of {effect}, seed {seed}: done", flush=True)
-    return {name: float(np.mean(each)) for name, each in regrets.items()}
+        for name, way in (quick | slow if seed in SEEDS_OF_PACKAGES else quick).items():
+            found.fill(setting, name, seed, way, instance)
+        print(f"{setting}, seed {seed}: done", flush=True)
+
+
+def crossing(found: Found, rival: str, ours: str) -> str:
+    """The size of effects from which a rival has less regret, on the line between two sizes measured."""
+    pairs = [found.paired(title(10, effect), rival, ours) for effect in EFFECTS]
+    gaps = [theirs.mean() - own.mean() for theirs, own in pairs]
+    for i in range(1, len(gaps)):
+        if gaps[i] < 0:
+            share = gaps[i - 1] / (gaps[i - 1] - gaps[i])
+            return f"from effects of {EFFECTS[i - 1] + share * (EFFECTS[i] - EFFECTS[i - 1]):.2f} on"
+    return f"nowhere up to effects of {EFFECTS[-1]}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("contexts.json"))
-    options = parser.parse_args()
-    seeds, found = list(range(500, 500 + options.seeds)), {}
+    found = Found(parser.parse_args().out)
     for n_contexts in (10, 100):
-        asked = [name for name in rivals() if n_contexts <= 10 or name != "MABWiser LinUCB"]  # it would take hours
-        found[f"{n_contexts} contexts"] = measure(seeds, n_contexts, 0.0, asked)
+        measure(found, n_contexts, 0.0, rivals())
     for effect in EFFECTS[1:]:
-        followed = ["UCB for each context", "Vowpal Wabbit squarecb"]
-        found[f"10 contexts, effects up to {effect}"] = measure(seeds, 10, effect, followed)
-    for title, regrets in found.items():
-        print(f"\n{title}: regret, and in multiples of SelfTuned's")
-        for name, regret in sorted(regrets.items(), key=lambda pair: pair[1]):
-            print(f"  {name:34} {regret:8.0f} {regret / regrets['SelfTuned']:8.1f}")
-    options.out.write_text(json.dumps(found, indent=1) + "\n")
+        measure(found, 10, effect, FOLLOWED)
+    for setting in found.regrets:
+        print(f"\n{setting}: regret, and in multiples of SelfTuned's on the same seeds")
+        print("\n".join(found.lines(setting)))
+    print()
+    for rival in FOLLOWED:
+        if rival in rivals():
+            for ours in ("SelfTuned", "CorrectedPool"):
+                print(f"{rival} has less regret than {ours} {crossing(found, rival, ours)}")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ def measure() -> list[Row]:
     learners, engine_round = speed.every_learner(instance)
     return [
         speed.against_numpy(instance), speed.against_c(instance), speed.tree_against_line(), *growth.rows(),
-        *learners, *rivals.rows(instance, engine_round), startup.row(), memory.row("state-exp3", sp.StateEXP3()),
-        memory.row("action-exp3", sp.ActionEXP3()),
+        *learners, *speed.with_contexts(engine_round), *rivals.rows(instance, engine_round), startup.row(),
+        memory.row("state-exp3", sp.StateEXP3()), memory.row("action-exp3", sp.ActionEXP3()),
     ]  # fmt: skip
 
 

@@ -96,5 +96,21 @@ def every_learner(instance: sp.Instance) -> tuple[list[Row], float]:
     return rows, unit / instance.horizon
 
 
+def with_contexts(unit: float) -> list[Row]:
+    """Rounds of requests from 100 contexts, each with rows of its own, in plain State-EXP3 rounds of `unit` seconds."""
+    instance = sp.families.crowds(0, n_contexts=100, n_actions=200, horizon=20_000)
+    most = {"state-exp3": 3, "self-tuned": 8}
+    best = best_of_turns({name: _run(instance, REGISTRY[name]()) for name in most}, turns=8)
+    return [
+        Row(
+            f"{name}, 100 contexts / state-exp3",
+            best[name] / instance.horizon / unit,
+            at_most=limit,
+            note=f"{instance.horizon / best[name] / 1e6:.2f} M rounds/s",
+        )
+        for name, limit in most.items()
+    ]
+
+
 def _run(instance: sp.Instance, learner: Learner) -> Callable[[], object]:
     return lambda: sp.simulate(instance, learner, DELAY, SEED)

@@ -1,4 +1,4 @@
-"""Build the site with mkdocs, strictly; then look at what came out. `make docs` runs this."""
+"""Run the notebooks, build the site with mkdocs, strictly; then look at what came out. `make docs` runs this."""
 
 import os
 import subprocess
@@ -6,6 +6,9 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import run_notebooks
+from public import MODULES, home_of, public_names
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "site"
@@ -51,6 +54,16 @@ def faults_of(site: Path) -> list[str]:
     return faults
 
 
+def undocumented(site: Path) -> list[str]:
+    """Public names that no page has."""
+    import statepool as sp
+
+    places = set().union(*(_read(path).places for path in site.rglob("*.html")))
+    modules = [sp, *(getattr(sp, name) for name in (*MODULES, "client", "testing"))]
+    homes = {f"{m.__name__}.{n}": home_of(getattr(m, n), m, n) for m in modules for n in public_names(m)}
+    return [f"{name} is public and on no page" for name, home in homes.items() if not {name, home} & places]
+
+
 def _read(path: Path) -> Links:
     links = Links()
     links.feed(path.read_text(encoding="utf-8"))
@@ -61,7 +74,7 @@ def main() -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--clean", "--quiet"]
     # The theme tells of its successor on every build, which is no fault of a page.
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
-    faults = faults_of(SITE)
+    faults = run_notebooks.check() + faults_of(SITE) + undocumented(SITE)
     size = sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file())
     if size > MOST_BYTES:
         faults.append(f"the site has {size >> 20} MB, expected at most {MOST_BYTES >> 20}")

@@ -1,12 +1,16 @@
-"""What the site says of the command line, HTTP, settings and events is read from the code when the site is built."""
+"""What the site says of Python, the command line, HTTP, settings and events is read from the code as the site is built.
 
-import ast
+Notebooks become pages, too.
+"""
+
 import inspect
 import re
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from notebook_pages import FOLDER, page_of
+from public import MODULES, attribute_docs, home_of, public_names
 
 ROOT = Path(__file__).parent.parent
 OUTSIDE = re.compile(r"\]\(((?:\.\./)+(?:examples|benchmarks|src|tests)[^)]*)\)")
@@ -15,11 +19,19 @@ OUTSIDE = re.compile(r"\]\(((?:\.\./)+(?:examples|benchmarks|src|tests)[^)]*)\)"
 def on_files(files: Files, config: Any) -> Files:
     for path, write in PAGES.items():
         files.append(File.generated(config, path, content=write()))
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        text, pictures = page_of(path)
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=text))
+        for name, picture in pictures.items():
+            files.append(File.generated(config, f"notebooks/{name}", content=picture))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Files of the repository that are not pages are named, not linked: the site stands alone."""
+    """Files of the repository that are not pages are named, not linked: the site stands alone; notebooks are pages."""
+    if page.file.src_uri.startswith("notebooks/"):
+        return markdown
+    markdown = markdown.replace(".ipynb)", ".md)")
     return OUTSIDE.sub(lambda match: f" (`{match[1].replace('../', '')}`)", markdown).replace("[ (", "(")
 
 
@@ -46,7 +58,7 @@ def command_line() -> str:
     for name, command in root.commands.items():
         inner = getattr(command, "commands", None)
         for title, each in ({f"{name} {sub}": one for sub, one in inner.items()} if inner else {name: command}).items():
-            lines += [f"## statepool {title}", "", each.help or "", "", "| | |", "|---|---|"]
+            lines += [f"## statepool {title}", "", each.help or "", "", "| given | what it is |", "|---|---|"]
             lines += [f"| `{_spelling(p)}` | {_cell(getattr(p, 'help', '') or '')}{_default(p)} |" for p in each.params]
             lines.append("")
     return "\n".join(lines)
@@ -160,7 +172,6 @@ SECTIONS = {
     "Live": ("Pool",),
     "The audit": ("audit_log", "Audit"),
 }
-MODULES = ("families", "delays", "dimension", "guarantees", "grouping")
 
 
 def python() -> str:
@@ -181,48 +192,42 @@ def python() -> str:
                 "",
             ]
             lines += ["::: statepool.learners.Player", ""]
-        lines += [line for name in names for line in (f"::: {_home(getattr(sp, name))}", "")]
+        lines += [line for name in names for line in (f"::: {home_of(getattr(sp, name))}", "")]
     for module in MODULES:
         found = getattr(sp, module)
         public = public_names(found)
         lines += [f"## statepool.{module}", "", (found.__doc__ or "").partition("\n\n")[0], ""]
-        lines += [line for name in public for line in (f"::: {_home(getattr(found, name), found, name)}", "")]
+        lines += [line for name in public for line in (f"::: {home_of(getattr(found, name), found, name)}", "")]
     return "\n".join(lines)
 
 
-def public_names(module: Any) -> list[str]:
-    """What a module offers: its `__all__`, or its own functions and classes without an underscore."""
-    listed = getattr(module, "__all__", None) or [
-        name for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-    ]  # fmt: skip
-    return [name for name in listed if callable(getattr(module, name))]
+def study_figures() -> str:
+    """What each study of the paper asks and finds, with the report's figures."""
+    from statepool.studies import STUDIES
+    from statepool.studies.figures import FIGURES
+
+    lines = ["# The studies, one by one", ""]
+    lines += ["The figures are those of the report of `make reproduce`, which also has every table.", ""]
+    lines += [line for figure in FIGURES if not figure.home for line in _figure(figure)]
+    for study in STUDIES.values():
+        if study.beyond:
+            continue
+        lines += [f"## {study.number}. {study.title}" if study.number.isdigit() else f"## {study.title}", ""]
+        lines += [study.asks, "", f"**Seen.** {study.seen}", "", f"**Limits.** {study.limits}", ""]
+        lines += [f"`statepool reproduce {study.name}`; {study.source}.", ""]
+        lines += [line for figure in FIGURES if figure.home == study.name for line in _figure(figure)]
+    return "\n".join(lines)
 
 
-def _home(value: Any, module: Any = None, name: str = "") -> str:
-    if hasattr(value, "__module__") and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return f"{module.__name__}.{name}"
-
-
-def attribute_docs(kind: type) -> dict[str, str]:
-    """The strings written under the fields of a class."""
-    body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind))).body[0].body
-    found, last = {}, None
-    for node in body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            last = node.target.id
-        elif (
-            last
-            and isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            found[last], last = node.value.value, None
-    return found
+def _figure(figure: Any) -> list[str]:
+    """A picture that leads to itself: on a phone it is small, and a drawing can be enlarged."""
+    path = f"figures/{figure.name}.svg"
+    shown = f"[![{figure.title}]({path}){{ .drawn }}]({path})"
+    return [shown, "", f"*{figure.title}.* {figure.caption}", ""]
 
 
 PAGES = {
+    "study-figures.md": study_figures,
     "reference/python.md": python,
     "reference/cli.md": command_line, "reference/http.md": http, "reference/settings.md": settings,
     "reference/events.md": events,

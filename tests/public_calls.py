@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,23 @@ def _play(kind: type) -> Callable[..., Any]:
         return sp.simulate(INSTANCE, kind(**settings), 2, seed=1).regret
 
     return make
+
+
+def _by_hand(P: Any, loss: Any, u: Any, context: Any, **settings: Any) -> Any:
+    """A round of a player."""
+    player = sp.StateEXP3().player(P, **settings)
+    decision = player.act(u, context=context)
+    player.observe(decision, "y")
+    player.update(decision, loss)
+
+
+def _pool(P: Any, loss: Any, candidates: Any, **settings: Any) -> Any:
+    """A decision of a pool that is made for it."""
+    names = ["a", "b", "c"], ["x", "y", "z"]
+    with TemporaryDirectory() as at, sp.Pool.open(f"sqlite:///{at}/pool.db", "home", P, *names, **settings) as pool:
+        ticket = pool.decide(candidates=candidates).ticket
+        pool.observe(ticket, "y")
+        pool.resolve(ticket, loss=loss)
 
 
 def _settings(kind: type) -> dict[str, Any]:
@@ -82,6 +100,15 @@ def calls() -> Iterator[Call]:
         yield Call(
             f"dimension.{function.__name__}", function, _good(function, x=np.full(3, 1 / 3), play=np.full(3, 1 / 3))
         )
+    yield Call("find", sp.families.find, {"name": "funnel"})
+    yield Call("player", _by_hand, {
+        "P": P, "horizon": 9, "actions": ["a", "b", "c"], "states": ["x", "y", "z"], "seed": 1, "loss": 0.5,
+        "u": 0.3, "context": None,
+    })  # fmt: skip
+    yield Call("Pool", _pool, {
+        "P": P, "seed": 1, "contexts": None, "holdout": 0.1, "default_loss": 1.0, "expire_after": 60, "refresh": None,
+        "loss": 0.5, "candidates": None,
+    })  # fmt: skip
     yield Call("Instance", sp.Instance, {"P": P, "theta": THETA, "effects": None, "contexts": None, "available": None})
     yield Call(
         "simulate", sp.simulate, {"instance": INSTANCE, "learner": sp.Uniform(), "delay": 1, "seed": 1, "draws": 3}

@@ -9,6 +9,14 @@ from hypothesis import strategies as st
 
 import statepool as sp
 import textbook
+from statepool.audit.map import shrinkage
+from statepool.exact_run import play_exactly
+from statepool.learners.learner import problem_of
+from statepool.learners.maps import start_maps
+from statepool.learners.parts.context_rows import read_context
+from statepool.learners.rules import step_act, step_observe, step_play, step_update
+from statepool.probes import NoProbe
+from statepool.stream import Stream
 from told_requests import ToldExp3
 
 sizes = {
@@ -303,3 +311,91 @@ def test_contexts_that_are_copies_play_as_one(learner):
     runs = [sp.simulate(instance, learner, delay=20, seed=6) for instance in (plain, many)]
     np.testing.assert_array_equal(runs[0].actions, runs[1].actions)
     np.testing.assert_allclose(runs[0].plays(), runs[1].plays(), rtol=0, atol=1e-12)
+
+
+def test_the_reference_of_a_map_moves_with_its_totals():
+    """At such a rate the smallest total of each map falls behind by thousands, and the weights would vanish."""
+    instance = sp.families.crowds(3, n_contexts=3, n_actions=20, n_states=7, horizon=4_000)
+    learner = sp.StateEXP3(rate=2.0)
+    problem = problem_of(instance, learner, 5, Stream.from_seed(1))
+    memory, tickets = learner.start(problem), np.empty((4_000, 1))
+    rng = np.random.default_rng(0)
+    for t in range(4_000):
+        action = step_act(memory, t, rng.random())
+        totals = memory.maps.columns[instance.requests[t]].T @ memory.charges
+        expected = np.exp(-2.0 * (totals - totals.min()))
+        play = np.empty(20)
+        step_play(memory, t, play)
+        np.testing.assert_allclose(play, expected / expected.sum(), rtol=1e-7, atol=1e-200)
+        state = int(rng.choice(7, p=instance.P[instance.requests[t], action]))
+        step_observe(memory, t, action, state, tickets[t])
+        step_update(memory, t, action, state, 1.0, tickets[t])
+    assert memory.weights.references.min() > 0
+
+
+def learnt(instance, learner):
+    """The memory of a learner of the map after a run, and how often each state followed [context, action, state]."""
+    run = sp.simulate(instance, learner, delay=5, seed=80_000)
+    counts = np.zeros(instance.P.shape)
+    np.add.at(counts, (instance.contexts, run.actions, run.states), 1)
+    return run.measure(NoProbe()), counts
+
+
+def test_rows_that_are_learnt_lean_as_the_audit_has_it():
+    instance = sp.families.segments(4, n_contexts=5, n_actions=6, horizon=1_500)
+    memory, counts = learnt(instance, sp.SelfTuned(learn_map=True))
+    rows = memory.learnt.rows
+    np.testing.assert_array_equal(rows.pairs, counts.swapaxes(1, 2))
+    np.testing.assert_array_equal(rows.visits, counts.sum(axis=2))
+    rows.look[0] = 0.0  # read the strengths now
+    columns = np.empty((instance.n_states, instance.n_actions))
+    read_context(rows, memory.learnt.pairs, memory.learnt.visits, 2, columns)
+    by_action = counts.sum(axis=0)
+    overall = (by_action.sum(axis=0) + 1 / instance.n_states) / (by_action.sum() + 1)
+    of_action = shrinkage(by_action, np.tile(overall, (6, 1)))
+    prior = (by_action + of_action * overall) / (by_action.sum(axis=1, keepdims=True) + of_action)
+    seen = counts.sum(axis=2) > 0
+    of_row = shrinkage(counts[seen], np.tile(prior, (5, 1, 1))[seen])
+    np.testing.assert_allclose(rows.strengths, [of_action, of_row], rtol=1e-9)
+    expected = (counts[2] + of_row * prior) / (counts[2].sum(axis=1, keepdims=True) + of_row)
+    np.testing.assert_allclose(columns.T, expected, rtol=1e-12)
+
+
+def test_a_learner_of_the_map_of_each_context_does_not_read_it():
+    rng = np.random.default_rng(5)
+    maps = rng.dirichlet(np.ones(3), (4, 5)), np.tile(rng.dirichlet(np.ones(3), 5), (4, 1, 1))  # the other: all alike
+    players = [sp.SelfTuned(learn_map=True).player(P, horizon=300) for P in maps]
+    for _ in range(300):
+        u, context, state, loss = rng.random(), int(rng.integers(4)), int(rng.integers(3)), float(rng.integers(2))
+        one, two = (player.act(u, context=context) for player in players)
+        assert one.action == two.action
+        for player, decision in zip(players, (one, two), strict=True):
+            player.observe(decision, state)
+            player.update(decision, loss)
+
+
+def test_learning_the_map_of_each_context_beats_learning_without_states():
+    instance = sp.families.segments(7, n_contexts=5, n_actions=10, horizon=5_000)
+    ours, apart = (
+        sp.simulate(instance, each, 20, 80_000).regret for each in (sp.SelfTuned(learn_map=True), sp.Apart())
+    )
+    assert ours < apart / 2
+
+
+def test_sums_of_a_live_pool_know_no_maps_of_contexts():
+    with pytest.raises(ValueError, match="learns a map for each context, expected one that is told the map"):
+        play_exactly(made(0, 2, 3, 3, 20)[0], sp.SelfTuned(learn_map=True), 2, Stream.from_seed(0))
+
+
+def test_contexts_with_the_same_rows_share_a_map():
+    """Also where the first state, which is looked at first, tells none of them apart."""
+    columns = np.random.default_rng(2).random((3, 4, 5))[[0, 1, 0, 2, 1, 0]]
+    columns[:, 0] = 0.0
+    maps = start_maps(columns, np.zeros(9, np.int64))
+    np.testing.assert_array_equal(maps.map_of, [0, 1, 0, 2, 1, 0])
+    np.testing.assert_array_equal(maps.columns, columns[[0, 1, 3]])
+    available = np.ones((6, 5), bool)
+    available[2, 3] = False
+    barring = start_maps(columns, np.zeros(9, np.int64), available)
+    np.testing.assert_array_equal(barring.map_of, [0, 1, 2, 3, 1, 0])
+    np.testing.assert_array_equal(barring.barred, ~available[[0, 1, 2, 3]])

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from statepool.studies import STUDIES
+from statepool.studies.figures import FIGURES
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -14,7 +17,7 @@ GENERATED = {  # from the code, by docs/hooks.py, when the site is built
     ROOT / "docs" / place / f"{name}.md"
     for place in ("reference", "how-to/../reference", "learn/../reference")
     for name in ("cli", "events", "http", "python", "settings")
-}
+} | {ROOT / "docs" / "study-figures.md"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -33,3 +36,9 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
         written_by_the_build = page.parent / target in GENERATED
         assert written_by_the_build or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_figure_of_the_papers_studies_is_on_the_site():
+    studies = {study.name for study in STUDIES.values() if not study.beyond}
+    drawn = {figure.name for figure in FIGURES if set(figure.needs) <= studies}
+    assert drawn == {path.stem for path in (ROOT / "docs" / "figures").glob("*.svg")}

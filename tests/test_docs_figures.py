@@ -295,3 +295,15 @@ def test_figures_of_live():
     assert BITS == 100
     reward, most, loss = said("live.md", r"(\d+) of at most (\d+) is a loss of ([\d.]+)")
     assert loss_of(check_settings({"reward_bounds": (0, int(most))}), None, int(reward)) == number(loss)
+
+
+def test_the_first_screen_of_the_readme():
+    """The rows that are quick to play; `benchmarks/first_screen.py` plays all."""
+    listed = {row[0].strip("*`"): row[1].replace("*", "") for row in rows("../README.md", 4) if "±" in row[1]}
+    quick = {"SelfTuned": sp.SelfTuned(), "pooled Thompson": sp.PooledThompson(), "pooled greedy": sp.PooledGreedy()}
+    found = sp.compare("funnel", quick, delays=[50], seeds=range(10))
+    for name in quick:
+        mean, error = next(said for row, said in listed.items() if row.startswith(name)).split(" ± ")
+        regrets = found.of("funnel", name, 50)
+        assert reads(mean, regrets.mean())
+        assert reads(error, regrets.std(ddof=1) / sqrt(10))

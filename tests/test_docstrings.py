@@ -13,20 +13,18 @@ from statepool import client, testing
 from statepool.live.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+from public import attribute_docs, public_names
+
 MODULES = (sp, sp.families, sp.delays, sp.dimension, sp.guarantees, sp.grouping, client, testing)
 
 
 def public():
     for module in MODULES:
-        listed = getattr(module, "__all__", None) or [
-            name for name, value in vars(module).items()
-            if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
-        ]  # fmt: skip
-        for name in listed:
+        for name in public_names(module):
             yield f"{module.__name__}.{name}", getattr(module, name)
 
 
-PUBLIC = {name: value for name, value in public() if callable(value)}
+PUBLIC = dict(public())
 LEARNERS = {f"statepool.{kind.__name__}": kind for kind in sp.learners.REGISTRY.values()}
 
 
@@ -56,10 +54,12 @@ def test_its_signature_is_short(name):
     assert len(text) < 900
 
 
+CLASSES = ("Instance", "Run", "Pool", "client.Client", "client.AsyncClient")
+"""Those that one makes; what functions give back is seen in their examples."""
 WITH_EXAMPLES = {
+    **{name: value for name, value in PUBLIC.items() if inspect.isfunction(value)},
     **LEARNERS,
-    **{f"families.{name}": value for name, value in sp.families.REGISTRY.items()},
-    **{name: PUBLIC[f"statepool.{name}"] for name in ("simulate", "compare", "Run", "Instance", "Pool", "audit_log")},
+    **{name: PUBLIC[f"statepool.{name}"] for name in CLASSES},
     "player": sp.learners.Learner.player,
 }
 
@@ -78,7 +78,4 @@ def test_its_example_runs(name, tmp_path, monkeypatch):
 
 
 def test_every_setting_of_a_pool_is_explained():
-    pytest.importorskip("mkdocs")
-    from hooks import attribute_docs
-
     assert set(attribute_docs(Settings)) == set(Settings.__struct_fields__)

@@ -67,6 +67,22 @@ def test_sums_dots_minima_and_softmin(n):
         np.testing.assert_allclose(target, mix[:n_states] @ columns[:n_states], **CLOSE)
 
 
+@pytest.mark.parametrize("n_states", range(1, kernels.AT_ONCE + 1))
+@pytest.mark.parametrize("n", [1, 15, 40, 200])
+def test_one_sweep_through_the_rows_of_a_request(n, n_states):
+    """Weights, their sums by block, and what the weights make of each state, as NumPy has them."""
+    rng = np.random.default_rng(n * n_states)
+    columns, charges, base = rng.random((n_states, n)), 100 * rng.random(n_states), rng.random(n)
+    weights, blocks, reaches = np.empty(n), np.empty(-(-n // kernels.BLOCK)), np.empty(kernels.AT_ONCE)
+    total = kernels.weigh_rows(columns, charges, base, 1.0, 0.05, weights, blocks, reaches)
+    np.testing.assert_allclose(weights, np.exp(0.05 * (1.0 - base - charges @ columns)), rtol=1e-12)
+    np.testing.assert_allclose([total, blocks.sum()], weights.sum(), **CLOSE)
+    np.testing.assert_allclose(reaches[:n_states], columns @ weights, **CLOSE)
+    out = np.empty(n_states)
+    kernels.dots(weights, columns, out)
+    np.testing.assert_allclose(out, columns @ weights, **CLOSE)
+
+
 def test_lowest_index_takes_the_first_of_equals():
     assert kernels.lowest_index(np.array([2.0, 1.0, 1.0])) == 1
     assert kernels.lowest_index(np.array([2.0, 1.0 + 1e-15, 1.0])) == 2

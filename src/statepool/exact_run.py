@@ -36,6 +36,8 @@ def play_exactly(
     declared = learner.sums(requests=instance.contexts is not None)
     if declared is None:
         raise ValueError(f"learner: {type(learner).__name__} is not all sums, expected one that can run live")
+    if learner.learns_map and instance.contexts is not None:
+        raise ValueError(f"learner: {learner} learns a map for each context, expected one that is told the map")
     return _Exactly(instance, learner, declared, delay, stream, refresh).run()
 
 

@@ -40,6 +40,12 @@ def choose_groups(
 
     `states` and `outcomes` are those of the prefix, one a round; outcomes of its last `delay` rounds have not arrived
     and are not read. `dimension` maps P^g to the width of the learner's rate (default: `sampled_dimension`).
+
+    >>> import statepool as sp
+    >>> states, outcomes = [0, 1, 2] * 100, [0, 0, 1] * 100  # the first two states are alike
+    >>> P = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]
+    >>> sp.grouping.choose_groups(P, states, outcomes, horizon=1_000, delay=10).tolist()
+    [0, 0, 1]
     """
     P, states, outcomes = _check_prefix(P, states, outcomes, horizon, delay, dimension)
     check_count(rehearsals, "rehearsals", lowest=2)
@@ -70,7 +76,13 @@ def _rehearse(P: Floats, means: Floats, groups: Ints, rate: float, n_rounds: int
 
 
 def likeliest_cuts(counts: Floats, losses: Floats) -> list[Ints]:
-    """For n = 1 … S the likeliest cut (Bernoulli, exact) of the states, sorted by mean, into n runs."""
+    """For n = 1 … S the likeliest cut (Bernoulli, exact) of the states, sorted by mean, into n runs.
+
+    >>> import numpy as np
+    >>> import statepool as sp
+    >>> [cut.tolist() for cut in sp.grouping.likeliest_cuts(np.array([10.0, 10.0, 10.0]), np.array([1.0, 2.0, 9.0]))]
+    [[0, 0, 0], [0, 0, 1], [0, 1, 2]]
+    """
     n_states, order = counts.size, np.argsort((losses + 1) / (counts + 2), kind="stable")
     n, lost = (np.append(0, tally[order].cumsum()) for tally in (counts, losses))
     n = np.maximum(n - n[:, None], 0)  # n[i, j]: outcomes in the run i … j-1
@@ -96,7 +108,14 @@ def _follow(starts: list[Ints], order: Ints) -> Ints:
 def published_rule(
     P: ArrayLike, states: ArrayLike, outcomes: ArrayLike, horizon: int, delay: int, dimension: Dimension | None = None
 ) -> Ints:
-    """The paper's choice: the nested grouping of least sqrt(2 (d+1) v T log K) + 2 T delta, delta from prefix means."""
+    """The paper's choice: the nested grouping of least sqrt(2 (d+1) v T log K) + 2 T delta, delta from prefix means.
+
+    >>> import statepool as sp
+    >>> states, outcomes = [0, 1, 2] * 100, [0, 0, 1] * 100
+    >>> P = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]
+    >>> sp.grouping.published_rule(P, states, outcomes, horizon=1_000, delay=10).tolist()
+    [0, 0, 1]
+    """
     P, states, outcomes = _check_prefix(P, states, outcomes, horizon, delay, dimension)
     dimension = dimension or sampled_dimension(P.shape[0])
     means = prefix_means(states, outcomes, P.shape[1])
@@ -109,25 +128,49 @@ def published_rule(
 
 
 def nested_groupings(means: Floats) -> list[Ints]:
-    """Identity, then the closest neighbours among the sorted means merged, one pair at a time, down to one group."""
+    """Identity, then the closest neighbours among the sorted means merged, one pair at a time, down to one group.
+
+    >>> import numpy as np
+    >>> import statepool as sp
+    >>> [groups.tolist() for groups in sp.grouping.nested_groupings(np.array([0.1, 0.2, 0.9]))]
+    [[0, 1, 2], [0, 0, 1], [0, 0, 0]]
+    """
     order = np.argsort(means, kind="stable")
     rank = np.argsort(np.argsort(np.diff(means[order]), kind="stable"), kind="stable")  # gap 0 closes first
     return [np.append(0, rank >= merged).cumsum()[np.argsort(order)] for merged in range(means.size)]
 
 
 def prefix_means(states: Ints, outcomes: Floats, n_states: int) -> Floats:
-    """The mean outcome of each state, 1/2 where unseen."""
+    """The mean outcome of each state, 1/2 where unseen.
+
+    >>> import numpy as np
+    >>> import statepool as sp
+    >>> sp.grouping.prefix_means(np.array([0, 0, 1]), np.array([1.0, 0.0, 1.0]), n_states=3).tolist()
+    [0.5, 1.0, 0.5]
+    """
     counts, losses = _tally(states, outcomes, n_states)
     return np.where(counts > 0, losses / np.maximum(counts, 1), 0.5)
 
 
 def merge_states(P: Floats, groups: Ints) -> Floats:
-    """P^g, the map onto groups."""
+    """P^g, the map onto groups.
+
+    >>> import numpy as np
+    >>> import statepool as sp
+    >>> sp.grouping.merge_states(np.array([[0.5, 0.25, 0.25]]), np.array([0, 1, 1])).tolist()
+    [[0.5, 0.5]]
+    """
     return P @ np.eye(int(groups.max()) + 1)[groups]
 
 
 def sampled_dimension(n_actions: int, seed: int = 0, draws: int = 400) -> Dimension:
-    """vhat, the largest v(x) over sampled plays: the same plays for every map, so that merging cannot raise it."""
+    """vhat, the largest v(x) over sampled plays: the same plays for every map, so that merging cannot raise it.
+
+    >>> import numpy as np
+    >>> import statepool as sp
+    >>> sp.grouping.sampled_dimension(n_actions=2)(np.eye(2)) <= 2
+    True
+    """
     rng = np.random.default_rng(check_whole(seed, "seed"))
     plays = np.array([rng.dirichlet(np.full(n_actions, rng.choice([0.2, 1.0, 5.0]))) for _ in range(draws)])
 

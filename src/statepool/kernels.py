@@ -7,11 +7,9 @@ against NumPy to 1e-13.
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from statepool.compiling import compiled, compiled_elementwise, compiled_reassociated
+from statepool.intrinsics import as_float, as_int, expect_numbers, use_widest_vectors
 
 BLOCK = 16
 """Weights are summed in blocks of this many, so that a draw skips whole blocks."""
@@ -24,34 +22,6 @@ TIE = 1e-12
 
 LARGEST_CHARGE = 1e200
 """A charge is loss / probability; past this it could overflow a running total."""
-
-
-@intrinsic
-def _as_float(_context, bits):  # type: ignore[no-untyped-def]
-    def generate(_context, builder, _signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
-@intrinsic
-def _as_int(_context, number):  # type: ignore[no-untyped-def]
-    def generate(_context, builder, _signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
-
-
-@intrinsic
-def _use_widest_vectors(_context):  # type: ignore[no-untyped-def]
-    # LLVM keeps to 256 bits even where 512 are there, for fear of a lower clock; a round gains an eighth from them.
-    def generate(context, builder, _signature, _args):  # type: ignore[no-untyped-def]
-        # llvmlite knows no attributes with values, and this is one: added as to the plain set that it is.
-        if isinstance(builder.function.attributes, set):
-            set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        return context.get_dummy_value()
-
-    return types.void(), generate
 
 
 @compiled_elementwise
@@ -70,7 +40,7 @@ def exp(x: float) -> float:
     odd = 2.762511557828763e-06 * r2 + 0.00019841208732536384
     odd = (odd * r2 + 0.008333333353729397) * r2 + 0.1666666666664829
     power = 1.0 + (r + (even + odd * r) * r2)
-    return _as_float(_as_int(power) + (_as_int(shifted) << 52))
+    return as_float(as_int(power) + (as_int(shifted) << 52))
 
 
 @compiled_elementwise
@@ -78,9 +48,9 @@ def log(x: float) -> float:
     """log for positive normal x, branch-free."""
     # x = 2^k · m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m-1)/(m+1)),
     # whose series to the 19th power leaves 1e-16.
-    bits = _as_int(x) + 0x95F619980C433
-    exponent = _as_float((bits >> 52) | 0x4330000000000000) - 4503599627371519.0
-    m = _as_float((bits & 0xFFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD)
+    bits = as_int(x) + 0x95F619980C433
+    exponent = as_float((bits >> 52) | 0x4330000000000000) - 4503599627371519.0
+    m = as_float((bits & 0xFFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD)
     s = (m - 1.0) / (m + 1.0)
     z = s * s
     z2 = z * z
@@ -124,7 +94,7 @@ def weigh(totals: Any, reference: float, rate: float, weights: Any, blocks: Any)
 
     The same sweep leaves the sum of each block in `blocks`; the sum of all is returned.
     """
-    _use_widest_vectors()
+    use_widest_vectors()
     n_full = weights.size // BLOCK
     total = 0.0
     for b in range(n_full):
@@ -150,10 +120,56 @@ def weigh(totals: Any, reference: float, rate: float, weights: Any, blocks: Any)
     return total
 
 
+AT_ONCE = 6
+"""States that one sweep over the actions serves: as many columns as registers hold."""
+
+
+@compiled
+def weigh_rows(
+    columns: Any, charges: Any, base: Any, reference: float, rate: float, weights: Any, blocks: Any, reaches: Any
+) -> float:
+    """The same for totals that are not kept: base + sum_s charges[s] · columns[s], for AT_ONCE states at the most.
+
+    What the weights make of each state goes into `reaches`, <weights, columns[s]>, which has AT_ONCE places at least.
+    """
+    _weigh_six(columns, charges, base, reference, rate, weights, reaches)
+    return block_sums(weights, blocks)
+
+
+@compiled_reassociated
+def _weigh_six(
+    columns: Any, charges: Any, base: Any, reference: float, rate: float, weights: Any, reaches: Any
+) -> None:
+    # The columns come from afar: one sweep that adds, weighs and sums meets them once. Of fewer states, the last again.
+    use_widest_vectors()
+    last = charges.size - 1
+    c0, c1, c2 = columns[0], columns[min(1, last)], columns[min(2, last)]
+    c3, c4, c5 = columns[min(3, last)], columns[min(4, last)], columns[min(5, last)]
+    g0, g1, g2 = _entry(charges, 0), _entry(charges, 1), _entry(charges, 2)
+    g3, g4, g5 = _entry(charges, 3), _entry(charges, 4), _entry(charges, 5)
+    q0 = q1 = q2 = q3 = q4 = q5 = 0.0
+    for i in range(weights.size):
+        total = base[i] + (((g0 * c0[i] + g1 * c1[i]) + (g2 * c2[i] + g3 * c3[i])) + (g4 * c4[i] + g5 * c5[i]))
+        weight = exp(max(rate * (reference - total), LOWEST_EXPONENT))
+        weights[i] = weight
+        q0 += weight * c0[i]
+        q1 += weight * c1[i]
+        q2 += weight * c2[i]
+        q3 += weight * c3[i]
+        q4 += weight * c4[i]
+        q5 += weight * c5[i]
+    reaches[0], reaches[1], reaches[2], reaches[3], reaches[4], reaches[5] = q0, q1, q2, q3, q4, q5
+
+
+@compiled
+def _entry(values: Any, i: int) -> float:
+    return float(values[i]) if i < values.size else 0.0
+
+
 @compiled_reassociated
 def dot(left: Any, right: Any) -> float:
     """<left, right>."""
-    _use_widest_vectors()
+    use_widest_vectors()
     total = 0.0
     for i in range(left.size):
         total += left[i] * right[i]
@@ -161,32 +177,49 @@ def dot(left: Any, right: Any) -> float:
 
 
 @compiled_reassociated
+def _two_dots(left: Any, one: Any, two: Any) -> tuple[float, float]:
+    use_widest_vectors()
+    first = second = 0.0
+    for i in range(left.size):
+        first += left[i] * one[i]
+        second += left[i] * two[i]
+    return first, second
+
+
+@compiled
+def dots(left: Any, columns: Any, out: Any) -> None:
+    """out[s] = <left, columns[s]>, two at a time: three quarters of the time of one after the other."""
+    s = 0
+    while s + 2 <= out.size:
+        out[s], out[s + 1] = _two_dots(left, columns[s], columns[s + 1])
+        s += 2
+    if s < out.size:
+        out[s] = dot(left, columns[s])
+
+
+@compiled_reassociated
 def lowest(values: Any) -> float:
     """The smallest value."""
-    # Four running minima: one alone is a chain of dependent comparisons that does not vectorise.
-    a = b = c = d = values[0]
-    even = values.size - values.size % 4
-    for i in range(0, even, 4):
-        a = min(a, values[i])
-        b = min(b, values[i + 1])
-        c = min(c, values[i + 2])
-        d = min(d, values[i + 3])
-    for i in range(even, values.size):
-        a = min(a, values[i])
-    return float(min(min(a, b), min(c, d)))
+    use_widest_vectors()
+    expect_numbers()
+    least = values[0]
+    for i in range(values.size):
+        if values[i] < least:  # `min` would not vectorise
+            least = values[i]
+    return float(least)
 
 
 @compiled_elementwise
 def add_scaled(target: Any, column: Any, amount: float) -> None:
     """target += amount · column."""
-    _use_widest_vectors()
+    use_widest_vectors()
     for i in range(target.size):
         target[i] += amount * column[i]
 
 
 @compiled_elementwise
 def _add_two(out: Any, columns: Any, s: int, weights: Any) -> None:
-    _use_widest_vectors()
+    use_widest_vectors()
     first, second, w, v = columns[s], columns[s + 1], weights[s], weights[s + 1]
     for a in range(out.size):
         out[a] = (out[a] + w * first[a]) + v * second[a]
@@ -194,7 +227,7 @@ def _add_two(out: Any, columns: Any, s: int, weights: Any) -> None:
 
 @compiled_elementwise
 def _add_four(out: Any, columns: Any, s: int, weights: Any) -> None:
-    _use_widest_vectors()
+    use_widest_vectors()
     one, two, three, four = columns[s], columns[s + 1], columns[s + 2], columns[s + 3]
     w, v, x, y = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]
     for a in range(out.size):
@@ -282,7 +315,7 @@ def effective_dimension(columns: Any, x: Any) -> float:
 
     Weights serve as well as probabilities: a common factor cancels.
     """
-    _use_widest_vectors()
+    use_widest_vectors()
     v = 0.0
     n_states = columns.shape[0]
     # Two states in one sweep over the actions take two thirds of the time of two sweeps.

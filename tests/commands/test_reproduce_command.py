@@ -49,6 +49,22 @@ def test_json_is_all_there_is_on_standard_output(undisturbed):
     assert any(record["published"] is not None for record in records)
 
 
+def test_one_study_leaves_the_report_of_all_alone(undisturbed):
+    whole = ("report.html", "records.json")
+    for name in whole:
+        (undisturbed / name).write_text("of all studies")
+    assert reproduce(STUDY, "--out", undisturbed).returncode == 0
+    assert reproduce(STUDY, "--quick", "--out", undisturbed).returncode == 0
+    for name in whole:
+        assert (undisturbed / name).read_text() == "of all studies"
+        stem, kind = name.split(".")
+        assert (undisturbed / f"{stem}-{STUDY}.{kind}").exists()
+        assert (undisturbed / f"{stem}-{STUDY}-quick.{kind}").exists()
+        (undisturbed / name).unlink()
+    for path in undisturbed.glob(f"*-{STUDY}-quick.*"):
+        path.unlink()
+
+
 def test_a_quick_run_says_so_on_every_table(tmp_path):
     done = reproduce(STUDY, "--quick", "--out", tmp_path)
     assert done.stdout.count("QUICK") == 1

@@ -52,6 +52,11 @@ def test_equal_numbers_stand_once_and_different_ones_with_their_difference(print
     assert printed(200, "not met").count("1334.5 -100") == len(HEADINGS)
 
 
+@pytest.mark.parametrize(("number", "word"), [(1.0, "yes"), (0.0, "no")])
+def test_an_answer_is_a_word(number, word):
+    assert Value(number, answer=True).shown() == word
+
+
 def test_the_width_is_the_terminals(monkeypatch):
     for columns, width in (("60", 80), ("133", 133), ("400", 200)):
         monkeypatch.setenv("COLUMNS", columns)

@@ -21,6 +21,7 @@ LEARNERS = {name: cls() for name, cls in sp.learners.REGISTRY.items()} | {
     "zimmert-seldin advanced": sp.ZimmertSeldin(tuning="advanced", shift=True, mixing=0.1),
     "state-exp3 idle": sp.StateEXP3(copies="idle", rate=0.3),
     "state-exp3 cautious": sp.StateEXP3(rate=0.3, caution="rate/2"),
+    "self-tuned learning": sp.SelfTuned(learn_map=True),
     "anytime skipping": sp.Anytime(skip=True),
     "anytime epochs": sp.Anytime(pooled=False, rule="epochs"),
     "anytime patient": sp.Anytime(pooled=False, rule="constant", patience=3),

@@ -405,6 +405,24 @@ def test_a_lane_that_is_gone_is_begun_anew(place):
     assert faults(place) == []
 
 
+@pytest.mark.parametrize("lessons", [1, 5])
+def test_a_store_that_was_set_back_is_read_anew(place, lessons):
+    pool, other = place.make(refresh=1), place.open()
+    pool.decide_many(["a", "b", "c", "d", "e"])
+    other.decide("f")
+    place.events()
+    earlier = place.keep()
+    for ticket in "abcde"[:lessons]:
+        teach(pool, ticket)
+    pool.decide("lost")
+    place.restore(earlier)
+    for n, each in enumerate((pool, other)):
+        assert each.decide(f"after {n}").ticket == f"after {n}"
+    teach(other, "after 0")
+    assert sorted(row["ticket"] for row in pool.rows()) == ["a", "after 0", "after 1", "b", "c", "d", "e", "f"]
+    assert faults(place) == []
+
+
 def test_two_who_write_to_one_lane_are_told_apart(place):
     first, second = place.make(), place.open()
     for pool in (first, second):

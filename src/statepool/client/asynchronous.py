@@ -15,7 +15,12 @@ from statepool.client.synchronous import plain_map
 
 
 class AsyncClient:
-    """A service by its address, as `Client`, with calls to be awaited; of one event loop."""
+    """A service by its address, as `Client`, with calls to be awaited; of one event loop.
+
+    >>> from statepool.client import AsyncClient
+    >>> AsyncClient("http://127.0.0.1:8000", key="secret")
+    AsyncClient('http://127.0.0.1:8000')
+    """
 
     def __init__(
         self,

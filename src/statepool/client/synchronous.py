@@ -19,6 +19,11 @@ class Client:
     `key` is one of `statepool keys add`; a service on one's own machine may do without. A call is tried `tries` times
     when the connection fails or the service says "later", with a growing pause, each time with the same ticket; an
     answer may take `timeout` seconds. `transport` is httpx's, for tests. Safe to share between threads.
+
+    >>> from statepool.client import Client
+    >>> with Client("http://127.0.0.1:8000", key="secret") as client:
+    ...     client.pool("home")
+    RemotePool('home' of Client('http://127.0.0.1:8000'))
     """
 
     def __init__(

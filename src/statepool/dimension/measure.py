@@ -22,6 +22,10 @@ def effective(P: ArrayLike, x: ArrayLike) -> float:
     """v(x), between 1 and the number of states.
 
     With a map for each context, x has a weight for each context and action, which sum to 1: v of the joint map.
+
+    >>> import statepool as sp
+    >>> round(sp.dimension.effective([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5]), 6)
+    2.0
     """
     table, offered = joint_of(P)
     weights = np.asarray(x) if offered is None else _of_available(x, offered)
@@ -50,7 +54,12 @@ def _of_available(x: ArrayLike, offered: Bools) -> Floats:
 
 
 def chi_square(P: ArrayLike, x: ArrayLike) -> float:
-    """The χ² divergence of (action, state) from independence under the play x; equals v(x) - 1."""
+    """The χ² divergence of (action, state) from independence under the play x; equals v(x) - 1.
+
+    >>> import statepool as sp
+    >>> round(sp.dimension.chi_square([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5]), 6)
+    1.0
+    """
     table = check_map(P)
     play = check_play(x, table.shape[0])
     q = play @ table
@@ -60,7 +69,13 @@ def chi_square(P: ArrayLike, x: ArrayLike) -> float:
 
 
 def estimate(P: ArrayLike, rng: np.random.Generator, n: int) -> float:
-    """The paper's Monte Carlo estimate of sup_x v(x): the largest of n random plays, so a value from below."""
+    """The paper's Monte Carlo estimate of sup_x v(x): the largest of n random plays, so a value from below.
+
+    >>> import numpy as np
+    >>> import statepool as sp
+    >>> 1 <= sp.dimension.estimate([[0.7, 0.3], [0.1, 0.9]], np.random.default_rng(0), n=50) <= 2
+    True
+    """
     table = check_map(P)
     if not isinstance(rng, np.random.Generator):
         raise ValueError(f"rng: is {shown(rng)}, expected a numpy Generator")

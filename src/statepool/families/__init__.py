@@ -53,8 +53,13 @@ REGISTRY: dict[str, Callable[..., Instance]] = {
 
 
 def find(name: str) -> Callable[..., Instance]:
-    """The family of a name: one of these, or one that an installed package adds."""
-    if name in REGISTRY:
+    """The family of a name: one of these, or one that an installed package adds.
+
+    >>> import statepool as sp
+    >>> sp.families.find("funnel") is sp.families.funnel
+    True
+    """
+    if isinstance(name, str) and name in REGISTRY:
         return REGISTRY[name]
     found = plugins.load("family", name) if isinstance(name, str) else None
     if found is None:

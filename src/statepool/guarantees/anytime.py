@@ -30,7 +30,12 @@ SMALL_RATE = 1e-4
 
 @checked
 def first_cost(rate: float) -> float:
-    """(e^r - 1 - r)/r², what a round's spread v - 1 costs; 1/2 at small rates."""
+    """(e^r - 1 - r)/r², what a round's spread v - 1 costs; 1/2 at small rates.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.first_cost(0.1), 3)
+    0.517
+    """
     if rate < SMALL_RATE:  # the difference would be all rounding
         return 0.5 + rate / 6
     return (expm1(rate) - rate) / rate**2
@@ -38,7 +43,12 @@ def first_cost(rate: float) -> float:
 
 @checked
 def total_wait(delay: int | ArrayLike, horizon: int) -> int:
-    """D: every outstanding outcome counted in every round, sum_t min(d_t, T - t)."""
+    """D: every outstanding outcome counted in every round, sum_t min(d_t, T - t).
+
+    >>> import statepool as sp
+    >>> sp.guarantees.total_wait(delay=50, horizon=20_000)
+    998725
+    """
     checked = check_delay(delay, check_count(horizon, "horizon"))
     if isinstance(checked, int):
         return wait_of_one(checked, horizon)
@@ -55,7 +65,12 @@ def wait_of_one(delay: int, horizon: int) -> int:
 def theorem_a(
     n_actions: int, horizon: int, delay: int | ArrayLike, budget: float, rate: float | None = None
 ) -> Guarantee:
-    """State-EXP3 at a constant rate, however large, or the best one; `budget` bounds sum_t (v_t - 1)."""
+    """State-EXP3 at a constant rate, however large, or the best one; `budget` bounds sum_t (v_t - 1).
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_a(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
+    4635
+    """
     check_sizes_of(n_actions, horizon, 0)
     check_number(budget, "budget", 0, LARGEST)
     return at_constant_rate(log(n_actions), budget, total_wait(delay, horizon), rate)
@@ -87,7 +102,12 @@ def _best_rate(bound: Callable[[float], float], actions: float, cost: float) -> 
 
 @checked
 def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: float) -> float:
-    """`Anytime()`, whatever T and the delays: `spread` is (the mean of) sum_t (v_t - 1), `waited` is D."""
+    """`Anytime()`, whatever T and the delays: `spread` is (the mean of) sum_t (v_t - 1), `waited` is D.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_a_anytime(n_actions=200, n_states=6, spread=30_000.0, waited=1_000_000.0))
+    6608
+    """
     check_number(spread, "spread", 0, LARGEST)
     check_number(waited, "waited", 0, LARGEST)
     width = min(check_count(n_actions, "n_actions"), check_count(n_states, "n_states")) - 1
@@ -96,13 +116,23 @@ def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: floa
 
 @checked
 def theorem_a_skip(n_actions: int, n_states: int, spread: float, waited: float, given_up: int) -> float:
-    """`Anytime(skip=True)`: `waited` counts a round until it comes or is given up, `given_up` how many were."""
+    """`Anytime(skip=True)`: `waited` counts a round until it comes or is given up, `given_up` how many were.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_a_skip(n_actions=200, n_states=6, spread=30_000.0, waited=1_000_000.0, given_up=40))
+    6648
+    """
     return theorem_a_anytime(n_actions, n_states, spread, waited) + check_count(given_up, "given_up", lowest=0)
 
 
 @checked
 def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float:
-    """min over sets R of |R| + sqrt((D outside R + |R|) log K), which bounds sqrt(D log K) of the skipping rule."""
+    """min over sets R of |R| + sqrt((D outside R + |R|) log K), which bounds sqrt(D log K) of the skipping rule.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.skipping_cost(n_actions=200, horizon=20_000, delay=50))
+    2300
+    """
     checked = check_delay(delay, check_count(horizon, "horizon"))
     waits = np.sort(np.minimum(checked, horizon - 1 - np.arange(horizon)))[::-1]
     outside = waits.sum() - np.concatenate([[0], np.cumsum(waits)])
@@ -112,7 +142,12 @@ def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float
 
 @checked
 def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
-    """State-EXP3 at a constant rate and one delay: pooling cheapens the waiting too."""
+    """State-EXP3 at a constant rate and one delay: pooling cheapens the waiting too.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_b(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
+    3189
+    """
     check_sizes_of(n_actions, horizon, check_count(delay, "delay"))
     check_number(budget, "budget", 0, LARGEST)
     variance = 3 * budget + 3 / 8 * delay * min(budget, horizon)
@@ -126,7 +161,12 @@ def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
 
 @checked
 def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: float, most_in_flight: int) -> float:
-    """`Certified()` with its guard, whatever happens: sqrt(2) times Theorem A (m - 1 counted twice) and the rest."""
+    """`Certified()` with its guard, whatever happens: sqrt(2) times Theorem A (m - 1 counted twice) and the rest.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.certified_worst_case(200, 6, spread=30_000.0, waited=1_000_000.0, most_in_flight=50))
+    9418
+    """
     width = min(check_count(n_actions, "n_actions"), check_count(n_states, "n_states")) - 1
     twice = theorem_a_anytime(n_actions, n_states, spread + width, waited) - 2 * log(n_actions)
     return sqrt(2) * twice + 6 * log(n_actions) + 6 + check_count(most_in_flight, "most_in_flight", lowest=0)
@@ -134,5 +174,10 @@ def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: f
 
 @checked
 def drift_lemma_cap(most_arrivals: int) -> float:
-    """The largest rate of the drift lemma per arrival, where at most so many others arrive during a flight."""
+    """The largest rate of the drift lemma per arrival, where at most so many others arrive during a flight.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.drift_lemma_cap(most_arrivals=1), 3)
+    0.184
+    """
     return 1 / (e * (check_count(most_arrivals, "most_arrivals", lowest=0) + 1))

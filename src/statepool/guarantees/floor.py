@@ -41,6 +41,10 @@ def self_tuned_floor(n_actions: int, n_states: int, horizon: int, delay: int | A
     """What SelfTuned's expected regret never exceeds with the map known; CorrectedPool's, with K for the states.
 
     `delay` is one number, or one a round, such that outcomes come in the order of their rounds.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.self_tuned_floor(n_actions=200, n_states=6, horizon=10**6, delay=50))
+    420408
     """
     check_sizes_of(n_actions, horizon, 0)
     check_count(n_states, "n_states")
@@ -97,7 +101,12 @@ def _check_order(delays: Ints) -> None:
 
 @checked
 def drift_lemma_floor(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
-    """The floor as the paper's drift lemma gives it, one delay for all: never below `self_tuned_floor`."""
+    """The floor as the paper's drift lemma gives it, one delay for all: never below `self_tuned_floor`.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.drift_lemma_floor(n_actions=200, n_states=6, horizon=10**7, delay=50))
+    4265543
+    """
     check_sizes_of(n_actions, horizon, delay)
     check_count(n_states, "n_states")
     size, width = log(n_actions * horizon), 3.3 * (n_states - 1) / SHARE + 2 * delay + 1

@@ -18,14 +18,24 @@ from statepool.guarantees.arguments import LARGEST, checked
 
 @checked
 def auer(n_actions: int, horizon: int) -> float:
-    """`AuerEXP3()` without delay: 2.63 sqrt(K T log K). Recalled."""
+    """`AuerEXP3()` without delay: 2.63 sqrt(K T log K). Recalled.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.auer(n_actions=200, horizon=20_000))
+    12108
+    """
     check_count(n_actions, "n_actions")
     return 2.63 * sqrt(n_actions * check_count(horizon, "horizon") * log(n_actions))
 
 
 @checked
 def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
-    """`ZimmertSeldin(tuning="anytime")`, any oblivious delays: 4 sqrt(KT) + sqrt(8 D log K). Recalled."""
+    """`ZimmertSeldin(tuning="anytime")`, any oblivious delays: 4 sqrt(KT) + sqrt(8 D log K). Recalled.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.zimmert_seldin(n_actions=200, horizon=20_000, waited=1_000_000.0))
+    14510
+    """
     check_number(waited, "waited", 0, LARGEST)
     size = check_count(n_actions, "n_actions") * check_count(horizon, "horizon")
     return 4 * sqrt(size) + sqrt(8 * waited * log(n_actions))
@@ -36,6 +46,10 @@ def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float 
     """`StateEXP3(copies="idle")`: (most in flight + 1) log K/rate + rate/2 sum_t v_t, at the best rate if none.
 
     By Theorem 3; `budget` bounds sum_t v_t.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.idle_copies(n_actions=200, most_in_flight=50, budget=30_000.0, rate=0.01))
+    27171
     """
     check_number(budget, "budget", 0, LARGEST)
     check_number(1.0 if rate is None else rate, "rate", 0, LARGEST, open_low=True)
@@ -47,7 +61,12 @@ def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float 
 def skipping_at_a_constant_rate(
     n_actions: int, horizon: int, delay: int | ArrayLike, patience: int, rate: float, width: float | None = None
 ) -> float:
-    """`Anytime(rule="constant")`: rounds that come too late cost 1, the others Theorem A. Derived; `width` bounds v."""
+    """`Anytime(rule="constant")`: rounds that come too late cost 1, the others Theorem A. Derived; `width` bounds v.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.skipping_at_a_constant_rate(200, 20_000, delay=50, patience=100, rate=0.01, width=3.0))
+    10718
+    """
     check_number(rate, "rate", 0, LARGEST, open_low=True)
     delays = np.broadcast_to(check_delay(delay, check_count(horizon, "horizon")), horizon)
     dropped = int((delays > patience).sum())
@@ -58,7 +77,12 @@ def skipping_at_a_constant_rate(
 
 @checked
 def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: float, confidence: float) -> float:
-    """`StateEXP3(caution=…)` without delay: what regret exceeds with chance `confidence` at the most. Derived."""
+    """`StateEXP3(caution=…)` without delay: what regret exceeds with chance `confidence` at the most. Derived.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.cautious(200, 6, horizon=20_000, rate=0.01, caution=0.005, confidence=0.05))
+    2632
+    """
     check_number(confidence, "confidence", 0, 1, open_low=True)
     check_number(caution, "caution", 0, LARGEST, open_low=True)
     check_number(rate, "rate", 0, LARGEST, open_low=True)
@@ -68,7 +92,12 @@ def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: 
 
 @checked
 def nsd_ucrl2(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
-    """`NSDUCRL2()` where neither map nor means change, one delay. Not proved in docs/theory.md."""
+    """`NSDUCRL2()` where neither map nor means change, one delay. Not proved in docs/theory.md.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.nsd_ucrl2(n_actions=200, n_states=6, horizon=20_000, delay=50))
+    35154
+    """
     K, S, T = check_count(n_actions, "n_actions"), check_count(n_states, "n_states"), check_count(horizon, "horizon")
     rows = sqrt(2 * (S * log(2) + log(2 * K * T))) * (2 * sqrt(K * T) + K)
     means = 2 * sqrt(log(2 * S * T) / 2) * (2 * S * (delay + 1) + 2 * sqrt(2 * S * T))
@@ -77,12 +106,22 @@ def nsd_ucrl2(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
 
 @checked
 def meta_bio(base: float, n_states: int, horizon: int, drift: float = 0.0) -> float:
-    """`MetaBIO(base)`: the base's bound at the delays that are left, and the price of the means. Measured."""
+    """`MetaBIO(base)`: the base's bound at the delays that are left, and the price of the means. Measured.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.meta_bio(base=500.0, n_states=6, horizon=20_000, drift=50))
+    7143
+    """
     S, T = check_count(n_states, "n_states"), check_count(horizon, "horizon")
     return base + 4 * sqrt(S * T * log(2 * S * T**2)) + 1 + 2 * drift
 
 
 @checked
 def surrogate_index(history: int, delay: int, undelayed: float, drift: float) -> float:
-    """`SurrogateIndex()`: history + d + EXP3's bound without delay + 2 sum_t max_s |theta_t(s) - h(s)|. Derived."""
+    """`SurrogateIndex()`: history + d + EXP3's bound without delay + 2 sum_t max_s |theta_t(s) - h(s)|. Derived.
+
+    >>> import statepool as sp
+    >>> sp.guarantees.surrogate_index(history=1_000, delay=50, undelayed=100.0, drift=10.0)
+    1170.0
+    """
     return check_count(history, "history") + delay + undelayed + 2 * drift

@@ -37,7 +37,12 @@ class Guarantee:
 
 @checked
 def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
-    """State-EXP3 with one copy, at a given rate or at the best that is covered."""
+    """State-EXP3 with one copy, at a given rate or at the best that is covered.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_1(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
+    4766
+    """
     check_sizes_of(n_actions, horizon, delay)
     check_number(budget, "budget", 0, LARGEST)
     cap = largest_covered_rate(delay)
@@ -51,7 +56,12 @@ def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
 
 @checked
 def theorem_1_rate(n_actions: int, horizon: int, delay: int, budget: float) -> float:
-    """The rate that makes Theorem 1 smallest, among those it covers."""
+    """The rate that makes Theorem 1 smallest, among those it covers.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_1_rate(n_actions=200, horizon=20_000, delay=50, budget=30_000.0), 4)
+    0.0022
+    """
     variance = 3.3 * budget + 2 * delay * horizon
     cap = largest_covered_rate(delay)
     return min(cap, sqrt(2 * log(n_actions) / variance)) if variance > 0 else cap
@@ -59,7 +69,12 @@ def theorem_1_rate(n_actions: int, horizon: int, delay: int, budget: float) -> f
 
 @checked
 def theorem_1_printed(n_actions: int, horizon: int, delay: int, budget: float) -> float:
-    """Theorem 1 as the paper prints it: a closed form that is never below its value at the best covered rate."""
+    """Theorem 1 as the paper prints it: a closed form that is never below its value at the best covered rate.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_1_printed(n_actions=200, horizon=20_000, delay=50, budget=30_000.0))
+    5501
+    """
     check_sizes_of(n_actions, horizon, delay)
     return sqrt(2 * (3.3 * budget + 2 * delay * horizon) * log(n_actions)) + e * (delay + 1) * log(n_actions) + delay
 
@@ -75,7 +90,12 @@ class LowerBound:
 
 @checked
 def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerBound:
-    """The expected regret of *every* learner on the construction with E2 <= `drift`, exactly, and its scale."""
+    """The expected regret of *every* learner on the construction with E2 <= `drift`, exactly, and its scale.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_2(horizon=20_000, delay=50, drift=50.0, n_drifting=6).value)
+    32
+    """
     check_count(horizon, "horizon")
     check_count(delay, "delay")
     check_count(n_drifting, "n_drifting")
@@ -90,7 +110,12 @@ def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerB
 
 @checked
 def expected_best_walk(n_signs: int, n_walks: int) -> float:
-    """E max(0, largest of several sums of random signs), exactly."""
+    """E max(0, largest of several sums of random signs), exactly.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.expected_best_walk(n_signs=8, n_walks=3), 3)
+    2.459
+    """
     from scipy.stats import binom
 
     # Heads for a sum of 1, 3, 5 … or of 2, 4, 6 …; further out than 20 sqrt(n) the chances are below 1e-300.
@@ -103,7 +128,12 @@ def expected_best_walk(n_signs: int, n_walks: int) -> float:
 
 @checked
 def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
-    """Interleaved State-EXP3 (d + 1 copies) at its matching rate; `budget` bounds sum_t v_t."""
+    """Interleaved State-EXP3 (d + 1 copies) at its matching rate; `budget` bounds sum_t v_t.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_3(n_actions=200, delay=50, budget=30_000.0).value)
+    4027
+    """
     check_count(n_actions, "n_actions")
     check_count(delay, "delay", lowest=0)
     check_number(budget, "budget", 0, LARGEST, open_low=True)
@@ -113,7 +143,12 @@ def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
 
 @checked
 def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guarantee:
-    """Theorem 3 on merged states; `spread` is sum_t delta_t, the widest spread of means inside a group, summed."""
+    """Theorem 3 on merged states; `spread` is sum_t delta_t, the widest spread of means inside a group, summed.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_4(n_actions=200, delay=50, budget=30_000.0, spread=100.0).value)
+    4227
+    """
     check_number(spread, "spread", 0, LARGEST)
     merged = theorem_3(n_actions, delay, budget)
     return Guarantee(merged.value + 2 * spread, merged.rate, True)
@@ -121,7 +156,12 @@ def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guara
 
 @checked
 def rate_rules(n_actions: int, n_states: int, horizon: int, delay: int, budget: float) -> dict[str, Guarantee]:
-    """The paper's default rate, Theorem 1's own and the largest covered one, each with what Theorem 1 says at it."""
+    """The paper's default rate, Theorem 1's own and the largest covered one, each with what Theorem 1 says at it.
+
+    >>> import statepool as sp
+    >>> sorted(sp.guarantees.rate_rules(n_actions=200, n_states=6, horizon=20_000, delay=50, budget=30_000.0))
+    ['default', 'largest covered', 'theorem']
+    """
     rates = {
         "default": default_rate(n_actions, n_states, horizon, delay),
         "theorem": theorem_1_rate(n_actions, horizon, delay, budget),
@@ -132,7 +172,12 @@ def rate_rules(n_actions: int, n_states: int, horizon: int, delay: int, budget: 
 
 @checked
 def interleaving_pays(dimension: float, n_actions: int, delay: int) -> bool:
-    """Whether the interleaved bound beats the action-level rate: vbar (d+1) log K <= K + d."""
+    """Whether the interleaved bound beats the action-level rate: vbar (d+1) log K <= K + d.
+
+    >>> import statepool as sp
+    >>> sp.guarantees.interleaving_pays(dimension=1.5, n_actions=200, delay=10)
+    True
+    """
     return dimension * (delay + 1) * log(n_actions) <= n_actions + delay
 
 
@@ -154,7 +199,12 @@ class Check:
 
 @checked
 def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None = None) -> Check:
-    """The largest one-step growth of any action's probability in a run, against 1 + 1/d."""
+    """The largest one-step growth of any action's probability in a run, against 1 + 1/d.
+
+    >>> import statepool as sp
+    >>> sp.guarantees.drift_lemma(sp.families.band(seed=0, horizon=200), delay=5, seed=1).holds
+    True
+    """
     check_count(delay, "delay")
     probe = StepProbe(np.empty(instance.n_actions), np.empty(instance.n_actions), np.ones(1))
     simulate(instance, StateEXP3(rate=rate), delay, seed).measure(probe)
@@ -163,13 +213,24 @@ def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None =
 
 @checked
 def delay_window(instance: Instance, delay: int) -> Check:
-    """E2 <= d² W: losses move no further in a delay than the state means' own steps allow."""
+    """E2 <= d² W: losses move no further in a delay than the state means' own steps allow.
+
+    >>> import statepool as sp
+    >>> sp.guarantees.delay_window(sp.families.band(seed=0, horizon=200), delay=5).holds
+    True
+    """
     return Check(instance.e2(delay), delay**2 * instance.variation())
 
 
 @checked
 def inaccuracy(instance: Instance, delay: int, n_drifting: int) -> tuple[Check, Check]:
-    """E2 <= Lambda2 <= J E2, for an instance on which at most `n_drifting` actions are ever mispredicted."""
+    """E2 <= Lambda2 <= J E2, for an instance on which at most `n_drifting` actions are ever mispredicted.
+
+    >>> import statepool as sp
+    >>> instance = sp.families.band(seed=0, horizon=200)
+    >>> [check.holds for check in sp.guarantees.inaccuracy(instance, delay=5, n_drifting=8)]
+    [True, True]
+    """
     e2, lambda2 = instance.e2(delay), instance.lambda2(delay)
     return Check(e2, lambda2), Check(lambda2, n_drifting * e2)
 

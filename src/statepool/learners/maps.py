@@ -32,20 +32,42 @@ def start_maps(columns: Floats, contexts: Ints | None = None, available: Bools |
     if contexts is None:
         return Maps(columns[None], np.zeros((0, 0), np.bool_), none, none, np.zeros(1, np.int64))
     barred = np.zeros((len(columns), 0), np.bool_) if available is None or available.all() else ~available
-    numbers: dict[bytes, int] = {}
-    map_of = np.empty(len(columns), np.int64)
-    kept: list[int] = []
-    for context, rows in enumerate(columns):
-        content = rows.tobytes() + barred[context].tobytes()
-        if content not in numbers:
-            numbers[content] = len(kept)
-            kept.append(context)
-        map_of[context] = numbers[content]
+    map_of, kept = _merge_copies(columns, barred)
     if len(kept) == 1 and not barred.any():
         return start_maps(columns[0])
     if len(kept) < len(columns):
         columns, barred = columns[kept], barred[kept]
     return Maps(columns, barred, contexts, map_of, np.zeros(1, np.int64))
+
+
+def _merge_copies(columns: Floats, barred: Bools) -> tuple[Ints, list[int]]:
+    """Of each context, the number of its map; and of each map, the first context that has it."""
+    map_of, kept = np.empty(len(columns), np.int64), list[int]()
+    by_first_state: dict[bytes, int] = {}
+    by_content: dict[tuple[bytes, bytes], int] = {}
+
+    def content(context: int) -> tuple[bytes, bytes]:
+        return columns[context].tobytes(), barred[context].tobytes()
+
+    for context, rows in enumerate(columns):
+        number = len(kept)
+        # Most that differ do so in the first state: to read all of every map would take as long as a thousand rounds.
+        first = by_first_state.setdefault(rows[0].tobytes(), context)
+        if first != context:
+            by_content.setdefault(content(first), int(map_of[first]))
+            number = by_content.setdefault(content(context), number)
+        map_of[context] = number
+        if number == len(kept):
+            kept.append(context)
+    return map_of, kept
+
+
+def start_even_maps(shape: tuple[int, ...], contexts: Ints, available: Bools | None) -> Maps:
+    """Maps that are still to be learnt, one a context: each row is even. `shape` is (contexts, actions, states)."""
+    n_contexts, n_actions, n_states = shape
+    barred = np.zeros((n_contexts, 0), np.bool_) if available is None or available.all() else ~available
+    columns = np.full((n_contexts, n_states, n_actions), 1 / n_states)
+    return Maps(columns, barred, contexts, np.arange(n_contexts), np.zeros(1, np.int64))
 
 
 @compiled

@@ -11,7 +11,8 @@ An alarm rings when what h foretold was wrong by more than luck, or when the pla
 sqrt(log(K T)/log K) of Theorem 1.
 
 With `learn_map` the map is counted from the pairs seen (P itself is not read), optimism extends to rows played less
-than their share, and safe's totals are read through today's map. The floor is proved for the known map.
+than their share, and safe's totals are read through today's map; with contexts rows lean on each other
+(`context_rows`). The floor is proved for the known map.
 
 Source: ours; safe is the paper's State-EXP3. Proof, and what is only measured: docs/self-tuned.md.
 """
@@ -21,14 +22,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, shown
+from statepool.checks import Floats, Ints, shown
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_CHARGE, TIE, combine, dot, log, lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.maps import Maps, bar_values, start_maps, varies
+from statepool.learners.maps import Maps, bar_values, start_even_maps, start_maps, varies
 from statepool.learners.parts import alarms, memories
 from statepool.learners.parts.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
+from statepool.learners.parts.context_rows import ContextRows, read_context, see_pair, start_rows
 from statepool.learners.parts.memories import (
     N_LESSON,
     N_MEMORIES,
@@ -40,8 +42,19 @@ from statepool.learners.parts.memories import (
     teach_memories,
 )  # fmt: skip
 from statepool.learners.parts.safe import SHARE, begin, lean_on, start_clock
-from statepool.learners.parts.weights import Weights, charge, distribution, draw, reach, refresh_for, start_weights
+from statepool.learners.parts.weights import (
+    Weights,
+    charge,
+    distribution,
+    draw,
+    reach,
+    reach_all,
+    refresh_for,
+    start_weights,
+)
 from statepool.learners.sums import REQUESTS, Newcomers, Sum, Sums, lay_out, marginal, start_newcomers
+
+UNKNOWN = -1
 
 OPTIMISM = 0.4
 """The squared bonus, in units of the variance of a mean of n losses (at the most 1/4n) times log⁺."""
@@ -84,18 +97,27 @@ class SelfTuned(Learner):
 
     def start(self, problem: Problem) -> "SelfTunedMemory":
         K, S = problem.n_actions, problem.n_states
-        views = lay_out(self.sums(problem.has_requests), S, K, n_registers=S)
-        maps, learnt = problem.maps, 0
-        if self.learn_map:
-            if varies(maps):
-                raise ValueError("learn_map: is True, expected False where there are contexts")
-            maps, learnt = start_maps(problem.columns if problem.live else np.full((S, K), 1 / S)), K
+        maps = self._start_maps(problem)
+        views = lay_out(self.sums(problem.live or varies(maps)), S, K, n_registers=S)
+        several, learnt = varies(maps), K if self.learn_map else 0
+        rows = start_rows(len(maps.columns) if several and self.learn_map else 0, S, K)
         return SelfTunedMemory(
             views.sums, start_clock(), start_memories(views), start_alarms(views), views.of["charges"][0],
             views.sums.registers, start_weights(K, 1.0), maps,
-            LearntMap(views.of.get("pairs", np.zeros((0, 0))), maps.columns[0, :, :learnt].copy(), np.zeros(learnt)),
+            LearntMap(
+                views.of.get("pairs", np.zeros((0, 0))), maps.columns[0, :, :learnt].copy(), np.zeros(learnt), rows
+            ),
             np.empty(S), np.empty(K), np.empty(K), problem.newcomers or start_newcomers(K),
+            np.full(len(maps.columns), UNKNOWN), np.zeros(S if several else 0),
         )  # fmt: skip
+
+    def _start_maps(self, problem: Problem) -> Maps:
+        if not self.learn_map:
+            return problem.maps
+        if problem.contexts is not None:
+            return start_even_maps(problem.P.shape, problem.contexts, problem.available)
+        K, S = problem.n_actions, problem.n_states
+        return start_maps(problem.columns if problem.live else np.full((S, K), 1 / S))
 
     def ticket_width(self, problem: Problem) -> int:
         return REACH + 1
@@ -108,6 +130,7 @@ class LearntMap(NamedTuple):
     prior: Floats
     """Counts as one play."""
     visits: Floats
+    rows: ContextRows
 
 
 class SelfTunedMemory(NamedTuple):
@@ -126,6 +149,10 @@ class SelfTunedMemory(NamedTuple):
     values: Floats
     squares: Floats
     newcomers: Newcomers
+    anchors: Ints
+    """Of each map, the action that safe started on, where it has been looked for since."""
+    reaches: Floats
+    """With contexts: the probability of each state under safe's play."""
 
 
 @compiled
@@ -149,7 +176,8 @@ def hope_for_states(memory: Any) -> float:
 @compiled
 def _hope_for_rows(memory: Any, total: float) -> None:
     """The same for the rows of a map being learnt: a row seen n times puts P h within sqrt(var h / n)."""
-    visits, values, squares, hopes = memory.learnt.visits, memory.values, memory.squares, memory.hopes
+    values, squares, hopes = memory.values, memory.squares, memory.hopes
+    visits = memory.learnt.rows.worth if memory.learnt.rows.worth.size > 0 else memory.learnt.visits
     for s in range(hopes.size):
         hopes[s] *= hopes[s]
     combine(memory.maps.columns[memory.maps.now[0]], hopes, squares)
@@ -160,19 +188,37 @@ def _hope_for_rows(memory: Any, total: float) -> None:
 
 
 @compiled
+def _worth_of_all(memory: Any) -> float:
+    """How many plays the rows of the request are worth together."""
+    total = 0.0
+    for a in range(memory.learnt.rows.worth.size):
+        total += memory.learnt.rows.worth[a]
+    return total
+
+
+@compiled
 def read_safe(memory: Any) -> None:
     """Safe's totals, from the charges of its states through today's map and from where it started."""
-    totals, clock, newcomers = memory.safe.totals[0], memory.clock, memory.newcomers
-    columns = memory.maps.columns[memory.maps.now[0]]
-    combine(columns, memory.anchor, totals)
-    bar_values(memory.maps, totals)
-    anchor = lowest_index(totals, TIE)
+    totals, clock, newcomers, number = memory.safe.totals[0], memory.clock, memory.newcomers, memory.maps.now[0]
+    columns = memory.maps.columns[number]
+    if memory.anchors[number] == UNKNOWN:
+        combine(columns, memory.anchor, totals)
+        bar_values(memory.maps, totals)
+        memory.anchors[number] = lowest_index(totals, TIE)
     combine(columns, memory.charges, totals)
     for a in range(totals.size):
         if newcomers.came[a] >= clock.start:
             totals[a] += newcomers.handicap[a]
         totals[a] *= clock.rate
-    lean_on(memory.safe, anchor, clock.start)
+    lean_on(memory.safe, memory.anchors[number], clock.start)
+
+
+def read_rows(memory: Any) -> None:
+    if memory.learnt.rows.worth.size > 0:
+        learnt, number = memory.learnt, memory.maps.now[0]
+        read_context(learnt.rows, learnt.pairs, learnt.visits, number, memory.maps.columns[number])
+        memory.anchors[number] = UNKNOWN
+    read_safe(memory)
 
 
 def prepare(memory: Any, t: int) -> None:
@@ -185,13 +231,17 @@ def prepare(memory: Any, t: int) -> None:
             memory.anchor[s] = memory.hopes[s]
             memory.charges[s] = 0.0
         memory.alarms.excess[0] = 0.0
+        memory.anchors[:] = UNKNOWN
         read_safe(memory)
-    elif memory.learnt.visits.size > 0:
+    elif memory.learnt.visits.size > 0 and not varies(memory.maps):
+        memory.anchors[0] = UNKNOWN
         read_safe(memory)
     if memory.learnt.visits.size > 0:
-        _hope_for_rows(memory, total)
+        _hope_for_rows(memory, _worth_of_all(memory) if memory.learnt.rows.worth.size > 0 else total)
     clock.leader = lowest_index(memory.values, TIE)
     refresh_for(memory.safe, 0, memory.maps)
+    if memory.reaches.size > 0:
+        reach_all(memory.safe, memory.maps.columns[memory.maps.now[0]], memory.reaches)
     clock.part = 1.0 if is_ringing(memory.alarms, clock.start, SHARE) else SHARE
 
 
@@ -212,7 +262,14 @@ def pick(memory: Any, u: float) -> int:
 
 def own_reach(memory: Any, state: int) -> float:
     column, part = memory.maps.columns[memory.maps.now[0]][state], memory.clock.part
-    return (1.0 - part) * column[memory.clock.leader] + part * reach(memory.safe, 0, column)
+    return (1.0 - part) * column[memory.clock.leader] + part * _safe_reach(memory, state)
+
+
+@compiled
+def _safe_reach(memory: Any, state: int) -> float:
+    if memory.reaches.size > 0:
+        return memory.reaches[state]
+    return reach(memory.safe, 0, memory.maps.columns[memory.maps.now[0]][state])
 
 
 def reach_under(memory: Any, play: Any, state: int) -> float:
@@ -220,7 +277,7 @@ def reach_under(memory: Any, play: Any, state: int) -> float:
 
 
 def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
-    safe = reach(memory.safe, 0, memory.maps.columns[memory.maps.now[0]][state])
+    safe = _safe_reach(memory, state)
     carry_guesses(memory.memories, state, ticket)
     carry_alarms(memory.memories, state, safe / q if q > 0.0 else 1.0, ticket[ALARMS:])
     ticket[REACH] = marginal(memory.sums, state, q)
@@ -229,7 +286,10 @@ def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
 def notice(memory: Any, t: int, action: int, state: int) -> None:
     if memory.learnt.visits.size > 0:
         memory.learnt.visits[action] += 1.0
-        _read_row(memory, action)
+        if memory.learnt.rows.worth.size > 0:
+            see_pair(memory.learnt.rows, memory.maps.now[0], action, state)
+        else:
+            _read_row(memory, action)
 
 
 @compiled
@@ -263,10 +323,11 @@ def rebuild(memory: Any) -> None:
         for s in range(learnt.pairs.shape[0]):
             learnt.visits[a] += learnt.pairs[s, a]
         _read_row(memory, a)
+    memory.anchors[memory.maps.now[0]] = UNKNOWN
     read_safe(memory)
 
 
 add_additive_rule(
     SelfTunedMemory, prepare=prepare, lead=lead, rest=rest, pick=pick, own_reach=own_reach, reach_under=reach_under,
-    carry=carry, lesson=lesson, notice=notice, absorb=absorb, read_rows=read_safe, rebuild=rebuild,
+    carry=carry, lesson=lesson, notice=notice, absorb=absorb, read_rows=read_rows, rebuild=rebuild,
 )  # fmt: skip

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from statepool.checks import Floats, Ints, check_groups, check_number, check_shares, shown, unknown_name
 from statepool.compiling import compiled
 from statepool.dimension import bracket
-from statepool.kernels import LARGEST_CHARGE, dot
+from statepool.kernels import AT_ONCE, LARGEST_CHARGE, dot
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
 from statepool.learners.maps import Maps, start_maps, varies
@@ -41,6 +41,7 @@ from statepool.learners.parts.weights import (
     draw,
     reach,
     refresh_for,
+    reweigh_rows,
     set_totals,
     start_weights,
 )
@@ -99,21 +100,21 @@ class StateEXP3(Learner):
 
     def start(self, problem: Problem) -> StateMemory:
         groups = np.arange(problem.n_states) if self.groups is None else check_groups(self.groups, problem.n_states)
-        columns = problem.columns if self.groups is None else merge_columns(problem.columns, groups)
-        maps = start_maps(columns, problem.contexts, problem.available)
+        maps = problem.maps if self.groups is None else _merged_maps(problem, groups)
+        columns = maps.columns
         copies = problem.delay + 1 if self.copies == IDLE else n_copies(self.copies, problem.delay)
         rows = _most_copies(problem) if self.copies == IDLE else n_rows(copies, problem.horizon)
         rate = self._rate(problem, columns, copies)
-        weights = start_weights(problem.n_actions, rate, self.mixing, rows)
         if rows > 1 and varies(maps):
             raise ValueError(f"copies: is {shown(self.copies)}, expected 1 where there are contexts")
+        weights = start_weights(problem.n_actions, rate, self.mixing, rows, len(columns))
         sums, of = lay_out(self.sums(problem.has_requests), problem.n_states, problem.n_actions)
         return StateMemory(
             sums, start_clock(), of["charges"][0], weights, maps, groups, np.zeros((rows, columns.shape[-2])),
             rate / 2 if self.caution == HALF else float(self.caution), np.zeros(1, np.int64),
             np.zeros(rows if self.copies == IDLE else 0, np.bool_),
             problem.newcomers or start_newcomers(problem.n_actions), self._shares(problem, maps),
-            np.zeros(columns.shape[-2]),
+            np.zeros(columns.shape[-2]), np.zeros(max(columns.shape[-2], AT_ONCE) if varies(maps) else 0),
         )  # fmt: skip
 
     def _shares(self, problem: Problem, maps: Maps) -> Floats:
@@ -155,6 +156,8 @@ class StateMemory(NamedTuple):
     """How often each map is asked for, where that is told."""
     averages: Floats
     """Then: q of each group, averaged over the maps."""
+    reaches: Floats
+    """With contexts: q of each group under the play of this request (and room for AT_ONCE)."""
 
 
 def capacity_rate(P: Floats, horizon: int) -> float:
@@ -174,6 +177,10 @@ def _most_copies(problem: Problem) -> int:
             f"expected at most {MOST_NUMBERS} numbers in all, or copies='d+1'"
         )
     return problem.horizon
+
+
+def _merged_maps(problem: Problem, groups: Ints) -> Maps:
+    return start_maps(merge_columns(problem.columns, groups), problem.contexts, problem.available)
 
 
 def merge_columns(columns: Floats, groups: Ints) -> Floats:
@@ -212,9 +219,8 @@ def _average(memory: Any) -> None:
     for number in range(memory.shares.size):
         maps.now[0] = number
         read_rows(memory)
-        refresh_for(memory.weights, 0, maps)
         for g in range(averages.size):
-            averages[g] += memory.shares[number] * reach(memory.weights, 0, maps.columns[maps.now[0]][g])
+            averages[g] += memory.shares[number] * memory.reaches[g]
     maps.now[0] = own
     read_rows(memory)
 
@@ -228,6 +234,8 @@ def pick(memory: Any, u: float) -> int:
 
 
 def own_reach(memory: Any, state: int) -> float:
+    if memory.reaches.size > 0:
+        return memory.reaches[memory.groups[state]]
     return reach(memory.weights, memory.turn[0], memory.maps.columns[memory.maps.now[0]][memory.groups[state]])
 
 
@@ -275,13 +283,13 @@ def rebuild(memory: Any) -> None:
     memory.by_copy[0, :] = 0.0
     for s in range(memory.groups.size):
         memory.by_copy[0, memory.groups[s]] += memory.charges[s]
-    read_rows(memory)
+    set_totals(memory.weights, memory.maps.columns[memory.maps.now[0]], memory.by_copy[0], memory.newcomers.handicap)
 
 
 @compiled
 def read_rows(memory: Any) -> None:
-    """The totals of the only copy: P^g G, through the rows of the request."""
-    set_totals(memory.weights, memory.maps.columns[memory.maps.now[0]], memory.by_copy[0], memory.newcomers.handicap)
+    """The play of the only copy, through the rows of the request."""
+    reweigh_rows(memory.weights, memory.maps, memory.by_copy[0], memory.newcomers.handicap, memory.reaches)
 
 
 add_additive_rule(

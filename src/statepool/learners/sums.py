@@ -122,7 +122,9 @@ def lay_out(declared: tuple[Sum, ...], n_states: int, n_actions: int, n_register
         of[each.name] = flat[place : place + size].reshape(shape)
         for log_factor in each.logs:
             rows[each.told_by].append((place, each, log_factor))
-            if log_factor < 0:
+            if log_factor < 0 and stretches and stretches[-1][1:] == (place, log_factor):
+                stretches[-1] = stretches[-1][0], place + width, log_factor  # one loop for neighbours that fade alike
+            elif log_factor < 0:
                 stretches.append((place, place + width, log_factor))
             place += width
     fading = np.array([(first, last, math_exp(log_factor)) for first, last, log_factor in stretches], STRETCH)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from statepool.live.errors import Damaged, StoreUnavailable, Taken
@@ -200,26 +200,32 @@ class Journal:
         if self.on_batch is not None:
             self.on_batch(Timed(entered - began, written - entered, time.perf_counter() - written, events))
 
-    def read_latest(self, now: int) -> None:
-        """Publish the latest version of the journal, or a new one if enough was learnt since: that takes the lock."""
+    def adopt(self, view: View, now: int, again: bool) -> bool:
+        """Publish the latest version as of this reading; False: enough was learnt since for another one.
+
+        What this process holds may be ahead of a reading, if a batch of its own came between. If it is so `again`, in
+        another reading, the store is not the one it was.
+        """
         self._check_open()
-        with self._lock, self._or_start_again(), self.store.view(self.name) as view:
-            self._catch_up(view)
+        with self._lock, self._or_start_again():
+            if again or self.fold is None or self.fold.seq <= view.head().seq:
+                self._catch_up(view)
             assert self.fold is not None
-            stale = self.plays.are_stale(self.fold, now)
-            if not stale:
-                self._publish()
-        if stale:
-            self._all([_Publish()])
+            if self.plays.are_stale(self.fold, now):
+                return False
+            self._publish()
+            return True
+
+    def make_version(self) -> None:
+        """Publish a new version, which takes the pool's lock."""
+        self._all([_Publish()])
 
     def _publish(self) -> None:
         """What lanes draw from, now that all of it is kept."""
         fold, playing = self.fold, self.plays.playing
         if fold is not None and playing is not None:
-            unplayed, seconds = fold.lessons - playing.lessons, fold.settings.refresh_seconds
-            if seconds is None and unplayed < fold.lessons_a_version:
-                unplayed = 0  # until the next lesson, and then there is another head
-            self.published = Published(playing, fold.seq, self._hash, unplayed, seconds)
+            unplayed = fold.lessons - playing.lessons
+            self.published = Published(playing, fold.seq, self._hash, unplayed, fold.settings.refresh_seconds)
 
     def _catch_up(self, view: View) -> Head:
         """The fold, level with the head."""
@@ -239,7 +245,8 @@ class Journal:
     def _follow(self, fold: Fold, view: View) -> Head:
         """Every event since, each checked against the one before it, up to the head."""
         head = view.head()
-        entries = view.entries(fold.seq) if fold.seq < head.seq else iter(())
+        # A reading beside writers may find more than there was when it began.
+        entries = takewhile(lambda entry: entry.seq <= head.seq, view.entries(fold.seq) if fold.seq < head.seq else ())
         while piece := list(islice(entries, PIECE)):
             self._follow_piece(fold, piece)
         if (fold.seq, self._hash, fold.plays, fold.epoch) != head:

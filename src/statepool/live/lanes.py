@@ -61,18 +61,22 @@ class Published(NamedTuple):
     seq: int
     hash: bytes
     unplayed: int
-    """Lessons since it was made, for which there was no time yet, or no bytes; 0: none, or too few for another one."""
+    """Lessons since it was made, for which it was too early."""
     refresh_seconds: float | None
 
     def is_level(self, head: Head, now: int, budget: float) -> bool:
         """Whether nothing has happened since, and it is still too early for what was learnt."""
-        if (head.seq, head.hash) != (self.seq, self.hash):
+        if not self.is_of(head):
             return False
         if not self.unplayed:
             return True
         if self.refresh_seconds is not None:
             return 0 <= now - self.playing.at < self.refresh_seconds * 1e6
         return budget < self.playing.cost
+
+    def is_of(self, head: Head) -> bool:
+        """Whether the journal ends where it did when this was published."""
+        return (head.seq, head.hash) == (self.seq, self.hash)
 
     def is_near(self, head: Head) -> bool:
         """Whether hardly anything has happened since; for whoever has just read it."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from statepool.live.errors import LaneTaken, StoreUnavailable, Taken
 from statepool.live.group_commit import GroupCommit
 from statepool.live.lanes import Lane, LaneWriter, Published
-from statepool.live.stores.store import LaneRow, Store, View
+from statepool.live.stores.store import LaneBatch, LaneRow, Store, View
 from statepool.live.writer import Plays, Request, answer, is_ticket
 
 TRIES = 8
@@ -29,7 +29,9 @@ class JournalSide(Protocol):
 
     def now(self, view: View | None = None) -> int: ...
 
-    def read_latest(self, now: int) -> None: ...
+    def adopt(self, view: View, now: int, again: bool) -> bool: ...
+
+    def make_version(self) -> None: ...
 
     def settle(self) -> None: ...
 
@@ -64,20 +66,19 @@ class LockFree:
     def _decide(self, requests: list[Request]) -> list[Any]:
         for attempt in range(TRIES):
             with suppress(Taken), self._or_another_lane():
-                answers = self._try(requests, attempt >= PATIENT_TRIES)
+                answers = self._try(requests, attempt)
                 if answers is not None:
                     return answers
         return self._journal.run_in_turn(requests)  # others were faster every time: wait for the lock, as they do
 
-    def _try(self, requests: list[Request], near_will_do: bool) -> list[Any] | None:
-        """None: the journal had to be read first, or has gone on too far, or this lane is not in the store any more."""
+    def _try(self, requests: list[Request], attempt: int) -> list[Any] | None:
+        """None: a version had to be made, or the journal has gone on too far, or this lane is not in the store."""
         journal, tickets = self._journal, [str(each.ticket) for each in requests if is_ticket(each.ticket)]
         writer, began = None, time.perf_counter()
         with journal.store.lane(journal.name) as batch:
-            entered, now, head, published = time.perf_counter(), journal.now(batch), batch.head(), journal.published
-            if published is not None and (
-                published.is_level(head, now, journal.plays.budget) or (near_will_do and published.is_near(head))
-            ):
+            entered, now = time.perf_counter(), journal.now(batch)
+            published, stale = self._level_with(batch, now, attempt)
+            if published is not None:
                 if self.lane.has_rested(batch.clock()):
                     self.start_again()
                 writer = LaneWriter(self.lane, published, batch, now)
@@ -85,17 +86,30 @@ class LockFree:
                 answers = [answer(request, writer) for request in requests]
                 writer.write()
                 written = time.perf_counter()
+        if stale:
+            journal.make_version()
         if writer is None:
-            journal.read_latest(now)
             return None
         if writer.entries and not batch.kept:
             self.start_again()
-            journal.read_latest(now)
             return None
         writer.move_on()
         self._note(writer.entries)
         journal.tell(began, entered, written, len(writer.entries))
         return answers
+
+    def _level_with(self, batch: LaneBatch, now: int, attempt: int) -> tuple[Published | None, bool]:
+        """What to draw from as of this reading of the journal, if there is something; whether one must be made."""
+        journal, head = self._journal, batch.head()
+        published = journal.published
+        if published is not None and published.is_level(head, now, journal.plays.budget):
+            return published, False
+        if not journal.adopt(batch, now, again=attempt > 0):
+            return None, True
+        published = journal.published
+        if published is None or not (published.is_of(head) or (attempt >= PATIENT_TRIES and published.is_near(head))):
+            return None, False
+        return published, False
 
     @contextmanager
     def _or_another_lane(self) -> Iterator[None]:

@@ -13,8 +13,12 @@ class Value:
     digits: int = 1
     rounded_again: bool = False
     """Printed as the paper prints some whole numbers: to one decimal first, then half up."""
+    answer: bool = False
+    """1 and 0 are the answer to a question, and read yes and no."""
 
     def shown(self) -> str:
+        if self.answer:
+            return "yes" if self.number else "no"
         if self.rounded_again:
             return f"{floor(round(self.number, 1) + 0.5)}"
         return f"{self.number:.{self.digits}f}"

@@ -18,14 +18,25 @@ SMALL = {"horizon": 50}
 
 
 def family_checks(family: Family, **settings: Any) -> list[Check]:
-    """Every promise for one family, with small settings of your own if you give some."""
+    """Every promise for one family, with small settings of your own if you give some.
+
+    >>> import statepool as sp
+    >>> from statepool.testing import family_checks
+    >>> str(family_checks(sp.families.band, horizon=60)[0])
+    'gives an instance'
+    """
     known = inspect.signature(family).parameters
     chosen = {name: value for name, value in SMALL.items() if name in known} | settings
     return [Check(promise.__name__.replace("_", " "), partial(promise, family, chosen)) for promise in PROMISES]
 
 
 def check_family(family: Family, **settings: Any) -> None:
-    """Run every check; the first that fails raises."""
+    """Run every check; the first that fails raises.
+
+    >>> import statepool as sp
+    >>> from statepool.testing import check_family
+    >>> check_family(sp.families.band, horizon=60)
+    """
     for check in family_checks(family, **settings):
         check()
 

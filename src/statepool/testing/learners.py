@@ -45,7 +45,13 @@ def usual_instances() -> list[Instance]:
 
 
 def learner_checks(learner: Learner, instances: Iterable[Instance] | None = None) -> list[Check]:
-    """Every promise for one learner, on the instances given or on small ones of four families."""
+    """Every promise for one learner, on the instances given or on small ones of four families.
+
+    >>> import statepool as sp
+    >>> from statepool.testing import learner_checks
+    >>> str(learner_checks(sp.Uniform())[0])
+    'is a value'
+    """
     played = usual_instances() if instances is None else list(instances)
     checks = [Check("is a value", partial(is_a_value, learner))]
     for promise in PROMISES:
@@ -56,7 +62,12 @@ def learner_checks(learner: Learner, instances: Iterable[Instance] | None = None
 
 
 def check_learner(learner: Learner, instances: Iterable[Instance] | None = None) -> None:
-    """Run every check; the first that fails raises."""
+    """Run every check; the first that fails raises.
+
+    >>> import statepool as sp
+    >>> from statepool.testing import check_learner
+    >>> check_learner(sp.Uniform(), [sp.families.band(seed=0, n_actions=4, horizon=60)])
+    """
     for check in learner_checks(learner, instances):
         check()
 

@@ -14,15 +14,18 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled, compiled_apart
 from statepool.kernels import (
+    AT_ONCE,
     BLOCK,
     LARGEST_CHARGE,
     add_combined,
     add_scaled,
     block_sums,
     dot,
+    dots,
     draw_blocked,
     lowest,
     weigh,
+    weigh_rows,
 )
 from statepool.learners.maps import bar_weights
 
@@ -37,12 +40,13 @@ class Weights(NamedTuple):
     blocks: Floats
     sums: Floats
     references: Floats
+    """One a copy; where requests bring rows of their own, there is one copy, and one for each map."""
     changed: Any
     rate: float
     mixing: float
 
 
-def start_weights(n_actions: int, rate: float, mixing: float = 0.0, copies: int = 1) -> Weights:
+def start_weights(n_actions: int, rate: float, mixing: float = 0.0, copies: int = 1, n_maps: int = 1) -> Weights:
     """Totals of zero: uniform play."""
     n_blocks = -(-n_actions // BLOCK)
     return Weights(
@@ -50,7 +54,7 @@ def start_weights(n_actions: int, rate: float, mixing: float = 0.0, copies: int 
         np.empty((copies, n_actions)),
         np.empty((copies, n_blocks)),
         np.empty(copies),
-        np.zeros(copies),
+        np.zeros(max(copies, n_maps)),
         np.ones(copies, dtype=np.bool_),
         float(rate),
         float(mixing),
@@ -95,12 +99,58 @@ def _reweigh(weights: Any, copy: int, totals: Any, rate: float) -> None:
     if total < _SMALLEST_SUM:
         weights.references[copy] = lowest(totals)
         total = weigh(totals, weights.references[copy], rate, row, blocks)
+    _set_sum(weights, copy, total)
+
+
+@compiled
+def _set_sum(weights: Any, copy: int, total: float) -> None:
     if weights.mixing > 0.0:
+        row = weights.weights[copy]
         share = weights.mixing * total / row.size
         for a in range(row.size):
             row[a] = (1.0 - weights.mixing) * row[a] + share
-        total = block_sums(row, blocks)
+        total = block_sums(row, weights.blocks[copy])
     weights.sums[copy] = total
+
+
+@compiled
+def reweigh_rows(weights: Any, maps: Any, charges: Any, handicaps: Any, reaches: Any) -> None:
+    """The weights of the only copy from charges that have grown since this map was last asked for, through its rows.
+
+    So has each of its totals: the map's reference is still below all of them. The same sweep leaves the probability of
+    each state under the play in `reaches`. The totals themselves are not kept.
+    """
+    row, blocks, number, rate = weights.weights[0], weights.blocks[0], maps.now[0], weights.rate
+    columns = maps.columns[number]
+    base = handicaps
+    if charges.size > AT_ONCE:
+        base = weights.totals[0]
+        _add_up(columns[AT_ONCE:], charges[AT_ONCE:], handicaps, base)
+    total = weigh_rows(columns, charges[:AT_ONCE], base, weights.references[number], rate, row, blocks, reaches)
+    weights.changed[0] = False
+    weights.sums[0] = total
+    if total < _SMALLEST_SUM or weights.mixing > 0.0 or maps.barred.size > 0:
+        if total < _SMALLEST_SUM:
+            totals = weights.totals[0]
+            _add_up(columns, charges, handicaps, totals)
+            weights.references[number] = lowest(totals)
+            total = weigh(totals, weights.references[number], rate, row, blocks)
+        _set_sum(weights, 0, total)
+        bar_weights(maps, weights)
+        dots(row, columns, reaches[: charges.size])
+    elif charges.size > AT_ONCE:
+        dots(row, columns[AT_ONCE:], reaches[AT_ONCE:])
+    share = 1.0 / weights.sums[0]
+    for s in range(charges.size):
+        reaches[s] *= share
+
+
+@compiled
+def _add_up(columns: Any, charges: Any, handicaps: Any, totals: Any) -> None:
+    """totals = handicaps + P charges"""
+    for a in range(totals.size):
+        totals[a] = handicaps[a]
+    add_combined(columns, charges, totals)
 
 
 @compiled
@@ -113,6 +163,15 @@ def draw(weights: Any, copy: int, u: float) -> int:
 def reach(weights: Any, copy: int, column: Any) -> float:
     """The probability of a state under the play: <x, column>."""
     return dot(weights.weights[copy], column) / weights.sums[copy]
+
+
+@compiled
+def reach_all(weights: Any, columns: Any, out: Any) -> None:
+    """The probability of each state under the play of the only copy."""
+    dots(weights.weights[0], columns, out)
+    share = 1.0 / weights.sums[0]
+    for s in range(out.size):
+        out[s] *= share
 
 
 @compiled
@@ -141,9 +200,7 @@ def charge_action(weights: Any, copy: int, action: int, amount: float) -> None:
 def set_totals(weights: Any, columns: Any, charges: Any, handicaps: Any) -> None:
     """The totals of the only copy, anew: P `charges`, and what each action is charged besides."""
     totals = weights.totals[0]
-    for a in range(totals.size):
-        totals[a] = handicaps[a]
-    add_combined(columns, charges, totals)
+    _add_up(columns, charges, handicaps, totals)
     weights.references[0] = lowest(totals)
     weights.changed[0] = True
 

@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -18,11 +19,12 @@ import psycopg
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.forks import forks
-from statepool.live.stores.archive import Archive, WholeView
+from statepool.live.stores.archive import Archive
 from statepool.live.stores.contents import TABLES, Contents, Rows, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.postgres_connections import PATIENCE, Connection, Connections, errors
 from statepool.live.stores.postgres_people import PostgresPeople
+from statepool.live.stores.sql_view import COLUMNS, PIECE, SQLView
 from statepool.live.stores.store import (
     PROBE_BYTES,
     SILENT,
@@ -40,8 +42,6 @@ from statepool.live.stores.store import (
     check_replaced,
 )  # fmt: skip
 
-PIECE = 1000  # events read at once
-COLUMNS = "seq, kind, ticket, play, at, body, hash"
 CATALOGUE = """
     SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
     FROM statepool.events AS e LEFT JOIN statepool.events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
@@ -56,7 +56,6 @@ STANDINGS = """
         SELECT count(*), min(at) AS oldest FROM statepool.lanes WHERE pool = pools.id AND ticket IS NOT NULL
     ) AS in_lanes
 """
-LANE_ROWS = "SELECT lane, place, ticket, at, body, hash FROM statepool.lanes WHERE pool = %s ORDER BY lane, place"
 # Of the many lanes that have ended only those are read that something waits in.
 WAITING = """
     WITH waiting AS MATERIALIZED (
@@ -177,7 +176,7 @@ Row = tuple[Any, ...]
 Statement = tuple[str, dict[str, Any]]
 
 
-class PostgresView(WholeView):
+class PostgresView(SQLView):
     """One transaction of a connection; `over` once that has ended."""
 
     def __init__(
@@ -196,34 +195,14 @@ class PostgresView(WholeView):
         with errors():
             return self._connection.execute(sql, values, binary=True).fetchall()
 
-    def head(self) -> Head:
-        return self._head
+    def _read(self, sql: str, *values: Any) -> list[Row]:
+        return self._ask(_spelt(sql), *values)
 
     def clock(self) -> int:
         return self._clock
 
-    def _tail(self, after: int, without: Kind | None) -> Iterator[Entry]:
-        sql = (
-            f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND seq > %s AND kind <> %s ORDER BY seq LIMIT %s"
-        )
-        while rows := self._ask(sql, self._pool, after, without or "", PIECE):
-            yield from map(Entry._make, rows)
-            after = rows[-1][0]
-
-    def _tail_catalogue(self) -> list[int]:
-        sql = "SELECT seq FROM statepool.events WHERE pool = %s AND kind = 'catalogue' AND seq > %s ORDER BY seq"
-        return [seq for (seq,) in self._ask(sql, self._pool, self._n_sealed)]
-
-    def _tail_rows(self, first: int, last: int) -> list[Any]:
-        sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND seq BETWEEN %s AND %s ORDER BY seq"
-        return self._ask(sql, self._pool, first, last)
-
     def _tail_linked_catalogue(self, after: int, last: int) -> list[Any]:
         return self._ask(CATALOGUE, self._pool, after, last, PIECE)
-
-    def sealed(self) -> list[Sealed]:
-        sql = "SELECT first, last, hash, digest, place, size FROM statepool.segments WHERE pool = %s ORDER BY first"
-        return [Sealed(*row) for row in self._ask(sql, self._pool)] if self._n_sealed else []
 
     def _tail_entries_of(self, ticket: str) -> list[Entry]:
         sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND ticket = %s"
@@ -243,20 +222,6 @@ class PostgresView(WholeView):
             by_play = f"{sql} AND at + 0 < %s ORDER BY play LIMIT %s"  # + 0: not by the index of times, and a sort
             rows = self._ask(by_play, self._pool, before, limit)
         return sorted(Overdue(*row) for row in rows)
-
-    def n_pending(self) -> int:
-        return self._ask("SELECT pending FROM statepool.pools WHERE id = %s", self._pool)[0][0]
-
-    def lane_rows(self) -> list[LaneRow]:
-        return [LaneRow(*row) for row in self._ask(LANE_ROWS, self._pool)]
-
-    def n_in_lanes(self) -> int:
-        sql = "SELECT count(*) FROM statepool.lanes WHERE pool = %s AND ticket IS NOT NULL"
-        return self._ask(sql, self._pool)[0][0]
-
-    def snapshot(self) -> tuple[int, bytes] | None:
-        rows = self._ask("SELECT seq, body FROM statepool.snapshots WHERE pool = %s", self._pool)
-        return (rows[0][0], rows[0][1]) if rows else None
 
     def damage(self) -> list[str]:
         """Tables that tell less or more than their indexes do; from here on this reading goes by the indexes."""
@@ -581,6 +546,12 @@ def _stream(connection: Connection, table: str) -> Rows:
         cursor.itersize = PIECE
         cursor.execute(select(table, "statepool."))
         yield from cursor
+
+
+@lru_cache
+def _spelt(sql: str) -> str:
+    """A statement of both stores as PostgreSQL has it."""
+    return sql.format("statepool.").replace("?", "%s")
 
 
 def _key(of: str) -> int:

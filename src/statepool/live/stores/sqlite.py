@@ -10,9 +10,10 @@ import apsw
 
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
-from statepool.live.stores.archive import Archive, WholeView
+from statepool.live.stores.archive import Archive
 from statepool.live.stores.contents import LEFT_BEHIND, TABLES, Contents, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
+from statepool.live.stores.sql_view import COLUMNS, PIECE, SQLView
 from statepool.live.stores.sqlite_file import Connection, SQLiteFile, Synchronous, errors
 from statepool.live.stores.sqlite_people import SQLitePeople
 from statepool.live.stores.sqlite_place import check_folder, check_version, keep_private
@@ -32,8 +33,6 @@ from statepool.live.stores.store import (
     check_replaced,
 )  # fmt: skip
 
-PIECE = 1000  # events read at once
-COLUMNS = "seq, kind, ticket, play, at, body, hash"
 CATALOGUE = """
     SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
     FROM events AS e INDEXED BY events_catalogue LEFT JOIN events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
@@ -46,10 +45,9 @@ STANDINGS = """
         SELECT min(at) FROM pending INDEXED BY pending_at WHERE pending.pool = pools.id) END, seq, hash, plays, epoch
     FROM pools ORDER BY name
 """
-LANE_COLUMNS = "lane, place, ticket, at, body, hash"
 
 
-class SQLiteView(WholeView):
+class SQLiteView(SQLView):
     """One transaction of a connection; `over` once that has ended."""
 
     def __init__(self, connection: Connection, name: str, archive: Archive) -> None:
@@ -68,32 +66,14 @@ class SQLiteView(WholeView):
         with errors():
             return self._connection.execute(sql, values).fetchall()
 
-    def head(self) -> Head:
-        return self._head
+    def _read(self, sql: str, *values: Any) -> list[Any]:
+        return self._ask(sql.format(""), *values)
 
     def clock(self) -> int:
         return time.time_ns() // 1000
 
-    def _tail(self, after: int, without: Kind | None) -> Iterator[Entry]:
-        sql = f"SELECT {COLUMNS} FROM events WHERE pool = ? AND seq > ? AND kind IS NOT ? ORDER BY seq LIMIT ?"
-        while rows := self._ask(sql, self._pool, after, without, PIECE):
-            yield from map(Entry._make, rows)
-            after = rows[-1][0]
-
-    def _tail_catalogue(self) -> list[int]:
-        sql = "SELECT seq FROM events WHERE pool = ? AND kind = 'catalogue' AND seq > ? ORDER BY seq"
-        return [seq for (seq,) in self._ask(sql, self._pool, self._n_sealed)]
-
-    def _tail_rows(self, first: int, last: int) -> list[Any]:
-        sql = f"SELECT {COLUMNS} FROM events WHERE pool = ? AND seq BETWEEN ? AND ? ORDER BY seq"
-        return self._ask(sql, self._pool, first, last)
-
     def _tail_linked_catalogue(self, after: int, last: int) -> list[Any]:
         return self._ask(CATALOGUE, self._pool, after, last, PIECE)
-
-    def sealed(self) -> list[Sealed]:
-        sql = "SELECT first, last, hash, digest, place, size FROM segments WHERE pool = ? ORDER BY first"
-        return [Sealed(*row) for row in self._ask(sql, self._pool)] if self._n_sealed else []
 
     def _tail_entries_of(self, ticket: str) -> list[Entry]:
         sql = f"SELECT {COLUMNS} FROM events INDEXED BY events_ticket WHERE pool = ? AND ticket = ?"
@@ -123,21 +103,6 @@ class SQLiteView(WholeView):
             by_play = f"{sql} NOT INDEXED WHERE pool = ? AND at < ? ORDER BY play LIMIT ?"
             rows = self._ask(by_play, self._pool, before, limit)
         return sorted(Overdue(*row) for row in rows)
-
-    def n_pending(self) -> int:
-        return self._ask("SELECT pending FROM pools WHERE id = ?", self._pool)[0][0]
-
-    def lane_rows(self) -> list[LaneRow]:
-        sql = f"SELECT {LANE_COLUMNS} FROM lanes WHERE pool = ? ORDER BY lane, place"
-        return [LaneRow(*row) for row in self._ask(sql, self._pool)]
-
-    def n_in_lanes(self) -> int:
-        sql = "SELECT count(*) FROM lanes INDEXED BY lanes_ticket WHERE pool = ? AND ticket IS NOT NULL"
-        return self._ask(sql, self._pool)[0][0]
-
-    def snapshot(self) -> tuple[int, bytes] | None:
-        rows = self._ask("SELECT seq, body FROM snapshots WHERE pool = ?", self._pool)
-        return rows[0] if rows else None
 
     def damage(self) -> list[str]:
         found = [line for (line,) in self._ask("PRAGMA integrity_check")]

@@ -72,7 +72,7 @@ def _wide_row(results: Results, sweep: str, cell: str) -> dict[str, Value]:
     )
     return {
         "hybrid": hybrid_regret, "at k": Value(float(hybrid[2:]), None, 0), "state": state_regret,
-        "at ×": Value(float(state[1:]), None, 0), "inside": Value(float(inside), None, 0),
+        "at ×": Value(float(state[1:]), None, 0), "inside": Value(float(inside), answer=True),
     }  # fmt: skip
 
 
