@@ -23,7 +23,7 @@ from statepool.live.forgetting import forget
 from statepool.live.lanes import decisions_in
 from statepool.live.replay import replay
 from statepool.live.stores.postgres import PostgresBatch
-from statepool.live.stores.store import SILENT, LaneRow
+from statepool.live.stores.store import SILENT, LaneBatch, LaneRow
 from statepool.live.writer import Writer
 
 NEXT = count()
@@ -350,6 +350,38 @@ def test_lessons_that_are_too_few_for_another_version_cost_a_decision_nothing(pl
     monkeypatch.setattr(lock_free.LockFree, "_try", lambda *given: tries.append(given) or once(*given))
     pool.decide()
     assert len(tries) == 1
+
+
+def test_a_batch_of_the_same_process_that_comes_between_is_no_other_store(place, monkeypatch, caplog):
+    """What this process knows is then ahead of what the decision's transaction has read."""
+    pool = place.make(refresh=1)
+    pool.decide_many([str(n) for n in range(10)])
+    epoch, clock, n = pool._journal.plays.epoch, journal.Journal.now, count()
+
+    def late(own, view=None):
+        if isinstance(view, LaneBatch):
+            teach(pool, str(next(n)))
+        return clock(own, view)
+
+    monkeypatch.setattr(journal.Journal, "now", late)
+    pool.decide("x")
+    pool.decide("y")
+    assert next(n) == 2, "neither was tried again"
+    assert pool._journal.plays.epoch == epoch
+    assert not caplog.records
+    assert faults(place) == []
+
+
+def test_what_leaves_for_a_segment_while_a_decision_reads_it_is_read_there(place, monkeypatch, tmp_path, caplog):
+    busy, idle = place.make(refresh=1), place.open()
+    idle.decide("x")
+    busy.decide_many([str(n) for n in range(5)])
+    for n in range(5):
+        teach(busy, str(n))
+    after(monkeypatch, journal.Journal, "now", lambda: compact(place.store(), place.name, 0, str(tmp_path), least=1))
+    assert idle.decide("y").ticket == "y"
+    assert not caplog.records
+    assert faults(place) == []
 
 
 def test_where_others_are_faster_every_time_a_decision_takes_the_lock(place, monkeypatch):

@@ -200,21 +200,34 @@ class Journal:
         if self.on_batch is not None:
             self.on_batch(Timed(entered - began, written - entered, time.perf_counter() - written, events))
 
-    def adopt(self, view: View, now: int, again: bool) -> bool:
-        """Publish the latest version as of this reading; False: enough was learnt since for another one.
-
-        What this process holds may be ahead of a reading, if a batch of its own came between. If it is so `again`, in
-        another reading, the store is not the one it was.
-        """
+    def adopt(self, view: View, now: int) -> Published | None:
+        """Publish the latest version as of this reading, or later; None: enough was learnt since for another one."""
         self._check_open()
         with self._lock, self._or_start_again():
-            if again or self.fold is None or self.fold.seq <= view.head().seq:
-                self._catch_up(view)
+            if not self._is_level_with(view):
+                with self.store.view(self.name) as latest:
+                    self._catch_up(latest)
             assert self.fold is not None
             if self.plays.are_stale(self.fold, now):
-                return False
+                return None
             self._publish()
-            return True
+            return self.published
+
+    def _is_level_with(self, view: View) -> bool:
+        """Whether the fold could follow a reading beside writers, which costs least.
+
+        It may be ahead, if a batch of this process came between; or events may have left for a segment meanwhile.
+        """
+        fold = self.fold
+        if fold is None or fold.seq > view.head().seq or self._connections != self.store.connections:
+            return False
+        self._find_event = lambda seq: read_linked(view, seq)
+        try:
+            self._follow(fold, view)
+        except Damaged:
+            self._start_again()
+            return False
+        return True
 
     def make_version(self) -> None:
         """Publish a new version, which takes the pool's lock."""

@@ -66,21 +66,13 @@ class Published(NamedTuple):
 
     def is_level(self, head: Head, now: int, budget: float) -> bool:
         """Whether nothing has happened since, and it is still too early for what was learnt."""
-        if not self.is_of(head):
+        if (head.seq, head.hash) != (self.seq, self.hash):
             return False
         if not self.unplayed:
             return True
         if self.refresh_seconds is not None:
             return 0 <= now - self.playing.at < self.refresh_seconds * 1e6
         return budget < self.playing.cost
-
-    def is_of(self, head: Head) -> bool:
-        """Whether the journal ends where it did when this was published."""
-        return (head.seq, head.hash) == (self.seq, self.hash)
-
-    def is_near(self, head: Head) -> bool:
-        """Whether hardly anything has happened since; for whoever has just read it."""
-        return 0 <= head.seq - self.seq <= MOST_BEHIND
 
 
 class Lane:
