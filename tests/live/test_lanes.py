@@ -536,7 +536,7 @@ def test_a_version_that_is_too_far_behind_is_not_written(place):
     with store.lane(place.name) as batch:
         busy.change(refresh=7)
         row = LaneRow(b"lane", 0, "x", 0, b"", b"")
-        batch.add([row], b"", batch.head().seq)
+        batch.add([row], b"", (0, batch.head().seq))
     assert not batch.kept
     assert "x" not in in_lanes(place)
 

@@ -201,14 +201,10 @@ class Journal:
             self.on_batch(Timed(entered - began, written - entered, time.perf_counter() - written, events))
 
     def adopt(self, view: View, now: int) -> Published | None:
-        """Publish the latest version as of this reading, or later; None: enough was learnt since for another one."""
+        """Publish the latest version as of this reading, or later; None: it takes another reading, or a new one."""
         self._check_open()
         with self._lock, self._or_start_again():
-            if not self._is_level_with(view):
-                with self.store.view(self.name) as latest:
-                    self._catch_up(latest)
-            assert self.fold is not None
-            if self.plays.are_stale(self.fold, now):
+            if not self._is_level_with(view) or self.fold is None or self.plays.are_stale(self.fold, now):
                 return None
             self._publish()
             return self.published
@@ -216,11 +212,14 @@ class Journal:
     def _is_level_with(self, view: View) -> bool:
         """Whether the fold could follow a reading beside writers, which costs least.
 
-        It may be ahead, if a batch of this process came between; or events may have left for a segment meanwhile.
+        It may be ahead, if a batch of this process came between (or the store was set back, which writing will tell);
+        or events may have left for a segment meanwhile.
         """
         fold = self.fold
-        if fold is None or fold.seq > view.head().seq or self._connections != self.store.connections:
+        if fold is None or self._connections != self.store.connections:
             return False
+        if fold.seq > view.head().seq:
+            return True
         self._find_event = lambda seq: read_linked(view, seq)
         try:
             self._follow(fold, view)
@@ -229,9 +228,17 @@ class Journal:
             return False
         return True
 
-    def make_version(self) -> None:
-        """Publish a new version, which takes the pool's lock."""
-        self._all([_Publish()])
+    def publish(self, now: int) -> None:
+        """Publish the latest version of the journal, or a new one if enough was learnt since: that takes the lock."""
+        self._check_open()
+        with self._lock, self._or_start_again(), self.store.view(self.name) as view:
+            self._catch_up(view)
+            assert self.fold is not None
+            stale = self.plays.are_stale(self.fold, now)
+            if not stale:
+                self._publish()
+        if stale:
+            self._all([_Publish()])
 
     def _publish(self) -> None:
         """What lanes draw from, now that all of it is kept."""

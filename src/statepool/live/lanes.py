@@ -154,7 +154,8 @@ class LaneWriter:
     def write(self) -> None:
         """Hand what was drawn to the store."""
         if self._rows:
-            self._batch.add(self._rows, self._lane.hash, self._published.seq + MOST_BEHIND)
+            first = self._published.seq
+            self._batch.add(self._rows, self._lane.hash, (first, first + MOST_BEHIND))
 
     def move_on(self) -> None:
         """It was kept: the lane goes on from there."""
@@ -170,19 +171,19 @@ def check_probability(event: Decided) -> None:
         raise RuntimeError(f"a decision of probability {event.probability!r} cannot be journaled")
 
 
-def decisions_in(rows: Sequence[LaneRow], known: Mapping[bytes, int]) -> list[tuple[LaneRow, Decided]]:
+def decisions_in(rows: Sequence[LaneRow], known: Mapping[bytes, int] | None) -> list[tuple[LaneRow, Decided]]:
     """The decisions of lanes that the journal does not have yet, checked link by link, the lanes merged by time.
 
-    `known`: how many of each lane it has. A row without a ticket is the last of those.
+    `known`: how many of each lane it has; None: that is not compared. A row without a ticket is the last of those.
     """
     lanes = [_decisions_of(list(group), known) for _, group in groupby(rows, key=lambda row: row.lane)]
     return list(merge(*lanes, key=lambda pair: pair[0].at))
 
 
-def _decisions_of(rows: list[LaneRow], known: Mapping[bytes, int]) -> list[tuple[LaneRow, Decided]]:
+def _decisions_of(rows: list[LaneRow], known: Mapping[bytes, int] | None) -> list[tuple[LaneRow, Decided]]:
     first = rows[0]
     begins = first.place + (first.ticket is None)
-    expected = known.get(first.lane, 0 if len(known) < MOST_LANES else begins)
+    expected = begins if known is None else known.get(first.lane, 0 if len(known) < MOST_LANES else begins)
     if expected > begins:
         raise Damaged(f"decision {first.place} of lane {first.lane.hex()} is in the journal already")
     if expected < begins:

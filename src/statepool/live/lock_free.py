@@ -29,7 +29,7 @@ class JournalSide(Protocol):
 
     def adopt(self, view: View, now: int) -> Published | None: ...
 
-    def make_version(self) -> None: ...
+    def publish(self, now: int) -> None: ...
 
     def settle(self) -> None: ...
 
@@ -84,11 +84,10 @@ class LockFree:
                 answers = [answer(request, writer) for request in requests]
                 writer.write()
                 written = time.perf_counter()
-        if writer is None:
-            journal.make_version()
-            return None
-        if writer.entries and not batch.kept:
-            self.start_again()
+        if writer is None or (writer.entries and not batch.kept):
+            if writer is not None:
+                self.start_again()
+            journal.publish(now)
             return None
         writer.move_on()
         self._note(writer.entries)
@@ -96,7 +95,7 @@ class LockFree:
         return answers
 
     def _level_with(self, batch: LaneBatch, now: int) -> Published | None:
-        """What to draw from as of this reading of the journal, or later; None: it must be made."""
+        """What to draw from as of this reading of the journal, or later; None: it must be read anew, or made."""
         journal, published = self._journal, self._journal.published
         if published is not None and published.is_level(batch.head(), now, journal.plays.budget):
             return published

@@ -71,15 +71,16 @@ WAITING = """
     ) AS before
     ORDER BY lane, place
 """
-# Nothing is written unless the lane ends as its writer believes, the journal is not much further than it knows, and no
-# event has left for a segment since tickets were looked up.
+# Nothing is written unless the lane ends as its writer believes, the journal is as far as it knows and hardly further,
+# and no event has left for a segment since tickets were looked up.
 ADD_TO_LANE = """
     WITH new AS (
         INSERT INTO statepool.lanes (pool, lane, place, ticket, at, body, hash)
         SELECT %(pool)s, %(lane)s, (e ->> 1)::bigint, e ->> 2, (e ->> 3)::bigint,
                decode(e ->> 4, 'base64'), decode(e ->> 5, 'base64')
         FROM json_array_elements(%(rows)s::json) AS e
-        WHERE (SELECT seq FROM statepool.pools WHERE id = %(pool)s AND sealed = %(sealed)s) <= %(latest)s
+        WHERE (SELECT seq FROM statepool.pools WHERE id = %(pool)s AND sealed = %(sealed)s)
+            BETWEEN %(earliest)s AND %(latest)s
         AND CASE WHEN %(first)s = 0
             THEN NOT EXISTS (SELECT FROM statepool.lanes WHERE pool = %(pool)s AND lane = %(lane)s)
             ELSE EXISTS (SELECT FROM statepool.lanes
@@ -350,16 +351,16 @@ class PostgresLane(PostgresView, LaneBatch):
     """A transaction that takes no lock: it writes new rows of its own, and waits for the disk."""
 
     _rows: Sequence[LaneRow] = ()
-    _of: tuple[bytes, int] = b"", 0
+    _before, _between = b"", (0, 0)
 
-    def add(self, rows: Sequence[LaneRow], before: bytes, latest: int) -> None:
-        self._rows, self._of = rows, (before, latest)
+    def add(self, rows: Sequence[LaneRow], before: bytes, between: tuple[int, int]) -> None:
+        self._rows, self._before, self._between = rows, before, between
 
     def commit(self) -> None:
         if not self._rows:
             return
-        values = {"pool": self._pool, "lane": self._rows[0].lane, "first": self._rows[0].place, "before": self._of[0],
-                  "latest": self._of[1], "sealed": self._n_sealed,
+        values = {"pool": self._pool, "lane": self._rows[0].lane, "first": self._rows[0].place, "before": self._before,
+                  "earliest": self._between[0], "latest": self._between[1], "sealed": self._n_sealed,
                   "rows": msgspec.json.encode(self._rows).decode()}  # fmt: skip
         with errors(), self._connection.pipeline():
             added = self._connection.execute(ADD_TO_LANE, values)

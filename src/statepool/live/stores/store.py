@@ -234,8 +234,8 @@ class LaneBatch(View):
     """Writing decisions to a lane of one's own, beside everybody else."""
 
     @abstractmethod
-    def add(self, rows: Sequence[LaneRow], before: bytes, latest: int) -> None:
-        """Decisions that go on from the hash `before`, to be kept if the journal has no event past `latest` yet."""
+    def add(self, rows: Sequence[LaneRow], before: bytes, between: tuple[int, int]) -> None:
+        """Decisions that go on from the hash `before`, to be kept if the journal ends between these events now."""
 
     kept = False
     """After the end: whether they were kept. If not, the lane is not as it was, or the journal has gone on too far."""
