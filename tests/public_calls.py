@@ -38,20 +38,20 @@ def _play(kind: type) -> Callable[..., Any]:
     return make
 
 
-def _by_hand(P: Any, loss: Any, u: Any, context: Any, **settings: Any) -> Any:
+def _by_hand(P: Any, loss: Any, u: Any, context: Any, state: Any, decision: Any, **settings: Any) -> Any:
     """A round of a player."""
     player = sp.StateEXP3().player(P, **settings)
-    decision = player.act(u, context=context)
-    player.observe(decision, "y")
-    player.update(decision, loss)
+    made = player.act(u, context=context)
+    player.observe(made if decision is None else decision, state)
+    player.update(made if decision is None else decision, loss)
 
 
-def _pool(P: Any, loss: Any, candidates: Any, **settings: Any) -> Any:
+def _pool(P: Any, actions: Any, states: Any, loss: Any, candidates: Any, context: Any, state: Any, **given: Any) -> Any:
     """A decision of a pool that is made for it."""
-    names = ["a", "b", "c"], ["x", "y", "z"]
-    with TemporaryDirectory() as at, sp.Pool.open(f"sqlite:///{at}/pool.db", "home", P, *names, **settings) as pool:
-        ticket = pool.decide(candidates=candidates).ticket
-        pool.observe(ticket, "y")
+    url = "sqlite:///{}/pool.db"
+    with TemporaryDirectory() as at, sp.Pool.open(url.format(at), "home", P, actions, states, **given) as pool:
+        ticket = pool.decide(candidates=candidates, context=context).ticket
+        pool.observe(ticket, state)
         pool.resolve(ticket, loss=loss)
 
 
@@ -101,13 +101,15 @@ def calls() -> Iterator[Call]:
             f"dimension.{function.__name__}", function, _good(function, x=np.full(3, 1 / 3), play=np.full(3, 1 / 3))
         )
     yield Call("find", sp.families.find, {"name": "funnel"})
+    yield Call("find a learner", sp.learners.find, {"name": "uniform"})
     yield Call("player", _by_hand, {
         "P": P, "horizon": 9, "actions": ["a", "b", "c"], "states": ["x", "y", "z"], "seed": 1, "loss": 0.5,
-        "u": 0.3, "context": None,
+        "u": 0.3, "context": None, "state": "y", "decision": None,
     })  # fmt: skip
     yield Call("Pool", _pool, {
         "P": P, "seed": 1, "contexts": None, "holdout": 0.1, "default_loss": 1.0, "expire_after": 60, "refresh": None,
-        "loss": 0.5, "candidates": None,
+        "loss": 0.5, "candidates": None, "context": None, "state": "y", "actions": ["a", "b", "c"],
+        "states": ["x", "y", "z"], "learner": None, "categories": None, "loss_bounds": (0, 1), "shares": (),
     })  # fmt: skip
     yield Call("Instance", sp.Instance, {"P": P, "theta": THETA, "effects": None, "contexts": None, "available": None})
     yield Call(

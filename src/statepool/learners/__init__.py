@@ -63,7 +63,7 @@ REGISTRY: dict[str, type[Learner]] = {
 
 def find(name: str) -> type[Learner]:
     """The learner of a name: one of these, or one that an installed package adds."""
-    if name in REGISTRY:
+    if isinstance(name, str) and name in REGISTRY:
         return REGISTRY[name]
     found = plugins.load("learner", name) if isinstance(name, str) else None
     if found is None:

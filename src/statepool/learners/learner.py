@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -321,6 +321,7 @@ class Player:
 
     def observe(self, decision: Decision, state: Any) -> None:
         """Tell the state that the action led to."""
+        _check_decision(decision)
         if decision is not self._latest or decision.state is not None:
             raise ValueError(f"decision: of round {decision.round} cannot be observed now, only the latest can, once")
         number = self._state_number(state)
@@ -334,7 +335,7 @@ class Player:
 
     def _state_number(self, state: Any) -> int:
         if self._states is not None:
-            if state not in self._states:
+            if not isinstance(state, Hashable) or state not in self._states:  # an array is equal to nothing and all
                 raise ValueError(unknown_name("state", state, map(str, self._states)))
             return self._states.index(state)
         if check_count(state, "state", 0) >= self.problem.n_states:
@@ -343,6 +344,7 @@ class Player:
 
     def update(self, decision: Decision, loss: float | None = None, reward: float | None = None) -> None:
         """Tell the outcome, whenever it comes: a loss or a reward in [0, 1]."""
+        _check_decision(decision)
         if decision.state is None or decision.resolved:
             raise ValueError(f"decision: of round {decision.round} has no state yet, or its outcome came already")
         if self._latest is not None and self._latest.state is None:
@@ -357,6 +359,11 @@ class Player:
     def __repr__(self) -> str:
         K, S = self.problem.P.shape
         return f"Player({self.learner!r}, {K} actions, {S} states, {self._round} rounds played)"
+
+
+def _check_decision(decision: Any) -> None:
+    if not isinstance(decision, Decision):
+        raise ValueError(f"decision: is {shown(decision)}, expected what `act` has returned")
 
 
 def _names(names: Any, kind: str, count: int) -> list[Any] | None:

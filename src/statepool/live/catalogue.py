@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, Ints, check_map
+from statepool.checks import Floats, Ints, check_map, shown
 from statepool.live.events import Added, Opened, Placed, Retired, Reweighted
 
 PLAIN = (str, int, float, bool)
@@ -28,7 +28,7 @@ def check_label(label: Any, what: str) -> Hashable:
         label = tuple(label)
     parts = label if isinstance(label, tuple) else (label,)
     if not all(isinstance(part, PLAIN) and part == part and _fits(part) for part in parts):
-        raise ValueError(f"{what}: {label!r} cannot be a label, expected text, a number, or a tuple of these")
+        raise ValueError(f"{what}: {shown(label)} cannot be a label, expected text, a number, or a tuple of these")
     if len(parts) > MOST_PARTS or sum(len(part) for part in parts if isinstance(part, str)) > LONGEST_LABEL:
         most = f"at most {LONGEST_LABEL} characters in {MOST_PARTS} parts"
         raise ValueError(f"{what}: {str(label)[:40]!r}… is too long, expected {most}")
@@ -45,7 +45,7 @@ def _fits(part: Any) -> bool:
 def check_labels(labels: Any, what: str) -> list[Hashable]:
     """Different labels, at least one."""
     if isinstance(labels, str) or not hasattr(labels, "__iter__"):
-        raise ValueError(f"{what}: is {labels!r}, expected a list of labels")
+        raise ValueError(f"{what}: is {shown(labels)}, expected a list of labels")
     checked = [check_label(label, what) for label in labels]
     if not checked:
         raise ValueError(f"{what}: is empty, expected at least one label")

@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import check_count, check_number
+from statepool.checks import check_count, check_number, shown
 from statepool.learners import REGISTRY, SelfTuned
 from statepool.learners.learner import Learner, short_name
 from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
@@ -475,11 +475,11 @@ def check_pairs(pairs: Any, what: str) -> list[tuple[Any, Any]]:
     if hasattr(pairs, "to_numpy"):
         pairs = pairs.to_numpy().tolist()
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-        raise ValueError(f"pairs: is {pairs!r}, expected a list of (ticket, {what})")
+        raise ValueError(f"pairs: is {shown(pairs)}, expected a list of (ticket, {what})")
     listed = list(pairs)
     for pair in listed:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise ValueError(f"pairs: has {pair!r}, expected (ticket, {what})")
+            raise ValueError(f"pairs: has {shown(pair)}, expected (ticket, {what})")
     return listed
 
 
@@ -488,7 +488,7 @@ def check_categories(categories: Any, actions: list[Any]) -> list[Any]:
     if categories is None:
         return [None] * len(actions)
     if isinstance(categories, str) or not isinstance(categories, Iterable):
-        raise ValueError(f"categories: is {categories!r}, expected a list, one an action")
+        raise ValueError(f"categories: is {shown(categories)}, expected a list, one an action")
     kinds = [None if each is None else check_label(each, "categories") for each in categories]
     if len(kinds) != len(actions):
         raise ValueError(f"categories: has {len(kinds)} entries, expected {len(actions)}, one an action")
@@ -507,7 +507,7 @@ def specification(learner: Learner) -> tuple[str, dict[str, Any]]:
     """A learner as journaled: its name in the registry and its settings."""
     names = [name for name, kind in REGISTRY.items() if kind is type(learner)]
     if not names:
-        raise ValueError(f"learner: is {learner!r}, expected a learner such as SelfTuned()")
+        raise ValueError(f"learner: is {shown(learner)}, expected a learner such as SelfTuned()")
     options = dataclasses.asdict(learner)  # type: ignore[call-overload]
     return names[0], msgspec.to_builtins(options)
 

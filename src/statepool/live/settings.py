@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from statepool.checks import check_count, check_number
+from statepool.checks import check_count, check_number, shown
 from statepool.live.catalogue import check_label
 
 LONGEST = 1e12
@@ -65,10 +65,10 @@ def _check_refresh(value: Any) -> int:
 def _check_bounds(name: str) -> Any:
     def check(value: Any) -> tuple[float, float]:
         if not isinstance(value, list | tuple) or len(value) != 2:
-            raise ValueError(f"{name}: is {value!r}, expected two numbers, the lowest and the highest")
+            raise ValueError(f"{name}: is {shown(value)}, expected two numbers, the lowest and the highest")
         low, high = (check_number(each, name, -LONGEST, LONGEST) for each in value)
         if low >= high:
-            raise ValueError(f"{name}: is {value!r}, expected the lowest before the highest")
+            raise ValueError(f"{name}: is {shown(value)}, expected the lowest before the highest")
         return low, high
 
     return check
@@ -78,11 +78,11 @@ def _check_shares(value: Any) -> tuple[tuple[Any, float, float], ...]:
     if isinstance(value, dict):
         value = [(action, *bounds) if isinstance(bounds, list | tuple) else bounds for action, bounds in value.items()]
     if not isinstance(value, list | tuple):
-        raise ValueError(f"shares: is {value!r}, expected {{action: (smallest, largest)}}")
+        raise ValueError(f"shares: is {shown(value)}, expected {{action: (smallest, largest)}}")
     checked: list[tuple[Any, float, float]] = []
     for entry in value:
         if not isinstance(entry, list | tuple) or len(entry) != 3:
-            raise ValueError(f"shares: has {entry!r}, expected an action, its smallest and its largest share")
+            raise ValueError(f"shares: has {shown(entry)}, expected an action, its smallest and its largest share")
         action, low, high = entry
         low, high = check_number(low, "shares", 0, 1), check_number(high, "shares", 0, 1)
         if low > high:

@@ -89,7 +89,7 @@ class Crowd:
 
 
 def send_whole(cycle: Any, content: bytes) -> bool:
-    """Send JSON with status 200 in one write, where uvicorn would make two: a write is a third of what a request costs.
+    """Send JSON with status 200 in one write, where uvicorn would make two.
 
     False, and nothing is sent, where more is to be heeded: a reader that is slow or gone, a connection to be closed,
     headers of the server's own.
