@@ -73,6 +73,20 @@ def test_nothing_changes_but_where_it_lies(place, tmp_path):
         assert view.catalogue() == [seq for seq, kind, *_ in events if kind == "catalogue"]
 
 
+def test_rows_that_requests_brought_are_sealed_and_found_again(place, tmp_path):
+    pool, candidates = place.make(), {"a": [0.8, 0.2, 0.0], "other": [0.1, 0.6, 0.3]}
+    made = pool.decide(candidates=candidates)
+    events = place.events()
+    store, found = sealed(place, pool, tmp_path / "segments")
+    assert found.events == len(events)
+    assert whole(store, place.name) == events
+    pool.resolve(pool.decide("later", candidates=candidates).ticket, loss=0.5)
+    assert [event[1] for event in place.events()].count("rows") == 0, "they are kept once"
+    pool.observe(made.ticket, "browse")
+    report, _ = replay(store, place.name, redraw=True)
+    assert (report.faults, report.redrawn) == ([], 2)
+
+
 def test_a_pool_goes_on_across_the_seam(place, tmp_path):
     """Beside one that is never compacted: the same draws, the same sums; late reports find what they need."""
     twins = {}

@@ -16,13 +16,18 @@ import statepool as sp
 from live.places import PostgresPlace, ask, change, fold_of, of_pool
 from live.test_hung import stopped
 from statepool.live import journal, lanes, lock_free
-from statepool.live.errors import Damaged, StoreUnavailable
+from statepool.live.compaction import compact
+from statepool.live.errors import Conflict, Damaged, StoreUnavailable, UnknownTicket
 from statepool.live.events import Decided, Lesson, Refreshed, decode, encode
+from statepool.live.forgetting import forget
 from statepool.live.lanes import decisions_in
 from statepool.live.replay import replay
-from statepool.live.stores.store import LaneRow
+from statepool.live.stores.postgres import PostgresBatch
+from statepool.live.stores.store import SILENT, LaneBatch, LaneRow
+from statepool.live.writer import Writer
 
 NEXT = count()
+CANDIDATES = {"a": [0.8, 0.2, 0.0], "other": [0.1, 0.6, 0.3]}
 
 
 @pytest.fixture
@@ -186,6 +191,239 @@ def test_without_the_rule_of_the_table_that_is_noticed(place, monkeypatch):
         change(place.url, "ALTER TABLE lanes ENABLE TRIGGER lanes_known")
 
 
+def after(monkeypatch, kind, method, work):
+    """Have something done once, right after a method has answered."""
+    original = getattr(kind, method)
+
+    def meanwhile(self, *given):
+        answer = original(self, *given)
+        monkeypatch.setattr(kind, method, original)
+        work()
+        return answer
+
+    monkeypatch.setattr(kind, method, meanwhile)
+
+
+def two(place, **given):
+    """Pools of two processes that have decided before."""
+    pools = place.make(**given), place.open(**({"clock": given["clock"]} if "clock" in given else {}))
+    for pool in pools:
+        pool.decide()
+    return pools
+
+
+def test_a_ticket_is_decided_once_where_one_brings_candidates_and_the_other_none(place, monkeypatch):
+    """The one is decided in the journal, the other in a lane, while the journal does not look."""
+    first, second = two(place)
+    told = []
+    after(monkeypatch, Writer, "look_up", lambda: told.append(second.decide("x")))
+    with pytest.raises(Conflict, match="candidates"):
+        first.decide("x", candidates=CANDIDATES)
+    assert first.decide("x") == second.decide("x") == told[0]
+    teach(first, "x")
+    assert [event.ticket for event in decisions_of(place)].count("x") == 1
+    assert faults(place) == []
+
+
+def test_whoever_decides_in_a_lane_what_the_journal_is_deciding_waits_for_it(place, monkeypatch):
+    first, second = two(place)
+    append = PostgresBatch.append
+    threads = ThreadPoolExecutor(1)
+    others = []
+
+    def slowly(batch, *given):
+        append(batch, *given)
+        batch.n_pending()  # what was appended is with the server, and not committed yet
+        others.append(threads.submit(second.decide, "x"))
+        time.sleep(0.3)
+        assert not others[0].done()
+
+    first.settle()
+    monkeypatch.setattr(PostgresBatch, "append", slowly)
+    made = first.decide("x", candidates=CANDIDATES)
+    monkeypatch.setattr(PostgresBatch, "append", append)
+    with pytest.raises(Conflict, match="candidates"):
+        others[0].result()
+    assert first.decide("x", candidates=CANDIDATES) == made
+    assert faults(place) == []
+
+
+def test_racing_for_one_ticket_with_and_without_candidates_decides_it_once(place):
+    pools = [*two(place), place.open()]
+    for n in range(30):
+        with ThreadPoolExecutor(3) as threads:
+            told = [threads.submit(pool.decide, f"t{n}") for pool in pools[:2]]
+            told.append(threads.submit(pools[2].decide, f"t{n}", candidates=CANDIDATES))
+        kept = [each.result() for each in told if each.exception() is None]
+        assert all(isinstance(each.exception(), Conflict | None) for each in told)
+        assert len(set(kept)) == 1
+    tickets = [event.ticket for event in decisions_of(place)]
+    assert len(tickets) == len(set(tickets)) == 32
+    assert faults(place) == []
+
+
+def test_a_report_that_comes_before_its_decision_is_in_the_journal_is_not_written(place, monkeypatch):
+    """It would be of a decision without a number."""
+    first, second = two(place)
+    after(monkeypatch, Writer, "take_over", lambda: second.decide("x"))
+    with pytest.raises(UnknownTicket):
+        first.observe("x", "browse")
+    teach(first, "x")
+    assert faults(place) == []
+
+
+def test_a_ticket_that_leaves_for_a_segment_between_look_and_write_is_not_decided_again(place, monkeypatch, tmp_path):
+    first, second = two(place)
+    told = first.decide("x")
+    teach(first, "x")
+    second.decide()
+    second.settle()
+    after(
+        monkeypatch, lanes.Published, "is_level", lambda: compact(place.store(), place.name, 0, str(tmp_path), least=1)
+    )
+    assert second.decide("x") == told
+    assert faults(place) == []
+
+
+def test_a_copy_of_a_process_that_had_not_decided_yet_begins_another_lane(place):
+    first, second = place.make(), place.open()
+    second._journal._lock_free.lane.name = first._journal._lock_free.lane.name
+    first.decide_many(3)
+    first.settle()
+    second.decide("x")
+    assert second._journal._lock_free.lane.name != first._journal._lock_free.lane.name
+    teach(first, "x")
+    assert faults(place) == []
+
+
+def test_a_lane_that_rested_for_long_is_not_gone_on_with(place, monkeypatch):
+    """The journal may be about to forget where it ended."""
+    first, second = two(place)
+    first.settle()
+    names = [first._journal._lock_free.lane.name]
+    change(place.url, f"UPDATE lanes SET at = at - {2 * SILENT}")
+    first._journal._lock_free.lane.at -= 2 * SILENT
+    second.decide()
+    begin = Writer.take_over
+
+    def late(writer):
+        monkeypatch.setattr(Writer, "take_over", begin)
+        first.decide("x")
+        begin(writer)
+
+    monkeypatch.setattr(Writer, "take_over", late)
+    second.settle()
+    assert first._journal._lock_free.lane.name not in names
+    teach(second, "x")
+    assert faults(place) == []
+
+
+def test_what_is_kept_of_lanes_is_forgotten_by_the_clock_of_the_store(place):
+    now = [time.time()]
+    first, second = two(place, clock=lambda: now[0])
+    first.settle()
+    now[0] += 400 * 86_400
+    second.decide()
+    second.settle()
+    assert len(ask(place.url, f"SELECT 1 FROM %slanes WHERE {of_pool(place.name, 'lanes')}")) == 2
+    change(place.url, f"UPDATE lanes SET at = at - {2 * SILENT}")
+    first.decide()
+    second.settle()
+    assert len(ask(place.url, f"SELECT 1 FROM %slanes WHERE {of_pool(place.name, 'lanes')}")) == 1
+    assert faults(place) == []
+
+
+def test_a_batch_reads_nothing_of_lanes_that_nothing_waits_in(place):
+    first, second = two(place)
+    first.settle()
+    second.decide("x")
+    with place.store().batch(place.name) as batch:
+        assert [row.ticket for row in batch.lane_rows()] == [None, "x"]
+
+
+@pytest.mark.parametrize("lessons", [1, 9])
+def test_lessons_that_are_too_few_for_another_version_cost_a_decision_nothing(place, monkeypatch, lessons):
+    pool = place.make(refresh=10)
+    for made in pool.decide_many(lessons):
+        teach(pool, made.ticket)
+    tries, once = [], lock_free.LockFree._try
+    monkeypatch.setattr(lock_free.LockFree, "_try", lambda *given: tries.append(given) or once(*given))
+    pool.decide()
+    assert len(tries) == 1
+
+
+def test_a_batch_of_the_same_process_that_comes_between_is_no_other_store(place, monkeypatch, caplog):
+    """What this process knows is then ahead of what the decision's transaction has read."""
+    pool = place.make(refresh=1)
+    pool.decide_many([str(n) for n in range(10)])
+    epoch, clock, n = pool._journal.plays.epoch, journal.Journal.now, count()
+
+    def late(own, view=None):
+        if isinstance(view, LaneBatch):
+            teach(pool, str(next(n)))
+        return clock(own, view)
+
+    monkeypatch.setattr(journal.Journal, "now", late)
+    pool.decide("x")
+    pool.decide("y")
+    assert next(n) == 2, "neither was tried again"
+    assert pool._journal.plays.epoch == epoch
+    assert not caplog.records
+    assert faults(place) == []
+
+
+def test_what_leaves_for_a_segment_while_a_decision_reads_it_is_read_there(place, monkeypatch, tmp_path, caplog):
+    busy, idle = place.make(refresh=1), place.open()
+    idle.decide("x")
+    busy.decide_many([str(n) for n in range(5)])
+    for n in range(5):
+        teach(busy, str(n))
+    after(monkeypatch, journal.Journal, "now", lambda: compact(place.store(), place.name, 0, str(tmp_path), least=1))
+    assert idle.decide("y").ticket == "y"
+    assert not caplog.records
+    assert faults(place) == []
+
+
+def test_where_others_are_faster_every_time_a_decision_takes_the_lock(place, monkeypatch):
+    pool = place.make()
+    pool.decide("x")
+    monkeypatch.setattr(lock_free.LockFree, "_try", lambda *given: None)
+    made = pool.decide("y")
+    assert made == pool.decide("y")
+    assert pool.decide("x").ticket == "x"
+    assert in_lanes(place) == []
+    assert faults(place) == []
+
+
+def test_what_is_minted_while_playing_from_the_version_of_another_is_known_to_replay(place):
+    first, second = two(place, refresh=1)
+    teach(first, first.decide().ticket)
+    made = second.decide(candidates=CANDIDATES)
+    last = decisions_of(place)[-1]
+    versions = {seq: decode(body) for seq, kind, *_, body, _ in place.events() if kind == "refresh"}
+    assert last.ticket == made.ticket
+    assert versions[last.version].epoch == first._journal.plays.epoch
+    assert faults(place) == []
+
+
+def test_a_status_counts_what_is_taken_over_while_it_is_read(place, monkeypatch):
+    first, second = two(place)
+    first.decide_many(3)
+    after(monkeypatch, journal.Journal, "_catch_up", second.settle)
+    assert first.status().plays == 5
+
+
+def test_rows_go_on_though_somebody_has_a_ticket_forgotten(place):
+    pool = place.make()
+    pool.decide("first")
+    pool.settle()
+    pool.decide_many(["x", "y"])
+    rows = pool.rows()
+    assert next(rows)["ticket"] == "first"
+    forget(place.open(), ["x"])
+    assert [row["ticket"] for row in rows] == ["y"]
+
+
 def test_a_lane_that_is_gone_is_begun_anew(place):
     pool = place.make()
     pool.decide("kept")
@@ -252,6 +490,14 @@ def test_damage_in_lanes_is_found_and_nothing_is_written_on_top_of_it(place, dam
     assert any("lanes" in fault for fault in faults(place))
 
 
+@pytest.mark.parametrize("of", ["ticket = 'b'", "lane <> ''"])
+def test_a_decision_that_is_said_to_be_in_the_journal_and_is_not_is_found(place, of):
+    pool = place.make()
+    pool.decide_many(["a", "b"])
+    change(place.url, f"UPDATE lanes SET ticket = NULL WHERE {of}")
+    assert any("lanes" in fault for fault in faults(place))
+
+
 def test_a_row_of_a_lane_that_is_missing_in_the_middle_is_found(place):
     pool = place.make()
     pool.decide_many(["a", "b", "c"])
@@ -290,7 +536,7 @@ def test_a_version_that_is_too_far_behind_is_not_written(place):
     with store.lane(place.name) as batch:
         busy.change(refresh=7)
         row = LaneRow(b"lane", 0, "x", 0, b"", b"")
-        batch.add([row], b"", batch.head().seq)
+        batch.add([row], b"", (0, batch.head().seq))
     assert not batch.kept
     assert "x" not in in_lanes(place)
 

@@ -147,11 +147,11 @@ def test_acknowledging_before_the_commit_is_caught(place, monkeypatch):
         check_acknowledged_is_kept(place, failing_calls=("batch",))
 
 
-def hasty_decide(self, requests, attempt):
+def hasty_decide(self, requests):
     """As LockFree._try, with the answers given before the commit."""
     journal, answers = self._journal, []
     if journal.published is None:
-        journal.make_version()
+        journal.publish(journal.now())
     with suppress(StoreUnavailable), journal.store.lane(journal.name) as batch:
         writer = LaneWriter(self.lane, journal.published, batch, journal.now())
         writer.look_up([request.ticket for request in requests])

@@ -186,7 +186,7 @@ def _held(store: Store, name: str, verify: bool, restoring: bool) -> Held:
         if head.seq and view.linked(head.seq)[1].hash != head.hash:
             raise ValueError(f"file: the journal of {name!r} does not end where the copy says: nothing was kept")
         try:
-            in_lanes = len(decisions_in(view.lane_rows(), {}))
+            in_lanes = len(decisions_in(view.lane_rows(), None))
         except Damaged as error:
             raise ValueError(f"file: {error} (pool {name!r}): nothing was kept") from None
     faults = replay(store, name)[0].faults if verify and head.seq else []

@@ -12,18 +12,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice, takewhile
 from typing import Any, NamedTuple, TypeVar
 
-from statepool.live.errors import Damaged, StoreUnavailable
+from statepool.live.errors import Damaged, StoreUnavailable, Taken
 from statepool.live.events import AnyEvent, Opened, Refreshed, encode
 from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
 from statepool.live.format import RULE
 from statepool.live.group_commit import GroupCommit
 from statepool.live.lanes import Playing, Published
-from statepool.live.lock_free import LockFree
+from statepool.live.lock_free import TRIES, LockFree
 from statepool.live.snapshots import Refused, seal, unseal
 from statepool.live.stores.store import Batch, Entry, Head, Store, View
 from statepool.live.writer import A_ROW, Plays, Request, Writer, answer, chain, is_ticket, read_entry, read_linked
@@ -131,12 +131,16 @@ class Journal:
         """Answer requests durably; an answer may be the exception that its request earned."""
         apart = _apart(requests) if self.store.has_lanes else []
         if not apart:
-            return self._turns.run(requests)
+            return self.run_in_turn(requests)
         answers = dict(zip(apart, self._lock_free.run([requests[n] for n in apart]), strict=True))
         others = [n for n in range(len(requests)) if n not in answers]
         if others:
-            answers |= zip(others, self._turns.run([requests[n] for n in others]), strict=True)
+            answers |= zip(others, self.run_in_turn([requests[n] for n in others]), strict=True)
         return [answers[n] for n in range(len(requests))]
+
+    def run_in_turn(self, requests: Sequence[Request]) -> list[Any]:
+        """The same under the pool's lock."""
+        return self._turns.run(requests)
 
     def settle(self) -> None:
         """Take over what is in lanes, if anything is."""
@@ -165,6 +169,12 @@ class Journal:
             self._publish()
 
     def _write(self, requests: list[Request]) -> list[Any]:
+        for _ in range(TRIES):
+            with suppress(Taken):
+                return self._try(requests)
+        raise StoreUnavailable("others decided for the same tickets every time: try again")
+
+    def _try(self, requests: list[Request]) -> list[Any]:
         self._check_open()
         tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
         began = time.perf_counter()
@@ -190,25 +200,45 @@ class Journal:
         if self.on_batch is not None:
             self.on_batch(Timed(entered - began, written - entered, time.perf_counter() - written, events))
 
-    def adopt(self, view: View, now: int, again: bool) -> bool:
-        """Publish the latest version as of this reading; False: enough was learnt since for another one.
-
-        What this process holds may be ahead of a reading, if a batch of its own came between. If it is so `again`, in
-        another reading, the store is not the one it was.
-        """
+    def adopt(self, view: View, now: int) -> Published | None:
+        """Publish the latest version as of this reading, or later; None: it takes another reading, or a new one."""
         self._check_open()
         with self._lock, self._or_start_again():
-            if again or self.fold is None or self.fold.seq <= view.head().seq:
-                self._catch_up(view)
-            assert self.fold is not None
-            if self.plays.are_stale(self.fold, now):
-                return False
+            if not self._is_level_with(view) or self.fold is None or self.plays.are_stale(self.fold, now):
+                return None
             self._publish()
-            return True
+            return self.published
 
-    def make_version(self) -> None:
-        """Publish a new version, which takes the pool's lock."""
-        self._all([_Publish()])
+    def _is_level_with(self, view: View) -> bool:
+        """Whether the fold could follow a reading beside writers, which costs least.
+
+        It may be ahead, if a batch of this process came between (or the store was set back, which writing will tell);
+        or events may have left for a segment meanwhile.
+        """
+        fold = self.fold
+        if fold is None or self._connections != self.store.connections:
+            return False
+        if fold.seq > view.head().seq:
+            return True
+        self._find_event = lambda seq: read_linked(view, seq)
+        try:
+            self._follow(fold, view)
+        except Damaged:
+            self._start_again()
+            return False
+        return True
+
+    def publish(self, now: int) -> None:
+        """Publish the latest version of the journal, or a new one if enough was learnt since: that takes the lock."""
+        self._check_open()
+        with self._lock, self._or_start_again(), self.store.view(self.name) as view:
+            self._catch_up(view)
+            assert self.fold is not None
+            stale = self.plays.are_stale(self.fold, now)
+            if not stale:
+                self._publish()
+        if stale:
+            self._all([_Publish()])
 
     def _publish(self) -> None:
         """What lanes draw from, now that all of it is kept."""

@@ -20,13 +20,16 @@ import msgspec
 
 from statepool.live.errors import Damaged
 from statepool.live.events import UNPLACED, AnyEvent, Decided, Kind, decode, encode
-from statepool.live.fold import Fold
+from statepool.live.fold import MOST_LANES, Fold
 from statepool.live.luck import mint, new_epoch, uniform_of
-from statepool.live.stores.store import Head, LaneBatch, LaneRow
+from statepool.live.stores.store import SILENT, Head, LaneBatch, LaneRow
 from statepool.live.versions import Version
 
 MOST_BEHIND = 100
 """Events that the journal may have gained since the version was read."""
+
+RESTED = SILENT // 30
+"""A lane that was not written to for so long is not gone on with: long before the store forgets where it ended."""
 
 
 class Playing:
@@ -63,21 +66,13 @@ class Published(NamedTuple):
 
     def is_level(self, head: Head, now: int, budget: float) -> bool:
         """Whether nothing has happened since, and it is still too early for what was learnt."""
-        if not self.is_of(head):
+        if (head.seq, head.hash) != (self.seq, self.hash):
             return False
         if not self.unplayed:
             return True
         if self.refresh_seconds is not None:
             return 0 <= now - self.playing.at < self.refresh_seconds * 1e6
         return budget < self.playing.cost
-
-    def is_of(self, head: Head) -> bool:
-        """Whether the journal ends where it did when this was published."""
-        return (head.seq, head.hash) == (self.seq, self.hash)
-
-    def is_near(self, head: Head) -> bool:
-        """Whether hardly anything has happened since; for whoever has just read it."""
-        return 0 <= head.seq - self.seq <= MOST_BEHIND
 
 
 class Lane:
@@ -88,6 +83,11 @@ class Lane:
         self.name = new_epoch()
         self.place, self.hash = 0, b""
         self.version = self.drawn = 0
+        self.at: int | None = None
+        """When it was last written to, by the store's clock."""
+
+    def has_rested(self, clock: int) -> bool:
+        return self.at is not None and abs(clock - self.at) > RESTED
 
     def drawn_from(self, version: int) -> int:
         return self.drawn if self.version == version else 0
@@ -154,13 +154,15 @@ class LaneWriter:
     def write(self) -> None:
         """Hand what was drawn to the store."""
         if self._rows:
-            self._batch.add(self._rows, self._lane.hash, self._published.seq + MOST_BEHIND)
+            first = self._published.seq
+            self._batch.add(self._rows, self._lane.hash, (first, first + MOST_BEHIND))
 
     def move_on(self) -> None:
         """It was kept: the lane goes on from there."""
         lane = self._lane
         lane.place, lane.hash = lane.place + len(self._rows), self._hash
         lane.version, lane.drawn = self.playing.seq, self._drawn
+        lane.at = self._batch.clock()
 
 
 def check_probability(event: Decided) -> None:
@@ -169,19 +171,23 @@ def check_probability(event: Decided) -> None:
         raise RuntimeError(f"a decision of probability {event.probability!r} cannot be journaled")
 
 
-def decisions_in(rows: Sequence[LaneRow], known: Mapping[bytes, int]) -> list[tuple[LaneRow, Decided]]:
+def decisions_in(rows: Sequence[LaneRow], known: Mapping[bytes, int] | None) -> list[tuple[LaneRow, Decided]]:
     """The decisions of lanes that the journal does not have yet, checked link by link, the lanes merged by time.
 
-    `known`: how many of each lane it has. A row without a ticket is the last of those.
+    `known`: how many of each lane it has; None: that is not compared. A row without a ticket is the last of those.
     """
     lanes = [_decisions_of(list(group), known) for _, group in groupby(rows, key=lambda row: row.lane)]
     return list(merge(*lanes, key=lambda pair: pair[0].at))
 
 
-def _decisions_of(rows: list[LaneRow], known: Mapping[bytes, int]) -> list[tuple[LaneRow, Decided]]:
+def _decisions_of(rows: list[LaneRow], known: Mapping[bytes, int] | None) -> list[tuple[LaneRow, Decided]]:
     first = rows[0]
-    if known.get(first.lane, first.place) > first.place + (first.ticket is None):
+    begins = first.place + (first.ticket is None)
+    expected = begins if known is None else known.get(first.lane, 0 if len(known) < MOST_LANES else begins)
+    if expected > begins:
         raise Damaged(f"decision {first.place} of lane {first.lane.hex()} is in the journal already")
+    if expected < begins:
+        raise Damaged(f"decision {expected} of lane {first.lane.hex()} is neither in the journal nor in its lane")
     place, digest = (first.place, b"") if first.ticket is not None else (first.place + 1, first.hash)
     found = []
     for row in rows if first.ticket is not None else rows[1:]:

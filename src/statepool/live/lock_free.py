@@ -13,8 +13,6 @@ from statepool.live.stores.store import LaneBatch, LaneRow, Store, View
 from statepool.live.writer import Plays, Request, answer, is_ticket
 
 TRIES = 8
-PATIENT_TRIES = 4
-"""So often a decision waits for the journal to stand still while it is drawn; then a few events are no matter."""
 SETTLE_AT = 1_000
 """Decisions of this process's lane after which it sees to it that the journal takes them over."""
 
@@ -29,11 +27,13 @@ class JournalSide(Protocol):
 
     def now(self, view: View | None = None) -> int: ...
 
-    def adopt(self, view: View, now: int, again: bool) -> bool: ...
+    def adopt(self, view: View, now: int) -> Published | None: ...
 
-    def make_version(self) -> None: ...
+    def publish(self, now: int) -> None: ...
 
     def settle(self) -> None: ...
+
+    def run_in_turn(self, requests: Sequence[Request]) -> list[Any]: ...
 
     @property
     def tell(self) -> Callable[[float, float, float, int], None]: ...
@@ -62,50 +62,44 @@ class LockFree:
         self.is_settling = False
 
     def _decide(self, requests: list[Request]) -> list[Any]:
-        for attempt in range(TRIES):
+        for _ in range(TRIES):
             with suppress(Taken), self._or_another_lane():
-                answers = self._try(requests, attempt)
+                answers = self._try(requests)
                 if answers is not None:
                     return answers
-        raise StoreUnavailable("decisions could not be written: others were faster every time, try again")
+        return self._journal.run_in_turn(requests)  # others were faster every time: wait for the lock, as they do
 
-    def _try(self, requests: list[Request], attempt: int) -> list[Any] | None:
+    def _try(self, requests: list[Request]) -> list[Any] | None:
         """None: a version had to be made, or the journal has gone on too far, or this lane is not in the store."""
         journal, tickets = self._journal, [str(each.ticket) for each in requests if is_ticket(each.ticket)]
         writer, began = None, time.perf_counter()
         with journal.store.lane(journal.name) as batch:
             entered, now = time.perf_counter(), journal.now(batch)
-            published, stale = self._level_with(batch, now, attempt)
+            published = self._level_with(batch, now)
             if published is not None:
+                if self.lane.has_rested(batch.clock()):
+                    self.start_again()
                 writer = LaneWriter(self.lane, published, batch, now)
                 writer.look_up(tickets)
                 answers = [answer(request, writer) for request in requests]
                 writer.write()
                 written = time.perf_counter()
-        if stale:
-            journal.make_version()
-        if writer is None:
-            return None
-        if writer.entries and not batch.kept:
-            self.start_again()
+        if writer is None or (writer.entries and not batch.kept):
+            if writer is not None:
+                self.start_again()
+            journal.publish(now)
             return None
         writer.move_on()
         self._note(writer.entries)
         journal.tell(began, entered, written, len(writer.entries))
         return answers
 
-    def _level_with(self, batch: LaneBatch, now: int, attempt: int) -> tuple[Published | None, bool]:
-        """What to draw from as of this reading of the journal, if there is something; whether one must be made."""
-        journal, head = self._journal, batch.head()
-        published = journal.published
-        if published is not None and published.is_level(head, now, journal.plays.budget):
-            return published, False
-        if not journal.adopt(batch, now, again=attempt > 0):
-            return None, True
-        published = journal.published
-        if published is None or not (published.is_of(head) or (attempt >= PATIENT_TRIES and published.is_near(head))):
-            return None, False
-        return published, False
+    def _level_with(self, batch: LaneBatch, now: int) -> Published | None:
+        """What to draw from as of this reading of the journal, or later; None: it must be read anew, or made."""
+        journal, published = self._journal, self._journal.published
+        if published is not None and published.is_level(batch.head(), now, journal.plays.budget):
+            return published
+        return journal.adopt(batch, now)
 
     @contextmanager
     def _or_another_lane(self) -> Iterator[None]:

@@ -86,6 +86,11 @@ def mint(secret: bytes, epoch: bytes, play: int) -> str:
     return (named + _digest(secret, PROOF_BYTES, b"ticket", named)).hex()
 
 
+def epoch_of(ticket: str) -> bytes:
+    """The epoch that a minted ticket carries."""
+    return bytes.fromhex(ticket)[PLAY_BYTES:-PROOF_BYTES]
+
+
 def is_minted(secret: bytes, ticket: str) -> bool:
     """Whether this pool, or a copy of it, minted a ticket."""
     if len(ticket) != TICKET_LENGTH or not set(ticket) <= set("0123456789abcdef"):

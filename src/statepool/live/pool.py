@@ -29,7 +29,7 @@ from statepool.learners.learner import Learner, short_name
 from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
 from statepool.live.contexts import Tables, base_rows, changed, context_tables, placings
 from statepool.live.errors import Conflict, UnknownTicket
-from statepool.live.events import UNPLACED, Corrected, Decided, Expired, Opened, Resolved, Seen, decode
+from statepool.live.events import UNPLACED, Corrected, Decided, Expired, Kind, Opened, Resolved, Seen, decode
 from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
 from statepool.live.journal import EARLIEST, LATEST, Journal, Timed
@@ -280,15 +280,16 @@ class Pool:
         for after in range(0, last, EVENTS_AT_ONCE):
             with self.view() as view:
                 events = takewhile(lambda entry: entry.seq <= after + EVENTS_AT_ONCE, view.entries(after))  # noqa: B023
-                decided = (str(entry.ticket) for entry in events if entry.kind == "decision" and entry.seq <= last)
-                found = _rows_of(view, catalogue, list(decided))
+                decided = [str(entry.ticket) for entry in events if entry.kind == "decision" and entry.seq <= last]
+                found = _rows_of(view.bodies(decided), catalogue, decided)
             yield from found
-        # Decisions of lanes, which the journal may have taken over meanwhile.
+        # Decisions of lanes, which the journal may have taken over meanwhile, and somebody may have had forgotten.
         latest = sorted((row for row in waiting if row.ticket is not None), key=lambda row: row.at)
         for start in range(0, len(latest), EVENTS_AT_ONCE):
             with self.view() as view:
-                piece = latest[start : start + EVENTS_AT_ONCE]
-                found = _rows_of(view, catalogue, [str(row.ticket) for row in piece])
+                piece = [str(row.ticket) for row in latest[start : start + EVENTS_AT_ONCE]]
+                bodies = view.bodies(piece)
+                found = _rows_of(bodies, catalogue, [ticket for ticket in piece if ticket in bodies])
             yield from found
 
     def find(self, ticket: str) -> dict[str, Any]:
@@ -312,7 +313,7 @@ class Pool:
         kept = self._kept_for(fold)
         with self.view() as view:
             in_lanes = view.n_in_lanes()
-            moment = Moment(self.name, now, in_lanes, view.n_pending() + in_lanes, played)
+            moment = Moment(self.name, now, view.head().plays + in_lanes, view.n_pending() + in_lanes, played)
         kept.status = read_status(moment, fold, kept.status)
         return kept.status
 
@@ -542,8 +543,7 @@ def opening(
     return opened
 
 
-def _rows_of(view: View, catalogue: Catalogue, tickets: list[str]) -> list[dict[str, Any]]:
-    bodies = view.bodies(tickets)
+def _rows_of(bodies: dict[str, dict[Kind, bytes]], catalogue: Catalogue, tickets: list[str]) -> list[dict[str, Any]]:
     known = ({kind: decode(body) for kind, body in bodies[ticket].items()} for ticket in tickets)
     return [_row(catalogue, events) for events in known]
 

@@ -29,11 +29,11 @@ from statepool.live.events import (
     follows,
     rows_name,
 )  # fmt: skip
-from statepool.live.fold import Fold, Records
+from statepool.live.fold import MOST_LANES, Fold, Records
 from statepool.live.format import RULE
 from statepool.live.integrity import Beside
 from statepool.live.lanes import MOST_BEHIND, decisions_in, placed
-from statepool.live.luck import mint
+from statepool.live.luck import epoch_of, is_minted, mint
 from statepool.live.offers import brought_offer, offer_of_context
 from statepool.live.snapshots import Outdated, Refused, Snapshot, unseal
 from statepool.live.stores.store import Entry, Store, View
@@ -293,6 +293,7 @@ class _Redrawing:
         """Of each process: a decision that it did not make in a lane is drawn from its own latest version."""
         self._rounds: dict[bytes, tuple[int, int]] = {}
         """Of each lane: the version it last drew from, and how often."""
+        self._most_rounds = 2 * MOST_LANES
 
     def check(self, event: AnyEvent, seq: int) -> None:
         if self._fold.rule < RULE:
@@ -323,14 +324,9 @@ class _Redrawing:
         if made is None or not (event.lane or self._latest.get(made.epoch) == event.version):
             self._found.faults.append(f"event {seq}: its version is not one that its process plays from")
             return
-        epoch, plays, version = made
-        if event.lane:
-            version_before, drawn_before = self._rounds.get(event.lane, (0, 0))
-            count = drawn_before if version_before == event.version else 0
-            self._rounds[event.lane] = event.version, count + 1
-            if event.round != plays + count:
-                self._found.faults.append(f"event {seq}: it is counted as another round than its lane's")
-        drawn = self._drawn(version, event)
+        if event.lane and event.round != made.plays + self._count(event):
+            self._found.faults.append(f"event {seq}: it is counted as another round than its lane's")
+        drawn = self._drawn(made.version, event)
         if drawn is None:
             self._found.without_rows += 1
             self._found.not_redrawn += 1
@@ -338,9 +334,25 @@ class _Redrawing:
         self._found.redrawn += 1
         if drawn != (event.action, event.probability, event.held, event.carry):
             self._found.faults.append(f"event {seq}: the ticket draws another action or probability")
-        minted_from = (event.lane, event.place) if event.lane else (epoch, event.play)
-        if event.minted and event.ticket != mint(self._fold.secret, *minted_from):
+        if event.minted and not self._is_minted_here(event):
             self._found.faults.append(f"event {seq}: its ticket is not the one that is minted here")
+
+    def _count(self, event: Decided) -> int:
+        """How often its lane drew from its version before."""
+        before, count = self._rounds.get(event.lane, (0, 0))
+        count = count if before == event.version else 0
+        self._rounds[event.lane] = event.version, count + 1
+        if len(self._rounds) > self._most_rounds:  # who drew from a version that is not kept cannot do so again
+            self._rounds = {lane: last for lane, last in self._rounds.items() if last[0] in self._versions}
+            self._most_rounds = 2 * max(len(self._rounds), MOST_LANES)
+        return count
+
+    def _is_minted_here(self, event: Decided) -> bool:
+        """A process may play from another's version: a ticket says by itself whose epoch it is of."""
+        secret = self._fold.secret
+        if event.lane:
+            return event.ticket == mint(secret, event.lane, event.place)
+        return is_minted(secret, event.ticket) and event.ticket == mint(secret, epoch_of(event.ticket), event.play)
 
     def _drawn(self, version: Version, event: Decided) -> tuple[Any, ...] | None:
         """What the version answers; None: the rows that the request brought were not kept."""

@@ -129,8 +129,8 @@ class Moment(NamedTuple):
 
     name: str
     at: int
-    in_lanes: int
-    """Decisions that the journal has not taken over yet."""
+    plays: int
+    """Decisions made, those that the journal has not taken over yet included."""
     pending: int
     played: tuple[int, Version] | None
     """The version that it draws from, and the event that made it; None: none, or not one to show any more."""
@@ -145,7 +145,7 @@ def read_status(moment: Moment, fold: Fold, known: Status | None) -> Status:
         name=moment.name,
         at=moment.at,
         events=fold.seq,
-        plays=fold.plays + moment.in_lanes,
+        plays=moment.plays,
         pending=moment.pending,
         counts=MappingProxyType(dict(fold.counts)),
         lessons=fold.lessons,

@@ -24,8 +24,6 @@ from statepool.live.luck import mint, new_epoch, new_key, uniform_of
 from statepool.live.stores.store import Batch, Entry, Head, LaneRow, View
 
 LONGEST_TICKET = 200
-SILENT = 30 * 86_400 * 1_000_000
-"""Microseconds after which a lane that nobody writes to is forgotten."""
 A_ROW = 150
 """Bytes that a store needs for an event besides its body, roughly."""
 ALLOWANCE = 256 << 10
@@ -165,7 +163,7 @@ class Writer:
             last[row.lane] = row
         if last:
             self.write()
-            self.batch.take_over(list(last.values()), self.now - SILENT)
+            self.batch.take_over(list(last.values()))
 
     def write(self) -> None:
         """Hand what was added to the store."""

@@ -31,7 +31,9 @@ def test_serve_stop_and_go_on(url, map_file):
         assert served.get("/").status_code == 200
         assert served.end(signal.SIGTERM) == 0
         lines = [json.loads(line) for line in served.said[1:]]
-        assert [line["path"] for line in lines] == ["/v1/pools/{name}/decisions", "/dashboard"]
+        # The first decision may wait for a compiler long enough to be reported as a batch that takes its time.
+        asked = [line["path"] for line in lines if "path" in line]
+        assert asked == ["/v1/pools/{name}/decisions", "/dashboard"]
     with serving("--store", url, "--quiet") as served:
         assert served.post(DECISIONS, json={"ticket": "t"}).json() == before
         assert served.get("/v1/pools/home").json()["plays"] == 1

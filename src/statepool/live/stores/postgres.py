@@ -27,6 +27,7 @@ from statepool.live.stores.postgres_people import PostgresPeople
 from statepool.live.stores.sql_view import COLUMNS, PIECE, SQLView
 from statepool.live.stores.store import (
     PROBE_BYTES,
+    SILENT,
     Batch,
     Entry,
     Head,
@@ -55,38 +56,58 @@ STANDINGS = """
         SELECT count(*), min(at) AS oldest FROM statepool.lanes WHERE pool = pools.id AND ticket IS NOT NULL
     ) AS in_lanes
 """
-LANE_ROWS = """
-    SELECT lane, place, ticket, at, body, hash FROM statepool.lanes
-    WHERE pool = (SELECT id FROM statepool.pools WHERE name = %s) ORDER BY lane, place
+# Of the many lanes that have ended only those are read that something waits in.
+WAITING = """
+    WITH waiting AS MATERIALIZED (
+        SELECT pool, lane, place, ticket, at, body, hash FROM statepool.lanes
+        WHERE pool = (SELECT id FROM statepool.pools WHERE name = %s) AND ticket IS NOT NULL
+    )
+    SELECT lane, place, ticket, at, body, hash FROM waiting
+    UNION ALL
+    SELECT before.* FROM (SELECT pool, lane, min(place) AS first FROM waiting GROUP BY pool, lane) AS begun
+    CROSS JOIN LATERAL (
+        SELECT lane, place, ticket, at, body, hash FROM statepool.lanes
+        WHERE pool = begun.pool AND lane = begun.lane AND place = begun.first - 1 OFFSET 0
+    ) AS before
+    ORDER BY lane, place
 """
-# Nothing is written unless the lane ends as its writer believes, and the journal is not much further than it knows.
+# Nothing is written unless the lane ends as its writer believes, the journal is as far as it knows and hardly further,
+# and no event has left for a segment since tickets were looked up.
 ADD_TO_LANE = """
     WITH new AS (
         INSERT INTO statepool.lanes (pool, lane, place, ticket, at, body, hash)
         SELECT %(pool)s, %(lane)s, (e ->> 1)::bigint, e ->> 2, (e ->> 3)::bigint,
                decode(e ->> 4, 'base64'), decode(e ->> 5, 'base64')
         FROM json_array_elements(%(rows)s::json) AS e
-        WHERE (SELECT seq FROM statepool.pools WHERE id = %(pool)s) <= %(latest)s AND (%(first)s = 0 OR EXISTS (
-            SELECT FROM statepool.lanes
-            WHERE pool = %(pool)s AND lane = %(lane)s AND place = %(first)s - 1 AND hash = %(before)s))
+        WHERE (SELECT seq FROM statepool.pools WHERE id = %(pool)s AND sealed = %(sealed)s)
+            BETWEEN %(earliest)s AND %(latest)s
+        AND CASE WHEN %(first)s = 0
+            THEN NOT EXISTS (SELECT FROM statepool.lanes WHERE pool = %(pool)s AND lane = %(lane)s)
+            ELSE EXISTS (SELECT FROM statepool.lanes
+                WHERE pool = %(pool)s AND lane = %(lane)s AND place = %(first)s - 1 AND hash = %(before)s) END
         ORDER BY e ->> 2 -- so that nobody waits in a circle for tickets that several bring at once
         RETURNING 1
     )
     SELECT count(*) FROM new
 """
+# A statement a lane: a join with the lanes' table reads all of it until that has been analysed.
 TAKE_OVER = """
-    WITH ends AS (
-        SELECT decode(e ->> 0, 'base64') AS lane, (e ->> 1)::bigint AS place
-        FROM json_array_elements(%(ends)s::json) AS e
-    ), gone AS (
-        DELETE FROM statepool.lanes USING ends
-        WHERE lanes.pool = %(pool)s AND lanes.lane = ends.lane AND lanes.place < ends.place
-    ), silent AS (
-        DELETE FROM statepool.lanes WHERE pool = %(pool)s AND ticket IS NULL AND at < %(silent)s
+    WITH gone AS (
+        DELETE FROM statepool.lanes WHERE pool = %(pool)s AND lane = %(lane)s AND place < %(place)s
     )
-    UPDATE statepool.lanes SET ticket = NULL, body = '' FROM ends
-    WHERE lanes.pool = %(pool)s AND lanes.lane = ends.lane AND lanes.place = ends.place
+    UPDATE statepool.lanes SET ticket = NULL, body = '', at = %(at)s
+    WHERE pool = %(pool)s AND lane = %(lane)s AND place = %(place)s
 """
+FORGET_SILENT = "DELETE FROM statepool.lanes WHERE pool = %(pool)s AND ticket IS NULL AND at < %(silent)s"
+# A decision that the journal makes itself: nobody may make one of the same ticket in a lane meanwhile. Whoever tries
+# waits for this batch, and then the journal knows the ticket; whoever was first is in the way.
+CLAIM = """
+    INSERT INTO statepool.lanes (pool, lane, place, ticket, at, body, hash)
+    SELECT %(pool)s, '', place, ticket, 0, '', ''
+    FROM json_array_elements_text(%(tickets)s::json) WITH ORDINALITY AS claimed (ticket, place)
+    ORDER BY ticket -- as in a lane
+"""
+UNCLAIM = "DELETE FROM statepool.lanes WHERE pool = %(pool)s AND lane = ''"
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -117,6 +138,11 @@ LOOK_UP = """
         SELECT ticket, kind, body FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket
         UNION ALL
         SELECT ticket, 'decision', body FROM statepool.lanes WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
+    ) AS found
+"""
+LOOK_UP_IN_JOURNAL = """
+    SELECT found.* FROM unnest(%s::text[]) AS wanted (ticket) CROSS JOIN LATERAL (
+        SELECT ticket, kind, body FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
     ) AS found
 """
 
@@ -184,10 +210,7 @@ class PostgresView(SQLView):
         return [Entry._make(row) for row in self._ask(sql, self._pool, ticket)]
 
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
-        known: dict[str, dict[Kind, bytes]] = {}
-        for ticket, kind, body in self._ask(LOOK_UP, list(tickets), self._pool, self._pool) if tickets else []:
-            known.setdefault(ticket, {})[kind] = body
-        return known
+        return _by_ticket(self._ask(LOOK_UP, list(tickets), self._pool, self._pool) if tickets else [])
 
     def pending(self, before: int | None = None, limit: int | None = None) -> list[Overdue]:
         sql = "SELECT play, ticket, at FROM statepool.pending WHERE pool = %s"
@@ -232,8 +255,13 @@ class PostgresBatch(PostgresView, Batch):
         self.failure: Exception | None = None
 
     def lane_rows(self) -> list[LaneRow]:
-        """As of the beginning of the batch: who asks about a ticket was told of it before."""
+        """Of lanes that something waits in, as of the beginning of the batch: who asks about a ticket was told of it
+        before."""
         return [LaneRow(*row) for row in self._in_lanes]
+
+    def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
+        """Without what has come to lanes since the beginning, which has no place in the journal yet."""
+        return _by_ticket(self._ask(LOOK_UP_IN_JOURNAL, list(tickets), self._pool) if tickets else [])
 
     def _ask(self, sql: str, *values: Any) -> list[Row]:
         try:
@@ -259,9 +287,18 @@ class PostgresBatch(PostgresView, Batch):
 
     def append(self, entries: Sequence[Entry], head: Head) -> None:
         check_gapless(self._head, entries, head)
+        self._claim([str(entry.ticket) for entry in entries if entry.kind == "decision"])
         text = msgspec.json.encode(entries).decode()
         self._write(APPEND, entries=text, **head._asdict())
         self._head = head
+
+    def _claim(self, tickets: list[str]) -> None:
+        """Those that do not come from a lane, where their rows are in everybody's way."""
+        from_lanes = {row.ticket for row in self.lane_rows()}
+        own = [ticket for ticket in tickets if ticket not in from_lanes]
+        if own:
+            self._write(CLAIM, tickets=msgspec.json.encode(own).decode())
+            self._write(UNCLAIM)
 
     def save_snapshot(self, seq: int, blob: bytes) -> None:
         sql = """INSERT INTO statepool.snapshots (pool, seq, body) VALUES (%(pool)s, %(seq)s, %(body)s)
@@ -299,9 +336,10 @@ class PostgresBatch(PostgresView, Batch):
         sql = "DELETE FROM statepool.events WHERE pool = %s AND seq <= %s RETURNING 1"
         return len(self._ask(sql, self._pool, min(first + limit - 1, self._n_sealed)))
 
-    def take_over(self, last: Sequence[LaneRow], forgotten_before: int) -> None:
-        ends = msgspec.json.encode([(row.lane, row.place) for row in last]).decode()
-        self._write(TAKE_OVER, ends=ends, silent=forgotten_before)
+    def take_over(self, last: Sequence[LaneRow]) -> None:
+        for row in last:
+            self._write(TAKE_OVER, lane=row.lane, place=row.place, at=self._clock)
+        self._write(FORGET_SILENT, silent=self._clock - SILENT)
 
     def _write(self, sql: str, **values: Any) -> None:
         if self.over:
@@ -313,16 +351,17 @@ class PostgresLane(PostgresView, LaneBatch):
     """A transaction that takes no lock: it writes new rows of its own, and waits for the disk."""
 
     _rows: Sequence[LaneRow] = ()
-    _of: tuple[bytes, int] = b"", 0
+    _before, _between = b"", (0, 0)
 
-    def add(self, rows: Sequence[LaneRow], before: bytes, latest: int) -> None:
-        self._rows, self._of = rows, (before, latest)
+    def add(self, rows: Sequence[LaneRow], before: bytes, between: tuple[int, int]) -> None:
+        self._rows, self._before, self._between = rows, before, between
 
     def commit(self) -> None:
         if not self._rows:
             return
-        values = {"pool": self._pool, "lane": self._rows[0].lane, "first": self._rows[0].place, "before": self._of[0],
-                  "latest": self._of[1], "rows": msgspec.json.encode(self._rows).decode()}  # fmt: skip
+        values = {"pool": self._pool, "lane": self._rows[0].lane, "first": self._rows[0].place, "before": self._before,
+                  "earliest": self._between[0], "latest": self._between[1], "sealed": self._n_sealed,
+                  "rows": msgspec.json.encode(self._rows).decode()}  # fmt: skip
         with errors(), self._connection.pipeline():
             added = self._connection.execute(ADD_TO_LANE, values)
             ended = self._connection.execute("COMMIT")
@@ -394,7 +433,7 @@ class PostgresStore(PostgresPeople):
                 self._take(connection, name)
                 # Statements of their own: they see what was committed before the lock was granted.
                 cursor = _select_pool(connection, name)
-                waiting = connection.execute(LANE_ROWS, (name,), binary=True)
+                waiting = connection.execute(WAITING, (name,), binary=True)
             batch = PostgresBatch(connection, self._archive, *_pool(cursor, name), waiting.fetchall())
             try:
                 yield batch
@@ -493,6 +532,13 @@ class PostgresStore(PostgresPeople):
 
     def close(self) -> None:
         self._connections.close()
+
+
+def _by_ticket(rows: list[Row]) -> dict[str, dict[Kind, bytes]]:
+    known: dict[str, dict[Kind, bytes]] = {}
+    for ticket, kind, body in rows:
+        known.setdefault(ticket, {})[kind] = body
+    return known
 
 
 def _stream(connection: Connection, table: str) -> Rows:

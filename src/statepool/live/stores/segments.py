@@ -21,7 +21,7 @@ import numpy as np
 import zstandard
 
 from statepool.live.errors import Damaged
-from statepool.live.events import Decided, Lesson, decode, erased_of
+from statepool.live.events import Brought, Decided, Lesson, decode, erased_of
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.store import Entry
 
@@ -91,6 +91,8 @@ def entry_of(seq: int, body: bytes, digest: bytes) -> Entry:
     event = decode(body)
     if isinstance(event, Decided | Lesson):
         return Entry(seq, event.kind, event.ticket, event.play, event.at, body, digest)
+    if isinstance(event, Brought):
+        return Entry(seq, event.kind, event.name, None, event.at, body, digest)
     return Entry(seq, event.kind, None, None, event.at, body, digest)
 
 

@@ -19,6 +19,7 @@ from statepool.live.stores.sqlite_people import SQLitePeople
 from statepool.live.stores.sqlite_place import check_folder, check_version, keep_private
 from statepool.live.stores.store import (
     PROBE_BYTES,
+    SILENT,
     Batch,
     Entry,
     Head,
@@ -184,16 +185,21 @@ class SQLiteBatch(SQLiteView, Batch):
         self._write(lambda: self._connection.execute(sql, (self._pool, last)))
         return self._connection.total_changes() - before
 
-    def take_over(self, last: Sequence[LaneRow], forgotten_before: int) -> None:
-        self._write(lambda: self._take_over(last, forgotten_before))
+    def lane_rows(self) -> list[LaneRow]:
+        return super().lane_rows() if self.n_in_lanes() else []
 
-    def _take_over(self, last: Sequence[LaneRow], forgotten_before: int) -> None:
+    def take_over(self, last: Sequence[LaneRow]) -> None:
+        self._write(lambda: self._take_over(last))
+
+    def _take_over(self, last: Sequence[LaneRow]) -> None:
         ends = [(self._pool, row.lane, row.place) for row in last]
         self._connection.executemany("DELETE FROM lanes WHERE pool = ? AND lane = ? AND place < ?", ends)
-        sql = "UPDATE lanes SET ticket = NULL, body = x'' WHERE pool = ? AND lane = ? AND place = ?"
+        sql = (
+            f"UPDATE lanes SET ticket = NULL, body = x'', at = {self.clock()} WHERE pool = ? AND lane = ? AND place = ?"
+        )
         self._connection.executemany(sql, ends)
         sql = "DELETE FROM lanes WHERE pool = ? AND ticket IS NULL AND at < ?"
-        self._connection.execute(sql, (self._pool, forgotten_before))
+        self._connection.execute(sql, (self._pool, self.clock() - SILENT))
 
 
 class SQLiteStore(SQLitePeople):

@@ -16,6 +16,9 @@ from statepool.live.stores.contents import Contents
 PROBE_BYTES = 1 << 16
 """What a probe writes: more than the pages of a small batch, so that room for the one is room for the other."""
 
+SILENT = 30 * 86_400 * 1_000_000
+"""Microseconds after which a lane that nobody writes to is forgotten."""
+
 MOST_CALLS = 100_000
 """Calls of administrators that are kept."""
 
@@ -220,10 +223,10 @@ class Batch(View):
         """Delete rows of events that segments hold, at most so many; how many there were."""
 
     @abstractmethod
-    def take_over(self, last: Sequence[LaneRow], forgotten_before: int) -> None:
+    def take_over(self, last: Sequence[LaneRow]) -> None:
         """The journal has the decisions of these lanes up to these: of each the hash is kept, and nothing else.
 
-        What is kept of lanes that are silent since a time is dropped: whoever comes back begins another lane.
+        What is kept of lanes that are `SILENT` by the store's clock is dropped: whoever comes back begins another lane.
         """
 
 
@@ -231,8 +234,8 @@ class LaneBatch(View):
     """Writing decisions to a lane of one's own, beside everybody else."""
 
     @abstractmethod
-    def add(self, rows: Sequence[LaneRow], before: bytes, latest: int) -> None:
-        """Decisions that go on from the hash `before`, to be kept if the journal has no event past `latest` yet."""
+    def add(self, rows: Sequence[LaneRow], before: bytes, between: tuple[int, int]) -> None:
+        """Decisions that go on from the hash `before`, to be kept if the journal ends between these events now."""
 
     kept = False
     """After the end: whether they were kept. If not, the lane is not as it was, or the journal has gone on too far."""

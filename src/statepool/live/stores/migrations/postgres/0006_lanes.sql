@@ -14,6 +14,9 @@ CREATE TABLE statepool.lanes (
 -- The rule that makes repeating a call harmless, among lanes ...
 CREATE UNIQUE INDEX lanes_ticket ON statepool.lanes (pool, ticket) WHERE ticket IS NOT NULL;
 
+-- Of lanes that have ended: those that have been silent for long are forgotten.
+CREATE INDEX lanes_ended ON statepool.lanes (pool, at) WHERE ticket IS NULL;
+
 -- ... and between lanes and the journal. A function that is run after the insert sees what was committed until then: had
 -- the journal not taken the ticket over by then, its row in the other lane would have been in the way.
 CREATE FUNCTION statepool.refuse_known_ticket() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -24,5 +27,6 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- The lane without a name is the journal's own: it claims tickets there that it is about to decide.
 CREATE TRIGGER lanes_known AFTER INSERT ON statepool.lanes
-    FOR EACH ROW WHEN (NEW.ticket IS NOT NULL) EXECUTE FUNCTION statepool.refuse_known_ticket();
+    FOR EACH ROW WHEN (NEW.ticket IS NOT NULL AND NEW.lane <> '') EXECUTE FUNCTION statepool.refuse_known_ticket();
