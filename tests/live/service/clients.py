@@ -14,6 +14,10 @@ POOL = {
 DECISIONS = "/v1/pools/home/decisions"
 
 
+PATIENCE = 240.0
+"""Seconds: a pool may wait for a compiler, and that for another process which compiles the same."""
+
+
 class Client:
     """`client.get("/…")`, `client.put("/…", json=…)`, as httpx has it; `client.many` sends several at once."""
 
@@ -29,7 +33,7 @@ class Client:
         self._run(self._begin())
 
     def _run(self, work):
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     async def _begin(self):
         self._life = asyncio.create_task(self.app({"type": "lifespan"}, self._words.get, self._said.put))
