@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 import statepool as sp
-from live.places import ACTIONS, STATES, P, check_chain, raw_events, raw_lanes
+from live.places import ACTIONS, STATES, P, check_chain, raw_moment
 from statepool.live.errors import StoreUnavailable
 
 CATALOGUE = {"P": P.tolist(), "actions": ACTIONS, "states": STATES, "seed": 5}
@@ -131,14 +131,14 @@ class Record:
 
     def check(self, url, name):
         """All that was told is in the table, once, as it was told; and the table is whole."""
-        events = raw_events(url, name)
+        events, in_lanes = raw_moment(url, name)
         check_chain(events)
         found = {}
         for _, kind, ticket, *_, body, _ in events:
             if ticket is not None and kind != "rows":
                 assert (kind, ticket) not in found, f"{kind} of {ticket} is there twice"
                 found[kind, ticket] = content_of(kind, msgspec.msgpack.decode(body))
-        for ticket, body in raw_lanes(url, name):
+        for ticket, body in in_lanes:
             assert ("decision", ticket) not in found, f"{ticket} is decided twice"
             found["decision", ticket] = content_of("decision", msgspec.msgpack.decode(body))
         missing = [key for key, content in self.told.items() if found.get(key) != content]

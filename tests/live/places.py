@@ -114,9 +114,17 @@ def raw_events(url, name):
     )
 
 
-def raw_lanes(url, name):
-    """Decisions that the journal has not taken over yet."""
-    return ask(url, f"SELECT ticket, body FROM %slanes WHERE ticket IS NOT NULL AND {of_pool(name, 'lanes')}")
+def raw_moment(url, name):
+    """The events of a pool, and the tickets and bodies of what is in its lanes, both of one moment."""
+    events = f"SELECT {COLUMNS} FROM %sevents WHERE {of_pool(name, 'events')} ORDER BY seq"
+    lanes = f"SELECT ticket, body FROM %slanes WHERE ticket IS NOT NULL AND lane <> %e AND {of_pool(name, 'lanes')}"
+    if url.startswith("sqlite"):
+        with closing(raw_sqlite(url)) as database, database:
+            return [list(database.execute(sql.replace("%s", "").replace("%e", "x''"))) for sql in (events, lanes)]
+    with psycopg.connect(url) as database:
+        database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        spelt = [sql.replace("%s", "statepool.").replace("%e", "''") for sql in (events, lanes)]
+        return [database.execute(sql).fetchall() for sql in spelt]
 
 
 def ask(url, sql):
