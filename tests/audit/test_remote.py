@@ -14,7 +14,7 @@ from postgres import Server
 
 import statepool as sp
 from statepool.audit.engines import translate
-from statepool.audit.remote import Table
+from statepool.audit.remote import RemoteTable
 
 QUICK = {"horizon": 300, "seconds": 0.1}
 
@@ -138,7 +138,7 @@ def test_any_connection_with_a_dialect(tmp_path):
     connection = duckdb.connect()
     connection.register("arrays", dict(log()))
     connection.execute("CREATE TABLE events AS SELECT * FROM arrays")
-    found = sp.audit_log(Table(connection, "duckdb", "events"), **QUICK)
+    found = sp.audit_log(RemoteTable(connection, "duckdb", "events"), **QUICK)
     assert found.counts.rows == 6_000
 
 

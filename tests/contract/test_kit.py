@@ -113,15 +113,56 @@ def test_a_family_that_breaks_its_promise(name):
         check_family(family)
 
 
-def test_an_installed_package_adds_its_learner_and_family(tmp_path):
-    """The template, installed by hand (its metadata in a folder on the path), from the command and from Python."""
-    info = tmp_path / "statepool_mine-0.1.dist-info"
+def install(folder, entry_points):
+    """A package's metadata, as an installer would write them."""
+    info = folder / "statepool_mine-0.1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: statepool-mine\nVersion: 0.1\n")
-    (info / "entry_points.txt").write_text(
+    (info / "entry_points.txt").write_text(entry_points)
+
+
+def run_with(folder, code):
+    path = os.pathsep.join([str(folder), str(TEMPLATE), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+
+
+def test_a_learner_of_an_installed_package_runs_live(tmp_path):
+    install(tmp_path, "[statepool.learners]\nmine = mine:Mine\nself-tuned = mine:Mine\n")
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\nimport statepool as sp\n"
+        "@dataclass(frozen=True)\nclass Mine(sp.PooledGreedy):\n    pass\n"
+        "@dataclass(frozen=True)\nclass Unnamed(sp.PooledGreedy):\n    pass\n"
+    )
+    code = f"""
+import statepool as sp
+from mine import Mine, Unnamed
+told = dict(P=[[0.5, 0.5], [0.2, 0.8]], actions=["a", "b"], states=["x", "y"])
+with sp.Pool.open("sqlite:///{tmp_path}/pool.db", "home", learner=Mine(exploration=0.25), **told) as pool:
+    pool.decide()
+with sp.Pool.open("sqlite:///{tmp_path}/pool.db", "home") as pool:
+    print(pool.decide().probability > 0, pool.status().learner)
+try:
+    sp.Pool.open("sqlite:///{tmp_path}/pool.db", "other", learner=Unnamed(), **told)
+except ValueError as error:
+    print(error)
+"""
+    said = run_with(tmp_path, code)
+    lines = said.stdout.splitlines()
+    assert lines[0] == "True Mine(forgetting=1.0, exploration=0.25)", said.stderr
+    assert lines[1].startswith(
+        "learner: Unnamed has no name, expected it in learners.REGISTRY or among the entry points"
+    )
+
+
+def test_an_installed_package_adds_its_learner_and_family(tmp_path):
+    """The template, installed by hand (its metadata in a folder on the path), from the command and from Python."""
+    install(
+        tmp_path,
         "[statepool.learners]\nfollow-the-leader = statepool_mine:FollowTheLeader\nbroken = nowhere:Nothing\n"
         "odd = statepool_mine:two_shelves\nstate-exp3 = nowhere:Nothing\n"
-        "[statepool.families]\ntwo-shelves = statepool_mine:two_shelves\n"
+        "[statepool.families]\ntwo-shelves = statepool_mine:two_shelves\n",
     )
     code = """
 import statepool as sp
@@ -134,10 +175,7 @@ for name in ("broken", "odd", "follow-the-lead"):
 from statepool.cli import app
 app(["simulate", "two-shelves", "follow-the-leader", "--seeds", "2", "--set", "horizon=200", "--json"])
 """  # noqa: E501
-    path = os.pathsep.join([str(tmp_path), str(TEMPLATE), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
-    )
+    done = run_with(tmp_path, code)
     said = done.stdout.splitlines()
     assert said[0] == "FollowTheLeader() Instance(12 actions, 3 states, 10 rounds) StateEXP3()".replace(
         "StateEXP3()", repr(sp.StateEXP3())

@@ -429,7 +429,7 @@ def test_a_learner_that_cannot_run_live_is_refused_before_anything_is_made(place
         (sp.Certified(), "cannot run live"),
         (sp.StateEXP3(rate=0.1, groups=[0, 1]), "groups"),
         ("SelfTuned", "expected a learner"),
-        (OfSomebody(), "OfSomebody is not in learners.REGISTRY"),
+        (OfSomebody(), "OfSomebody has no name"),
         (OfSomebodyAlone(), "OfSomebodyAlone cannot run live, expected one whose knowledge is all sums"),
     ]:
         with pytest.raises(ValueError, match=reason):

@@ -14,11 +14,11 @@ DATES = ("timestamp", "date")
 
 def is_address(source: Any) -> bool:
     """Whether a log is a database's address, such as postgresql://host/shop, or a connection with its dialect."""
-    return isinstance(source, Table) or (isinstance(source, str) and source.partition("://")[0] in OPENERS)
+    return isinstance(source, RemoteTable) or (isinstance(source, str) and source.partition("://")[0] in OPENERS)
 
 
 @dataclass(frozen=True)
-class Table:
+class RemoteTable:
     """A table or query of any engine that SQLGlot can speak to, through a DB-API connection of the caller's."""
 
     connection: Any
@@ -47,7 +47,7 @@ OPENERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 def open_remote(source: Any, table: str | None, given: Given, reward: bool | None, missing: float | None) -> Log:
     if isinstance(source, str) and not table:
         raise ValueError("table: expected the log's table, or a query in brackets, beside the database's address")
-    opened = source if isinstance(source, Table) else _connect(source, str(table))
+    opened = source if isinstance(source, RemoteTable) else _connect(source, str(table))
     engine = RemoteEngine(opened.connection, opened.dialect)
     try:
         types = _types(opened)
@@ -62,16 +62,16 @@ def open_remote(source: Any, table: str | None, given: Given, reward: bool | Non
     return Log(engine, columns, opened.table[:60], seconds, 0, False)
 
 
-def _connect(address: str, table: str) -> Table:
+def _connect(address: str, table: str) -> RemoteTable:
     dialect, connect = OPENERS[address.partition("://")[0]]
-    return Table(connect(address), dialect, table)
+    return RemoteTable(connect(address), dialect, table)
 
 
 def _relation(table: str) -> str:
     return f"{table} AS source" if table.lstrip().startswith("(") else table
 
 
-def _types(opened: Table) -> dict[str, str]:
+def _types(opened: RemoteTable) -> dict[str, str]:
     """Each column's type, as the connection tells it of an empty answer."""
     cursor = opened.connection.cursor()
     cursor.execute(f"SELECT * FROM {_relation(opened.table)} LIMIT 0")

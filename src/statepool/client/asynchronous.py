@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from statepool.client.answers import Decision, Label, Row
-from statepool.client.calls import Answer, Call, Pairs, PoolCalls, list_pools
+from statepool.client.calls import Answer, HttpCall, Pairs, PoolCalls, list_pools
 from statepool.client.retrying import JSON, LATER, Manner, check, read
 from statepool.client.synchronous import plain_map
 
@@ -59,7 +59,7 @@ class AsyncClient:
         await self.send(PoolCalls(name).make(body | {"settings": settings, "update": update} | more))
         return self.pool(name)
 
-    async def send(self, call: Call[Answer]) -> Answer:
+    async def send(self, call: HttpCall[Answer]) -> Answer:
         """Send a call until it is answered, at most `tries` times."""
         content = call.content()
         for tried in range(1, self._manner.tries + 1):
@@ -76,7 +76,7 @@ class AsyncClient:
             await asyncio.sleep(self._manner.wait(tried, response.headers))
         return read(call, response)
 
-    async def stream(self, call: Call[Answer]) -> AsyncIterator[Answer]:
+    async def stream(self, call: HttpCall[Answer]) -> AsyncIterator[Answer]:
         """The lines of an answer, read as they come."""
         async with self._http.stream(call.method, call.path) as response:
             if response.status_code >= 300:

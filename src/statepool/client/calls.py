@@ -17,7 +17,7 @@ MOST_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
-class Call(Generic[Answer]):
+class HttpCall(Generic[Answer]):
     """A request, which may be sent any number of times with the effect of once."""
 
     method: str
@@ -44,58 +44,58 @@ class PoolCalls:
     def _path(self, *parts: str) -> str:
         return "/".join(["/v1/pools", *(quote(part, safe="") for part in (self.name, *parts))])
 
-    def decide(self, ticket: str | None, context: Label | None, candidates: Any) -> Call[Decision]:
+    def decide(self, ticket: str | None, context: Label | None, candidates: Any) -> HttpCall[Decision]:
         body = {"ticket": ticket or new_ticket()} | _given(context=context, candidates=candidates)
-        return Call("POST", self._path("decisions"), body, Decision.of)
+        return HttpCall("POST", self._path("decisions"), body, Decision.of)
 
-    def decide_many(self, tickets: int | Iterable[str]) -> list[Call[list[Decision]]]:
+    def decide_many(self, tickets: int | Iterable[str]) -> list[HttpCall[list[Decision]]]:
         named = [new_ticket() for _ in range(tickets)] if isinstance(tickets, int) else list(tickets)
-        return [Call("POST", self._path("decisions"), {"tickets": some}, _decisions) for some in _pieces(named)]
+        return [HttpCall("POST", self._path("decisions"), {"tickets": some}, _decisions) for some in _pieces(named)]
 
-    def observe(self, ticket: str, state: Label) -> Call[None]:
-        return Call("PUT", self._path("decisions", ticket, "state"), {"state": state}, _nothing)
+    def observe(self, ticket: str, state: Label) -> HttpCall[None]:
+        return HttpCall("PUT", self._path("decisions", ticket, "state"), {"state": state}, _nothing)
 
-    def observe_many(self, states: Pairs) -> list[Call[None]]:
+    def observe_many(self, states: Pairs) -> list[HttpCall[None]]:
         entries = [{"ticket": ticket, "state": state} for ticket, state in _pairs(states)]
-        return [Call("PUT", self._path("states"), {"states": some}, _raise_first) for some in _pieces(entries)]
+        return [HttpCall("PUT", self._path("states"), {"states": some}, _raise_first) for some in _pieces(entries)]
 
-    def resolve(self, ticket: str, loss: float | None, reward: float | None) -> Call[None]:
-        return Call("PUT", self._path("decisions", ticket, "outcome"), _given(loss=loss, reward=reward), _nothing)
+    def resolve(self, ticket: str, loss: float | None, reward: float | None) -> HttpCall[None]:
+        return HttpCall("PUT", self._path("decisions", ticket, "outcome"), _given(loss=loss, reward=reward), _nothing)
 
-    def resolve_many(self, losses: Pairs, rewards: Pairs) -> list[Call[None]]:
+    def resolve_many(self, losses: Pairs, rewards: Pairs) -> list[HttpCall[None]]:
         entries = [{"ticket": ticket, "loss": value} for ticket, value in _pairs(losses)]
         entries += [{"ticket": ticket, "reward": value} for ticket, value in _pairs(rewards)]
-        return [Call("PUT", self._path("outcomes"), {"outcomes": some}, _raise_first) for some in _pieces(entries)]
+        return [HttpCall("PUT", self._path("outcomes"), {"outcomes": some}, _raise_first) for some in _pieces(entries)]
 
-    def make(self, body: dict[str, Any]) -> Call[dict[str, Any]]:
-        return Call("PUT", self._path(), {name: value for name, value in body.items() if value is not None}, dict)
+    def make(self, body: dict[str, Any]) -> HttpCall[dict[str, Any]]:
+        return HttpCall("PUT", self._path(), {name: value for name, value in body.items() if value is not None}, dict)
 
-    def change(self, settings: dict[str, Any]) -> Call[dict[str, Any]]:
-        return Call("PATCH", self._path(), {"settings": settings}, dict)
+    def change(self, settings: dict[str, Any]) -> HttpCall[dict[str, Any]]:
+        return HttpCall("PATCH", self._path(), {"settings": settings}, dict)
 
-    def status(self) -> Call[dict[str, Any]]:
-        return Call("GET", self._path(), None, dict)
+    def status(self) -> HttpCall[dict[str, Any]]:
+        return HttpCall("GET", self._path(), None, dict)
 
-    def find(self, ticket: str) -> Call[Row]:
-        return Call("GET", self._path("decisions", ticket), None, Row.of)
+    def find(self, ticket: str) -> HttpCall[Row]:
+        return HttpCall("GET", self._path("decisions", ticket), None, Row.of)
 
-    def rows(self) -> Call[Row]:
-        return Call("GET", self._path("rows"), None, Row.of)
+    def rows(self) -> HttpCall[Row]:
+        return HttpCall("GET", self._path("rows"), None, Row.of)
 
-    def put_action(self, action: Label, row: Any, category: Label | None, reweight: bool) -> Call[None]:
+    def put_action(self, action: Label, row: Any, category: Label | None, reweight: bool) -> HttpCall[None]:
         body = _given(row=None if row is None else _plain(row), category=category) | {"reweight": reweight}
         label = {} if isinstance(action, str) else {"label": action}
-        return Call("PUT", self._path("actions", _written(action)), body | label, _nothing)
+        return HttpCall("PUT", self._path("actions", _written(action)), body | label, _nothing)
 
-    def retire_action(self, action: Label) -> Call[None]:
-        return Call("DELETE", self._path("actions", _written(action)), None, _nothing)
+    def retire_action(self, action: Label) -> HttpCall[None]:
+        return HttpCall("DELETE", self._path("actions", _written(action)), None, _nothing)
 
-    def expire(self) -> Call[int]:
-        return Call("POST", self._path("expire"), None, lambda answer: int(answer["expired"]))
+    def expire(self) -> HttpCall[int]:
+        return HttpCall("POST", self._path("expire"), None, lambda answer: int(answer["expired"]))
 
 
-def list_pools() -> Call[list[str]]:
-    return Call("GET", "/v1/pools", None, lambda answer: list(answer["pools"]))
+def list_pools() -> HttpCall[list[str]]:
+    return HttpCall("GET", "/v1/pools", None, lambda answer: list(answer["pools"]))
 
 
 def new_ticket() -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import httpx
 
 from statepool.client.answers import ClientError, Unavailable, refusal, sentence_of
-from statepool.client.calls import Answer, Call
+from statepool.client.calls import Answer, HttpCall
 
 JSON = {"content-type": "application/json"}
 LATER = frozenset((429, 502, 503, 504))
@@ -42,7 +42,7 @@ class Manner:
         return Unavailable(f"{self.url} did not answer in {self.tries} tries ({type(error).__name__}: {error})")
 
 
-def read(call: Call[Answer], response: httpx.Response) -> Answer:
+def read(call: HttpCall[Answer], response: httpx.Response) -> Answer:
     """The answer, or the refusal raised."""
     check(response)
     try:

@@ -23,7 +23,7 @@ from statepool.guarantees.neighbours import (
     zimmert_seldin,
 )
 from statepool.guarantees.paper import (
-    Check,
+    BoundCheck,
     Guarantee,
     LowerBound,
     delay_window,
@@ -42,7 +42,7 @@ from statepool.guarantees.paper import (
 from statepool.guarantees.requests import choices_of, theorem_d
 
 __all__ = [
-    "Check",
+    "BoundCheck",
     "Guarantee",
     "LowerBound",
     "auer",

@@ -182,7 +182,7 @@ def interleaving_pays(dimension: float, n_actions: int, delay: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Check:
+class BoundCheck:
     """A measured quantity and the bound it must respect."""
 
     measured: float
@@ -198,7 +198,7 @@ class Check:
 
 
 @checked
-def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None = None) -> Check:
+def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None = None) -> BoundCheck:
     """The largest one-step growth of any action's probability in a run, against 1 + 1/d.
 
     >>> import statepool as sp
@@ -208,22 +208,22 @@ def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None =
     check_count(delay, "delay")
     probe = StepProbe(np.empty(instance.n_actions), np.empty(instance.n_actions), np.ones(1))
     simulate(instance, StateEXP3(rate=rate), delay, seed).measure(probe)
-    return Check(float(probe.largest[0]), 1 + 1 / delay)
+    return BoundCheck(float(probe.largest[0]), 1 + 1 / delay)
 
 
 @checked
-def delay_window(instance: Instance, delay: int) -> Check:
+def delay_window(instance: Instance, delay: int) -> BoundCheck:
     """E2 <= d² W: losses move no further in a delay than the state means' own steps allow.
 
     >>> import statepool as sp
     >>> sp.guarantees.delay_window(sp.families.band(seed=0, horizon=200), delay=5).holds
     True
     """
-    return Check(instance.e2(delay), delay**2 * instance.variation())
+    return BoundCheck(instance.e2(delay), delay**2 * instance.variation())
 
 
 @checked
-def inaccuracy(instance: Instance, delay: int, n_drifting: int) -> tuple[Check, Check]:
+def inaccuracy(instance: Instance, delay: int, n_drifting: int) -> tuple[BoundCheck, BoundCheck]:
     """E2 <= Lambda2 <= J E2, for an instance on which at most `n_drifting` actions are ever mispredicted.
 
     >>> import statepool as sp
@@ -232,7 +232,7 @@ def inaccuracy(instance: Instance, delay: int, n_drifting: int) -> tuple[Check, 
     [True, True]
     """
     e2, lambda2 = instance.e2(delay), instance.lambda2(delay)
-    return Check(e2, lambda2), Check(lambda2, n_drifting * e2)
+    return BoundCheck(e2, lambda2), BoundCheck(lambda2, n_drifting * e2)
 
 
 def check_sizes_of(n_actions: int, horizon: int, delay: int) -> None:

@@ -15,10 +15,11 @@ from statepool.learners.delay_adapted import DelayAdapted
 from statepool.learners.evolving import Evolving
 from statepool.learners.exp3_ix import EXP3IX
 from statepool.learners.impatient_thompson import ImpatientThompson
-from statepool.learners.learner import Decision, Learner, Player, Problem
+from statepool.learners.learner import Learner, Problem
 from statepool.learners.meta_bio import MetaBIO
 from statepool.learners.naive_sharing import NaiveSharing
 from statepool.learners.nsd_ucrl2 import NSDUCRL2
+from statepool.learners.player import PlayedRound, Player
 from statepool.learners.plug_in import PlugIn
 from statepool.learners.pooled_greedy import PooledGreedy
 from statepool.learners.pooled_thompson import PooledThompson
@@ -73,6 +74,14 @@ def find(name: str) -> type[Learner]:
     return found
 
 
+def name_of(kind: type[Learner]) -> str | None:
+    """The name that `find` finds a learner by; None if there is none."""
+    own = [name for name, each in REGISTRY.items() if each is kind]
+    place = f"{kind.__module__}:{kind.__qualname__}"
+    others = [name for name, entry in plugins.installed("learner").items() if entry.value == place]
+    return next(iter(own + [name for name in others if name not in REGISTRY]), None)
+
+
 __all__ = [
     "EXP3IX",
     "NSDUCRL2",
@@ -86,7 +95,6 @@ __all__ = [
     "CoinGraph",
     "CorrectedPool",
     "CountedDenominator",
-    "Decision",
     "DelayAdapted",
     "Evolving",
     "GreedyStale",
@@ -95,6 +103,7 @@ __all__ = [
     "MetaBIO",
     "NaiveSharing",
     "OptimisticStale",
+    "PlayedRound",
     "Player",
     "PlugIn",
     "PooledGreedy",
@@ -107,4 +116,5 @@ __all__ = [
     "Uniform",
     "ZimmertSeldin",
     "find",
+    "name_of",
 ]

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_number, shown
-from statepool.learners import REGISTRY, SelfTuned
+from statepool.learners import SelfTuned, name_of
 from statepool.learners.learner import Learner, short_name
 from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
 from statepool.live.contexts import Tables, base_rows, changed, context_tables, placings
@@ -504,18 +504,18 @@ def check_name(name: Any) -> str:
 
 
 def specification(learner: Learner) -> tuple[str, dict[str, Any]]:
-    """A learner as journaled: its name in the registry and its settings."""
-    names = [name for name, kind in REGISTRY.items() if kind is type(learner)]
-    if not names and isinstance(learner, Learner):
-        check_live(learner)  # says why, where being in the registry would not help either
-        raise ValueError(
-            f"learner: {type(learner).__name__} is not in learners.REGISTRY, expected it there: "
-            "a pool finds its learner by the name in its journal"
-        )
-    if not names:
+    """A learner as journaled: the name that it is found by and its settings."""
+    if not isinstance(learner, Learner):
         raise ValueError(f"learner: is {shown(learner)}, expected a learner such as SelfTuned()")
+    name = name_of(type(learner))
+    if name is None:
+        check_live(learner)  # says why, where having a name would not help either
+        raise ValueError(
+            f"learner: {type(learner).__name__} has no name, expected it in learners.REGISTRY or among the entry "
+            "points of an installed package: a pool finds its learner by the name in its journal"
+        )
     options = dataclasses.asdict(learner)  # type: ignore[call-overload]
-    return names[0], msgspec.to_builtins(options)
+    return name, msgspec.to_builtins(options)
 
 
 def opening(

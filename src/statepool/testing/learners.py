@@ -11,7 +11,8 @@ from statepool import families
 from statepool.checks import Ints
 from statepool.engine import Run, simulate
 from statepool.kernels import draw_outcome, draw_row
-from statepool.learners.learner import Decision, Learner
+from statepool.learners.learner import Learner
+from statepool.learners.player import PlayedRound
 from statepool.model import Instance
 from statepool.testing.checking import Check, ContractError, hold
 
@@ -136,13 +137,13 @@ def steps_as_it_runs(learner: Learner, instance: Instance) -> None:
     hold(not parted.any(), f"{_name(learner)} plays otherwise by hand than in the loop{_round(parted)}")
 
 
-def by_hand(run: Run) -> list[Decision]:
+def by_hand(run: Run) -> list[PlayedRound]:
     """The rounds of a run with one delay for all, through `Player`, with the uniforms of its stream."""
     instance, horizon = run.instance, run.instance.horizon
     assert isinstance(run.delay, int)
     player = run.learner.player(instance.P, horizon, run.delay, run.stream.seed or 0, instance)
     luck = iter(run.stream.uniforms(3 * horizon))
-    arrivals: list[list[tuple[Decision, float]]] = [[] for _ in range(horizon + 1)]
+    arrivals: list[list[tuple[PlayedRound, float]]] = [[] for _ in range(horizon + 1)]
     decisions = []
     for t in range(horizon):
         for decision, loss in arrivals[t]:
