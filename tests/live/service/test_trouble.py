@@ -1,9 +1,11 @@
 """Stores that are full and pools that are damaged: what is said, to whom, how often; and that the others go on."""
 
+import asyncio
 import io
 import json
 import threading
 import time
+from pathlib import Path
 
 import apsw
 import pytest
@@ -13,6 +15,7 @@ from live.service.clients import DECISIONS, POOL
 from live.service.servers import serving
 from statepool.live.pool import Pool
 from statepool.live.service import chores
+from statepool.live.service.health import Health
 from statepool.live.service.logs import RequestLog
 from statepool.live.stores.sqlite_file import Connection
 
@@ -140,6 +143,28 @@ def test_a_mistake_of_ours_in_a_chore_is_told_to_the_operator_once(start, url, m
     time.sleep(0.2)
     assert capsys.readouterr().err.count("KeyError: 'secret'") == 1
     monkeypatch.undo()
+
+
+def test_a_chore_that_is_stopped_as_its_answer_comes_stops():
+    """Else it goes on for ever, and the service waits for it."""
+
+    async def cancel_as_the_probe_answers():
+        health = Health(None, print)
+        health._probe, health._probed_at = asyncio.get_running_loop().create_future(), time.monotonic()
+        task = asyncio.create_task(health.store_trouble())
+        await asyncio.sleep(0)
+        health._probe.set_result(None)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel_as_the_probe_answers())
+
+
+def test_nothing_waits_in_a_way_that_swallows_a_cancellation():
+    sources = Path(chores.__file__).parents[1].rglob("*.py")
+    assert not [source.name for source in sources if "asyncio.wait_for(" in source.read_text()]
 
 
 def test_a_service_whose_only_pool_is_damaged_is_not_ready(start, url):

@@ -61,7 +61,9 @@ class Health:
             self._probed_at = monotonic()
             self._probe = asyncio.get_running_loop().run_in_executor(self._thread, self._try)
         try:
-            return await asyncio.wait_for(asyncio.shield(self._probe), SECONDS)
+            # Not `wait_for`: on Python 3.11 that swallows a cancellation which comes as the answer does.
+            async with asyncio.timeout(SECONDS):
+                return await asyncio.shield(self._probe)
         except TimeoutError:
             return f"the store did not take a write within {SECONDS:g} seconds"
 

@@ -178,7 +178,8 @@ class _Site:
         """Raise 503 if the store does not answer or takes no writes, or if no pool works; name those that do not."""
         health = self._host.health
         try:
-            await asyncio.wait_for(asyncio.to_thread(self._pools.names), STORE_SECONDS)
+            async with asyncio.timeout(STORE_SECONDS):
+                await asyncio.to_thread(self._pools.names)
         except TimeoutError:
             raise Refused(503, f"the store did not answer within {STORE_SECONDS:g} seconds") from None
         troubles = dict(sorted(health.troubles.items()))
@@ -203,7 +204,8 @@ class _Site:
         """A pool that fails, or that hangs, is told as one that is in trouble; the others are told all the same."""
         name = worker.pool.name
         try:
-            vitals: Vitals = await asyncio.wait_for(worker.call(worker.pool.vitals), STORE_SECONDS)
+            async with asyncio.timeout(STORE_SECONDS):
+                vitals: Vitals = await worker.call(worker.pool.vitals)
         except TimeoutError:
             late = StoreUnavailable(f"the pool did not answer within {STORE_SECONDS:g} seconds")
             self._host.health.note(name, late)
