@@ -189,3 +189,12 @@ def test_effective_dimension_against_numpy(K, S):
     for table in (P, P[:, :S]):
         found = kernels.effective_dimension(kernels.columns_of(table), weights)
         np.testing.assert_allclose(found, (squares / q).sum(), rtol=1e-13)
+
+
+def test_effective_dimension_of_the_smallest_weights():
+    """Products with weights at the clamp are below the normal numbers: digits would be lost, and a lot of time."""
+    rng = np.random.default_rng(5)
+    P = rng.random((40, 5)) * 1e-6  # of states that are rarely reached
+    weights = rng.random(40) + 0.5
+    found = kernels.effective_dimension(kernels.columns_of(P), weights * np.exp(kernels.LOWEST_EXPONENT))
+    np.testing.assert_allclose(found, ((weights @ P**2) / (weights @ P)).sum(), **CLOSE)
