@@ -13,6 +13,7 @@ import numpy as np
 from statepool.checks import Floats
 
 BITS = 100
+SCALE = 2.0**BITS
 """Terms run from e^-32 (the oldest of a block) to 1e200 (a charge): 53 bits are kept of the smallest."""
 
 FADE_OF_BLOCK = 32.0
@@ -21,7 +22,7 @@ NOTHING = -700.0
 
 def fixed(value: float) -> int:
     """A whole number of 2^-100; the same for -value, with the other sign."""
-    return int(ldexp(value, BITS))
+    return int(value * SCALE)
 
 
 class ExactSums:
@@ -36,16 +37,24 @@ class ExactSums:
 
     def add(self, place: int, play: int, value: float, sign: int = 1) -> None:
         """Add a term of round `play`; with sign -1, take back exactly what was added."""
-        number = 0
-        if self._length:
-            number = play // self._length
-            if number < self._oldest:
-                return
-            value *= exp(self._log_factor * ((number + 1) * self._length - play))
+        number, weight = self.block_of(play)
+        self.put(place, number, sign * value * weight)
+
+    def block_of(self, play: int) -> tuple[int, float]:
+        """The block that holds round `play`, and the weight of its terms: the same for all sums that fade alike."""
+        if not self._length:
+            return 0, 1.0
+        number = play // self._length
+        return number, exp(self._log_factor * ((number + 1) * self._length - play))
+
+    def put(self, place: int, number: int, weighed: float) -> None:
+        """Add to a block what has been weighed for it."""
+        if number < self._oldest:
+            return
         block = self._blocks.get(number)
         if block is None:
             block = self._blocks[number] = [0] * self.size
-        block[place] += sign * fixed(value)
+        block[place] += fixed(weighed)
 
     def read(self, now: int) -> Floats:
         """The sums as of round `now`."""

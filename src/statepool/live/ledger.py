@@ -6,6 +6,7 @@ adds is computed from what its version recorded, never from what is known by the
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from statepool.learners.additive import (
     step_prepare,
 )
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.sums import Newcomers, Sum
+from statepool.learners.sums import Kind, Newcomers, Sum
 from statepool.live.events import Lesson
 from statepool.live.legacy import carry_of
 from statepool.live.offers import Offer
@@ -41,13 +42,34 @@ UNREACHED = 1e-6
 in a million plays, is worth less than a guess."""
 
 
-class Row(NamedTuple):
+class SumRow(NamedTuple):
     """One row of a sum: exact numbers, or, over cells, exact numbers of each action that was ever played."""
 
     of: Sum
     log: float
     exact: ExactSums
     cells: dict[int, ExactSums]
+    is_by_state: bool
+    is_by_action: bool
+
+    @classmethod
+    def empty(cls, of: Sum, log: float, n_states: int) -> "SumRow":
+        by_action = of.over in ("actions", "cells")
+        return cls(of, log, ExactSums(_width(of, n_states), log), {}, of.over in ("states", "cells"), by_action)
+
+    def of_action(self, action: int) -> ExactSums:
+        found = self.cells.get(action)
+        if found is None:
+            found = self.cells[action] = ExactSums(self.exact.size, self.log)
+        return found
+
+
+def _fading_alike(rows: list[SumRow]) -> list[list[tuple[int, SumRow]]]:
+    """The rows with their places, those together that fade alike: what a round is weighed by is computed once."""
+    alike: dict[float, list[tuple[int, SumRow]]] = {}
+    for place, row in enumerate(rows):
+        alike.setdefault(row.log, []).append((place, row))
+    return list(alike.values())
 
 
 class Ledger:
@@ -72,9 +94,13 @@ class Ledger:
         """Whether a state whose outcome has not come changes the play."""
         self.heeds_requests = any(each.told_by == "request" for each in declared)
         """Whether such a state of a request with rows of its own does."""
-        self._rows = [
-            Row(each, log, ExactSums(_width(each, n_states), log), {}) for each in declared for log in each.logs
-        ]
+        self._rows = [SumRow.empty(each, log, n_states) for each in declared for log in each.logs]
+        told = {
+            kind: [row for row in self._rows if row.of.told_by == kind]
+            for kind in ("state", "outcome", "request", "age")
+        }
+        self._told = {kind: _fading_alike(rows) for kind, rows in told.items()}
+        self._taught, self._ones = len(told["outcome"]), [1.0] * len(told["state"])
         self._unreached = ExactSums(n_states)
         self._clock = self._registers = b""
         self.since = 0
@@ -137,7 +163,7 @@ class Ledger:
 
     def _narrowed(self, known: Known, numbers: Ints) -> Floats:
         """The sums, those of actions for these actions only."""
-        if not any(_is_by_action(row.of) for row in self._rows):
+        if not any(row.is_by_action for row in self._rows):
             return known.flat
         places = np.searchsorted(known.ids, numbers)
         places[places == len(known.ids)] = 0
@@ -145,9 +171,9 @@ class Ledger:
         parts, place = [], 0
         for row in self._rows:
             width = _width(row.of, self.n_states)
-            size = width * (len(known.ids) if _is_by_action(row.of) else 1)
+            size = width * (len(known.ids) if row.is_by_action else 1)
             part = known.flat[place : place + size]
-            if _is_by_action(row.of):
+            if row.is_by_action:
                 part = np.where(there, part.reshape(width, -1)[:, places], 0.0).ravel()
             parts.append(part)
             place += size
@@ -169,14 +195,11 @@ class Ledger:
     def _write_sums(self, plays: int) -> None:
         flat, place = self.memory.sums.flat, 0
         for row in self._rows:
-            size = self._size(row.of)
-            flat[place : place + size] = self._cells(row, plays) if _is_by_action(row.of) else row.exact.read(plays)
-            place += size
+            known = self._cells(row, plays) if row.is_by_action else row.exact.read(plays)
+            flat[place : place + known.size] = known
+            place += known.size
 
-    def _size(self, declared: Sum) -> int:
-        return _width(declared, self.n_states) * (len(self.ids) if _is_by_action(declared) else 1)
-
-    def _cells(self, row: Row, plays: int) -> Floats:
+    def _cells(self, row: SumRow, plays: int) -> Floats:
         table = np.zeros((_width(row.of, self.n_states), len(self.ids)))
         for number, exact in row.cells.items():
             place = self.place_of(number)
@@ -227,16 +250,13 @@ class Ledger:
 
     def see(self, play: int, action: int, state: int) -> None:
         """A state was seen."""
-        for row in self._rows:
-            if row.of.told_by == "state":
-                self._add(row, play, action, state, 1.0, 1)
+        self._add("state", play, action, state, self._ones)
 
     def see_request(self, play: int, reached: bytes) -> None:
         """The state of a request with rows of its own was seen; `reached`: how likely each was."""
-        for row in self._rows:
-            if row.of.told_by == "request":
-                values = np.frombuffer(reached).tolist() if row.of.over == "states" else [1.0]
-                for place, value in enumerate(values):
+        for alike in self._told["request"]:
+            for _, row in alike:
+                for place, value in enumerate(np.frombuffer(reached).tolist() if row.is_by_state else [1.0]):
                     row.exact.add(place, play, value)
 
     def learn(self, record: Record, event: Lesson, loss: float, sign: int = 1) -> None:
@@ -246,12 +266,9 @@ class Ledger:
         for s in record.get("unreached", ()) if play >= self.since else ():
             if s != state:
                 self._unreached.add(s, play, loss, sign)
-        rows = [row for row in self._rows if row.of.told_by == "outcome"]
-        lesson = np.zeros(len(rows))
+        lesson = np.zeros(self._taught)
         self._lesson(lesson, loss, play, self._ticket(record, state, event))
-        for row, value in zip(rows, lesson.tolist(), strict=True):
-            if not row.of.anew or play >= self.since:
-                self._add(row, play, action, state, value, sign)
+        self._add("outcome", play, action, state, (sign * lesson).tolist())
 
     def _ticket(self, record: Record, state: int, event: Lesson) -> Floats:
         ticket = carry_of(record, state, self.n_states).copy()
@@ -263,18 +280,21 @@ class Ledger:
 
     def arrive(self, age: int) -> None:
         """An outcome came `age` rounds after it was played."""
-        values = iter((float(age), 1.0))
-        for row in self._rows:
-            if row.of.told_by == "age":
-                row.exact.add(0, 0, next(values))
+        self._add("age", 0, 0, 0, (float(age), 1.0))
 
-    def _add(self, row: Row, play: int, action: int, state: int, value: float, sign: int) -> None:
-        exact, place = row.exact, state if row.of.over in ("states", "cells") else 0
-        if _is_by_action(row.of):
-            if action < 0:  # a candidate that the catalogue does not have: nothing is known of it alone
-                return
-            exact = row.cells.setdefault(action, ExactSums(_width(row.of, self.n_states), row.log))
-        exact.add(place, play, value, sign)
+    def _add(self, told_by: Kind, play: int, action: int, state: int, values: Sequence[float]) -> None:
+        """What one thing adds to the rows that are told of it, in the order of the rows."""
+        for alike in self._told[told_by]:
+            number, weight = alike[0][1].exact.block_of(play)
+            for place, row in alike:
+                if row.of.anew and play < self.since:
+                    continue
+                exact = row.exact
+                if row.is_by_action:
+                    if action < 0:  # a candidate that the catalogue does not have: nothing is known of it alone
+                        continue
+                    exact = row.of_action(action)
+                exact.put(state if row.is_by_state else 0, number, values[place] * weight)
 
     def handicap(self, row: Floats, plays: int) -> float:
         """What the past would have charged a row on states that could not be reached: what was lost meanwhile."""
@@ -305,7 +325,7 @@ class Ledger:
 
     def names(self) -> list[str]:
         """Of the sums that tell no actions apart."""
-        return list(dict.fromkeys(row.of.name for row in self._rows if not _is_by_action(row.of)))
+        return list(dict.fromkeys(row.of.name for row in self._rows if not row.is_by_action))
 
     def sums(self, name: str, plays: int) -> Floats:
         """What is known under a name after `plays` decisions: a row for each memory of it."""
@@ -326,8 +346,7 @@ class Ledger:
             row.exact.load(exact)
             row.cells.clear()
             for number, each in cells:
-                row.cells[number] = ExactSums(_width(row.of, self.n_states), row.log)
-                row.cells[number].load(each)
+                row.of_action(number).load(each)
         self._unreached.load(unreached)
         self.since = int(np.frombuffer(self._clock, np.int64, 1)[0]) if self._clock else 0
 
@@ -353,10 +372,6 @@ def _set_clock(clock: Any, saved: bytes) -> None:
 def _read_only(values: Floats) -> Floats:
     values.setflags(write=False)
     return values
-
-
-def _is_by_action(declared: Sum) -> bool:
-    return declared.over in ("actions", "cells")
 
 
 def _width(declared: Sum, n_states: int) -> int:

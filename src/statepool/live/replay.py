@@ -68,17 +68,23 @@ class Replay:
     broken_at: int | None = None
     """The first event that does not follow from the one before: nothing is rebuilt past it."""
     sure_until: int = 0
-    """The last event up to which everything follows, with its hash and its time."""
+    """The last event up to which everything follows, with its hash and its time (`last_at`; in microseconds here)."""
     last_hash: str = ""
-    last_at: str = ""
+    last_clock: int | None = None
     forgotten: int = 0
     """Events that were erased, each with a note of that in the journal."""
     anchors: int = 0
     """How many notes of the chain, kept elsewhere, say the same."""
     faults: list[str] = field(default_factory=list)
 
+    @property
+    def last_at(self) -> str:
+        return "" if self.last_clock is None else _time(self.last_clock)
+
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"agrees": not self.faults}
+        told = asdict(self) | {"last_at": self.last_at, "agrees": not self.faults}
+        del told["last_clock"]
+        return told
 
 
 def replay(
@@ -219,7 +225,7 @@ class _Checking:
         found.decisions += isinstance(event, Decided)
         if isinstance(event, Decided) and not 0 < event.probability <= 1:
             found.faults.append(f"event {entry.seq}: its probability is {event.probability}")
-        found.sure_until, found.last_hash, found.last_at = entry.seq, entry.hash.hex(), _time(event.at)
+        found.sure_until, found.last_hash, found.last_clock = entry.seq, entry.hash.hex(), event.at
         self._compare_snapshot(entry)
 
     def _compare_snapshot(self, entry: Entry) -> None:
