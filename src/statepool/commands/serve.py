@@ -1,5 +1,6 @@
 """`statepool serve`: open the store, say where, run until told to stop."""
 
+import gc
 import os
 import signal
 import socket
@@ -28,7 +29,7 @@ SPARE_FILES = 128
 
 UVICORN: dict[str, Any] = {
     "ws": "none", "lifespan": "on", "access_log": False, "log_level": "error",
-    "server_header": False, "date_header": False,
+    "server_header": False, "date_header": False, "proxy_headers": False,
     "timeout_keep_alive": 75, "timeout_graceful_shutdown": GRACE, "timeout_worker_healthcheck": 60,
 }  # fmt: skip
 
@@ -110,7 +111,15 @@ def make_worker() -> "Service":
     """The application of a worker process, which finds its options in the environment."""
     import msgspec
 
-    return make_service(msgspec.json.decode(os.environ[OPTIONS], type=Options))
+    service = make_service(msgspec.json.decode(os.environ[OPTIONS], type=Options))
+    _freeze()
+    return service
+
+
+def _freeze() -> None:
+    """What is loaded by now stays until the end: the garbage collector need not look at all of it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _check(options: Options) -> None:
@@ -210,13 +219,11 @@ def _allowed_connections(wanted: int) -> int:
 
 def _uvicorn_options(options: Options) -> dict[str, Any]:
     from statepool.live.service.connections import ConnectionLimits, Crowd, GuardedProtocol
-    from statepool.live.service.limits import network_of
 
     most = _allowed_connections(options.max_connections)
-    proxies = [] if options.proxy is None else [options.proxy]
-    limits = ConnectionLimits(most, max(1, most // 4), proxies=tuple(map(network_of, proxies)))
-    forwarded = {"proxy_headers": bool(proxies), "forwarded_allow_ips": proxies}
-    return {**UVICORN, **forwarded, "http": partial(GuardedProtocol, Crowd(limits))}
+    proxies = () if options.proxy is None else (str(ip_address(options.proxy)),)
+    limits = ConnectionLimits(most, max(1, most // 4), proxies=proxies)
+    return {**UVICORN, "http": partial(GuardedProtocol, Crowd(limits))}
 
 
 def _run(options: Options, listening: socket.socket, demo: bool) -> None:
@@ -231,6 +238,7 @@ def _run(options: Options, listening: socket.socket, demo: bool) -> None:
         service = make_service(options)
         if demo:
             _add_demo(service)
+        _freeze()
         uvicorn.Server(uvicorn.Config(service, **known)).run([listening])
         return
     import msgspec

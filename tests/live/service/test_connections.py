@@ -12,21 +12,19 @@ import httpx
 import pytest
 import uvicorn
 
-from statepool.live.service.connections import WHOLE, ConnectionLimits, Crowd, GuardedProtocol
-from statepool.live.service.limits import network_of
+from statepool.live.service.connections import ConnectionLimits, Crowd, GuardedProtocol
+from statepool.live.service.limits import forwarded_for, network_of
 
 HEAD = b"GET / HTTP/1.1\r\nhost: x\r\n"
 
 
 async def app(scope, receive, send):
-    """Reads the body; `/endless` sends for as long as anybody reads, `/whole` at once if it may."""
+    """Reads the body; `/endless` sends for as long as anybody reads."""
     length, message = 0, {"more_body": True}
     while message.get("more_body"):
         message = await receive()
         length += len(message.get("body", b""))
     if message["type"] == "http.disconnect":
-        return
-    if scope["path"] == "/whole" and scope["extensions"][WHOLE](b'{"whole":true}'):
         return
     await send({"type": "http.response.start", "status": 200, "headers": []})
     while scope["path"] == "/endless":
@@ -35,9 +33,32 @@ async def app(scope, receive, send):
     await send({"type": "http.response.body", "body": b"%d" % length})
 
 
+class Short:
+    """An application that also answers plain calls: `/short` at once, `/held` when the next `/short` comes."""
+
+    def __init__(self):
+        self.seen, self.held = [], []
+
+    async def __call__(self, scope, receive, send):
+        await app(scope, receive, send)
+
+    def short_call(self, method, path):
+        return path if path.startswith(("/short", "/held")) else None
+
+    def take(self, call, headers, client, body, answered):
+        self.seen.append((call, client[0], bytes(body)))
+        if call.startswith("/held"):
+            self.held.append(answered)
+            return
+        answered(*((404, {"x-more": "yes"}, b'{"no":1}') if call.endswith("missing") else (200, {}, b'{"short":1}')))
+        while self.held:
+            self.held.pop()(200, {}, b'{"held":1}')
+
+
 class Listening:
-    def __init__(self, port, crowd):
-        self.port, self.crowd = port, crowd
+    def __init__(self, server, app, crowd):
+        self.server, self.app, self.crowd = server, app, crowd
+        self.port = port = server.servers[0].sockets[0].getsockname()[1]
         self.made = []
         self.url = f"http://127.0.0.1:{port}"
 
@@ -52,18 +73,18 @@ class Listening:
 
 
 @contextmanager
-def listening(**limits):
+def listening(app=app, **limits):
     crowd = Crowd(ConnectionLimits(**limits))
     config = uvicorn.Config(
         app, port=0, http=partial(GuardedProtocol, crowd), ws="none", lifespan="off", log_level="critical",
-        timeout_keep_alive=1, server_header=False, date_header=False,
+        timeout_keep_alive=1, server_header=False, date_header=False, proxy_headers=False,
     )  # fmt: skip
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    found = Listening(server.servers[0].sockets[0].getsockname()[1], crowd)
+    found = Listening(server, app, crowd)
     try:
         yield found
     finally:
@@ -223,20 +244,115 @@ def test_a_caller_of_ipv6_has_a_whole_network():
     assert network_of("") == ""
 
 
-def test_answers_sent_as_a_whole_keep_their_connection_and_their_order():
-    with listening() as server:
-        connection = server.connect(b"POST /whole HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}" * 3)
-        told = b""
-        while told.count(b'{"whole":true}') < 3 and (more := connection.recv(4096)):
-            told += more
-        answer = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{"whole":true}'
-        assert told == 3 * answer
-        connection.sendall(HEAD + b"\r\n")
-        assert connection.recv(4096).startswith(b"HTTP/1.1 200 OK")
+ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{"short":1}'
 
 
-def test_whoever_asks_to_close_is_told_that_it_is_closed():
-    with listening() as server:
-        answer = httpx.post(f"{server.url}/whole", headers={"connection": "close"}, timeout=20)
-        assert answer.headers["connection"] == "close"
-        assert answer.text == "0", "the ordinary way"
+def post(path, body=b"{}", more=b""):
+    head = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n" % (path, len(body))
+    return head + more + b"\r\n" + body
+
+
+def read(connection, size):
+    said = b""
+    while len(said) < size and (more := connection.recv(65536)):
+        said += more
+    return said
+
+
+@pytest.fixture
+def short():
+    with listening(Short()) as found:
+        yield found
+
+
+def test_requests_on_the_short_way_are_answered_in_order_on_one_connection(short):
+    connection = short.connect(post(b"/short"))
+    assert read(connection, len(ANSWER)) == ANSWER
+    connection.sendall(post(b"/short/%C3%A9?x=1", b"[1]"))
+    assert read(connection, len(ANSWER)) == ANSWER
+    assert [(call, body) for call, _, body in short.app.seen] == [("/short", b"{}"), ("/short/é", b"[1]")]
+    connection.sendall(HEAD + b"\r\n")
+    assert connection.recv(4096).startswith(b"HTTP/1.1 200 OK")
+    connection.sendall(post(b"/short/missing"))
+    assert b"404" in (said := connection.recv(4096))
+    assert b"x-more: yes" in said
+
+
+def test_a_body_that_comes_in_pieces_is_handed_over_whole(short):
+    sent = post(b"/short", b"x" * 10_000)
+    connection = short.connect(sent[:70])
+    for start in range(70, len(sent), 1000):
+        time.sleep(0.01)
+        connection.sendall(sent[start : start + 1000])
+    assert read(connection, len(ANSWER)) == ANSWER
+    assert short.app.seen[0][2] == b"x" * 10_000
+
+
+def test_whoever_does_not_wait_is_answered_in_order_all_the_same(short):
+    """The second request is behind one that is being answered, so it goes the ordinary way, after it."""
+    connection = short.connect(post(b"/held") + post(b"/other", b"four"))
+    while not short.app.held:
+        time.sleep(0.01)
+    assert read(short.connect(post(b"/short")), len(ANSWER)) == ANSWER
+    said = read(connection, 150)
+    assert said.index(b'{"held":1}') < said.index(b"4\r\n")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        post(b"/short", b"x" * 20_000), post(b"/short", more=b"connection: close\r\n"),
+        post(b"/short", more=b"expect: 100-continue\r\n"), post(b"http://x/short"), post(b"/short#there"),
+        b"POST /short HTTP/1.0\r\ncontent-length: 2\r\n\r\n{}",
+        b"POST /short HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    ],
+)  # fmt: skip
+def test_what_is_unusual_goes_the_ordinary_way(short, sent):
+    connection = short.connect(sent)
+    assert b"200 OK" in connection.recv(4096) + connection.recv(4096)
+    assert short.app.seen == []
+
+
+def test_whoever_went_away_is_not_answered_and_nobody_minds(short):
+    connection = short.connect(post(b"/held"))
+    while not short.app.held:
+        time.sleep(0.01)
+    connection.close()
+    while len(short.crowd._inside):
+        time.sleep(0.01)
+    assert read(short.connect(post(b"/short")), len(ANSWER)) == ANSWER
+
+
+def test_a_service_that_stops_answers_first_what_it_has_taken():
+    with listening(Short()) as found:
+        connection = found.connect(post(b"/held"))
+        while not found.app.held:
+            time.sleep(0.01)
+        found.server.should_exit = True
+        time.sleep(0.3)
+        found.server.servers[0].get_loop().call_soon_threadsafe(found.app.held.pop(), 200, {}, b'{"held":1}')
+        said = read(connection, 1 << 20)
+        assert said.endswith(b'{"held":1}')
+        assert b"connection: close" in said
+
+
+def test_a_connection_that_waits_after_a_short_answer_is_closed_in_time(short):
+    connection = short.connect(post(b"/short"))
+    assert read(connection, 1 << 20) == ANSWER  # up to the end of the connection
+
+
+def test_a_proxy_says_for_whom_it_speaks():
+    told = b"x-forwarded-for: 10.0.0.9, 10.1.2.3:80, 127.0.0.1\r\n"
+    for proxies, expected in ((("127.0.0.1",), "10.1.2.3"), ((), "127.0.0.1")):
+        with listening(Short(), proxies=proxies) as found:
+            assert read(found.connect(post(b"/short", more=told)), len(ANSWER)) == ANSWER
+            assert [client for _, client, _ in found.app.seen] == [expected]
+    assert forwarded_for([(b"x-forwarded-for", b"[2001:db8::1]:443")], ()) == "2001:db8::1"
+    assert forwarded_for([(b"x-forwarded-for", b"2001:db8::1")], ()) == "2001:db8::1"
+    assert forwarded_for([], ("127.0.0.1",)) == ""
+
+
+def test_whoever_asks_to_close_is_told_that_it_is_closed(short):
+    answer = httpx.post(f"{short.url}/short", headers={"connection": "close"}, timeout=20)
+    assert answer.headers["connection"] == "close"
+    assert answer.text == "0", "the ordinary way"

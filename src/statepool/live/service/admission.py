@@ -1,11 +1,11 @@
 """Who may pass, how often, and with how many tickets of their own."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from statepool.live.pool import Pool
 from statepool.live.service.keys import Caller, Door, Keys
-from statepool.live.service.limits import Headers, TokenBuckets, network_of, read_headers, refuse_strangers
+from statepool.live.service.limits import Headers, TokenBuckets, network_of, refuse_strangers
 from statepool.live.service.owned import OwnTickets
 from statepool.live.service.refusals import Refused
 
@@ -13,8 +13,12 @@ WRONG_KEYS_A_SECOND = 1.0
 WRONG_KEYS_AT_ONCE = 20
 
 
-def address_of(scope: Any) -> str:
-    return network_of((scope.get("client") or ("",))[0])
+Client = tuple[str, int] | None
+"""The address and the port of whoever asks, where they have one."""
+
+
+def address_of(client: Client) -> str:
+    return network_of(client[0] if client else "")
 
 
 class Visit(NamedTuple):
@@ -35,11 +39,14 @@ class Visit(NamedTuple):
         if self.buckets is not None and decisions > 1:
             self.buckets.take(self.payer, decisions - 1, paid=1)
 
-    async def claim(self, pool: Pool, tickets: Sequence[str | None]) -> None:
+    def claim(self, pool: str, tickets: Sequence[str]) -> bool:
+        """Count tickets as the key's own; False: it seems to have too many open, which takes a look at the store."""
+        return not self.key or not tickets or self.own_tickets.claim(pool, self.key, tickets)
+
+    async def look_and_claim(self, pool: Pool, tickets: Sequence[str]) -> None:
         """Raise 429 if the key has too many tickets of its own open."""
-        named = [ticket for ticket in tickets if ticket is not None]
-        if self.key and named:
-            await self.own_tickets.claim(pool, self.key, named)
+        if self.key and tickets:
+            await self.own_tickets.look_and_claim(pool, self.key, tickets)
 
 
 class Admission:
@@ -54,21 +61,20 @@ class Admission:
         """Raise 403 for a page of another site, and without keys for whomever the door keeps out."""
         refuse_strangers(headers, None if self.keys.needed else self._door)
 
-    def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit:
+    def admit(self, headers: Headers, client: Client, need: str, pool: str | None = None) -> Visit:
         """Raise 401 or 403 without the role or for a pool that the key is not for, 429 above a limit."""
-        headers = read_headers(scope["headers"])
         self.check_door(headers)
         try:
             caller = self.keys.caller(headers.authorization, need, pool)
         except Refused as refused:
             if refused.status == 401:
-                self.count_wrong_key(scope)
+                self.count_wrong_key(client)
             raise
-        payer = caller.name or address_of(scope)
+        payer = caller.name or address_of(client)
         if self._buckets is not None:
             self._buckets.take(payer)
         return Visit(headers, caller, payer, self._buckets, self._own_tickets)
 
-    def count_wrong_key(self, scope: Any) -> None:
+    def count_wrong_key(self, client: Client) -> None:
         """Raise 429 if many wrong keys came from this address."""
-        self._wrong.take(address_of(scope))
+        self._wrong.take(address_of(client))

@@ -14,12 +14,12 @@ from starlette.responses import RedirectResponse, Response
 
 from statepool.live.anchors import Anchoring, Anchors
 from statepool.live.errors import StoreUnavailable
-from statepool.live.service.admission import Admission, Visit
+from statepool.live.service.admission import Admission, Client, Visit
 from statepool.live.service.chores import Chores
-from statepool.live.service.connections import WHOLE
+from statepool.live.service.connections import Answered
 from statepool.live.service.health import Health
 from statepool.live.service.keys import Door, Keys
-from statepool.live.service.limits import BODY_LIMIT, read_body, read_headers
+from statepool.live.service.limits import BODY_LIMIT, Headers, check_length, read_body, read_headers
 from statepool.live.service.logs import RequestLog
 from statepool.live.service.metrics import Metrics
 from statepool.live.service.owned import MOST, OwnTickets
@@ -28,13 +28,14 @@ from statepool.live.service.pools import MOST_POOLS, Pools
 from statepool.live.service.refusals import Refused, body_of, refusal, tell_operator
 from statepool.live.service.routes import routes
 from statepool.live.service.sessions import Sessions
-from statepool.live.service.tickets import TicketCall, ticket_call
+from statepool.live.service.tickets import TicketCall, answer, ticket_call
 from statepool.live.stores.following import Following
 from statepool.live.stores.store import Store
 
 ALIVE = "/healthz"
 READING = frozenset(("GET", "HEAD"))
 JSON = (b"content-type", b"application/json")
+NO_HEADERS: dict[str, str] = {}
 FOLLOWS = "this service follows, and changes nothing: ask the one that decides"
 STRICT = (
     (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
@@ -119,23 +120,58 @@ class Service:
         else:
             status = await self._show(scope, receive, send)
             route, pool = self._route_of(scope), scope.get("path_params", {}).get("name")
+        self._count(started, scope["method"], route, status, pool, scope.get(FAULT))
+
+    def _count(self, started: float, method: str, route: str, status: int, pool: str | None, fault: str | None) -> None:
         seconds = perf_counter() - started
         self.metrics.add(route, status, seconds)
-        self._log.add(scope["method"], route, status, seconds, pool, scope.get(FAULT))
+        self._log.add(method, route, status, seconds, pool, fault)
+
+    def short_call(self, method: str, path: str) -> TicketCall | None:
+        """The call that a request makes which may come as a plain call (`take`)."""
+        return ticket_call(method, path)
+
+    def take(self, call: TicketCall, headers: Headers, client: Client, body: bytes, answered: Answered) -> None:
+        """Answer a request about tickets without a task of its own: `connections` hands it over, body and all."""
+        started = perf_counter()
+
+        def done(content: bytes | Exception) -> None:
+            if isinstance(content, bytes):
+                status, fault = 200, None
+                answered(status, NO_HEADERS, content)
+            else:
+                refused, fault = _told(content)
+                status = refused.status
+                answered(status, refused.headers, body_of(refused))
+            self._count(started, call.method, call.route, status, call.pool, fault)
+
+        try:
+            visit = self._let_in(call, headers, client)
+            check_length(len(body), self._rules.body_limit)
+            answer(self.pools, call, body, visit, done)
+        except Exception as error:
+            done(error)
+
+    def _let_in(self, call: TicketCall, headers: Headers, client: Client) -> Visit:
+        visit = self._admission.admit(headers, client, call.need, call.pool)
+        if self._refuses_writing:
+            raise Refused(405, FOLLOWS, {"allow": "GET"})
+        return visit
 
     async def _answer(self, call: TicketCall, scope: Any, receive: Any, send: Any) -> int:
+        """The same for a request that comes as ASGI has it."""
+        future: asyncio.Future[bytes | Exception] = asyncio.get_running_loop().create_future()
         status, headers = 200, [JSON]
         try:
-            visit = self.admit(scope, call.need, call.pool)
-            if self._refuses_writing:
-                raise Refused(405, FOLLOWS, {"allow": "GET"})
-            body = await read_body(receive, visit.headers.length, self._rules.body_limit)
-            content = await call.answer(self.pools, call, body, visit)
-            extensions = scope.get("extensions")
-            if extensions and WHOLE in extensions and extensions[WHOLE](content):
-                return status
+            told = read_headers(scope["headers"])
+            visit = self._let_in(call, told, scope.get("client"))
+            body = await read_body(receive, told.length, self._rules.body_limit)
+            answer(self.pools, call, body, visit, future.set_result)
+            content = await future
+            if isinstance(content, Exception):
+                raise content
         except Exception as error:
-            refused = _told(scope, error)
+            refused, scope[FAULT] = _told(error)
             status, content = refused.status, body_of(refused)
             headers += [(name.encode(), value.encode()) for name, value in refused.headers.items()]
         headers.append((b"content-length", b"%d" % len(content)))
@@ -163,7 +199,8 @@ class Service:
             if is_page(scope["path"]) and not await may_see(self.keys, self._sessions, scope):
                 app = RedirectResponse(LOGIN, 303)
         except Exception as error:
-            app = _response(_told(scope, error))
+            refused, scope[FAULT] = _told(error)
+            app = _response(refused)
         # The site has answered whatever went wrong in it, and raises it again for the log.
         with suppress(Exception):
             await app(scope, receive, watch)
@@ -175,7 +212,7 @@ class Service:
 
     def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit:
         """Raise 401 or 403 without the role or for a pool that the key is not for, 429 above a limit."""
-        return self._admission.admit(scope, need, pool)
+        return self._admission.admit(read_headers(scope["headers"]), scope.get("client"), need, pool)
 
     async def body(self, request: Request) -> bytes:
         length = read_headers(request.scope["headers"]).length
@@ -210,18 +247,17 @@ FAULT = "statepool.fault"
 def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         error = Refused(error.status_code, f"{error.detail.lower()}: see /openapi.json", error.headers)
-    return _response(_told(request.scope, error))
+    refused, request.scope[FAULT] = _told(error)
+    return _response(refused)
 
 
 def _response(refused: Refused) -> Response:
     return Response(body_of(refused), refused.status, refused.headers, "application/json")
 
 
-def _told(scope: Any, error: Exception) -> Refused:
-    """The refusal of an error; where the fault is ours or the store's, the log is told."""
+def _told(error: Exception) -> tuple[Refused, str | None]:
+    """The refusal of an error, and for the log its sentence where the fault is ours or the store's."""
     refused = refusal(error)
-    if refused.status >= 500:
-        scope[FAULT] = refused.sentence
     if refused.status == 500:
         tell_operator(error)
-    return refused
+    return refused, refused.sentence if refused.status >= 500 else None

@@ -4,26 +4,30 @@ uvicorn reads heads of any size, waits for ever for their end, and takes as many
 descriptors. Here a connection is cut that is late with its head or its body, or that does not read its answer; a head
 that is too large is refused while it comes in; and where there are too many connections, those that have waited longest
 without asking anything make room for the next.
+
+Requests that are many go a short way: where the application offers one (`ShortWay`), a small request that is in hand is
+given to it as a plain call, and answered in one write. Whatever is unusual goes uvicorn's own way.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
+from urllib.parse import unquote
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from statepool.live.service.limits import network_of
+from statepool.live.service.limits import Headers, forwarded_for, network_of, read_headers
 from statepool.live.service.refusals import Refused, body_of
 
 PIECE = 16 << 10
 """Bytes given to the parser at once: what it keeps of a head beyond the limit is never more."""
 SWEEP_EVERY = 0.5
 MOST_PIPELINED = 16
-WHOLE = "statepool.whole"
-"""The extension of a request's scope that sends a small answer as a whole (`send_whole`)."""
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+SHORT = 16 << 10
+"""Bytes of a body that may go the short way: it is kept in memory before anybody knows whose it is."""
+JSON = b"content-type: application/json\r\n"
+HEAD = STATUS_LINE[200] + JSON + b"content-length: %d\r\n\r\n"
 ROOM = 8
 """A crowd that is full loses an eighth of those who wait, so that finding them costs little each."""
 
@@ -41,7 +45,7 @@ class ConnectionLimits:
     reading_seconds: float = 60.0
     """How long a caller may leave its answer unread, with more of it waiting."""
     proxies: tuple[str, ...] = ()
-    """Addresses that speak for many others, and are not limited by themselves."""
+    """Addresses that speak for many others, say for whom, and are not limited by themselves."""
 
 
 class Crowd:
@@ -49,12 +53,13 @@ class Crowd:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
+        self._proxies = frozenset(map(network_of, limits.proxies))
         self._inside: dict[GuardedProtocol, None] = {}
         self._of: Counter[str] = Counter()
 
     def enter(self, guest: "GuardedProtocol") -> bool:
         """Whether there is room, or could be made."""
-        crowded = guest.address not in self.limits.proxies and self._of[guest.address] >= self.limits.of_an_address
+        crowded = guest.address not in self._proxies and self._of[guest.address] >= self.limits.of_an_address
         if crowded and not self._make_room(each for each in self._inside if each.address == guest.address):
             return False
         if len(self._inside) >= self.limits.connections and not self._make_room(self._inside):
@@ -88,20 +93,54 @@ class Crowd:
             loop.call_later(SWEEP_EVERY, self._sweep, loop)
 
 
-def send_whole(cycle: Any, content: bytes) -> bool:
-    """Send JSON with status 200 in one write, where uvicorn would make two.
+Answered = Callable[[int, Mapping[str, str], bytes], None]
+"""Told a status, headers beside the usual ones, and the content, which is JSON."""
 
-    False, and nothing is sent, where more is to be heeded: a reader that is slow or gone, a connection to be closed,
-    headers of the server's own.
-    """
-    if cycle.flow.write_paused or cycle.disconnected or not cycle.keep_alive or cycle.default_headers:
-        return False
-    cycle.response_started = cycle.response_complete = True
-    cycle.waiting_for_100_continue = False
-    cycle.transport.write(HEAD % len(content) + content)
-    cycle.message_event.set()
-    cycle.on_response()
-    return True
+
+class ShortWay(Protocol):
+    """What an application offers that answers some requests as plain calls."""
+
+    def short_call(self, method: str, path: str) -> Any:
+        """What such a request asks for; None: it goes the ordinary way."""
+
+    def take(self, call: Any, headers: Headers, client: Any, body: bytes, answered: Answered) -> None:
+        """Answer it, now or later, in the event loop."""
+
+
+class _NobodyWaits:
+    def set(self) -> None:
+        """uvicorn wakes whoever waits for a body or for the end of a connection."""
+
+
+class ShortCycle:
+    """A request on the short way, in the place where uvicorn keeps the one that is being answered."""
+
+    __slots__ = ("_protocol", "body", "disconnected", "headers", "keep_alive", "more_body", "response_complete", "what")
+
+    message_event = _NobodyWaits()
+
+    def __init__(self, protocol: "GuardedProtocol", what: Any, headers: Headers) -> None:
+        self._protocol, self.what, self.headers = protocol, what, headers
+        self.body = b""
+        self.keep_alive = self.more_body = True
+        self.disconnected = self.response_complete = False
+
+    def answer(self, status: int, more: Mapping[str, str], content: bytes) -> None:
+        """Send the answer in one write; a connection that is to end is told so, and ends."""
+        transport = self._protocol.transport
+        self.response_complete = True
+        if self.disconnected or transport.is_closing():
+            return
+        keep_alive = self.keep_alive and more.get("connection") != "close"
+        if status == 200 and not more and keep_alive:
+            transport.write(HEAD % len(content) + content)
+        else:
+            told = {**more, "content-length": str(len(content))} | ({} if keep_alive else {"connection": "close"})
+            head = "".join(f"{name}: {value}\r\n" for name, value in told.items()).encode("latin-1")
+            transport.write(STATUS_LINE[status] + JSON + head + b"\r\n" + content)
+        if not keep_alive:
+            transport.close()
+        self._protocol.on_short_answer()
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -116,6 +155,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unfinished = 0
         """Bytes since the parser last finished something: more than a head's worth, and it is hoarding them."""
         self._refusal = 400, "the request is not HTTP/1.1 that can be read"
+        self._short_way: ShortWay | None = self.app if hasattr(self.app, "short_call") else None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -147,7 +187,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 self._refuse(431, f"the head of the request is larger than {self._limits.head_bytes} bytes")
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        self.url, self.headers, self.expect_100_continue = b"", [], False
         self._due = min(self._due, self.loop.time() + self._limits.head_seconds)
 
     def on_headers_complete(self) -> None:
@@ -157,19 +197,69 @@ class GuardedProtocol(HttpToolsProtocol):
             self._stop_parser(400, f"more than {MOST_PIPELINED} requests were sent without waiting for an answer")
         self._unfinished = 0
         self._due = self.loop.time() + self._limits.body_seconds
+        cycle = self._short_cycle()
+        if cycle is None:
+            self._go_the_ordinary_way()
+        else:
+            self.cycle = cycle  # type: ignore[assignment]
+
+    def _go_the_ordinary_way(self) -> None:
+        """uvicorn makes its scope when a request begins, which most of ours do not need."""
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers.extend(headers)
+        self.scope["client"] = self._caller()
         super().on_headers_complete()
-        if self.cycle is not None:
-            self.cycle.scope["extensions"] = {WHOLE: partial(send_whole, self.cycle)}  # type: ignore[dict-item]
+
+    def _caller(self) -> tuple[str, int] | None:
+        """Who asks: whoever is connected, or for whom a proxy says that it speaks."""
+        if self.client is None or self.client[0] not in self._limits.proxies:
+            return self.client
+        told = forwarded_for(self.headers, self._limits.proxies)
+        return (told, 0) if told else self.client
+
+    def _short_cycle(self) -> ShortCycle | None:
+        """The request that has begun, if it may go the short way: small, with nothing before it and nothing special."""
+        if self._short_way is None or (self.cycle is not None and not self.cycle.response_complete):
+            return None
+        parser, headers = self.parser, read_headers(self.headers)
+        if headers.length is None or headers.length > SHORT or self.expect_100_continue or self.flow.write_paused:
+            return None
+        if not parser.should_keep_alive() or parser.should_upgrade() or parser.get_http_version() != "1.1":
+            return None
+        if b"#" in self.url or not self.url.startswith(b"/") or self.server_state.default_headers or self.root_path:
+            return None
+        path = self.url.partition(b"?")[0].decode("ascii")
+        what = self._short_way.short_call(parser.get_method().decode("ascii"), unquote(path) if "%" in path else path)
+        return None if what is None else ShortCycle(self, what, headers)
 
     def on_body(self, body: bytes) -> None:
         self._unfinished = 0
         self._due += len(body) / self._limits.body_bytes_a_second
-        super().on_body(body)
+        if isinstance(self.cycle, ShortCycle):
+            self.cycle.body += body
+        else:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._unfinished = 0
-        self._due = self._idle_until() if self.cycle.response_complete else float("inf")
+        cycle: Any = self.cycle
+        if isinstance(cycle, ShortCycle) and self._short_way is not None:
+            self._due, cycle.more_body = float("inf"), False
+            self._short_way.take(cycle.what, cycle.headers, self._caller(), cycle.body, cycle.answer)
+            return
+        self._due = self._idle_until() if cycle.response_complete else float("inf")
         super().on_message_complete()
+
+    def on_short_answer(self) -> None:
+        """An answer went the short way. The crowd's sweep ends a connection that waits, without a timer for each."""
+        if self.pipeline:
+            self.on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.waits_since = self.loop.time()
+        self._due = self.waits_since + self.timeout_keep_alive
 
     def on_response_complete(self) -> None:
         self.waits_since = self.loop.time()

@@ -1,6 +1,6 @@
 """How much of a request is read, how many are taken, and from whom."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from ipaddress import IPv4Address, ip_address, ip_network
 from time import monotonic
@@ -71,10 +71,23 @@ def network_of(address: str) -> str:
     return address if isinstance(parsed, IPv4Address) else str(ip_network(f"{parsed}/64", strict=False))
 
 
+def forwarded_for(headers: Iterable[tuple[bytes, bytes]], proxies: Collection[str]) -> str:
+    """Whom a proxy speaks for: the last address that it was told and that is no proxy's own; none: ""."""
+    told = ",".join(value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for")
+    hosts = [_host_of(each.strip()) for each in reversed(told.split(","))]
+    return next((host for host in hosts if host not in proxies), "")
+
+
+def _host_of(address: str) -> str:
+    """The address without its port: `[host]:port`, and of IPv4 `host:port`."""
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
+
+
 async def read_body(receive: Any, length: int | None, limit: int) -> bytes:
     """Read the whole body, or raise 413; of one that is too large, no more than the limit is kept."""
-    if length is not None and length > limit:
-        raise _too_large(limit, length > LARGEST_IGNORED)
+    check_length(length, limit)
     message = await receive()
     body: bytes = message.get("body", b"")
     while message.get("more_body") and len(body) <= limit:
@@ -85,6 +98,12 @@ async def read_body(receive: Any, length: int | None, limit: int) -> bytes:
     if len(body) > limit:
         raise _too_large(limit, True)
     return body
+
+
+def check_length(length: int | None, limit: int) -> None:
+    """Raise 413 for a body that says itself that it is too large."""
+    if length is not None and length > limit:
+        raise _too_large(limit, length > LARGEST_IGNORED)
 
 
 def _too_large(limit: int, cut: bool) -> Refused:

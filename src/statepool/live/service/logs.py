@@ -11,41 +11,48 @@ import msgspec
 EVERY = 0.1
 
 
+class RequestLine(msgspec.Struct, omit_defaults=True):
+    """What is logged of a request; `error`: the sentence of what is our fault or the store's."""
+
+    time: datetime
+    method: str
+    path: str
+    status: int
+    ms: float
+    pool: str | None
+    error: str | None = None
+
+
 class RequestLog:
     """Writes to a stream; without one it is silent."""
 
     def __init__(self, stream: IO[str] | None) -> None:
         self._stream = stream
-        self._lines: list[bytes] = []
+        self._lines: list[Any] = []
         self._encoder = msgspec.json.Encoder()
 
     def add(
         self, method: str, route: str, status: int, seconds: float, pool: str | None, error: str | None = None
     ) -> None:
-        """One request; `error`: the sentence of what is our fault or the store's."""
-        if self._stream is None:
-            return
-        line = {
-            "time": datetime.now(UTC), "method": method, "path": route, "status": status,
-            "ms": round(seconds * 1e3, 3), "pool": pool,
-        }  # fmt: skip
-        self._write(line if error is None else line | {"error": error})
+        """One request."""
+        if self._stream is not None:
+            self._write(RequestLine(datetime.now(UTC), method, route, status, round(seconds * 1e3, 3), pool, error))
 
     def say(self, pool: str, trouble: str | None) -> None:
         """A pool got into trouble, or out of it."""
         self._write({"time": datetime.now(UTC), "pool": pool, "trouble": trouble})
 
-    def _write(self, line: dict[str, Any]) -> None:
+    def _write(self, line: RequestLine | dict[str, Any]) -> None:
         if self._stream is None:
             return
         if not self._lines:
             asyncio.get_running_loop().call_later(EVERY, self.flush)
-        self._lines.append(self._encoder.encode(line))
+        self._lines.append(line)
 
     def flush(self) -> None:
         lines, self._lines = self._lines, []
         if lines and self._stream is not None:
-            self._stream.write(b"\n".join(lines).decode() + "\n")
+            self._stream.write(self._encoder.encode_lines(lines).decode())
             self._stream.flush()
 
 

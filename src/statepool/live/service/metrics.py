@@ -5,14 +5,18 @@ Every pool is told by what its store keeps of it, at the price of one query. Wha
 pools that are open in this process: a scrape opens none.
 """
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from math import isfinite
+from itertools import accumulate
+from math import inf, isfinite
 from time import time
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from statepool.live.format import FORMAT, RULE
 from statepool.live.journal import Timed
@@ -28,18 +32,51 @@ REASONS = {
 }  # fmt: skip
 
 
+class _Times:
+    """How many requests took how long. Only the event loop counts here, so it takes none of a library's locks."""
+
+    def __init__(self) -> None:
+        self.counts, self.total = [0] * (len(BUCKETS) + 1), 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """How many took at most so long."""
+        return list(zip(map(floatToGoString, (*BUCKETS, inf)), accumulate(self.counts), strict=True))
+
+
+class _RequestCollector(Collector):
+    """The requests of this process: their times by route, their number by route and status."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, _Times] = {}
+        self.counts: Counter[tuple[str, int]] = Counter()
+
+    def collect(self) -> Iterator[Any]:
+        seconds = HistogramMetricFamily("statepool_request_seconds", "Time to answer, by route", labels=["route"])
+        for route, times in self.times.items():
+            seconds.add_metric([route], times.buckets(), times.total)
+        requests = CounterMetricFamily("statepool_requests", "Requests by route and status", labels=["route", "status"])
+        refusals: Counter[str] = Counter()
+        for (route, status), count in self.counts.items():
+            requests.add_metric([route, str(status)], count)
+            if status >= 400:
+                refusals[REASONS.get(status, "other")] += count
+        refused = CounterMetricFamily("statepool_refusals", "Requests refused, by reason", labels=["reason"])
+        for reason, count in refusals.items():
+            refused.add_metric([reason], count)
+        yield from (seconds, requests, refused)
+
+
 class Metrics:
     """The requests and batches of this process."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        self._seconds = Histogram(
-            "statepool_request_seconds", "Time to answer, by route", ["route"], buckets=BUCKETS, registry=registry
-        )
-        self._requests = Counter(
-            "statepool_requests", "Requests by route and status", ["route", "status"], registry=registry
-        )
-        self._refusals = Counter("statepool_refusals", "Requests refused, by reason", ["reason"], registry=registry)
+        self._requests = _RequestCollector()
+        registry.register(self._requests)
         batch = Histogram(
             "statepool_batch_seconds",
             "Time of a durable batch: wait (for the pool's lock), work (in it), commit (until it is on disk)",
@@ -54,18 +91,13 @@ class Metrics:
             registry=registry,
         )  # fmt: skip
         info.labels(str(FORMAT), str(RULE)).set(1)
-        self._bound: dict[tuple[str, int], tuple[Any, Any, Any]] = {}
 
     def add(self, route: str, status: int, seconds: float) -> None:
-        bound = self._bound.get((route, status))
-        if bound is None:
-            reason = self._refusals.labels(REASONS.get(status, "other")) if status >= 400 else None
-            bound = self._seconds.labels(route), self._requests.labels(route, str(status)), reason
-            self._bound[route, status] = bound
-        bound[0].observe(seconds)
-        bound[1].inc()
-        if bound[2] is not None:
-            bound[2].inc()
+        times = self._requests.times.get(route)
+        if times is None:
+            times = self._requests.times[route] = _Times()
+        times.add(seconds)
+        self._requests.counts[route, status] += 1
 
     def add_batch(self, timed: Timed) -> None:
         """Count a batch; called by the thread that wrote it."""

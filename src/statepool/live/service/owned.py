@@ -29,10 +29,22 @@ class OwnTickets:
         self._open: dict[str, dict[str, dict[str, float]]] = {}
         self._looked: dict[tuple[str, str], float] = {}
 
-    async def claim(self, pool: Pool, key: str, tickets: Iterable[str]) -> None:
-        """Count tickets as the key's, or refuse all of them; repeating one that is there is no new one."""
-        mine = self._open.setdefault(pool.name, {}).setdefault(key, {})
-        new = {ticket for ticket in tickets if ticket not in mine}
+    def claim(self, pool: str, key: str, tickets: Iterable[str]) -> bool:
+        """Count tickets as the key's; False: these would be too many, unless some have ended elsewhere."""
+        mine, new = self._new(pool, key, tickets)
+        if len(mine) + len(new) > self._most:
+            return False
+        mine.update(dict.fromkeys(new, monotonic()))
+        return True
+
+    def _new(self, pool: str, key: str, tickets: Iterable[str]) -> tuple[dict[str, float], set[str]]:
+        """The key's tickets, and those that are not among them: repeating one that is there is no new one."""
+        mine = self._open.setdefault(pool, {}).setdefault(key, {})
+        return mine, {ticket for ticket in tickets if ticket not in mine}
+
+    async def look_and_claim(self, pool: Pool, key: str, tickets: Iterable[str]) -> None:
+        """Count tickets as the key's after asking the store which have ended, or refuse all of them."""
+        mine, new = self._new(pool.name, key, tickets)
         if len(mine) + len(new) > self._most:
             new -= await self._look(pool, key, mine, new)
         if new and len(mine) + len(new) > self._most:
@@ -42,8 +54,7 @@ class OwnTickets:
                 f"key {key!r}: {waiting}, expected at most {self._most}: report outcomes, or let the pool name tickets",
                 {"retry-after": "1"},
             )
-        now = monotonic()
-        mine.update(dict.fromkeys(new, now))
+        mine.update(dict.fromkeys(new, monotonic()))
 
     def release(self, pool: str, ticket: str) -> None:
         """It has its outcome, or was refused."""

@@ -67,7 +67,7 @@ def login_routes(sessions: Sessions, admission: Admission) -> list[Route]:
 
     def _refuse_key(request: Request) -> Response:
         try:
-            admission.count_wrong_key(request.scope)
+            admission.count_wrong_key(request.scope.get("client"))
         except Refused as refused:
             return _form("Too many wrong keys from your address. Wait a little.", 429, refused.headers)
         return _form("This is no admin's key.", 401)

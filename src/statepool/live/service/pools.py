@@ -8,8 +8,9 @@ at most: at 32 connections that puts 32 requests into one fsync instead of 16 in
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from statepool.live.errors import Busy, NoSuchPool, StoreUnavailable
 from statepool.live.journal import Timed
 from statepool.live.pool import Pool
+from statepool.live.service.refusals import tell_operator
 from statepool.live.stores.store import Store
 
 LARGEST_BATCH = 1_000
@@ -27,7 +29,9 @@ THREAD_SECONDS = 1.0
 PATIENCE = 1.0
 """How long a batch waits for others, as a part of the last batch's time."""
 
-Ask = tuple[Sequence[Any], "asyncio.Future[list[Any]]"]
+Told = Callable[[list[Any]], None]
+"""Told the answers (or exceptions) to some requests, in the event loop."""
+Ask = tuple[Sequence[Any], Told]
 Note = Callable[[str, Exception | None], None]
 """Told how a pool fared: its trouble, or None."""
 Job = tuple[Callable[[], Any], Callable[[Any], None]]
@@ -56,16 +60,21 @@ class PoolWorker:
 
     def ask(self, requests: Sequence[Any]) -> "asyncio.Future[list[Any]]":
         """Answers (or exceptions), once they are on disk."""
+        future: asyncio.Future[list[Any]] = self._loop.create_future()
+        self.put(requests, partial(_settle, future))
+        return future
+
+    def put(self, requests: Sequence[Any], told: Told) -> None:
+        """The same without a future, for those who are many: `told` is called once the answers are on disk."""
         self._used = perf_counter()
         if self._apart is not None and all(getattr(request, "is_apart", False) for request in requests):
-            return self._apart.ask(requests)
+            self._apart.put(requests, told)
+            return
         if len(self._waiting) >= LONGEST_QUEUE:
             raise StoreUnavailable("too many requests are waiting for this pool, try again in a moment")
-        future: asyncio.Future[list[Any]] = self._loop.create_future()
-        self._waiting.append((requests, future))
+        self._waiting.append((requests, told))
         if not self._busy:
             self._consider()
-        return future
 
     async def call(self, work: Callable[[], Any]) -> Any:
         """Something else to be done by the pool's thread, between batches."""
@@ -109,25 +118,18 @@ class PoolWorker:
 
     def _done(self, batch: list[Ask], answers: Any, started: float) -> None:
         self._note(self.pool.name, _trouble(answers))
-        place = 0
-        for asked, future in batch:
-            failed = isinstance(answers, Exception)
-            _settle(future, [answers] * len(asked) if failed else answers[place : place + len(asked)])
-            place += len(asked)
-        first = answers if isinstance(answers, Exception) else next(iter(answers), None)
-        if isinstance(first, Busy):
-            self._refuse_waiting(first)
+        if isinstance(answers, Exception):
+            answers = [answers] * sum(len(asked) for asked, _ in batch)
+        if answers and isinstance(answers[0], Busy):
+            # Those who wait have waited as long for the same lock, and would wait as long again.
+            answers = [*answers, *[answers[0]] * sum(len(asked) for asked, _ in self._waiting)]
+            batch, self._waiting = batch + self._waiting, []
+        _tell(batch, answers)
         now = perf_counter()
         self._busy = False
         self._expected, self._deadline = len(batch) + len(self._waiting), now + PATIENCE * (now - started)
         if self._waiting:
             self._consider()
-
-    def _refuse_waiting(self, error: Busy) -> None:
-        """Refuse those who have waited as long for the same lock, and would wait as long again."""
-        waiting, self._waiting = self._waiting, []
-        for asked, future in waiting:
-            _settle(future, [error] * len(asked))
 
     def _put(self, job: Job) -> None:
         with self._gate:
@@ -163,6 +165,17 @@ class PoolWorker:
         await self.call(self.pool.close)
 
 
+def _tell(batch: list[Ask], answers: list[Any]) -> None:
+    """Each its own answers; one who cannot be told keeps nobody else from being told."""
+    place = 0
+    for asked, told in batch:
+        try:
+            told(answers[place : place + len(asked)])
+        except Exception as error:
+            tell_operator(error)
+        place += len(asked)
+
+
 def _settle(future: "asyncio.Future[Any]", answer: Any) -> None:
     if not future.done():
         future.set_result(answer)
@@ -189,6 +202,13 @@ class Pools:
         self._lock = threading.Lock()
         self._pools: dict[str, Pool] = {}
         self._workers: dict[str, PoolWorker] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start something that takes more than the event loop may wait for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
 
     def names(self) -> list[str]:
         return self.store.pools()

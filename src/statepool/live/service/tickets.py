@@ -1,6 +1,7 @@
 """The requests that many make at once: decisions, their states, their outcomes. No framework is in their way."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +26,7 @@ from statepool.live.service.bodies import (
     StatesBody,
     decode,
 )
-from statepool.live.service.pools import Pools
+from statepool.live.service.pools import Pools, PoolWorker
 from statepool.live.service.refusals import refusal
 
 POOLS = "/v1/pools/"
@@ -38,36 +39,98 @@ OUTCOMES = "/v1/pools/{name}/outcomes"
 _encode = msgspec.json.Encoder().encode
 
 
-class TicketCall(NamedTuple):
-    """A request of this kind, as its address tells."""
+class Asked(NamedTuple):
+    """What a body asks of a pool; `show` makes the answer from the pool's, or raises what was refused."""
 
+    requests: Sequence[Any]
+    show: "Callable[[Asked, list[Any]], bytes]"
+    named: Sequence[str] = ()
+    """Tickets of the caller's own that are decided."""
+
+
+class TicketCall(NamedTuple):
+    """A request of this kind, as its address tells; `read` takes its body."""
+
+    method: str
     route: str
     need: str
     pool: str
     ticket: str
-    answer: "Callable[[Pools, TicketCall, bytes, Visit], Awaitable[bytes]]"
+    read: "Callable[[TicketCall, bytes], Asked]"
+
+
+@lru_cache(maxsize=1024)
+def _decisions_of(path: str) -> TicketCall | None:
+    pool, _, rest = path[len(POOLS) :].partition("/")
+    return TicketCall("POST", DECISIONS, "decide", pool, "", read_decisions) if rest == "decisions" else None
 
 
 def ticket_call(method: str, path: str) -> TicketCall | None:
     """The call that a request makes, None if it is of another kind. A ticket may hold slashes."""
     if not path.startswith(POOLS):
         return None
+    if method == "POST":
+        return _decisions_of(path)
+    if method != "PUT":
+        return None
     pool, _, rest = path[len(POOLS) :].partition("/")
-    if method == "POST" and rest == "decisions":
-        return TicketCall(DECISIONS, "decide", pool, "", decide)
-    if method == "PUT" and rest.startswith("decisions/"):
+    if rest.startswith("decisions/"):
         if rest.endswith("/state"):
-            return TicketCall(STATE, "report", pool, rest[10:-6], observe)
+            return TicketCall(method, STATE, "report", pool, rest[10:-6], read_state)
         if rest.endswith("/outcome"):
-            return TicketCall(OUTCOME, "report", pool, rest[10:-8], resolve)
-    if method == "PUT" and rest == "states":
-        return TicketCall(STATES, "report", pool, "", observe_many)
-    if method == "PUT" and rest == "outcomes":
-        return TicketCall(OUTCOMES, "report", pool, "", resolve_many)
+            return TicketCall(method, OUTCOME, "report", pool, rest[10:-8], read_outcome)
+    if rest == "states":
+        return TicketCall(method, STATES, "report", pool, "", read_states)
+    if rest == "outcomes":
+        return TicketCall(method, OUTCOMES, "report", pool, "", read_outcomes)
     return None
 
 
-async def decide(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
+Done = Callable[[bytes | Exception], None]
+
+
+def answer(pools: Pools, call: TicketCall, body: bytes, visit: Visit, done: Done) -> None:
+    """Raise what is wrong at once; `done` is told the answer once it is on disk, or why there is none."""
+    asked = call.read(call, body)
+    visit.pay(len(asked.requests))
+    worker = pools.open_worker(call.pool)
+    if worker is not None and visit.claim(call.pool, asked.named):
+        _ask(worker, asked, visit, done)
+    else:
+        pools.begin(_answer_later(pools, call, asked, visit, done))
+
+
+async def _answer_later(pools: Pools, call: TicketCall, asked: Asked, visit: Visit, done: Done) -> None:
+    """Open the pool first, or ask the store how many tickets are open."""
+    try:
+        worker = await pools.worker(call.pool)
+        await visit.look_and_claim(worker.pool, asked.named)
+        _ask(worker, asked, visit, done)
+    except Exception as error:
+        done(error)
+
+
+def _ask(worker: PoolWorker, asked: Asked, visit: Visit, done: Done) -> None:
+    def told(answers: list[Any]) -> None:
+        _release(worker.pool.name, asked, answers, visit)
+        try:
+            content: bytes | Exception = asked.show(asked, answers)
+        except Exception as error:
+            content = error
+        done(content)
+
+    worker.put(asked.requests, told)
+
+
+def _release(pool: str, asked: Asked, answers: list[Any], visit: Visit) -> None:
+    """Tickets of a key's own that were refused, or that have their outcome, are open no more."""
+    for request, answer in zip(asked.requests, answers, strict=True):
+        ended = isinstance(answer, ValueError) if asked.named else answer is None and isinstance(request, Resolve)
+        if ended and request.ticket is not None:
+            visit.own_tickets.release(pool, request.ticket)
+
+
+def read_decisions(call: TicketCall, body: bytes) -> Asked:
     asked = decode(body, DecisionBody) if body else DecisionBody()
     given = [name for name in ("ticket", "count", "tickets", "requests") if getattr(asked, name) is not UNSET]
     if len(given) > 1:
@@ -81,10 +144,9 @@ async def decide(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> b
         plain = _asked(asked)
         asked_for = [Decide(ticket, None, plain.context, plain.candidates) for ticket in tickets]
     else:
-        [decision] = await _decide(pools, call, [_asked(asked)], visit)
-        return _encode(_shown(decision))
-    decisions = await _decide(pools, call, asked_for, visit)
-    return _encode(DecisionsAnswer([_shown(decision) for decision in decisions]))
+        one = _asked(asked)
+        return Asked([one], _show_decision, () if one.ticket is None else (one.ticket,))
+    return Asked(asked_for, _show_decisions, [each.ticket for each in asked_for if each.ticket is not None])
 
 
 def _asked(body: DecisionBody | RequestBody) -> Decide:
@@ -99,74 +161,70 @@ def _asked(body: DecisionBody | RequestBody) -> Decide:
     return Decide(ticket, None, None if body.context is UNSET else body.context, candidates)
 
 
-async def _decide(pools: Pools, call: TicketCall, asked: Sequence[Decide], visit: Visit) -> list[Decision]:
-    visit.pay(len(asked))
-    worker = pools.open_worker(call.pool) or await pools.worker(call.pool)
-    tickets = [each.ticket for each in asked]
-    await visit.claim(worker.pool, tickets)
-    answers = await worker.ask(asked)
-    for ticket, answer in zip(tickets, answers, strict=True):
-        if ticket is not None and isinstance(answer, ValueError):
-            visit.own_tickets.release(call.pool, ticket)
-    return _checked_answers(answers)
-
-
 def _checked(tickets: Any) -> list[str]:
     return [check_ticket(ticket) for ticket in tickets]  # one that is wrong is refused before any is decided
+
+
+def _show_decision(asked: Asked, answers: list[Any]) -> bytes:
+    return _encode(_shown(_checked_answers(answers)[0]))
+
+
+def _show_decisions(asked: Asked, answers: list[Any]) -> bytes:
+    return _encode(DecisionsAnswer([_shown(decision) for decision in _checked_answers(answers)]))
 
 
 def _shown(decision: Decision) -> DecisionAnswer:
     return DecisionAnswer(decision.ticket, decision.action, decision.probability)
 
 
-async def observe(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
-    state = decode(body, StateBody).state
-    await _one(pools, call, Observe(call.ticket, state))
-    return _encode(StateAnswer(call.ticket, state))
+def read_state(call: TicketCall, body: bytes) -> Asked:
+    return Asked([Observe(call.ticket, decode(body, StateBody).state)], _show_state)
 
 
-async def resolve(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
+def _show_state(asked: Asked, answers: list[Any]) -> bytes:
+    _checked_answers(answers)
+    [told] = asked.requests
+    return _encode(StateAnswer(told.ticket, told.state))
+
+
+def read_outcome(call: TicketCall, body: bytes) -> Asked:
     outcome = decode(body, OutcomeBody)
-    await _one(pools, call, Resolve(call.ticket, _set(outcome.loss), _set(outcome.reward)))
-    visit.own_tickets.release(call.pool, call.ticket)
-    return _encode(OutcomeAnswer(call.ticket, outcome.loss, outcome.reward))
+    return Asked([Resolve(call.ticket, _set(outcome.loss), _set(outcome.reward))], _show_outcome)
 
 
-async def observe_many(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
-    asked = decode(body, StatesBody).states
-    return await _report(pools, call, [Observe(each.ticket, each.state) for each in asked], visit)
+def _show_outcome(asked: Asked, answers: list[Any]) -> bytes:
+    _checked_answers(answers)
+    [told] = asked.requests
+    return _encode(OutcomeAnswer(told.ticket, _unset(told.loss), _unset(told.reward)))
 
 
-async def resolve_many(pools: Pools, call: TicketCall, body: bytes, visit: Visit) -> bytes:
-    asked = decode(body, OutcomesBody).outcomes
-    return await _report(
-        pools, call, [Resolve(each.ticket, _set(each.loss), _set(each.reward)) for each in asked], visit
-    )
+def read_states(call: TicketCall, body: bytes) -> Asked:
+    return Asked([Observe(each.ticket, each.state) for each in decode(body, StatesBody).states], _show_reports)
+
+
+def read_outcomes(call: TicketCall, body: bytes) -> Asked:
+    told = decode(body, OutcomesBody).outcomes
+    return Asked([Resolve(each.ticket, _set(each.loss), _set(each.reward)) for each in told], _show_reports)
 
 
 def _set(value: float | UnsetType) -> float | None:
     return None if value is UNSET else value
 
 
-async def _report(pools: Pools, call: TicketCall, requests: Sequence[Observe | Resolve], visit: Visit) -> bytes:
-    """Do what can be done, and tell each that was refused as it would have been alone."""
-    visit.pay(len(requests))
-    worker = pools.open_worker(call.pool) or await pools.worker(call.pool)
+def _unset(value: float | None) -> float | UnsetType:
+    return UNSET if value is None else value
+
+
+def _show_reports(asked: Asked, answers: list[Any]) -> bytes:
+    """How many could be done, and each that was refused as it would have been alone."""
     refused = []
-    for request, answer in zip(requests, await worker.ask(requests), strict=True):
+    for request, answer in zip(asked.requests, answers, strict=True):
         if isinstance(answer, ValueError):
             why = refusal(answer)
             refused.append(RefusedReport(request.ticket, why.status, why.sentence))
         elif isinstance(answer, Exception):
             raise answer  # the store is away: asking again is harmless
-        elif isinstance(request, Resolve):
-            visit.own_tickets.release(call.pool, request.ticket)
-    return _encode(ReportsAnswer(len(requests) - len(refused), refused))
-
-
-async def _one(pools: Pools, call: TicketCall, request: Any) -> Any:
-    worker = pools.open_worker(call.pool) or await pools.worker(call.pool)
-    return _checked_answers(await worker.ask([request]))[0]
+    return _encode(ReportsAnswer(len(asked.requests) - len(refused), refused))
 
 
 def _checked_answers(answers: list[Any]) -> list[Any]:
