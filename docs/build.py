@@ -1,6 +1,7 @@
 """Run the notebooks, build the site with mkdocs, strictly; then look at what came out. `make docs` runs this."""
 
 import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -13,16 +14,23 @@ from public import MODULES, home_of, public_names
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "site"
 MOST_BYTES = 15 << 20
+SILENT = {"pre", "code", "script", "style"}
+
+
+STRAY = re.compile(r"\[[^\[\]()]* \(")
+"""A bracket that a link lost its other half of."""
 
 
 class Links(HTMLParser):
-    """What a page points to, and the places in it that can be pointed to."""
+    """What a page points to, the places in it that can be pointed to, and its words that are no code."""
 
     def __init__(self) -> None:
         super().__init__()
         self.targets: list[str] = []
         self.loaded: list[str] = []
         self.places: set[str] = set()
+        self.words: list[str] = []
+        self._silent = 0
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = dict(attributes)
@@ -32,6 +40,14 @@ class Links(HTMLParser):
         loaded = given.get("src") if tag in ("img", "script") else given.get("href") if tag == "link" else None
         if loaded:
             self.loaded.append(loaded)
+        self._silent += tag in SILENT
+
+    def handle_endtag(self, tag: str) -> None:
+        self._silent -= tag in SILENT
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.words.append(data)
 
 
 def faults_of(site: Path) -> list[str]:
@@ -39,6 +55,9 @@ def faults_of(site: Path) -> list[str]:
     pages = {path: _read(path) for path in sorted(site.rglob("*.html"))}
     faults = []
     for path, links in pages.items():
+        faults += [
+            f"{path.relative_to(site)} says {found!r}, half a link" for found in STRAY.findall("".join(links.words))
+        ]
         for target in links.targets + links.loaded:
             parts = urlsplit(target)
             if parts.scheme or parts.netloc:

@@ -13,7 +13,10 @@ from notebook_pages import FOLDER, page_of
 from public import MODULES, attribute_docs, home_of, public_names
 
 ROOT = Path(__file__).parent.parent
-OUTSIDE = re.compile(r"\]\(((?:\.\./)+(?:examples|benchmarks|src|tests)[^)]*)\)")
+OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./)+((?:examples|benchmarks|src|tests)[^)]*)\)")
+"""A link to a file of the repository: what it says, and the file."""
+BUILT = re.compile(r"`site/([\w/-]+)\.html`")
+"""A page that only the site has, as pages name it that are also read in the repository."""
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -28,11 +31,22 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Files of the repository that are not pages are named, not linked: the site stands alone; notebooks are pages."""
+    """Make the page one of a site that stands alone.
+
+    Notebooks are pages; files of the repository that are not are named instead of linked; pages that only the site
+    has, which the source names by their file, are linked.
+    """
     if page.file.src_uri.startswith("notebooks/"):
         return markdown
     markdown = markdown.replace(".ipynb)", ".md)")
-    return OUTSIDE.sub(lambda match: f" (`{match[1].replace('../', '')}`)", markdown).replace("[ (", "(")
+    up = "../" * page.file.src_uri.count("/")
+    markdown = BUILT.sub(lambda match: f"[{TITLES[f'{match[1]}.md']}]({up}{match[1]}.md)", markdown)
+    return OUTSIDE.sub(lambda match: _named(match[1], match[2]), markdown)
+
+
+def _named(text: str, file: str) -> str:
+    """A file in the words of its link, which may be its name already."""
+    return f"`{file}`" if text.strip("`") in (file, file.rpartition("/")[2]) else f"{text} (`{file}`)"
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
@@ -174,6 +188,13 @@ SECTIONS = {
 }
 
 
+BESIDE_LEARNERS = (
+    "statepool.learners.player.Player", "statepool.learners.player.PlayedRound", "statepool.learners.learner.Problem",
+    "statepool.learners.rules.add_rule",
+)  # fmt: skip
+"""What is given to a learner, and what it gives."""
+
+
 def python() -> str:
     """Every public name, each from its docstring."""
     import statepool as sp
@@ -191,7 +212,7 @@ def python() -> str:
                 "::: statepool.learners.Learner",
                 "",
             ]
-            lines += ["::: statepool.learners.Player", ""]
+            lines += [line for name in BESIDE_LEARNERS for line in (f"::: {name}", "")]
         lines += [line for name in names for line in (f"::: {home_of(getattr(sp, name))}", "")]
     for module in MODULES:
         found = getattr(sp, module)
@@ -225,6 +246,16 @@ def _figure(figure: Any) -> list[str]:
     shown = f"[![{figure.title}]({path}){{ .drawn }}]({path})"
     return [shown, "", f"*{figure.title}.* {figure.caption}", ""]
 
+
+TITLES = {
+    "study-figures.md": "the studies, one by one",
+    "reference/python.md": "Python",
+    "reference/cli.md": "Command line",
+    "reference/http.md": "HTTP",
+    "reference/settings.md": "Settings of a pool",
+    "reference/events.md": "Events of the journal",
+}
+"""What a link to a page is called that only the site has."""
 
 PAGES = {
     "study-figures.md": study_figures,

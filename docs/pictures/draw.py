@@ -119,6 +119,26 @@ def hero() -> Picture:
     return picture
 
 
+def narrow_hero() -> Picture:
+    """The same for a phone: outcomes below, words as large as those around it."""
+    wide = hero()
+    picture = Picture("pooling-narrow", 400, 420, wide.says)
+    for x, head, line in ((20, "action", "what you show"), (276, "state", "seen in seconds")):
+        picture.text(x, 32, head, "ink", 18, weight="bold")
+        picture.text(x, 52, line, size=14)
+    rows, columns = catalogue(picture, 20, 70, chosen=0), states(picture, 276, 78, seen=2)
+    picture.arrow(124, rows[0], 276, columns[2], "blue", 2.4)
+    for i in range(1, 4):
+        picture.arrow(124, rows[i], 276, columns[2], "vermillion", 0.6 + 4 * P[i][2], strength=0.3 + P[i][2])
+    picture.line_down(328, columns[2] + 21, 328, 306, "green")
+    picture.box(253, 306, 130, 40, "bought", "green")
+    picture.text(20, 318, "outcome", "ink", 18, weight="bold")
+    picture.text(20, 338, "known days later", size=14)
+    picture.text(20, 384, "One late outcome is credited to its state, and", "ink", 15)
+    picture.text(20, 404, "through it to every action that leads there.", "vermillion", 15)
+    return picture
+
+
 def chain() -> Picture:
     picture = Picture(
         "learn-1", 760, 150, "An item is shown, a cart is seen in seconds, the purchase comes days later."
@@ -205,5 +225,5 @@ def alike() -> Picture:
 
 
 if __name__ == "__main__":
-    for drawn in (hero(), chain(), alone(), pooled(), reach(), alike()):
+    for drawn in (hero(), narrow_hero(), chain(), alone(), pooled(), reach(), alike()):
         drawn.write()

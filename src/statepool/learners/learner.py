@@ -36,13 +36,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Problem:
-    """What a learner knows before the first round. Only oracles look at `instance`."""
+    """What a learner knows before the first round, as `Learner.start` is told it."""
 
     P: Floats
+    """The map, actions × states, read-only; with contexts, contexts × actions × states."""
     horizon: int | None
+    """How many rounds there will be; None: nobody knows."""
     delay: int
+    """How many rounds late an outcome usually is: with one delay a round, the mean of those that end in time."""
     stream: Stream
+    """The luck of the run; a rule that needs more than its uniform keeps `stream.side_generator()` in its memory."""
     instance: Instance | None = None
+    """The true losses, which only oracles look at (`reads_losses`)."""
     contexts: Ints | None = None
     """The context of each round, where P has a map for each; a learner looks no further than the round it plays."""
     available: Bools | None = None
@@ -55,14 +60,17 @@ class Problem:
 
     @property
     def n_contexts(self) -> int:
+        """How many contexts there are; 1 where P is one map."""
         return 1 if self.contexts is None else self.P.shape[0]
 
     @property
     def n_actions(self) -> int:
+        """How many actions there are."""
         return self.P.shape[-2]
 
     @property
     def n_states(self) -> int:
+        """How many states there are."""
         return self.P.shape[-1]
 
     @cached_property
@@ -88,11 +96,13 @@ class Problem:
         return default_rate(self.n_actions, width, self.known_horizon(), self.delay, copies)
 
     def known_horizon(self) -> int:
+        """The horizon, for a learner that cannot do without; raise ValueError where it is None."""
         if self.horizon is None:
             raise ValueError("horizon: is None, expected a number of rounds (or, for most learners, an explicit rate)")
         return self.horizon
 
     def oracle(self) -> Instance:
+        """The instance with its true losses, for an oracle; raise ValueError where there is none."""
         if self.instance is None:
             raise ValueError("instance: is None, expected an Instance: this learner reads true losses")
         return self.instance
@@ -118,7 +128,11 @@ class Learner(ABC):
 
     @abstractmethod
     def start(self, problem: Problem) -> Any:
-        """A fresh memory, a NamedTuple whose type has a rule."""
+        """A fresh memory, a NamedTuple of numbers and arrays whose type `add_rule` has tied a rule to.
+
+        `problem` says what is known before the first round: `n_actions`, `n_states`, the map `P` and, transposed,
+        `columns`, the `horizon` (or None) and the usual `delay`; see `Problem`.
+        """
 
     @property
     def learns_map(self) -> bool:

@@ -43,7 +43,16 @@ _RULES: dict[type, Rule] = {}
 
 
 def add_rule(memory: type, act: Any, observe: Any, update: Any, play: Any | None, play_for: Any | None = None) -> None:
-    """Tie its functions to a memory type."""
+    """Tie the functions of a rule to the type of its memory.
+
+    act(memory, t, u)                               gives the number of round t's action, from the uniform u in [0, 1)
+    observe(memory, t, action, state, ticket)       may write into `ticket`, numbers of this decision's own, what the
+                                                    update will need
+    update(memory, t, action, state, loss, ticket)  the outcome of round t has come, a loss in [0, 1]
+    play(memory, t, out)                            writes the distribution that `act` drew from into `out`; None where
+                                                    the learner does not tell it (`tells_play` is False)
+    play_for(memory, t, context, out)               the same for a request of any context, where it knows contexts
+    """
     _RULES[memory] = Rule(act, observe, update, play, play_for)
 
 

@@ -14,9 +14,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Given as keyword arguments to `Pool.open` and `Pool.change`; every one has a default."""
 
     refresh: int | None = None
-    """A new version of the play after so many lessons; None: as often as costs little for the catalogue's size."""
+    """A new version of the play after so many lessons, each a state or an outcome that teaches the learner; None: as
+    often as costs little for the catalogue's size. A version is made before the decision that needs it."""
     refresh_seconds: float | None = None
-    """A new version at most this often, whatever came."""
+    """Seconds: a new version of the play at most this often, as soon as anything was learnt. Where it is set, `refresh`
+    is not looked at."""
     expire_after: float | None = None
     """Seconds after which a decision without outcome gets the default loss."""
     default_loss: float | None = None

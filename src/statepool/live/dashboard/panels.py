@@ -192,7 +192,8 @@ def settings_of(reading: Reading) -> list[tuple[str, str]]:
     if status.leader is not None:
         lines.append(("leader", formatting.label(status.leader)))
     if settings.refresh_seconds is not None:
-        lines.append(("new version", f"at most every {formatting.span(settings.refresh_seconds)}"))
+        unused = "" if settings.refresh is None else f" (refresh={settings.refresh} is not looked at)"
+        lines.append(("new version", f"at most every {formatting.span(settings.refresh_seconds)}{unused}"))
     else:
         lessons = status.lessons_a_version
         lines.append(("new version", "after each lesson" if lessons == 1 else f"after {lessons} lessons"))
