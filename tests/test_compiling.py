@@ -52,6 +52,20 @@ def test_processes_that_need_the_same_kernels_at_once_compile_them_once(tmp_path
     assert compiled[0] < 0.2 * compiled[1], "the second waited and loaded"
 
 
+def test_a_kept_kernel_serves_python_and_what_is_compiled_later(tmp_path):
+    """What Python calls is kept as machine code alone: code that calls it is compiled from its part."""
+    code = """
+import numba, numpy as np
+from statepool.kernels import dot, draw_outcome
+ours = draw_outcome(0.3, 0.9) + dot(np.arange(3.0), np.arange(3.0))
+theirs = numba.njit(lambda a: draw_outcome(0.3, 0.9) + dot(a, a))(np.arange(3.0))
+print(ours, theirs, len(draw_outcome.stats.cache_hits))
+"""
+    answers = [run(code, tmp_path) for _ in range(2)]
+    assert [answer.stderr for answer in answers] == ["", ""]
+    assert [answer.stdout for answer in answers] == ["6.0 6.0 0\n", "6.0 6.0 1\n"], "the second time it was loaded"
+
+
 def test_code_that_does_call_blas_still_finds_it():
     code = "import statepool.compiling, numba, numpy as np; print(numba.njit(lambda a: np.dot(a, a))(np.arange(3.0)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)

@@ -23,6 +23,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from llvmlite.binding import parse_assembly
 from numba import config, njit, types
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
@@ -107,14 +108,14 @@ def _compile(
     else:
         # Sums that may be reordered are optimised here once and for all, so that they have the same bits everywhere.
         part = njit(**options, **_UNWRAPPED)(function)
-        _keep(part, function, "parts")
-    _keep(whole, function, "wholes")
+        _keep(part, function, "parts", _FunctionCache)
+    _keep(whole, function, "wholes", _FunctionCacheOfWholes)
     whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
     return whole
 
 
-def _keep(dispatcher: Any, function: Any, folder: str) -> None:
-    dispatcher._cache = _OwnCache(function, folder)
+def _keep(dispatcher: Any, function: Any, folder: str, kind: Any) -> None:
+    dispatcher._cache = _OwnCache(function, folder, kind)
     dispatcher.compile = partial(_compile_in_turn, dispatcher)
 
 
@@ -205,11 +206,33 @@ class _FunctionCache(FunctionCache):  # type: ignore[misc]
     _impl_class = _Implementation
 
 
+class _ImplementationOfWholes(_Implementation):
+    """Of the code that Numba stores beside the machine code, for copying it into other code, the names alone.
+
+    Copied are parts, never wholes, and to read all of it would take as long as everything else that loading takes.
+    """
+
+    def reduce(self, result: Any) -> Any:
+        (name, kind, (machine_code, _)), *rest = super().reduce(result)
+        return (name, kind, (machine_code, _names_alone(result.library))), *rest
+
+
+def _names_alone(library: Any) -> bytes:
+    """A module that has the functions of a library, without what they do."""
+    functions = library._get_module_for_linking().functions
+    empty = (f'define void @"{each.name}"() {{ unreachable }}' for each in functions if not each.is_declaration)
+    return bytes(parse_assembly("\n".join(empty)).as_bitcode())
+
+
+class _FunctionCacheOfWholes(FunctionCache):  # type: ignore[misc]
+    _impl_class = _ImplementationOfWholes
+
+
 class _OwnCache:
     """Numba's cache, made when something is first asked of it, for signatures that every process here can read."""
 
-    def __init__(self, function: Any, folder: str) -> None:
-        self._function, self._folder = function, folder
+    def __init__(self, function: Any, folder: str, kind: Any) -> None:
+        self._function, self._folder, self._kind = function, folder, kind
         self._name = f"{folder} {function.__module__} {function.__qualname__}"
         self._turn = ""
 
@@ -221,7 +244,7 @@ class _OwnCache:
         # The folder is read when the cache is made: restoring it leaves other packages' caches alone.
         theirs, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder() / self._folder)
         try:
-            return _FunctionCache(self._function)
+            return self._kind(self._function)
         finally:
             config.CACHE_DIR = theirs
 
