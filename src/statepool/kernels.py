@@ -311,8 +311,8 @@ def row_of(requests: Any, n_actions: int, t: int, action: int) -> int:
 
 @compiled_elementwise
 def _lifted(weight: float) -> float:
-    # The smallest weights times small probabilities are subnormal numbers, over which some processors take a hundred
-    # times as long: a whole power of two, which cancels exactly, keeps clear of them.
+    # The smallest weights times small probabilities are subnormal numbers, which cost processors more than others
+    # do: a whole power of two, which cancels exactly, keeps clear of them.
     return weight * 2.0**200
 
 
