@@ -150,7 +150,7 @@ class Record:
 def content_of(kind, fields):
     if kind == "decision":
         return [ACTIONS[fields[5]], fields[6]]
-    return STATES[fields[8]] if kind == "state" else fields[9]
+    return STATES[fields[6]] if kind == "state" else fields[7]
 
 
 def embedded_client(url, name, prefix, again, pipe):

@@ -6,17 +6,38 @@ import sys
 
 READ = """
 import json, sys
+from base64 import urlsafe_b64encode
+from msgspec.msgpack import decode
+
+KINDS = ["decision", "state", "outcome", "expiry", "correction", "refresh", "rows", "catalogue", "erasure"]
+
+def ticket_of(body):
+    event = decode(body)
+    if event[0] == "Erased":
+        return ticket_of(event[2])
+    ticket, play, (lane, place) = event[2], event[3], (event[8:10] + [b"", 0][len(event[8:10]):])
+    if isinstance(ticket, str):
+        return ticket
+    number = place + 2**47 if lane else play
+    return urlsafe_b64encode(number.to_bytes(6, "big") + lane + ticket).decode().rstrip("=")
+
 url, name = sys.argv[1:]
 pool = "(SELECT id FROM {0}pools WHERE name = '" + name + "')"
-in_lanes = "SELECT 'decision', ticket, 1, at, place FROM {0}lanes WHERE ticket IS NOT NULL AND pool = " + pool
-sql = "SELECT kind, ticket, 0, 0, seq FROM {0}events WHERE pool = " + pool + " UNION ALL " + in_lanes
+lanes = "SELECT ticket FROM {0}lanes WHERE ticket IS NOT NULL AND pool = " + pool + " ORDER BY at, place"
+events = "SELECT kind, play, ticket, body FROM {0}events WHERE pool = " + pool + " ORDER BY seq"
 if url.startswith("sqlite"):
     import apsw
-    rows = list(apsw.Connection(url.removeprefix("sqlite:///"), apsw.SQLITE_OPEN_READWRITE).execute(sql.format("")))
+    database = apsw.Connection(url.removeprefix("sqlite:///"), apsw.SQLITE_OPEN_READWRITE)
+    with database:
+        rows, in_lanes = (list(database.execute(sql.format(""))) for sql in (events, lanes))
 else:
     import psycopg
-    rows = psycopg.connect(url).execute(sql.format("statepool.")).fetchall()
-print(json.dumps([row[:2] for row in sorted(rows, key=lambda row: row[2:])]))
+    with psycopg.connect(url) as database:
+        database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        rows, in_lanes = (database.execute(sql.format("statepool.")).fetchall() for sql in (events, lanes))
+made = {play: ticket_of(body) for kind, play, _, body in rows if KINDS[kind] == "decision"}
+told = [(KINDS[kind], made.get(play) if play is not None else ticket) for kind, play, ticket, _ in rows]
+print(json.dumps(told + [("decision", ticket) for ticket, in in_lanes]))
 """
 
 

@@ -20,7 +20,8 @@ ACTIONS, STATES = ["a", "b", "c"], ["bounce", "browse", "buy"]
 NAMES = count()
 
 TABLES = ["pools", "events", "pending", "snapshots", "lanes"]
-COLUMNS = "seq, kind, ticket, play, at, body, hash"
+COLUMNS = "seq, kind, ticket, play, body, hash"
+KINDS = ["decision", "state", "outcome", "expiry", "correction", "refresh", "rows", "catalogue", "erasure"]
 
 
 class Place:
@@ -109,9 +110,17 @@ class PostgresPlace(Place):
 
 
 def raw_events(url, name):
-    return ask(
-        url, f"SELECT {COLUMNS} FROM %sevents WHERE pool = (SELECT id FROM %spools WHERE name = '{name}') ORDER BY seq"
-    )
+    """Each event with its number, kind, ticket, decision, time, bytes and hash: what has no column is in the bytes."""
+    return told(ask(url, f"SELECT {COLUMNS} FROM %sevents WHERE {of_pool(name, 'events')} ORDER BY seq"))
+
+
+def told(rows):
+    """The kinds of rows by name, with the times, and the tickets of the decisions that they are of."""
+    decided = {play: decode(body).ticket for _, kind, _, play, body, _ in rows if KINDS[kind] == "decision"}
+    return [
+        (seq, KINDS[kind], ticket or decided.get(play), play, decode(body).at, body, digest)
+        for seq, kind, ticket, play, body, digest in rows
+    ]
 
 
 def raw_moment(url, name):
@@ -120,11 +129,13 @@ def raw_moment(url, name):
     lanes = f"SELECT ticket, body FROM %slanes WHERE ticket IS NOT NULL AND lane <> %e AND {of_pool(name, 'lanes')}"
     if url.startswith("sqlite"):
         with closing(raw_sqlite(url)) as database, database:
-            return [list(database.execute(sql.replace("%s", "").replace("%e", "x''"))) for sql in (events, lanes)]
-    with psycopg.connect(url) as database:
-        database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        spelt = [sql.replace("%s", "statepool.").replace("%e", "''") for sql in (events, lanes)]
-        return [database.execute(sql).fetchall() for sql in spelt]
+            rows = [list(database.execute(sql.replace("%s", "").replace("%e", "x''"))) for sql in (events, lanes)]
+    else:
+        with psycopg.connect(url) as database:
+            database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            spelt = [sql.replace("%s", "statepool.").replace("%e", "''") for sql in (events, lanes)]
+            rows = [database.execute(sql).fetchall() for sql in spelt]
+    return [told(rows[0]), rows[1]]
 
 
 def ask(url, sql):

@@ -10,7 +10,7 @@ import pytest
 
 import statepool as sp
 from command_line import statepool
-from live.places import ACTIONS, STATES, P, check_chain, fold_of
+from live.places import ACTIONS, KINDS, STATES, P, check_chain, fold_of, told
 from statepool.live.compaction import compact
 from statepool.live.errors import Conflict, Damaged, StoreUnavailable
 from statepool.live.replay import replay
@@ -49,7 +49,7 @@ def sealed(place, pool, folder, least=1):
 
 def whole(store, name):
     with store.view(name) as view:
-        return [tuple(entry) for entry in view.entries()]
+        return told([(entry.seq, KINDS.index(entry.kind), *entry[2:]) for entry in view.entries()])
 
 
 def test_nothing_changes_but_where_it_lies(place, tmp_path):

@@ -16,13 +16,14 @@ from statepool.live.stores.sqlite import SQLiteView
 READ = [
     "SELECT * FROM pools",
     "SELECT * FROM events NOT INDEXED ORDER BY pool, seq",
-    "SELECT seq FROM events WHERE pool = 1 AND kind = 'catalogue' ORDER BY seq",
+    "SELECT seq FROM events WHERE pool = 1 AND kind = 7 ORDER BY seq",
     "SELECT * FROM pending NOT INDEXED ORDER BY pool, play",
     "SELECT play, ticket, at FROM pending INDEXED BY pending_at WHERE pool = 1 AND at < 9223372036854775807",
     "SELECT * FROM snapshots",
     "SELECT * FROM migrations",
 ]
-LOOK_UP = "SELECT kind, body FROM events INDEXED BY events_ticket WHERE pool = 1 AND ticket = ?"
+LOOK_UP = "SELECT play, kind, body FROM events INDEXED BY events_ticket WHERE pool = 1 AND ticket = ?"
+OF_PLAY = "SELECT kind, body FROM events INDEXED BY events_play WHERE pool = 1 AND play = ?"
 
 
 def fill(path, rounds=150):
@@ -57,7 +58,8 @@ def read_raw(path, tickets):
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as database:
             tables = [list(database.execute(sql)) for sql in READ]
-            return tables, [sorted(database.execute(LOOK_UP, (ticket,))) for ticket in tickets]
+            by_ticket = [sorted(database.execute(LOOK_UP, (ticket,))) for ticket in tickets]
+            return tables, by_ticket, [sorted(database.execute(OF_PLAY, (play,))) for play in range(len(tickets))]
     except (apsw.Error, UnicodeDecodeError):
         return None
 

@@ -464,7 +464,7 @@ def test_two_who_write_to_one_lane_are_told_apart(place):
     first.decide("a")
     second.decide("b")  # the place is taken: it goes to a lane of its own
     assert second._journal._lock_free.lane.name != first._journal._lock_free.lane.name
-    assert sorted(row["ticket"] for row in first.rows())[-2:] == ["a", "b"]
+    assert {"a", "b"} < {row["ticket"] for row in first.rows()}
     assert faults(place) == []
 
 
@@ -550,13 +550,13 @@ def merged(events, random):
     while any(queues):
         ready = [
             queue for queue in queues if queue and not (
-                (isinstance(queue[0], Lesson) and queue[0].ticket not in decided)
+                (isinstance(queue[0], Lesson) and queue[0].play not in decided)
                 or (isinstance(queue[0], Decided) and queue[0].version > len(done))
             )
         ]  # fmt: skip
         event = random.choice(ready).pop(0)
         if isinstance(event, Decided):
-            decided.add(event.ticket)
+            decided.add(event.play)
         done.append(event)
     return done
 
@@ -600,9 +600,9 @@ def _renumbered(order, original):
     plays, done = {}, []
     for event in order:
         if isinstance(event, Decided):
-            plays[event.ticket] = len(plays)
+            plays[event.play] = len(plays)
         if isinstance(event, Decided | Lesson):
-            event = msgspec.structs.replace(event, version=moved[event.version], play=plays[event.ticket])
+            event = msgspec.structs.replace(event, version=moved[event.version], play=plays[event.play])
         done.append(event)
     return done
 

@@ -13,10 +13,10 @@ import pytest
 
 import statepool as sp
 from command_line import statepool
-from live.places import raw_sqlite
-from statepool.live.events import decode, encode
+from live.places import KINDS, raw_sqlite
+from statepool.live.events import columns_of, decode, encode
 from statepool.live.export import export
-from statepool.live.integrity import Beside, columns_of
+from statepool.live.integrity import Beside
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
 from statepool.live.stores.sqlite import SQLiteView
@@ -27,12 +27,12 @@ STATES = ["bounce", "browse", "buy"]
 ROWS = {**dict(zip("abc", P, strict=True)), "d": np.array([0.0, 0.5, 0.5])}
 
 
-def fill(url, learner=None, rounds=60, **settings):
+def fill(url, learner=None, rounds=60, own=False, **settings):
     draws = np.random.default_rng(3)
     with sp.Pool.open(url, "home", P, ["a", "b", "c"], STATES, learner, seed=5, **settings) as pool:
         tickets = []
         for t in range(rounds):
-            decision = pool.decide()
+            decision = pool.decide(f"ticket number {t}" if own else None)
             tickets.append(decision.ticket)
             pool.observe(decision.ticket, STATES[draws.choice(3, p=ROWS[decision.action])])
             if t >= 5 and t % 7:
@@ -76,7 +76,9 @@ def tamper(url, statement):
 TAMPERING = {
     "another body": ("UPDATE events SET body = (SELECT body FROM events WHERE seq = 9) WHERE seq = 12", "hash"),
     "a zeroed hash": ("UPDATE events SET hash = zeroblob(32) WHERE seq = 12", "hash"),
-    "another time": ("UPDATE events SET at = at + 1 WHERE seq = 12", "columns"),
+    "another kind": ("UPDATE events SET kind = 4 WHERE seq = (SELECT min(seq) FROM events WHERE kind = 2)", "columns"),
+    "no kind": ("UPDATE events SET kind = 77 WHERE seq = 12", "kind 77"),
+    "another decision": ("UPDATE events SET play = 77 WHERE seq = (SELECT min(seq) FROM events WHERE kind = 1)", "col"),
     "another ticket": ("UPDATE events SET ticket = 'forged' WHERE seq = 12", "columns"),
     "an event gone": ("DELETE FROM events WHERE seq = 40", "missing"),
     "a zeroed snapshot": ("UPDATE snapshots SET body = zeroblob(length(body))", "checksum"),
@@ -98,7 +100,7 @@ TAMPERING = {
     "a tail cut off, and its head rewritten": (
         "DELETE FROM events WHERE seq > 100; UPDATE pools SET seq = 100,"
         " hash = (SELECT hash FROM events WHERE seq = 100),"
-        " plays = (SELECT count(*) FROM events WHERE kind = 'decision')",
+        " plays = (SELECT count(*) FROM events WHERE kind = 0)",
         "pending",
     ),
 }
@@ -121,10 +123,10 @@ def forge(url, change_event):
             event = change_event(seq, decode(body)) or decode(body)
             body = encode(event)
             before = chain(before, body)
-            columns = columns_of(event)
+            kind, *columns = columns_of(event)
             database.execute(
-                "UPDATE events SET kind = ?, ticket = ?, play = ?, at = ?, body = ?, hash = ? WHERE seq = ?",
-                (*columns, body, before, seq),
+                "UPDATE events SET kind = ?, ticket = ?, play = ?, body = ?, hash = ? WHERE seq = ?",
+                (KINDS.index(kind), *columns, body, before, seq),
             )
         database.execute("DELETE FROM snapshots; UPDATE pools SET hash = ?", (before,))
 
@@ -172,9 +174,11 @@ def spoil_index(path, ticket):
 def check_every_copy_of_a_ticket_is_read(url):
     """Whichever of the places that hold a ticket is spoilt, replay says so."""
     path = Path(url.removeprefix("sqlite:///"))
-    fill(url)
+    fill(url, own=True)
     with closing(raw_sqlite(url)) as database:
-        ticket = database.execute("SELECT ticket FROM events WHERE kind = 'decision' AND seq > 50 LIMIT 1").get.encode()
+        ticket = database.execute(
+            "SELECT ticket FROM events WHERE ticket IS NOT NULL AND seq > 50 LIMIT 1"
+        ).get.encode()
         database.execute("VACUUM")  # no traces of rows that were deleted or moved, which nobody reads
         database.pragma("wal_checkpoint(TRUNCATE)")
     n_spoilt = 0
@@ -203,9 +207,9 @@ def test_what_is_sure_is_said(url):
     fill(url)
     found, fold = replayed(url)
     with closing(raw_sqlite(url)) as database:
-        ((seq, digest, at),) = database.execute("SELECT seq, hash, at FROM events ORDER BY seq DESC LIMIT 1")
+        ((seq, digest, body),) = database.execute("SELECT seq, hash, body FROM events ORDER BY seq DESC LIMIT 1")
     assert (found.sure_until, found.last_hash) == (seq, digest.hex()) == (fold.seq, found.last_hash)
-    assert found.last_at == datetime.fromtimestamp(at / 1e6, UTC).isoformat()
+    assert found.last_at == datetime.fromtimestamp(decode(body).at / 1e6, UTC).isoformat()
     tamper(url, "UPDATE events SET hash = zeroblob(32) WHERE seq = 41")
     assert replayed(url)[0].sure_until == 40
 

@@ -14,6 +14,7 @@ from statepool.live.fold import Fold, Records
 from statepool.live.replay import replay
 from statepool.live.requests import Observe, Resolve
 from statepool.live.versions import Part, Version, draw_from, spread, within
+from statepool.live.writer import share_of
 
 LEARNERS = [sp.StateEXP3(rate=0.3), sp.SelfTuned(), sp.SelfTuned(learn_map=True), sp.PooledGreedy(exploration=0.2)]
 GRID = (np.arange(2_000) + 0.5) / 2_000
@@ -154,20 +155,39 @@ def test_parts_are_drawn_one_after_another():
         assert sum(each.action == action for each in drawn) == pytest.approx(2_000 * probability, abs=1)
 
 
-@pytest.mark.parametrize(("said", "versions"), [({}, range(40, 80)), ({"refresh": 1}, range(200, 201))])
+@pytest.mark.parametrize(("said", "versions"), [({}, range(30, 50)), ({"refresh": 1}, range(200, 201))])
 def test_versions_have_a_budget_in_bytes_unless_it_is_said_when(sqlite, monkeypatch, said, versions):
-    """A quarter of what decisions cost, after an allowance; `refresh` is obeyed whatever it costs."""
-    monkeypatch.setattr("statepool.live.writer.ALLOWANCE", 2_000)
+    """A fifth of what decisions cost, after a start that is free; `refresh` is obeyed whatever it costs."""
+    monkeypatch.setattr("statepool.live.writer.FREE_BYTES", 2_000)
     pool = sqlite.make(sp.SelfTuned(), **said)
     for number in range(200):
         made = pool.decide()
         pool.observe(made.ticket, "browse")
         pool.resolve(made.ticket, loss=number % 2)
     sizes = [(kind, len(body)) for _, kind, *_, body, _ in sqlite.events()]
-    spent = sum(size + 150 for kind, size in sizes if kind == "refresh")
-    rest = sum(size + 150 for kind, size in sizes if kind in ("decision", "state", "outcome"))
+    spent = sum(size + 70 for kind, size in sizes if kind == "refresh")
+    rest = sum(size + 70 for kind, size in sizes if kind in ("decision", "state", "outcome"))
     assert sum(kind == "refresh" for kind, _ in sizes) in versions
-    assert said or spent <= 0.25 * rest + 2_000 + 1_500
+    assert said or spent <= 0.2 * rest + 2_000
+
+
+@pytest.mark.parametrize("n_states", [2, 300, 6_000])
+def test_a_version_of_any_size_is_made_again_and_costs_at_most_what_decisions_cost(sqlite, monkeypatch, n_states):
+    """Four are free, whatever they cost; then the large ones are as dear together as what they are learnt from."""
+    monkeypatch.setattr("statepool.live.writer.FREE_BYTES", 0)
+    states, rows = [f"s{n}" for n in range(n_states)], np.full((2, n_states), 1 / n_states)
+    learner = sp.StateEXP3(rate=0.1)
+    pool = sqlite.open(P=rows, actions=["a", "b"], states=states, learner=learner, seed=1)
+    plays, rounds = pool._journal.plays, 0
+    while plays.versions_made < 6:
+        for made in pool.decide_many(200):
+            pool.run([Observe(made.ticket, "s1"), Resolve(made.ticket, loss=1.0)])
+            rounds += 1
+    sizes = [(kind, len(body) + 70) for _, kind, *_, body, _ in sqlite.events()]
+    rest = sum(size for kind, size in sizes if kind in ("decision", "state", "outcome"))
+    cost = max(size for kind, size in sizes if kind == "refresh")
+    assert sum(size for kind, size in sizes if kind == "refresh") <= share_of(cost) * rest + 4 * cost
+    assert share_of(cost) == {2: 0.2, 300: pytest.approx(0.2 * (cost / 1_000) ** 0.5), 6_000: 1.0}[n_states]
 
 
 def test_records_in_memory_have_a_budget_in_bytes():

@@ -101,9 +101,9 @@ def test_no_charge_is_larger_than_an_honest_report_allows(sqlite):
         if isinstance(event, Refreshed):
             reach[seq] = np.frombuffer(event.record["q"])
         if isinstance(event, Decided):
-            made[event.ticket] = event
+            made[event.play] = event
         if isinstance(event, Seen | Resolved | Expired | Corrected) and None not in (event.state, event.loss):
-            decided = made[event.ticket]
+            decided = made[event.play]
             possible = list(ROWS.values())[event.action][event.state]
             if possible:
                 q = reach[event.version][event.state]

@@ -20,12 +20,15 @@ RELATIONS = [
 TABLES = ["events", "pending", "snapshots", "pools"]
 ORDERED = [
     "SELECT * FROM statepool.events WHERE pool = 1 AND seq > 0 ORDER BY seq",
-    "SELECT seq FROM statepool.events WHERE pool = 1 AND kind = 'catalogue' ORDER BY seq",
+    "SELECT seq FROM statepool.events WHERE pool = 1 AND kind = 7 ORDER BY seq",
     "SELECT * FROM statepool.pending WHERE pool = 1 ORDER BY play",
     "SELECT play FROM statepool.pending WHERE pool = 1 AND at < 9000000000000000000 ORDER BY at",
     "SELECT * FROM statepool.snapshots WHERE pool = 1",
 ]
-LOOK_UP = "SELECT kind, body FROM statepool.events WHERE pool = 1 AND ticket = %s ORDER BY kind"
+LOOK_UP = """
+    SELECT kind, body FROM statepool.events WHERE pool = 1
+    AND play = (SELECT play FROM statepool.events WHERE pool = 1 AND ticket = %s AND kind = 0) ORDER BY kind
+"""
 
 
 def fill(url):

@@ -5,10 +5,14 @@ expiry, a correction) carry all that the learner needs, so folding the journal l
 is named by the place (`seq`) of the refresh that made it.
 """
 
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
+
+from statepool.live import packed
+from statepool.live.luck import play_of
 
 Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry", "correction", "rows", "erasure"]
 Label = str | int | float | bool | tuple[Any, ...]
@@ -163,9 +167,10 @@ class Decided(Event, frozen=True):
 
 
 class Lesson(Event, frozen=True):
-    """What state, outcome, expiry and correction share: the ticket as it was decided, and `plays` when this came."""
+    """What state, outcome, expiry and correction share: the decision as it was made, and `plays` when this came."""
 
     ticket: str
+    """Empty since format 5: `play` says which decision this is of."""
     play: int
     version: int
     action: int
@@ -285,20 +290,100 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(AnyEvent | Erased)
 
 
+def _pack_lesson(kind: type[packed.PackedLesson], event: Any, *own: Any) -> bytes | None:
+    """None: it names its ticket, as events of earlier formats do."""
+    return None if event.ticket else packed.write(kind, *packed.lesson_values(event), *own)
+
+
+PACK: dict[type[Event], Callable[[Any], bytes | None]] = {
+    Refreshed: lambda event: packed.pack_version(event.at, event.plays, event.record, event.epoch),
+    Decided: packed.pack_decision,
+    Seen: lambda event: _pack_lesson(packed.PackedState, event, event.reached),
+    Resolved: lambda event: _pack_lesson(packed.PackedOutcome, event, *packed.said(event)),
+    Expired: lambda event: _pack_lesson(packed.PackedExpiry, event),
+    Corrected: lambda event: _pack_lesson(
+        packed.PackedCorrection, event, packed.number(event.replaced), *packed.said(event)
+    ),
+}
+
+
+def _unpack_version(given: packed.PackedVersion) -> Refreshed:
+    return Refreshed(given.at, given.plays, packed.record_of(given), given.epoch)
+
+
+def _unpack_decision(given: packed.PackedDecision) -> Decided:
+    drawn = given.play, given.version, given.action, given.probability, given.held, given.uniform
+    return Decided(
+        given.at, packed.ticket_of(given), *drawn, isinstance(given.ticket, bytes), given.carry, given.context,
+        given.label, given.digest, given.lane, given.place, given.round,
+    )  # fmt: skip
+
+
+def _shared(given: packed.PackedLesson) -> dict[str, Any]:
+    return {
+        "at": given.at, "ticket": "", "play": given.play, "version": given.version, "action": given.action,
+        "held": given.held, "plays": given.play + given.age, "state": given.state, "loss": given.loss,
+        "carry": given.carry, "of_request": given.of_request,
+        "round": None if given.later is None else given.play + given.later,
+    }  # fmt: skip
+
+
+def _told(given: packed.PackedOutcome | packed.PackedCorrection) -> dict[str, Any]:
+    return {**_shared(given), "reported": packed.reported_of(given), "as_reward": given.as_reward}
+
+
+UNPACK: dict[type[packed.Packed], Callable[[Any], AnyEvent]] = {
+    packed.PackedVersion: _unpack_version,
+    packed.PackedDecision: _unpack_decision,
+    packed.PackedState: lambda given: Seen(**_shared(given), reached=given.reached),
+    packed.PackedOutcome: lambda given: Resolved(**_told(given)),
+    packed.PackedExpiry: lambda given: Expired(**_shared(given)),
+    packed.PackedCorrection: lambda given: Corrected(**_told(given), replaced=given.replaced),
+}
+
+
 def encode(event: Event) -> bytes:
-    """The bytes that are stored and hashed."""
-    return _encoder.encode(event)
+    """The bytes that are stored and hashed: packed where that can be, else in words."""
+    pack = PACK.get(type(event))
+    body = None if pack is None else pack(event)
+    return _encoder.encode(event) if body is None else body
 
 
 def decode(body: bytes) -> AnyEvent:
     """The event of its bytes, or what is left of it."""
+    if packed.is_packed(body):
+        given = packed.read(body)
+        return UNPACK[type(given)](given)
     event = _decoder.decode(body)
     return decode(event.left) if isinstance(event, Erased) else event
 
 
+class _Timed(msgspec.Struct, array_like=True):
+    tag: str | int
+    at: int
+
+
+_timer = msgspec.msgpack.Decoder(_Timed)
+
+
+def time_of(body: bytes) -> int:
+    """When an event happened, without reading the rest of it."""
+    return _timer.decode(body).at
+
+
+def columns_of(event: "AnyEvent") -> tuple[Kind, str | None, int | None]:
+    """What a store finds an event by: its kind, the ticket of a decision unless it follows from its number, and the
+    number of the decision that it is of."""
+    if isinstance(event, Lesson):
+        return event.kind, None, event.play
+    if isinstance(event, Decided):
+        return event.kind, None if play_of(event.ticket) == event.play else event.ticket, event.play
+    return event.kind, event.name if isinstance(event, Brought) else None, None
+
+
 def erased_of(body: bytes) -> Erased | None:
     """What stands in the place of an event that was erased; None: it was not."""
-    if b"Erased" not in body[:9]:
+    if packed.is_packed(body) or b"Erased" not in body[:9]:
         return None
     event = _decoder.decode(body)
     return event if isinstance(event, Erased) else None

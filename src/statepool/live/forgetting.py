@@ -26,6 +26,7 @@ from statepool.live.events import (
     Lesson,
     Resolved,
     Seen,
+    columns_of,
     decode,
     erase,
     erased_of,
@@ -107,6 +108,8 @@ def _nameless(entry: Entry, fold: Fold) -> Entry:
     event = decode(entry.body)
     assert isinstance(event, Decided | Lesson)
     ticket = f"{NAMELESS}{event.play}"
+    if isinstance(event, Lesson) and not event.ticket:
+        ticket = ""
     if isinstance(event, Decided):
         left: AnyEvent = msgspec.structs.replace(event, ticket=ticket, uniform=fold.uniform_of(event), minted=False)
     elif isinstance(event, Resolved | Corrected):
@@ -114,7 +117,7 @@ def _nameless(entry: Entry, fold: Fold) -> Entry:
     else:
         assert isinstance(event, Seen | Expired)
         left = msgspec.structs.replace(event, ticket=ticket)
-    return entry._replace(ticket=ticket, body=erase(left, entry.hash))
+    return Entry(entry.seq, *columns_of(left), erase(left, entry.hash), entry.hash)
 
 
 def _rewritten(view: View, name: str, changed: dict[int, Entry]) -> list[tuple[Sealed, Sealed]]:

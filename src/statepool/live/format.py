@@ -10,9 +10,11 @@ are learnt from by today's rule, but their draws are not repeated by it.
     format 3, rule 3    one rule for pools and simulations: versions record what travels as one table, and what a
                         learner starts anew from (for SelfTuned, optimistic state means in place of one action)
     format 4, rule 3    decisions may come out of lanes, and say which round they are to the learner
+    format 5, rule 3    what comes with every decision is packed (`packed`); what is told of a decision later names it
+                        by its number alone; tickets are minted in fewer characters
 """
 
-FORMAT = 4
+FORMAT = 5
 RULE = 3
 
 

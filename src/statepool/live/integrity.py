@@ -1,12 +1,12 @@
 """What a store keeps beside the bytes of its events, checked against them: columns, indexes, pending tickets.
 
-A ticket is looked up here exactly as a live pool looks it up, so that an index that lost an entry shows; the index of a
-sealed segment is compared with its events as a whole.
+A decision and its ticket are looked up here exactly as a live pool looks them up, so that an index that lost an entry
+shows; the index of a sealed segment is compared with its events as a whole.
 """
 
 from collections.abc import Iterator, Sequence
 
-from statepool.live.events import AnyEvent, Brought, Decided, Expired, Kind, Lesson, Resolved, decode
+from statepool.live.events import AnyEvent, Decided, Expired, Kind, Lesson, Resolved, columns_of, decode
 from statepool.live.stores.store import Entry, Overdue, View
 
 
@@ -21,14 +21,17 @@ class Beside:
 
     def check(self, piece: Sequence[tuple[Entry, AnyEvent]]) -> Iterator[str]:
         """What is wrong with these, a sentence each."""
-        tail = [entry.ticket for entry, _ in piece if entry.ticket is not None and entry.seq > self._n_sealed]
-        known = self._view.bodies(tail)
+        tail = [event for entry, event in piece if entry.seq > self._n_sealed]
+        known = self._view.bodies_of([event.play for event in tail if isinstance(event, Decided | Lesson)])
+        by_ticket = self._view.bodies([event.ticket for event in tail if isinstance(event, Decided)])
         for entry, event in piece:
             self._follow(entry, event)
-            if columns_of(event) != (entry.kind, entry.ticket, entry.play, entry.at):
+            if columns_of(event) != (entry.kind, entry.ticket, entry.play):
                 yield f"event {entry.seq}: its columns are not those of its bytes"
             if isinstance(event, Decided | Lesson) and entry.seq > self._n_sealed:
-                yield from _check_ticket(entry, event, known.get(event.ticket, {}))
+                yield from _check_decision(entry, event, known.get(event.play, {}))
+                if isinstance(event, Decided) and by_ticket.get(event.ticket) != known.get(event.play):
+                    yield f"event {entry.seq}: looking up its ticket does not find it, or finds another"
 
     def _follow(self, entry: Entry, event: AnyEvent) -> None:
         if event.kind == "catalogue":
@@ -54,24 +57,14 @@ class Beside:
             yield "the index of the pending tickets' times is not that of the tickets"
 
 
-def columns_of(event: AnyEvent) -> tuple[object, ...]:
-    """What an event's columns must say."""
-    of_ticket: tuple[object, object] = (None, None)
-    if isinstance(event, Decided | Lesson):
-        of_ticket = event.ticket, event.play
-    elif isinstance(event, Brought):
-        of_ticket = event.name, None
-    return event.kind, *of_ticket, event.at
-
-
-def _check_ticket(entry: Entry, event: Decided | Lesson, known: dict[Kind, bytes]) -> Iterator[str]:
+def _check_decision(entry: Entry, event: Decided | Lesson, known: dict[Kind, bytes]) -> Iterator[str]:
     if known.get(event.kind) != entry.body:
-        yield f"event {entry.seq}: looking up its ticket does not find it, or finds another {event.kind}"
+        yield f"event {entry.seq}: looking up its decision does not find it, or finds another {event.kind}"
     made = decode(known["decision"]) if "decision" in known else None
-    if not isinstance(made, Decided) or carried(made) != carried(event):
-        yield f"event {entry.seq}: it is not of the decision of its ticket"
+    if not isinstance(made, Decided) or carried(made) != carried(event) or event.ticket not in ("", made.ticket):
+        yield f"event {entry.seq}: it is not of the decision that it names"
 
 
 def carried(event: Decided | Lesson) -> tuple[object, ...]:
-    """What every event of a ticket repeats of its decision."""
-    return event.ticket, event.play, event.version, event.action, event.held, event.round_played
+    """What every event of a decision repeats of it."""
+    return event.play, event.version, event.action, event.held, event.round_played

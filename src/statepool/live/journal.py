@@ -17,7 +17,7 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from statepool.live.errors import Damaged, StoreUnavailable, Taken
-from statepool.live.events import AnyEvent, Opened, Refreshed, encode
+from statepool.live.events import AnyEvent, Opened, Refreshed, columns_of, encode
 from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
 from statepool.live.format import RULE
@@ -123,7 +123,7 @@ class Journal:
             for seq, event in enumerate([opened, *others], start=1):
                 body = encode(event)
                 digest = chain(digest, body)
-                entries.append(Entry(seq, event.kind, None, None, event.at, body, digest))
+                entries.append(Entry(seq, *columns_of(event), body, digest))
             batch.append(entries, Head(len(entries), digest, 0))
             return True
 

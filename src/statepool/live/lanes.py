@@ -21,7 +21,7 @@ import msgspec
 from statepool.live.errors import Damaged
 from statepool.live.events import UNPLACED, AnyEvent, Decided, Kind, decode, encode
 from statepool.live.fold import MOST_LANES, Fold
-from statepool.live.luck import mint, new_epoch, uniform_of
+from statepool.live.luck import mint_in_lane, new_epoch, uniform_of
 from statepool.live.stores.store import SILENT, Head, LaneBatch, LaneRow
 from statepool.live.versions import Version
 
@@ -134,7 +134,7 @@ class LaneWriter:
         """A decision from the version, for a ticket or for one that is minted."""
         playing, lane, place = self.playing, self._lane.name, self._lane.place + len(self._rows)
         round_played, minted = playing.plays + self._drawn, ticket is None
-        name = ticket or mint(playing.secret, lane, place)
+        name = ticket or mint_in_lane(playing.secret, lane, place)
         uniform = given
         if uniform is None:
             uniform = uniform_of(playing.seed, playing.seeded, name, minted, lane, place, round_played)

@@ -6,18 +6,26 @@ carries the epoch of the process that minted it: a copy of a journal that goes o
 restored, mints other tickets for the same places.
 """
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import lru_cache
 from hashlib import blake2b
 from secrets import token_bytes
-from typing import Any
+from typing import Any, NamedTuple
 
 from statepool.checks import check_whole
 
 KEY_BYTES = 32
-PLAY_BYTES = 6
+NUMBER_BYTES = 6
 EPOCH_BYTES = 6
 PROOF_BYTES = 8
-TICKET_LENGTH = 2 * (PLAY_BYTES + EPOCH_BYTES + PROOF_BYTES)
+TICKET_BYTES = NUMBER_BYTES + EPOCH_BYTES + PROOF_BYTES
+TICKET_LENGTH = 27
+"""Characters, six bits each."""
+PADDING = "="
+HEX_LENGTH = 2 * TICKET_BYTES
+"""Of tickets that earlier releases minted."""
+OF_LANE = 1 << (8 * NUMBER_BYTES - 1)
+"""Set in the number of a ticket that was minted in a lane."""
 
 
 def new_key() -> bytes:
@@ -59,12 +67,12 @@ def uniform_of_ticket(seed: bytes, ticket: str) -> float:
 
 def uniform_of_play(seed: bytes, play: int) -> float:
     """The uniform number in [0, 1) of a decision whose caller brought no ticket."""
-    return _uniform(seed, b"play", play.to_bytes(PLAY_BYTES, "big"))
+    return _uniform(seed, b"play", play.to_bytes(NUMBER_BYTES, "big"))
 
 
 def uniform_of_place(seed: bytes, lane: bytes, place: int) -> float:
     """The same for a decision of a lane, which has no place in the journal yet."""
-    return _uniform(seed, b"lane", lane + place.to_bytes(PLAY_BYTES, "big"))
+    return _uniform(seed, b"lane", lane + place.to_bytes(NUMBER_BYTES, "big"))
 
 
 def uniform_of(
@@ -81,19 +89,97 @@ def uniform_of(
 
 
 def mint(secret: bytes, epoch: bytes, play: int) -> str:
-    """The ticket of a decision whose caller brought none: numbered, which indexes like, and not to be guessed."""
-    named = play.to_bytes(PLAY_BYTES, "big") + epoch
-    return (named + _digest(secret, PROOF_BYTES, b"ticket", named)).hex()
+    """The ticket of a decision whose caller brought none: numbered, and not to be guessed.
+
+    It is found by its number. That nobody guesses another's is due to 64 bits that only the pool's secret gives, and
+    that two copies of a journal never mint the same to 48 random ones (`new_epoch`).
+    """
+    return _minted(secret, play, epoch)
 
 
-def epoch_of(ticket: str) -> bytes:
-    """The epoch that a minted ticket carries."""
-    return bytes.fromhex(ticket)[PLAY_BYTES:-PROOF_BYTES]
+def mint_in_lane(secret: bytes, lane: bytes, place: int) -> str:
+    """The same in a lane: its number is not that of a decision in the journal, and shows that."""
+    return _minted(secret, OF_LANE | place, lane)
+
+
+def _minted(secret: bytes, number: int, epoch: bytes) -> str:
+    named = number.to_bytes(NUMBER_BYTES, "big") + epoch
+    return _text(named + _proof(secret, named))
+
+
+def _proof(secret: bytes, named: bytes) -> bytes:
+    return _digest(secret, PROOF_BYTES, b"ticket", named)
+
+
+def _text(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode()[:TICKET_LENGTH]
+
+
+class Minted(NamedTuple):
+    """What a ticket of the shape that pools mint says; whether one did is for `is_minted`."""
+
+    number: int
+    epoch: bytes
+    proof: bytes
+    in_lane: bool
+
+
+def read_ticket(ticket: str) -> Minted | None:
+    """None: no pool mints such; `in_lane` is not known of one that an earlier release minted."""
+    try:
+        raw = bytes.fromhex(ticket) if len(ticket) == HEX_LENGTH else _raw(ticket)
+    except ValueError:
+        return None
+    if len(raw) != TICKET_BYTES or ticket not in (raw.hex(), _text(raw)):
+        return None
+    number = int.from_bytes(raw[:NUMBER_BYTES], "big")
+    return Minted(number & ~OF_LANE, raw[NUMBER_BYTES:-PROOF_BYTES], raw[-PROOF_BYTES:], number >= OF_LANE)
+
+
+def _raw(ticket: str) -> bytes:
+    if len(ticket) != TICKET_LENGTH:
+        return b""
+    return urlsafe_b64decode(f"{ticket}{PADDING}".encode())
+
+
+def play_of(ticket: str) -> int | None:
+    """The decision that a ticket is of, if this release minted it in the journal."""
+    if len(ticket) != TICKET_LENGTH:
+        return None
+    read = read_ticket(ticket)
+    return None if read is None or read.in_lane else read.number
 
 
 def is_minted(secret: bytes, ticket: str) -> bool:
     """Whether this pool, or a copy of it, minted a ticket."""
-    if len(ticket) != TICKET_LENGTH or not set(ticket) <= set("0123456789abcdef"):
+    read = read_ticket(ticket)
+    if read is None:
         return False
-    named = bytes.fromhex(ticket)[:-PROOF_BYTES]
-    return ticket == mint(secret, named[PLAY_BYTES:], int.from_bytes(named[:PLAY_BYTES], "big"))
+    number = read.number | OF_LANE if read.in_lane else read.number
+    return read.proof == _proof(secret, number.to_bytes(NUMBER_BYTES, "big") + read.epoch)
+
+
+def is_minted_for(secret: bytes, ticket: str, lane: bytes, number: int) -> bool:
+    """Whether a ticket is the one of the decision of that number, or of that place in a lane.
+
+    A process may play from another's version: outside lanes a ticket says by itself whose epoch it is of.
+    """
+    read = read_ticket(ticket)
+    if read is None or read.number != number or (lane and read.epoch != lane):
+        return False
+    is_old = len(ticket) == HEX_LENGTH
+    return (is_old or read.in_lane == bool(lane)) and is_minted(secret, ticket)
+
+
+def tail_of(ticket: str, lane: bytes, number: int) -> bytes | None:
+    """What is left of a minted ticket without what is known of its decision; None: it does not follow from that."""
+    if len(ticket) != TICKET_LENGTH:
+        return None
+    tail = _raw(ticket)[NUMBER_BYTES:]
+    tail = tail.removeprefix(lane) if lane else tail
+    return tail if text_of(tail, lane, number) == ticket else None
+
+
+def text_of(tail: bytes, lane: bytes, number: int) -> str:
+    """The ticket again."""
+    return _text((number | (OF_LANE if lane else 0)).to_bytes(NUMBER_BYTES, "big") + lane + tail)

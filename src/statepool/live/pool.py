@@ -280,8 +280,9 @@ class Pool:
         for after in range(0, last, EVENTS_AT_ONCE):
             with self.view() as view:
                 events = takewhile(lambda entry: entry.seq <= after + EVENTS_AT_ONCE, view.entries(after))  # noqa: B023
-                decided = [str(entry.ticket) for entry in events if entry.kind == "decision" and entry.seq <= last]
-                found = _rows_of(view.bodies(decided), catalogue, decided)
+                decisions = (entry for entry in events if entry.kind == "decision" and entry.seq <= last)
+                decided = [entry.play for entry in decisions if entry.play is not None]
+                found = _rows_of(view.bodies_of(decided), catalogue, decided)
             yield from found
         # Decisions of lanes, which the journal may have taken over meanwhile, and somebody may have had forgotten.
         latest = sorted((row for row in waiting if row.ticket is not None), key=lambda row: row.at)
@@ -543,8 +544,8 @@ def opening(
     return opened
 
 
-def _rows_of(bodies: dict[str, dict[Kind, bytes]], catalogue: Catalogue, tickets: list[str]) -> list[dict[str, Any]]:
-    known = ({kind: decode(body) for kind, body in bodies[ticket].items()} for ticket in tickets)
+def _rows_of(bodies: dict[Any, dict[Kind, bytes]], catalogue: Catalogue, asked: list[Any]) -> list[dict[str, Any]]:
+    known = ({kind: decode(body) for kind, body in bodies[each].items()} for each in asked)
     return [_row(catalogue, events) for events in known]
 
 

@@ -33,7 +33,7 @@ from statepool.live.fold import MOST_LANES, Fold, Records
 from statepool.live.format import RULE
 from statepool.live.integrity import Beside
 from statepool.live.lanes import MOST_BEHIND, decisions_in, placed
-from statepool.live.luck import epoch_of, is_minted, mint
+from statepool.live.luck import is_minted_for
 from statepool.live.offers import brought_offer, offer_of_context
 from statepool.live.snapshots import Outdated, Refused, Snapshot, unseal
 from statepool.live.stores.store import Entry, Store, View
@@ -354,11 +354,8 @@ class _Redrawing:
         return count
 
     def _is_minted_here(self, event: Decided) -> bool:
-        """A process may play from another's version: a ticket says by itself whose epoch it is of."""
-        secret = self._fold.secret
-        if event.lane:
-            return event.ticket == mint(secret, event.lane, event.place)
-        return is_minted(secret, event.ticket) and event.ticket == mint(secret, epoch_of(event.ticket), event.play)
+        number = event.place if event.lane else event.play
+        return is_minted_for(self._fold.secret, event.ticket, event.lane, number)
 
     def _drawn(self, version: Version, event: Decided) -> tuple[Any, ...] | None:
         """What the version answers; None: the rows that the request brought were not kept."""

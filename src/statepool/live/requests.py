@@ -169,7 +169,8 @@ class Observe:
 
 
 def _carried(made: Decided) -> tuple[str, int, int, int, bool]:
-    return made.ticket, made.play, made.version, made.action, made.held
+    """What is repeated of a decision; its ticket is not."""
+    return "", made.play, made.version, made.action, made.held
 
 
 def _carry_of(writer: Writer, made: Decided, state: int | None) -> bytes:
@@ -236,7 +237,7 @@ class Resolve:
             return  # a reward that was a loss before, or a journal that does not say what was reported
         else:
             known, given = f"loss {before.loss!r}", repr(loss)
-        raise Conflict(f"outcome: ticket {before.ticket!r} had {known} before, and now {given}")
+        raise Conflict(f"outcome: ticket {self.ticket!r} had {known} before, and now {given}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from hashlib import sha256
+from math import sqrt
 from typing import Any, Protocol
 
 from statepool.live.errors import Damaged, StoreUnavailable
@@ -13,6 +14,7 @@ from statepool.live.events import (
     Lesson,
     Refreshed,
     Upgraded,
+    columns_of,
     decode,
     encode,
     follows,
@@ -24,11 +26,13 @@ from statepool.live.luck import mint, new_epoch, new_key, uniform_of
 from statepool.live.stores.store import Batch, Entry, Head, LaneRow, View
 
 LONGEST_TICKET = 200
-A_ROW = 150
+A_ROW = 70
 """Bytes that a store needs for an event besides its body, roughly."""
-ALLOWANCE = 256 << 10
-FOR_VERSIONS = 0.25
-"""Versions cost a quarter of the bytes that decisions and what comes back for them cost, after a start that is free."""
+FOR_VERSIONS, A_SMALL_VERSION = 0.2, 1_000
+"""Small versions cost a fifth of the bytes that decisions and what comes back for them cost; larger ones, which are
+made less often, up to as much (`share_of`)."""
+FREE_BYTES, FREE_VERSIONS = 64 << 10, 4
+"""What a process may spend before that, whichever is more: it learns most at the start."""
 
 
 def chain(before: bytes, body: bytes) -> bytes:
@@ -54,13 +58,18 @@ def is_ticket(ticket: Any) -> bool:
     return isinstance(ticket, str) and 0 < len(ticket) <= LONGEST_TICKET and ticket.isprintable()
 
 
+def share_of(cost: int) -> float:
+    """What versions of so many bytes may cost, of what decisions cost: it grows as their root does, to a whole."""
+    return min(1.0, FOR_VERSIONS * max(1.0, sqrt(cost / A_SMALL_VERSION)))
+
+
 class Plays:
     """The version that a process plays from, its epoch, and the bytes that it may spend on versions."""
 
     def __init__(self) -> None:
         self.playing: Playing | None = None
         self.epoch = new_epoch()
-        self.budget = float(ALLOWANCE)
+        self._earned = 0.0
         self.versions_made = 0
 
     def start_again(self) -> None:
@@ -68,16 +77,25 @@ class Plays:
         self.playing = None
         self.epoch = new_epoch()
 
+    @property
+    def _cost(self) -> int:
+        return 0 if self.playing is None else self.playing.cost
+
+    @property
+    def budget(self) -> float:
+        """Bytes that may be spent now."""
+        return self._earned + max(FREE_BYTES, FREE_VERSIONS * self._cost)
+
     def are_stale(self, fold: Fold, now: int) -> bool:
         return self.playing is None or self.playing.is_stale(fold, now, self.budget)
 
     def earn(self, size: int) -> None:
         """An event of a ticket was written."""
-        self.budget = min(ALLOWANCE, self.budget + FOR_VERSIONS * (size + A_ROW))
+        self._earned = min(0.0, self._earned + share_of(self._cost) * (size + A_ROW))
 
     def spend(self, cost: int) -> None:
         """A version was made."""
-        self.budget -= cost
+        self._earned -= cost
         self.versions_made += 1
 
 
@@ -101,6 +119,8 @@ class Writer:
         self._plays = plays
         self._seq, self._hash = head.seq, head.hash
         self._events: dict[str, dict[Kind, AnyEvent]] = {}
+        self._tickets: dict[int, str] = {}
+        """Of the decisions that this batch knows, by their numbers."""
         if (self.fold.format, self.fold.rule) < (FORMAT, RULE):
             self.add(Upgraded(now, FORMAT, RULE, new_key()))
 
@@ -109,17 +129,15 @@ class Writer:
         body = encode(event)
         self._seq += 1
         self._hash = chain(self._hash, body)
-        ticket = play = None
         if isinstance(event, Decided):
             check_probability(event)
+            self._tickets[event.play] = event.ticket
         if isinstance(event, Decided | Lesson):
-            ticket, play = event.ticket, event.play
-            self._events.setdefault(ticket, {})[event.kind] = event
+            self._events.setdefault(self._tickets[event.play], {})[event.kind] = event
             self._plays.earn(len(body))
         if isinstance(event, Brought):
-            ticket = event.name
-            self._events[ticket] = {event.kind: event}
-        self.entries.append(Entry(self._seq, event.kind, ticket, play, event.at, body, self._hash))
+            self._events[event.name] = {event.kind: event}
+        self.entries.append(Entry(self._seq, *columns_of(event), body, self._hash))
         self.fold.apply(event, self._seq)
         return self._seq
 
@@ -131,7 +149,10 @@ class Writer:
         """Read what the store knows of tickets that this batch has not asked about yet."""
         unread = [ticket for ticket in tickets if ticket not in self._events]
         for ticket, bodies in (self.batch.bodies(unread) if unread else {}).items():
-            self._events[ticket] = {kind: decode(body) for kind, body in bodies.items()}
+            self._events[ticket] = known = {kind: decode(body) for kind, body in bodies.items()}
+            made = known.get("decision")
+            if isinstance(made, Decided):
+                self._tickets[made.play] = ticket
 
     def event(self, seq: int) -> AnyEvent:
         """An event, of this batch or of an earlier one."""

@@ -3,9 +3,18 @@
 import sys
 from collections.abc import Sequence
 
-from statepool.live.events import Kind
+import msgspec
+
+from statepool.live.events import Decided, Kind, encode
 from statepool.live.stores import open_store
 from statepool.live.stores.store import Batch, Entry, Head, Store
+
+
+def body_of(kind: Kind, ticket: str | None, play: int | None, at: int) -> bytes:
+    """The bytes of an event that is not of its kind, unless it is a decision: stores read those."""
+    if kind == "decision":
+        return encode(Decided(at, ticket or "", play or 0, 1, 0, 0.5, False))
+    return msgspec.msgpack.encode([99, at, f"{kind} of {ticket}"])
 
 
 def made(head: Head, kinds: Sequence[tuple[Kind, str | None, int | None]], at: int = 0) -> tuple[list[Entry], Head]:
@@ -17,7 +26,9 @@ def made(head: Head, kinds: Sequence[tuple[Kind, str | None, int | None]], at: i
         play = plays if kind == "decision" else given
         plays += kind == "decision"
         digest = f"hash {seq} of {ticket}".encode()
-        entries.append(Entry(seq, kind, ticket, play, at or seq, f"{kind} of {ticket}".encode(), digest))
+        body = body_of(kind, ticket, play, at or seq)
+        column = ticket if kind in ("decision", "rows") else None
+        entries.append(Entry(seq, kind, column, play, body, digest))
     return entries, Head(seq, digest, plays, epoch)
 
 

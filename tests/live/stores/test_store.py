@@ -10,9 +10,11 @@ from pathlib import Path
 
 import journals
 import pytest
-from journals import append, decide, made, write
+from journals import append, body_of, decide, made, write
 
 from statepool.live.errors import Conflict, Damaged, StoreUnavailable
+from statepool.live.events import Decided, Kind, Retired, columns_of, encode
+from statepool.live.luck import mint
 from statepool.live.stores import open_store
 from statepool.live.stores.store import Call, Entry, Head, Key, Overdue, Standing, Store
 
@@ -67,7 +69,7 @@ def test_an_empty_pool(store: Store) -> None:
 
 
 def test_what_was_appended_is_read_back(store: Store) -> None:
-    awkward = Entry(1, "catalogue", None, None, -5, bytes(range(256)), b"\x00")
+    awkward = Entry(1, "catalogue", None, None, bytes(range(256)), b"\x00")
     with store.batch("home") as batch:
         batch.append([awkward], Head(1, b"\x00", 0))
         entries = append(batch, [("decision", "t'\"%s ü", None), ("refresh", None, None)])
@@ -104,9 +106,49 @@ def test_bodies_of_tickets(store: Store) -> None:
     write(store, ("decision", "a", None), ("state", "a", 0), ("decision", "b", None), ("refresh", None, None))
     with store.batch("home") as batch:
         append(batch, [("outcome", "b", 1)])
-        assert batch.bodies(["b"]) == {"b": {"decision": b"decision of b", "outcome": b"outcome of b"}}
+        of_b = {"decision": body_of("decision", "b", 1, 3), "outcome": body_of("outcome", "b", 1, 5)}
+        assert batch.bodies(["b"]) == {"b": of_b}
+    of_a = {"decision": body_of("decision", "a", 0, 1), "state": body_of("state", "a", 0, 2)}
     with store.view("home") as view:
-        assert view.bodies(["a", "missing", "a"]) == {"a": {"decision": b"decision of a", "state": b"state of a"}}
+        assert view.bodies(["a", "missing", "a"]) == {"a": of_a}
+        assert view.bodies_of([1, 0, 7, 1]) == {0: of_a, 1: of_b}
+        assert view.bodies_of([]) == {}
+        assert [entry.kind for entry in view.entries_of("b")] == ["decision", "outcome"]
+        assert view.entries_of("missing") == []
+
+
+def test_a_ticket_that_was_minted_is_found_by_its_number(store: Store) -> None:
+    """Nothing is kept of it beside its decision, and another one of the same number is not taken for it."""
+    own, others = mint(b"secret", b"epoch1", 1), [mint(b"other", b"epoch1", 1), mint(b"secret", b"epoch1", 7)]
+    bodies = [encode(Decided(5, ticket, play, 1, 0, 0.5, False)) for play, ticket in enumerate(["a", own])]
+    event = Decided(5, own, 1, 1, 0, 0.5, False, minted=True)
+    assert columns_of(event) == ("decision", None, 1)
+    bodies[1] = encode(event)
+    entries = [Entry(1, "decision", "a", 0, bodies[0], b"1"), Entry(2, "decision", None, 1, bodies[1], b"2")]
+    with store.batch("home") as batch:
+        batch.append(entries, Head(2, b"2", 2))
+    write(store, ("outcome", None, 1))
+    with store.view("home") as view:
+        found = view.bodies([own, *others, "a"])
+        assert found.keys() == {own, "a"}
+        assert found[own].keys() == {"decision", "outcome"}
+        assert [entry.seq for entry in view.entries_of(own)] == [2, 3]
+        assert view.pending() == [Overdue(0, "a", 5)]
+
+
+@pytest.mark.parametrize("kind", ["decision", "state", "outcome", "expiry", "correction"])
+def test_a_decision_has_one_event_of_a_kind(store: Store, kind: Kind) -> None:
+    """Whatever its ticket."""
+    decide(store, "a")
+    if kind == "decision":
+        entry = Entry(2, kind, "b", 0, body_of(kind, "b", 0, 2), b"2")
+        with pytest.raises(ValueError, match="without a gap"), store.batch("home") as batch:
+            batch.append([entry], Head(2, b"2", 2))
+        return
+    write(store, (kind, "a", 0))
+    with pytest.raises(Conflict):
+        write(store, (kind, "a", 0))
+    assert len(journal(store)) == 2
 
 
 def test_pools_do_not_see_each_other(store: Store) -> None:
@@ -119,7 +161,7 @@ def test_pools_do_not_see_each_other(store: Store) -> None:
     assert plays_pending(store) == [0]
     with store.view("home") as view:
         assert view.snapshot() is None
-        assert view.bodies(["t"]) == {"t": {"decision": b"decision of t"}}
+        assert view.bodies(["t"]) == {"t": {"decision": body_of("decision", "t", 0, 1)}}
         assert view.catalogue() == []
 
 
@@ -176,7 +218,7 @@ def test_a_batch_that_failed_keeps_nothing_even_if_the_error_is_swallowed(store:
 )
 def test_gaps_are_refused(store: Store, first: int, second: int, seq: int) -> None:
     decide(store, "a")
-    entries = [Entry(s, "refresh", None, None, 0, b"", b"") for s in (first, second)]
+    entries = [Entry(s, "refresh", None, None, b"", b"") for s in (first, second)]
     if (first, second, seq) == (2, 3, 3):
         with store.batch("home") as batch:
             batch.append(entries, Head(seq, b"", 1))
@@ -190,12 +232,13 @@ def test_gaps_are_refused(store: Store, first: int, second: int, seq: int) -> No
 def test_decisions_are_counted(store: Store, play: int, plays: int) -> None:
     decide(store, "a")
     with pytest.raises(ValueError, match="without a gap"), store.batch("home") as batch:
-        batch.append([Entry(2, "decision", "b", play, 0, b"", b"")], Head(2, b"", plays))
+        batch.append([Entry(2, "decision", "b", play, body_of("decision", "b", play, 2), b"")], Head(2, b"", plays))
 
 
-def test_a_decision_without_ticket_is_refused(store: Store) -> None:
+@pytest.mark.parametrize("body", [body_of("decision", "a", 1, 1), encode(Retired(1, "a"))])
+def test_a_decision_whose_bytes_are_of_something_else_is_refused(store: Store, body: bytes) -> None:
     with pytest.raises(ValueError, match="refused"), store.batch("home") as batch:
-        batch.append([Entry(1, "decision", None, 0, 0, b"", b"")], Head(1, b"", 1))
+        batch.append([Entry(1, "decision", "a", 0, body, b"")], Head(1, b"", 1))
     assert journal(store) == []
 
 

@@ -63,7 +63,7 @@ class Measures:
         self.contexts = ContextTallies(self._n_states)
         self.oddities: dict[tuple[int, int], int] = {}
         self._times = Times()
-        self._unknown: list[tuple[str, int]] = []
+        self._unknown: list[tuple[int, int]] = []
 
     def follow(self, view: View, last: int | None = None) -> None:
         """Read what is new, up to the event `last`: what came after a reading may be of actions that it lacks."""
@@ -83,9 +83,9 @@ class Measures:
     def _look_up(self, view: View) -> None:
         """Find the delays of outcomes whose decision came before the window; of some, where there are many."""
         some, self._unknown = self._unknown[:LOOKED_UP], []
-        bodies = view.bodies([ticket for ticket, _ in some]) if some else {}
-        for ticket, at in some:
-            made = decode(bodies[ticket]["decision"])
+        bodies = view.bodies_of([play for play, _ in some]) if some else {}
+        for play, at in some:
+            made = decode(bodies[play]["decision"])
             self._delay(at, at - made.at)
 
     def _decided(self, event: Decided) -> None:
@@ -122,7 +122,7 @@ class Measures:
         self.buckets.at(event.at).tallies["outcomes"] += 1
         made_at = self._times.find(event.play)
         if made_at is None:
-            self._unknown.append((event.ticket, event.at))
+            self._unknown.append((event.play, event.at))
         else:
             self._delay(event.at, event.at - made_at)
         self._lose(event)

@@ -11,10 +11,11 @@ from threading import Lock
 from typing import Any
 
 from statepool.live.errors import Damaged
-from statepool.live.events import Kind
+from statepool.live.events import Decided, Kind, decode
+from statepool.live.luck import play_of
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.segments import Segment
-from statepool.live.stores.store import Entry, Sealed, View, check_linked, missing_event
+from statepool.live.stores.store import Entry, Sealed, View, check_linked, entry_of_row, missing_event
 
 MOST_BYTES = 32 << 20
 AN_EVENT = 500
@@ -70,6 +71,18 @@ def _size(block: list[Linked]) -> int:
     return sum(len(entry.body) + AN_EVENT for _, entry in block)
 
 
+def _ticket_of(body: bytes) -> str | None:
+    event = decode(body)
+    return event.ticket if isinstance(event, Decided) else None
+
+
+def _is_of(ticket: str, found: dict[Kind, bytes]) -> bool:
+    """Whether the events that a ticket led to are its own; one that was looked up by its number may be another's."""
+    if "decision" not in found:
+        return "rows" in found
+    return play_of(ticket) is None or _ticket_of(found["decision"]) == ticket
+
+
 def _next(after: int, seq: int) -> int:
     """The number of the event read after another: an index that is damaged may lead back, and be read for ever."""
     if seq <= after:
@@ -98,7 +111,14 @@ class WholeView(View):
         """At most so many rows as are read at once: the hash before, and the columns of an entry."""
 
     @abstractmethod
-    def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]: ...
+    def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
+        """By the column of tickets, or else of the decision whose number a ticket begins with."""
+
+    @abstractmethod
+    def _tail_bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]: ...
+
+    @abstractmethod
+    def _tail_entries_of(self, play: int) -> list[Entry]: ...
 
     def n_sealed(self) -> int:
         return self._n_sealed
@@ -136,7 +156,7 @@ class WholeView(View):
         if seq == self._n_sealed + 1 > 1:
             if len(rows) != 1:
                 raise missing_event(seq)
-            return self._seam(), Entry._make(rows[0])
+            return self._seam(), entry_of_row(*rows[0])
         return check_linked(seq, rows)
 
     def _sealed_linked(self, seq: int) -> Linked:
@@ -161,32 +181,51 @@ class WholeView(View):
                     before = self._seam()
                 if before is None:
                     raise missing_event(row[0])
-                yield before, Entry._make(row)
+                yield before, entry_of_row(*row)
 
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
-        known = self._tail_bodies(tickets)
+        known = {ticket: found for ticket, found in self._tail_bodies(tickets).items() if _is_of(ticket, found)}
         if self._n_sealed:
             # What happens to a ticket comes after its decision: one that is decided in the tail has nothing sealed.
-            asked = [ticket for ticket in dict.fromkeys(tickets) if "decision" not in known.get(ticket, {})]
-            for sealed in self.sealed() if asked else ():
-                segment = self._archive.open(sealed)
-                for ticket in asked:
-                    for seq in segment.find(ticket):
-                        entry = self._at(sealed, seq)
-                        if entry.ticket == ticket:
-                            known.setdefault(ticket, {})[entry.kind] = entry.body
+            for ticket in [each for each in dict.fromkeys(tickets) if each not in known]:
+                found = self._sealed_bodies(ticket)
+                if found:
+                    known[ticket] = found
         return known
 
-    @abstractmethod
-    def _tail_entries_of(self, ticket: str) -> list[Entry]: ...
+    def _sealed_bodies(self, ticket: str) -> dict[Kind, bytes]:
+        for sealed in self.sealed():
+            for seq in self._archive.open(sealed).find(ticket):
+                entry = self._at(sealed, seq)
+                if entry.kind == "rows" and entry.ticket == ticket:
+                    return {"rows": entry.body}
+                if entry.kind == "decision" and entry.play is not None and _is_of(ticket, {"decision": entry.body}):
+                    return {each.kind: each.body for each in self._entries_of_play(entry.play, ticket)}
+        return {}
 
-    def entries_of(self, ticket: str) -> list[Entry]:
-        found = {entry.seq: entry for entry in self._tail_entries_of(ticket)}
+    def bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
+        known = self._tail_bodies_of(plays)
+        if self._n_sealed:
+            for play in [each for each in dict.fromkeys(plays) if "decision" not in known.get(each, {})]:
+                found = {entry.kind: entry.body for entry in self._entries_of_play(play)}
+                if found:
+                    known[play] = found
+        return known
+
+    def _entries_of_play(self, play: int, ticket: str | None = None) -> list[Entry]:
+        """The events of a decision, in order; old segments are faster to search if its ticket is known."""
+        found = {entry.seq: entry for entry in self._tail_entries_of(play)}
         if not any(entry.kind == "decision" for entry in found.values()):
             for sealed in self.sealed():
-                events = [self._at(sealed, seq) for seq in self._archive.open(sealed).find(ticket)]
-                found |= {entry.seq: entry for entry in events if entry.ticket == ticket}
+                events = [self._at(sealed, seq) for seq in self._archive.open(sealed).find_play(play, ticket)]
+                found |= {entry.seq: entry for entry in events if entry.play == play}
+                ticket = ticket or next((_ticket_of(each.body) for each in events if each.kind == "decision"), None)
         return [found[seq] for seq in sorted(found)]
+
+    def entries_of(self, ticket: str) -> list[Entry]:
+        known = self.bodies([ticket]).get(ticket, {})
+        made = decode(known["decision"]) if "decision" in known else None
+        return self._entries_of_play(made.play, ticket) if isinstance(made, Decided) else []
 
     def _at(self, sealed: Sealed, seq: int) -> Entry:
         block = self._archive.block(sealed, seq)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 TABLES: dict[str, tuple[str, ...]] = {
     "pools": ("id", "name", "seq", "hash", "plays", "pending", "epoch", "sealed"),
-    "events": ("pool", "seq", "kind", "ticket", "play", "at", "body", "hash"),
+    "events": ("pool", "seq", "kind", "play", "ticket", "body", "hash"),
     "pending": ("pool", "play", "ticket", "at"),
     "lanes": ("pool", "lane", "place", "ticket", "at", "body", "hash"),
     "segments": ("pool", "first", "last", "hash", "digest", "place", "size"),

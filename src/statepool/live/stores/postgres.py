@@ -19,6 +19,7 @@ import psycopg
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.forks import forks
+from statepool.live.luck import play_of
 from statepool.live.stores.archive import Archive
 from statepool.live.stores.contents import TABLES, Contents, Rows, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
@@ -26,6 +27,7 @@ from statepool.live.stores.postgres_connections import PATIENCE, Connection, Con
 from statepool.live.stores.postgres_people import PostgresPeople
 from statepool.live.stores.sql_view import COLUMNS, PIECE, SQLView
 from statepool.live.stores.store import (
+    NUMBERS,
     PROBE_BYTES,
     SILENT,
     Batch,
@@ -40,12 +42,15 @@ from statepool.live.stores.store import (
     View,
     check_gapless,
     check_replaced,
+    entry_of_row,
+    kind_of,
+    opened_by,
 )  # fmt: skip
 
 CATALOGUE = """
-    SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
+    SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.body, e.hash
     FROM statepool.events AS e LEFT JOIN statepool.events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
-    WHERE e.pool = %s AND e.kind = 'catalogue' AND e.seq > %s AND e.seq <= %s ORDER BY e.seq LIMIT %s
+    WHERE e.pool = %s AND e.kind = 7 AND e.seq > %s AND e.seq <= %s ORDER BY e.seq LIMIT %s
 """
 CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # The oldest is the first of an index: one look a pool, however many wait.
@@ -133,16 +138,24 @@ BY_TABLE = "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = off; SE
 WHICH = "SELECT count(*), sum(hashint8extended({key}, 1)::numeric) FROM statepool.{table} WHERE pool = %s"
 
 # One look at the tickets' index each: `ticket = ANY(…)` reads the whole pool until the table has been analysed.
-LOOK_UP = """
-    SELECT found.* FROM unnest(%s::text[]) AS wanted (ticket) CROSS JOIN LATERAL (
-        SELECT ticket, kind, body FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket
+LOOK_UP_IN_JOURNAL = """
+    SELECT wanted.ticket, found.* FROM unnest(%s::text[], %s::bigint[]) AS wanted (ticket, play) CROSS JOIN LATERAL (
+        SELECT kind, body FROM statepool.events WHERE pool = %s AND play = coalesce((
+            SELECT play FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket AND kind = 0), wanted.play)
         UNION ALL
-        SELECT ticket, 'decision', body FROM statepool.lanes WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
+        SELECT kind, body FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket AND kind = 6 OFFSET 0
     ) AS found
 """
-LOOK_UP_IN_JOURNAL = """
+LOOK_UP = f"""
+    {LOOK_UP_IN_JOURNAL}
+    UNION ALL
     SELECT found.* FROM unnest(%s::text[]) AS wanted (ticket) CROSS JOIN LATERAL (
-        SELECT ticket, kind, body FROM statepool.events WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
+        SELECT ticket, 0, body FROM statepool.lanes WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
+    ) AS found
+"""
+LOOK_UP_PLAYS = """
+    SELECT wanted.play, found.* FROM unnest(%s::bigint[]) AS wanted (play) CROSS JOIN LATERAL (
+        SELECT kind, body FROM statepool.events WHERE pool = %s AND play = wanted.play OFFSET 0
     ) AS found
 """
 
@@ -150,17 +163,17 @@ LOOK_UP_IN_JOURNAL = """
 # What ends in the batch it began in never becomes pending: no part of the statement sees what another one wrote.
 APPEND = """
     WITH new AS (
-        INSERT INTO statepool.events (pool, seq, kind, ticket, play, at, body, hash)
-        SELECT %(pool)s, (e ->> 0)::bigint, e ->> 1, e ->> 2, (e ->> 3)::bigint, (e ->> 4)::bigint,
-               decode(e ->> 5, 'base64'), decode(e ->> 6, 'base64')
+        INSERT INTO statepool.events (pool, seq, kind, ticket, play, body, hash)
+        SELECT %(pool)s, (e ->> 0)::bigint, (e ->> 1)::smallint, e ->> 2, (e ->> 3)::bigint,
+               decode(e ->> 4, 'base64'), decode(e ->> 5, 'base64')
         FROM json_array_elements(%(entries)s::json) AS e
-        RETURNING kind, ticket, play, at
+        RETURNING kind, play
     ), ended AS (
-        SELECT play FROM new WHERE kind IN ('outcome', 'expiry')
+        SELECT play FROM new WHERE kind IN (2, 3)
     ), opened AS (
         INSERT INTO statepool.pending (pool, play, ticket, at)
-        SELECT %(pool)s, play, ticket, at FROM new
-        WHERE kind = 'decision' AND NOT EXISTS (SELECT FROM ended WHERE ended.play = new.play)
+        SELECT %(pool)s, (e ->> 0)::bigint, e ->> 1, (e ->> 2)::bigint FROM json_array_elements(%(opened)s::json) AS e
+        WHERE NOT EXISTS (SELECT FROM ended WHERE ended.play = (e ->> 0)::bigint)
         RETURNING 1
     ), closed AS (
         DELETE FROM statepool.pending USING ended
@@ -205,12 +218,20 @@ class PostgresView(SQLView):
     def _tail_linked_catalogue(self, after: int, last: int) -> list[Any]:
         return self._ask(CATALOGUE, self._pool, after, last, PIECE)
 
-    def _tail_entries_of(self, ticket: str) -> list[Entry]:
-        sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND ticket = %s"
-        return [Entry._make(row) for row in self._ask(sql, self._pool, ticket)]
+    def _tail_entries_of(self, play: int) -> list[Entry]:
+        sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND play = %s"
+        return [entry_of_row(*row) for row in self._ask(sql, self._pool, play)]
 
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
-        return _by_ticket(self._ask(LOOK_UP, list(tickets), self._pool, self._pool) if tickets else [])
+        if not tickets:
+            return {}
+        return _grouped(self._ask(LOOK_UP, *self._wanted(tickets), list(tickets), self._pool))
+
+    def _wanted(self, tickets: Sequence[str]) -> tuple[Any, ...]:
+        return list(tickets), [play_of(ticket) for ticket in tickets], self._pool, self._pool, self._pool
+
+    def _tail_bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
+        return _grouped(self._ask(LOOK_UP_PLAYS, list(plays), self._pool)) if plays else {}
 
     def pending(self, before: int | None = None, limit: int | None = None) -> list[Overdue]:
         sql = "SELECT play, ticket, at FROM statepool.pending WHERE pool = %s"
@@ -261,7 +282,7 @@ class PostgresBatch(PostgresView, Batch):
 
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         """Without what has come to lanes since the beginning, which has no place in the journal yet."""
-        return _by_ticket(self._ask(LOOK_UP_IN_JOURNAL, list(tickets), self._pool) if tickets else [])
+        return _grouped(self._ask(LOOK_UP_IN_JOURNAL, *self._wanted(tickets))) if tickets else {}
 
     def _ask(self, sql: str, *values: Any) -> list[Row]:
         try:
@@ -287,9 +308,11 @@ class PostgresBatch(PostgresView, Batch):
 
     def append(self, entries: Sequence[Entry], head: Head) -> None:
         check_gapless(self._head, entries, head)
-        self._claim([str(entry.ticket) for entry in entries if entry.kind == "decision"])
-        text = msgspec.json.encode(entries).decode()
-        self._write(APPEND, entries=text, **head._asdict())
+        opened = opened_by(entries)
+        self._claim([each.ticket for each in opened])
+        rows = [(each.seq, NUMBERS[each.kind], each.ticket, each.play, each.body, each.hash) for each in entries]
+        texts = {"entries": msgspec.json.encode(rows).decode(), "opened": msgspec.json.encode(opened).decode()}
+        self._write(APPEND, **texts, **head._asdict())
         self._head = head
 
     def _claim(self, tickets: list[str]) -> None:
@@ -320,8 +343,9 @@ class PostgresBatch(PostgresView, Batch):
             self._write(
                 f"{sql} WHERE pool = %(pool)s AND seq = %(seq)s", ticket=entry.ticket, body=entry.body, seq=entry.seq
             )
-            sql = "UPDATE statepool.pending SET ticket = %(ticket)s WHERE pool = %(pool)s AND play = %(play)s"
-            self._write(sql, ticket=entry.ticket, play=entry.play)
+            if entry.kind == "decision":
+                sql = "UPDATE statepool.pending SET ticket = %(ticket)s WHERE pool = %(pool)s AND play = %(play)s"
+                self._write(sql, ticket=entry.ticket, play=entry.play)
 
     def replace_segment(self, old: Sealed, new: Sealed) -> None:
         sql = """UPDATE statepool.segments SET digest = %s, place = %s, size = %s
@@ -534,10 +558,11 @@ class PostgresStore(PostgresPeople):
         self._connections.close()
 
 
-def _by_ticket(rows: list[Row]) -> dict[str, dict[Kind, bytes]]:
-    known: dict[str, dict[Kind, bytes]] = {}
-    for ticket, kind, body in rows:
-        known.setdefault(ticket, {})[kind] = body
+def _grouped(rows: list[Row]) -> dict[Any, dict[Kind, bytes]]:
+    """By what was asked for: a ticket, or the number of a decision."""
+    known: dict[Any, dict[Kind, bytes]] = {}
+    for asked, kind, body in rows:
+        known.setdefault(asked, {})[kind_of(kind)] = body
     return known
 
 

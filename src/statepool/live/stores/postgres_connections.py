@@ -40,7 +40,7 @@ def errors() -> Iterator[None]:
     try:
         yield
     except psycopg.errors.UniqueViolation as error:
-        if error.diag.constraint_name == "events_ticket":
+        if error.diag.constraint_name in ("events_ticket", "events_play"):
             raise Conflict("this ticket already has an event of this kind: nothing of the batch was kept") from error
         if error.diag.constraint_name == "lanes_ticket":
             raise Taken("somebody else decided for this ticket at the same time") from error

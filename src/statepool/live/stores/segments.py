@@ -6,9 +6,11 @@ The header says which stretch of which pool this is, the hash before its first e
 each block lies with the SHA-256 of its bytes; the file's name is the SHA-256 of the header. So a name vouches for every
 byte, and one block can be read and checked without the others. A block holds a thousand bodies, compressed. Kinds,
 times and hashes are not stored: they follow from the bodies and from the hash before the block. Two more sorts of
-blocks help to find things: all events of the catalogue, and a sorted index from tickets to events.
+blocks help to find things: all events of the catalogue, and a sorted index of events, by the number of the decision
+that each is of, and of decisions by their tickets.
 """
 
+import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
@@ -21,7 +23,8 @@ import numpy as np
 import zstandard
 
 from statepool.live.errors import Damaged
-from statepool.live.events import Brought, Decided, Lesson, decode, erased_of
+from statepool.live.events import Decided, Lesson, columns_of, decode, erased_of
+from statepool.live.luck import HEX_LENGTH, play_of
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.store import Entry
 
@@ -30,8 +33,6 @@ EVENTS_A_BLOCK = 1_000
 KEYS_A_CHUNK = 2_048
 LEVEL = 9
 LENGTH = 4
-MINTED = 40
-"""Characters of a ticket that a pool minted: hexadecimal, and its first six bytes count decisions."""
 
 
 class Piece(NamedTuple):
@@ -74,26 +75,42 @@ class Header(msgspec.Struct, frozen=True):
     index: list[Chunk]
     erased: dict[int, bytes] = {}
     """The hashes of events that were erased: they do not follow from what is left."""
+    by_play: bool = False
+    """Whether the index is by the numbers of decisions; the first segments have one by tickets alone."""
 
 
 def key_of(ticket: str) -> int:
-    """What a ticket is sorted by: one that was minted by its number, so that neighbours lie together."""
-    if len(ticket) == MINTED:
+    """What a ticket is sorted by among the numbers of decisions, which are small."""
+    return int.from_bytes(blake2b(ticket.encode(), digest_size=8).digest(), "big")
+
+
+def old_key_of(ticket: str) -> int:
+    """The same in a segment whose index is by tickets: one that was minted is sorted by its number."""
+    if len(ticket) == HEX_LENGTH:
         try:
             return int(ticket[:16], 16)
         except ValueError:
             pass
-    return int.from_bytes(blake2b(ticket.encode(), digest_size=8).digest(), "big")
+    return key_of(ticket)
+
+
+def keys_of(entry: Entry) -> list[int]:
+    """What an event is found by."""
+    keys = [] if entry.play is None else [entry.play]
+    return keys if entry.ticket is None else [*keys, key_of(entry.ticket)]
+
+
+def old_keys_of(entry: Entry) -> list[int]:
+    """The same in a segment whose index is by tickets."""
+    event = decode(entry.body)
+    if isinstance(event, Decided | Lesson):
+        return [old_key_of(event.ticket)]
+    return [] if entry.ticket is None else [old_key_of(entry.ticket)]
 
 
 def entry_of(seq: int, body: bytes, digest: bytes) -> Entry:
     """An event as the table had it: its columns are those of its bytes."""
-    event = decode(body)
-    if isinstance(event, Decided | Lesson):
-        return Entry(seq, event.kind, event.ticket, event.play, event.at, body, digest)
-    if isinstance(event, Brought):
-        return Entry(seq, event.kind, event.name, None, event.at, body, digest)
-    return Entry(seq, event.kind, None, None, event.at, body, digest)
+    return Entry(seq, *columns_of(decode(body)), body, digest)
 
 
 def seal(pool: str, before: bytes, entries: Iterable[Entry]) -> tuple[Header, bytes]:
@@ -130,7 +147,7 @@ class _Sealing:
             raise ValueError("a segment without events")
         header = Header(
             self._pool, first, last, self._plays, self._before, digest, min(times), max(times), self._stretches,
-            self._put(msgspec.msgpack.encode(self._catalogue)), self._index(first), self._erased,
+            self._put(msgspec.msgpack.encode(self._catalogue)), self._index(first), self._erased, True,
         )  # fmt: skip
         head = msgspec.msgpack.encode(header)
         return header, MAGIC + len(head).to_bytes(LENGTH, "big") + head + bytes(self._payload)
@@ -142,8 +159,8 @@ class _Sealing:
         self._plays += entry.kind == "decision"
         if entry.kind == "catalogue":
             self._catalogue.append((entry.seq, before, entry.body))
-        if entry.ticket is not None:
-            self._keys.append(key_of(entry.ticket))
+        for key in keys_of(entry):
+            self._keys.append(key)
             self._seqs.append(entry.seq)
 
     def _end_block(self, last: int, before: bytes, after: bytes) -> bytes:
@@ -229,8 +246,34 @@ class Segment:
             yield before, entry_of(seq, body, sha256(before + body).digest())
 
     def find(self, ticket: str) -> list[int]:
-        """Events that may be of a ticket: those of its key."""
-        key, found = key_of(ticket), []
+        """Events that a ticket may lead to, its decision among them."""
+        if not self.header.by_play:
+            return self._find(old_key_of(ticket))
+        play = play_of(ticket)
+        return self._find(key_of(ticket)) + ([] if play is None else self._find(play))
+
+    def find_play(self, play: int, ticket: str | None) -> list[int]:
+        """Events that may be of a decision; its ticket, if that is known, spares a search where the index is of
+        tickets."""
+        if self.header.by_play:
+            return self._find(play)
+        ticket = ticket or self._search(play)
+        return [] if ticket is None else self._find(old_key_of(ticket))
+
+    def _search(self, play: int) -> str | None:
+        """The ticket of a decision: decisions are in order."""
+        number = bisect_right(range(len(self._firsts)), play, key=self._first_play) - 1
+        events = (decode(entry.body) for _, entry in (self.entries(number) if number >= 0 else ()))
+        return next((each.ticket for each in events if isinstance(each, Decided) and each.play == play), None)
+
+    def _first_play(self, number: int) -> int:
+        """Of the decisions from a block on, the first."""
+        blocks = range(number, len(self._firsts))
+        plays = (entry.play for block in blocks for _, entry in self.entries(block) if entry.kind == "decision")
+        return next((play for play in plays if play is not None), sys.maxsize)
+
+    def _find(self, key: int) -> list[int]:
+        found: list[int] = []
         at = max(bisect_left(self._chunk_keys, key) - 1, 0)
         for chunk in self.header.index[at:]:
             if chunk.key > key:
@@ -253,8 +296,8 @@ class Segment:
             for before, entry in self.entries(number):
                 if entry.kind == "catalogue" and (before, entry) != next(kept, None):
                     raise self._damaged("its catalogue is not that of its events")
-                if entry.ticket is not None:
-                    keys.append(key_of(entry.ticket))
+                for key in keys_of(entry) if self.header.by_play else old_keys_of(entry):
+                    keys.append(key)
                     seqs.append(entry.seq)
         chunks = [self._unpack(self.block(chunk.piece), chunk.key) for chunk in self.header.index]
         found = [np.concatenate([chunk[part] for chunk in chunks] or [np.empty(0)]) for part in (0, 1)]

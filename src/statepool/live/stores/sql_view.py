@@ -6,10 +6,10 @@ from typing import Any
 
 from statepool.live.events import Kind
 from statepool.live.stores.archive import WholeView
-from statepool.live.stores.store import Entry, Head, LaneRow, Sealed
+from statepool.live.stores.store import NUMBERS, Entry, Head, LaneRow, Sealed, entry_of_row
 
 PIECE = 1000  # events read at once
-COLUMNS = "seq, kind, ticket, play, at, body, hash"
+COLUMNS = "seq, kind, ticket, play, body, hash"
 
 
 class SQLView(WholeView):
@@ -27,12 +27,12 @@ class SQLView(WholeView):
 
     def _tail(self, after: int, without: Kind | None) -> Iterator[Entry]:
         sql = f"SELECT {COLUMNS} FROM {{}}events WHERE pool = ? AND seq > ? AND kind <> ? ORDER BY seq LIMIT ?"
-        while rows := self._read(sql, self._pool, after, without or "", PIECE):
-            yield from map(Entry._make, rows)
+        while rows := self._read(sql, self._pool, after, -1 if without is None else NUMBERS[without], PIECE):
+            yield from (entry_of_row(*row) for row in rows)
             after = rows[-1][0]
 
     def _tail_catalogue(self) -> list[int]:
-        sql = "SELECT seq FROM {}events WHERE pool = ? AND kind = 'catalogue' AND seq > ? ORDER BY seq"
+        sql = "SELECT seq FROM {}events WHERE pool = ? AND kind = 7 AND seq > ? ORDER BY seq"
         return [seq for (seq,) in self._read(sql, self._pool, self._n_sealed)]
 
     def _tail_rows(self, first: int, last: int) -> list[Any]:

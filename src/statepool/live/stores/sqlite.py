@@ -10,6 +10,7 @@ import apsw
 
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
+from statepool.live.luck import play_of
 from statepool.live.stores.archive import Archive
 from statepool.live.stores.contents import LEFT_BEHIND, TABLES, Contents, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
@@ -18,6 +19,7 @@ from statepool.live.stores.sqlite_file import Connection, SQLiteFile, Synchronou
 from statepool.live.stores.sqlite_people import SQLitePeople
 from statepool.live.stores.sqlite_place import check_folder, check_version, keep_private
 from statepool.live.stores.store import (
+    NUMBERS,
     PROBE_BYTES,
     SILENT,
     Batch,
@@ -31,12 +33,23 @@ from statepool.live.stores.store import (
     View,
     check_gapless,
     check_replaced,
+    entry_of_row,
+    kind_of,
+    opened_by,
 )  # fmt: skip
 
 CATALOGUE = """
-    SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.at, e.body, e.hash
+    SELECT b.hash, e.seq, e.kind, e.ticket, e.play, e.body, e.hash
     FROM events AS e INDEXED BY events_catalogue LEFT JOIN events AS b ON b.pool = e.pool AND b.seq = e.seq - 1
-    WHERE e.pool = ? AND e.kind = 'catalogue' AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?
+    WHERE e.pool = ? AND e.kind = 7 AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?
+"""
+
+# Without statistics SQLite would read the whole pool, as the primary key begins with it too.
+LOOK_UP = """
+    SELECT kind, body FROM events INDEXED BY events_play WHERE pool = ?1 AND play = coalesce(
+        (SELECT play FROM events INDEXED BY events_ticket WHERE pool = ?1 AND ticket = ?2 AND kind = 0), ?3)
+    UNION ALL SELECT 6, body FROM events INDEXED BY events_ticket WHERE pool = ?1 AND ticket = ?2 AND kind = 6
+    UNION ALL SELECT 0, body FROM lanes INDEXED BY lanes_ticket WHERE pool = ?1 AND ticket = ?2
 """
 
 # The oldest is the first of an index: one look a pool, however many wait.
@@ -75,20 +88,18 @@ class SQLiteView(SQLView):
     def _tail_linked_catalogue(self, after: int, last: int) -> list[Any]:
         return self._ask(CATALOGUE, self._pool, after, last, PIECE)
 
-    def _tail_entries_of(self, ticket: str) -> list[Entry]:
-        sql = f"SELECT {COLUMNS} FROM events INDEXED BY events_ticket WHERE pool = ? AND ticket = ?"
-        return [Entry._make(row) for row in self._ask(sql, self._pool, ticket)]
+    def _tail_entries_of(self, play: int) -> list[Entry]:
+        sql = f"SELECT {COLUMNS} FROM events INDEXED BY events_play WHERE pool = ? AND play = ?"
+        return [entry_of_row(*row) for row in self._ask(sql, self._pool, play)]
 
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
-        known: dict[str, dict[Kind, bytes]] = {}
-        # Without statistics SQLite would read the whole pool, as the primary key begins with it too.
-        sql = """SELECT kind, body FROM events INDEXED BY events_ticket WHERE pool = ? AND ticket = ?
-                 UNION ALL SELECT 'decision', body FROM lanes INDEXED BY lanes_ticket WHERE pool = ? AND ticket = ?"""
-        for ticket in tickets:
-            rows = self._ask(sql, self._pool, ticket, self._pool, ticket)
-            if rows:
-                known[ticket] = dict(rows)
-        return known
+        known = ((ticket, self._ask(LOOK_UP, self._pool, ticket, play_of(ticket))) for ticket in tickets)
+        return {ticket: {kind_of(kind): body for kind, body in rows} for ticket, rows in known if rows}
+
+    def _tail_bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
+        sql = "SELECT kind, body FROM events INDEXED BY events_play WHERE pool = ? AND play = ?"
+        known = ((play, self._ask(sql, self._pool, play)) for play in plays)
+        return {play: {kind_of(kind): body for kind, body in rows} for play, rows in known if rows}
 
     def pending(self, before: int | None = None, limit: int | None = None) -> list[Overdue]:
         sql = "SELECT play, ticket, at FROM pending"
@@ -130,12 +141,11 @@ class SQLiteBatch(SQLiteView, Batch):
         self._head = head
 
     def _append(self, entries: Sequence[Entry], head: Head, opened: int) -> None:
-        ask, pool, last = self._connection.execute, self._pool, self._head.seq
-        # The pool's number is written out so that an entry binds as it is.
-        self._connection.executemany(f"INSERT INTO events VALUES ({pool}, ?, ?, ?, ?, ?, ?, ?)", entries)
-        if opened:
-            sql = "SELECT pool, play, ticket, at FROM events WHERE pool = ? AND seq > ? AND kind = 'decision'"
-            ask(f"INSERT INTO pending {sql}", (pool, last))
+        ask, pool = self._connection.execute, self._pool
+        rows = [(each.seq, NUMBERS[each.kind], each.play, each.ticket, each.body, each.hash) for each in entries]
+        # The pool's number is written out so that a row binds as it is.
+        self._connection.executemany(f"INSERT INTO events VALUES ({pool}, ?, ?, ?, ?, ?, ?)", rows)
+        self._connection.executemany(f"INSERT INTO pending VALUES ({pool}, ?, ?, ?)", opened_by(entries))
         ended = [(pool, entry.play) for entry in entries if entry.kind in ("outcome", "expiry")]
         before = self._connection.total_changes()
         self._connection.executemany("DELETE FROM pending WHERE pool = ? AND play = ?", ended)
@@ -166,7 +176,8 @@ class SQLiteBatch(SQLiteView, Batch):
         for entry in changed:
             sql = "UPDATE events SET ticket = ?, body = ? WHERE pool = ? AND seq = ?"
             ask(sql, (entry.ticket, entry.body, pool, entry.seq))
-            ask("UPDATE pending SET ticket = ? WHERE pool = ? AND play = ?", (entry.ticket, pool, entry.play))
+            if entry.kind == "decision":
+                ask("UPDATE pending SET ticket = ? WHERE pool = ? AND play = ?", (entry.ticket, pool, entry.play))
         self._connection.pragma("secure_delete", False)
 
     def replace_segment(self, old: Sealed, new: Sealed) -> None:

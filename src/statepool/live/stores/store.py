@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from statepool.live.errors import Damaged, StoreUnavailable
-from statepool.live.events import Kind
+from statepool.live.events import Decided, Kind, decode, time_of
 from statepool.live.stores.contents import Contents
 
 PROBE_BYTES = 1 << 16
@@ -34,15 +34,36 @@ class Head(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One event as stored; `ticket` and `play` are empty where the event is not of a ticket."""
+    """One event as stored, with the columns that it is found by (`events.columns_of`).
+
+    `play`: the decision that it is of, if any. `ticket`: of a decision, unless it follows from `play`; or the name of
+    rows that a request brought.
+    """
 
     seq: int
     kind: Kind
     ticket: str | None
     play: int | None
-    at: int
     body: bytes
     hash: bytes
+
+    @property
+    def at(self) -> int:
+        """When it happened, as its body says."""
+        return time_of(self.body)
+
+
+KINDS: tuple[Kind, ...] = (
+    "decision", "state", "outcome", "expiry", "correction", "refresh", "rows", "catalogue", "erasure",
+)  # fmt: skip
+"""By their numbers in the tables."""
+NUMBERS: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
+
+
+def kind_of(number: int) -> Kind:
+    if not 0 <= number < len(KINDS):
+        raise Damaged(f"the store holds an event of kind {number}: run `statepool replay` on this store")
+    return KINDS[number]
 
 
 class Key(NamedTuple):
@@ -150,6 +171,10 @@ class View(ABC):
         """What is known of each ticket: the bodies of its events by kind (tickets that are not known are absent)."""
 
     @abstractmethod
+    def bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
+        """The same of decisions by their numbers."""
+
+    @abstractmethod
     def entries_of(self, ticket: str) -> list[Entry]:
         """The events of a ticket, in order."""
 
@@ -197,8 +222,8 @@ class Batch(View):
     def append(self, entries: Sequence[Entry], head: Head) -> None:
         """Add events, whose seq go on from the present head without a gap, and move the head.
 
-        A decision becomes pending; an outcome or an expiry of its `play` ends that. The same (ticket, kind) twice is
-        refused by the table itself.
+        A decision becomes pending; an outcome or an expiry of its `play` ends that. The same kind twice of a decision,
+        or the same ticket, is refused by the table itself.
         """
 
     @abstractmethod
@@ -260,9 +285,25 @@ def missing_event(seq: int) -> Damaged:
     return Damaged(f"the journal has no event {seq}, or none before it: run `statepool replay` on this store")
 
 
+def entry_of_row(seq: int, kind: int, ticket: str | None, play: int | None, body: bytes, digest: bytes) -> Entry:
+    return Entry(seq, kind_of(kind), ticket, play, body, digest)
+
+
+def opened_by(entries: Sequence[Entry]) -> list[Overdue]:
+    """The decisions among events, as they become pending."""
+    opened = []
+    for entry in entries:
+        if entry.kind == "decision":
+            event = decode(entry.body)
+            if not isinstance(event, Decided) or event.play != entry.play:
+                raise ValueError(f"event {entry.seq} is refused: its bytes are not those of decision {entry.play}")
+            opened.append(Overdue(event.play, event.ticket, event.at))
+    return opened
+
+
 def check_linked(seq: int, rows: Sequence[Sequence[Any]]) -> tuple[bytes, Entry]:
     """The last of at most two rows, and the hash of the one before it."""
-    entries = [Entry._make(row) for row in rows]
+    entries = [entry_of_row(*row) for row in rows]
     if [entry.seq for entry in entries] != list(range(max(seq - 1, 1), seq + 1)):
         raise missing_event(seq)
     return (entries[0].hash if len(entries) == 2 else b""), entries[-1]
