@@ -154,6 +154,20 @@ def test_tickets_are_found_by_their_number_and_cannot_be_made_up(number, epoch):
         assert not luck.is_minted(SECRET, each + "=")
 
 
+@pytest.mark.parametrize("ticket", ["ü" * 27, "=" * 27, "A" * 26 + "!", "AAAA!AAA" + "A" * 19, "\x7f" * 27, "AAAAAAA="])
+def test_any_text_may_be_a_ticket(ticket):
+    assert luck.play_of(ticket) in (None, 0)
+    assert not luck.is_minted(SECRET, ticket)
+    check_comes_back(Decided(1, ticket, 0, 1, 0, 0.5, False))
+
+
+def test_a_caller_who_brings_what_looks_minted_has_a_column_for_it():
+    """Or the table could not hold it to be unique."""
+    ticket = luck.mint(b"another pool's", b"epoch1", 3)
+    assert columns_of(Decided(1, ticket, 3, 1, 0, 0.5, False)) == ("decision", ticket, 3)
+    assert columns_of(Decided(1, ticket, 3, 1, 0, 0.5, False, minted=True)) == ("decision", None, 3)
+
+
 def test_tickets_of_earlier_releases_are_known():
     named = (7).to_bytes(6, "big") + b"epoch1"
     old = (named + luck._proof(SECRET, named)).hex()

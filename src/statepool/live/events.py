@@ -377,7 +377,8 @@ def columns_of(event: "AnyEvent") -> tuple[Kind, str | None, int | None]:
     if isinstance(event, Lesson):
         return event.kind, None, event.play
     if isinstance(event, Decided):
-        return event.kind, None if play_of(event.ticket) == event.play else event.ticket, event.play
+        follows = event.minted and play_of(event.ticket) == event.play
+        return event.kind, None if follows else event.ticket, event.play
     return event.kind, event.name if isinstance(event, Brought) else None, None
 
 
