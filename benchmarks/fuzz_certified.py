@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import statepool as sp
 from fuzz_self_tuned import MOTIONS, ROWS, STREAM, draw_recipe, make_delays
 from statepool.learners.certified import NEVER
-from statepool.probes import NoProbe
+from statepool.probes import NO_PROBE
 from statepool.studies.beyond.self_tuned_sweeps import SWEEPS
 from statepool.studies.study import Cell, Sweep
 from statepool.studies.tasks import make_instance
@@ -42,7 +42,7 @@ class Tally:
             for name, learner in ARMS.items():
                 run = sp.simulate(instance, learner, delay, stream)
                 regrets[name].append(run.regret)
-            memory = run.measure(NoProbe())
+            memory = run.measure(NO_PROBE)
             regrets["certificate"].append(ARMS["certified"].certificate(memory))
             self.rang += int(memory.ledger["rang"][0] != NEVER)
         self.means[label] = {name: float(np.mean(values)) for name, values in regrets.items()}

@@ -7,7 +7,7 @@ import pytest
 
 import statepool as sp
 from statepool import guarantees
-from statepool.probes import NoProbe
+from statepool.probes import NO_PROBE
 from told_requests import ToldExp3
 
 T, RUNS = 300, 200
@@ -44,7 +44,7 @@ def test_regret_stays_below_its_bounds(family):
         if name == "certified":
             certificates = [run.certificate for run in runs]
         if name in ("anytime", "skip"):
-            ends = [run.measure(NoProbe()) for run in runs[:20]]
+            ends = [run.measure(NO_PROBE) for run in runs[:20]]
             spreads[name] = float(np.mean([end.pace["spread"][0] for end in ends])), ends[0].outstanding.tally[0]
     mean, error = mean_and_error(np.array(certificates))
     assert regrets["certified"][0] - 3 * regrets["certified"][1] <= mean + 3 * error

@@ -15,7 +15,7 @@ from statepool.learners.learner import problem_of
 from statepool.learners.maps import start_maps
 from statepool.learners.parts.context_rows import read_context
 from statepool.learners.rules import step_act, step_observe, step_play, step_update
-from statepool.probes import NoProbe
+from statepool.probes import NO_PROBE
 from statepool.stream import Stream
 from told_requests import ToldExp3
 
@@ -338,7 +338,7 @@ def learnt(instance, learner):
     run = sp.simulate(instance, learner, delay=5, seed=80_000)
     counts = np.zeros(instance.P.shape)
     np.add.at(counts, (instance.contexts, run.actions, run.states), 1)
-    return run.measure(NoProbe()), counts
+    return run.measure(NO_PROBE), counts
 
 
 def test_rows_that_are_learnt_lean_as_the_audit_has_it():

@@ -188,7 +188,7 @@ def test_a_prior_made_of_many_rows_is_their_sample_moments():
 
 def test_meta_bio_hands_a_base_over_when_waiting_has_become_dear():
     instance = sp.families.band(0, n_actions=40, n_states=2, horizon=4_000)
-    memory = sp.simulate(instance, sp.MetaBIO(adaptive=True), 400, seed=1).measure(sp.probes.NoProbe())
+    memory = sp.simulate(instance, sp.MetaBIO(adaptive=True), 400, seed=1).measure(sp.probes.NO_PROBE)
     assert 0 < memory.begun[0] < 4_000
 
 
@@ -207,7 +207,7 @@ def test_zimmert_seldin_without_delay_is_tsallis_inf():
 def test_waiting_is_the_sum_of_the_delays():
     delays = np.random.default_rng(4).integers(0, 60, size=T)
     instance = sp.Instance(*textbook.random_instance(4, T=T))
-    memory = sp.simulate(instance, sp.Anytime(), delays, seed=1).measure(sp.probes.NoProbe())
+    memory = sp.simulate(instance, sp.Anytime(), delays, seed=1).measure(sp.probes.NO_PROBE)
     waited = memory.outstanding.tally["waited"][0]
     assert waited == np.minimum(delays, T - 1 - np.arange(T)).sum() == sp.guarantees.total_wait(delays, T)
 
@@ -215,7 +215,7 @@ def test_waiting_is_the_sum_of_the_delays():
 def test_certified_without_losses_keeps_its_first_rate_and_bound():
     instance = sp.Instance(np.random.default_rng(0).dirichlet(np.ones(4), size=6), np.zeros((500, 4)))
     run = sp.simulate(instance, sp.Certified(), 0, seed=1)
-    ledger = run.measure(sp.probes.NoProbe()).ledger[0]
+    ledger = run.measure(sp.probes.NO_PROBE).ledger[0]
     assert ledger["rate"] == 0.5
     assert run.certificate == 2 * log(6) + 1  # b0, and the last outcome, which has not come
 

@@ -24,15 +24,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llvmlite.binding import parse_assembly
-from numba import config, njit, types
+from numba import config, njit
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import overload
 from numba.np import linalg
 
+from statepool.shortcuts import PartCompiler, ShortCompiler, is_own, remembering_calls
 from statepool.turns import Turns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -102,12 +101,12 @@ def _compile(
     # three times the speed of a whole round at 200 actions. Inlining spares pushing all of it on the stack: a tenth.
     options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "_nrt": allocates,
                "forceinline": inlined}  # fmt: skip
-    whole = njit(**options)(function)
+    whole = njit(**options, no_cfunc_wrapper=True, pipeline_class=ShortCompiler)(function)
     if (inlined or allocates) and not fastmath:
         part = njit(**options, **_AS_PART)(function)
     else:
         # Sums that may be reordered are optimised here once and for all, so that they have the same bits everywhere.
-        part = njit(**options, **_UNWRAPPED)(function)
+        part = njit(**options, **_UNWRAPPED, pipeline_class=ShortCompiler)(function)
         _keep(part, function, "parts", _FunctionCache)
     _keep(whole, function, "wholes", _FunctionCacheOfWholes)
     whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
@@ -121,7 +120,7 @@ def _keep(dispatcher: Any, function: Any, folder: str, kind: Any) -> None:
 
 def _compile_in_turn(dispatcher: Any, signature: Any) -> Any:
     """Numba's compiling, with nobody else at it and without looking for garbage: a twentieth of the time."""
-    with global_compiler_lock, _without_collecting():
+    with global_compiler_lock, _without_collecting(), remembering_calls():
         try:
             return type(dispatcher).compile(dispatcher, signature)
         finally:
@@ -144,47 +143,8 @@ def chosen_by_type(name: Callable[..., Any]) -> Callable[[Function], Function]:
     return overload(name, strict=False, jit_options=_AS_PART)
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
-    """Numba's compiler, for code that is only copied into other code."""
-
-    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *rest: Any) -> None:
-        super().__init__(typingctx, targetctx, _Part(targetctx.codegen(), "part"), *rest)
-
-
-class _Part(JITCodeLibrary):  # type: ignore[misc]
-    """Code as Numba hands it to LLVM, with the parts it calls."""
-
-    @property
-    def codegen(self) -> Any:
-        return _WithoutEnvironment(self._codegen)
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        return 0  # there is no machine code
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-
-class _WithoutEnvironment:
-    """What makes code, less the setting of a variable that code which calls Python would read: a part has none."""
-
-    def __init__(self, codegen: Any) -> None:
-        self._codegen = codegen
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._codegen, name)
-
-    def set_env(self, name: str, environment: Any) -> None:
-        pass
-
-
 _UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-_AS_PART = {**_UNWRAPPED, "pipeline_class": _PartCompiler}
+_AS_PART = {**_UNWRAPPED, "pipeline_class": PartCompiler}
 
 
 class _Locator(UserProvidedCacheLocator):  # type: ignore[misc]
@@ -249,7 +209,7 @@ class _OwnCache:
             config.CACHE_DIR = theirs
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        if not _is_own(signature):
+        if not is_own(getattr(signature, "args", signature)):
             return None
         found = self._made.load_overload(signature, context)
         name = f"{self._name} {signature}"
@@ -259,7 +219,7 @@ class _OwnCache:
         return found
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        if _is_own(signature):
+        if is_own(getattr(signature, "args", signature)):
             # Numba reads the list of what is there, adds a line and writes it: two at once would take one number.
             alone = _turns().take(self._name)
             try:
@@ -278,14 +238,6 @@ class _OwnCache:
 @cache
 def _turns() -> Turns:
     return Turns(_cache_folder() / "turns")
-
-
-def _is_own(signature: Any) -> bool:
-    return all(
-        not isinstance(kind, types.BaseNamedTuple)
-        or (kind.instance_class.__module__.partition(".")[0] == __package__ and _is_own(kind.types))
-        for kind in getattr(signature, "args", signature)
-    )
 
 
 @cache

@@ -21,7 +21,7 @@ from statepool.learners.learner import Learner, problem_of, short_name, typical_
 from statepool.learners.outside import explained, suited
 from statepool.learners.rules import act, observe, update
 from statepool.model import Instance
-from statepool.probes import DimensionProbe, JointDimensionProbe, NoProbe, PlayProbe, look
+from statepool.probes import NO_PROBE, DimensionProbe, JointDimensionProbe, PlayProbe, look
 from statepool.stream import Seed, Stream
 
 DRAWS = (2, 3)
@@ -123,7 +123,7 @@ class Run:
     @cached_property
     def certificate(self) -> float:
         """What the expected regret is below, by the run's own account, where the learner keeps one (a second run)."""
-        return self.learner.certificate(self.measure(NoProbe()))
+        return self.learner.certificate(self.measure(NO_PROBE))
 
     def plays(self, every: int = 1) -> Floats:
         """The play distribution of every `every`-th round, one row each (a second run)."""
@@ -174,7 +174,7 @@ def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: 
         raise ValueError(f"draws: is {shown(draws)}, expected 2 or 3")
     if draws == 2 and not ((instance.P == 0) | (instance.P == 1)).all():
         raise ValueError("draws: is 2, expected 3, since some action can lead to several states")
-    return _run(instance, learner, check_delay(delay, instance.horizon), Stream.from_seed(seed), draws, NoProbe())[0]
+    return _run(instance, learner, check_delay(delay, instance.horizon), Stream.from_seed(seed), draws, NO_PROBE)[0]
 
 
 def _run(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from statepool.compiling import compiled, compiled_elementwise, compiled_reassociated
+from statepool.compiling import compiled, compiled_apart, compiled_elementwise, compiled_reassociated
 from statepool.intrinsics import as_float, as_int, expect_numbers, use_widest_vectors
 
 BLOCK = 16
@@ -241,7 +241,7 @@ def combine(columns: Any, weights: Any, out: Any) -> None:
     add_combined(columns, weights, out)
 
 
-@compiled
+@compiled_apart
 def add_combined(columns: Any, weights: Any, out: Any) -> None:
     """out += sum_s weights[s] · columns[s], a few columns at a time so that it vectorises over actions."""
     s = 0

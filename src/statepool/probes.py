@@ -8,6 +8,7 @@ sees the play of round t before the learner has observed the state.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import types
 
 from statepool.checks import Floats
@@ -33,12 +34,6 @@ def _look(probe, memory, t, action, state):  # type: ignore[no-untyped-def]
     return _LOOKS.get(probe.instance_class) if isinstance(probe, types.BaseNamedTuple) else None
 
 
-class NoProbe(NamedTuple):
-    """Measures nothing."""
-
-    nothing: int = 0
-
-
 class DimensionProbe(NamedTuple):
     """v_t, the effective dimension of each round's play."""
 
@@ -59,10 +54,14 @@ class JointDimensionProbe(NamedTuple):
 
 
 class PlayProbe(NamedTuple):
-    """x_t, every `every` rounds."""
+    """x_t, every `every` rounds; never where that is 0. A run that is not looked at takes the same compiled loop."""
 
     every: int
     out: Floats
+
+
+NO_PROBE = PlayProbe(0, np.empty((0, 0)))
+"""Measures nothing."""
 
 
 class StepProbe(NamedTuple):
@@ -71,10 +70,6 @@ class StepProbe(NamedTuple):
     before: Floats
     x: Floats
     largest: Floats
-
-
-def _look_nowhere(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
-    pass
 
 
 def _look_dimension(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
@@ -102,7 +97,7 @@ def _look_joint_dimension(probe: Any, memory: Any, t: int, action: int, state: i
 
 
 def _look_play(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
-    if t % probe.every == 0:
+    if probe.every > 0 and t % probe.every == 0:
         play(memory, t, probe.out[t // probe.every])
 
 
@@ -114,7 +109,6 @@ def _look_step(probe: Any, memory: Any, t: int, action: int, state: int) -> None
         probe.before[a] = probe.x[a]
 
 
-add_probe(NoProbe, _look_nowhere)
 add_probe(DimensionProbe, _look_dimension)
 add_probe(JointDimensionProbe, _look_joint_dimension)
 add_probe(PlayProbe, _look_play)

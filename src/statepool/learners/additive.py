@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from numba import types
 
-from statepool.compiling import chosen_by_type, compiled
+from statepool.compiling import chosen_by_type, compiled, compiled_apart
 from statepool.learners.maps import turn_to_context, varies
 from statepool.learners.rules import add_rule
 from statepool.learners.sums import add, fade
@@ -296,7 +296,7 @@ def _play(memory: Any, t: int, out: Any) -> None:
     _play_now(memory, out)
 
 
-@compiled
+@compiled_apart
 def _play_now(memory: Any, out: Any) -> None:
     place, share = lead(memory)
     rest(memory, out)

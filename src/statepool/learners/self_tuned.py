@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats, Ints, shown
-from statepool.compiling import compiled
+from statepool.compiling import compiled, compiled_apart
 from statepool.kernels import LARGEST_CHARGE, TIE, combine, dot, log, lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
@@ -173,7 +173,7 @@ def hope_for_states(memory: Any) -> float:
     return total
 
 
-@compiled
+@compiled_apart
 def _hope_for_rows(memory: Any, total: float) -> None:
     """The same for the rows of a map being learnt: a row seen n times puts P h within sqrt(var h / n)."""
     values, squares, hopes = memory.values, memory.squares, memory.hopes

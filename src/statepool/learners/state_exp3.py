@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from statepool.checks import Floats, Ints, check_groups, check_number, check_shares, shown, unknown_name
-from statepool.compiling import compiled
+from statepool.compiling import compiled, compiled_apart
 from statepool.dimension import bracket
 from statepool.kernels import AT_ONCE, LARGEST_CHARGE, dot
 from statepool.learners.additive import add_additive_rule
@@ -210,7 +210,7 @@ def prepare(memory: Any, t: int) -> None:
     refresh_for(memory.weights, memory.turn[0], memory.maps)
 
 
-@compiled
+@compiled_apart
 def _average(memory: Any) -> None:
     """q of each group over all maps, as they would be played now."""
     maps, averages = memory.maps, memory.averages

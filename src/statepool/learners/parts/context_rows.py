@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.compiling import compiled
+from statepool.compiling import compiled, compiled_apart
 
 OF_ACTION, OF_ROW = range(2)
 """Places of the strengths λ and κ."""
@@ -60,7 +60,7 @@ def see_pair(rows: Any, context: int, action: int, state: int) -> None:
     rows.visits[context, action] += 1.0
 
 
-@compiled
+@compiled_apart
 def read_context(rows: Any, pairs: Any, visits: Any, context: int, columns: Any) -> None:
     """The rows of a context, into `columns`; `pairs` and `visits` are those of each action over all contexts."""
     _read_overall(rows, pairs)

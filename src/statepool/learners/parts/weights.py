@@ -97,9 +97,14 @@ def _reweigh(weights: Any, copy: int, totals: Any, rate: float) -> None:
     total = weigh(totals, weights.references[copy], rate, row, blocks)
     # Totals only grow, so the sum shrinks until the reference has to be moved up to the smallest of them.
     if total < _SMALLEST_SUM:
-        weights.references[copy] = lowest(totals)
-        total = weigh(totals, weights.references[copy], rate, row, blocks)
+        total = _weigh_from_the_lowest(weights, copy, totals, rate)
     _set_sum(weights, copy, total)
+
+
+@compiled_apart
+def _weigh_from_the_lowest(weights: Any, copy: int, totals: Any, rate: float) -> float:
+    weights.references[copy] = lowest(totals)
+    return weigh(totals, weights.references[copy], rate, weights.weights[copy], weights.blocks[copy])
 
 
 @compiled
@@ -113,7 +118,7 @@ def _set_sum(weights: Any, copy: int, total: float) -> None:
     weights.sums[copy] = total
 
 
-@compiled
+@compiled_apart
 def reweigh_rows(weights: Any, maps: Any, charges: Any, handicaps: Any, reaches: Any) -> None:
     """The weights of the only copy from charges that have grown since this map was last asked for, through its rows.
 
@@ -145,7 +150,7 @@ def reweigh_rows(weights: Any, maps: Any, charges: Any, handicaps: Any, reaches:
         reaches[s] *= share
 
 
-@compiled
+@compiled_apart
 def _add_up(columns: Any, charges: Any, handicaps: Any, totals: Any) -> None:
     """totals = handicaps + P charges"""
     for a in range(totals.size):

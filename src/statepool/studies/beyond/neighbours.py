@@ -13,7 +13,7 @@ from statepool.guarantees import idle_copies, theorem_1, theorem_a, theorem_a_an
 from statepool.learners import Learner
 from statepool.learners.impatient_thompson import prior_of
 from statepool.model import Instance
-from statepool.probes import NoProbe
+from statepool.probes import NO_PROBE
 from statepool.report.values import Value
 from statepool.studies.beyond.self_tuned_sweeps import KINDS
 from statepool.studies.paper import baselines
@@ -121,9 +121,9 @@ def bounds(
     instance = make_instance(family, settings, seed)
     K, S, T = instance.n_actions, instance.n_states, instance.horizon
     runs = {label: simulate(instance, make_learner(*arm), delay, stream) for label, arm in arms.items()}
-    rate = runs["State-EXP3"].measure(NoProbe()).weights.rate
+    rate = runs["State-EXP3"].measure(NO_PROBE).weights.rate
     spread = (runs["State-EXP3"].dimension - 1) * T
-    anytime = runs["Anytime"].measure(NoProbe())
+    anytime = runs["Anytime"].measure(NO_PROBE)
     waited = float(anytime.outstanding.tally["waited"][0])
     return {label: run.regret for label, run in runs.items()} | {
         "Theorem 1": theorem_1(K, T, delay, spread, rate).value,
@@ -138,7 +138,7 @@ def bounds(
 
 def _theorem_3(run: Run, delay: int) -> float:
     """At the rate of the run, with the dimension of its plays."""
-    budget, rate = run.dimension * run.instance.horizon, run.measure(NoProbe()).weights.rate
+    budget, rate = run.dimension * run.instance.horizon, run.measure(NO_PROBE).weights.rate
     return idle_copies(run.instance.n_actions, delay, budget, rate)
 
 
