@@ -23,14 +23,18 @@ class Beside:
         """What is wrong with these, a sentence each."""
         tail = [event for entry, event in piece if entry.seq > self._n_sealed]
         known = self._view.bodies_of([event.play for event in tail if isinstance(event, Decided | Lesson)])
-        by_ticket = self._view.bodies([event.ticket for event in tail if isinstance(event, Decided)])
+        # Other tickets say their numbers, and are found by those.
+        named = {entry.ticket for entry, event in piece if entry.ticket is not None and isinstance(event, Decided)}
+        by_ticket = self._view.bodies(
+            [each.ticket for each in tail if isinstance(each, Decided) and each.ticket in named]
+        )
         for entry, event in piece:
             self._follow(entry, event)
             if columns_of(event) != (entry.kind, entry.ticket, entry.play):
                 yield f"event {entry.seq}: its columns are not those of its bytes"
             if isinstance(event, Decided | Lesson) and entry.seq > self._n_sealed:
                 yield from _check_decision(entry, event, known.get(event.play, {}))
-                if isinstance(event, Decided) and by_ticket.get(event.ticket) != known.get(event.play):
+                if event.ticket in named and by_ticket.get(event.ticket) != known.get(event.play):
                     yield f"event {entry.seq}: looking up its ticket does not find it, or finds another"
 
     def _follow(self, entry: Entry, event: AnyEvent) -> None:
@@ -60,6 +64,8 @@ class Beside:
 def _check_decision(entry: Entry, event: Decided | Lesson, known: dict[Kind, bytes]) -> Iterator[str]:
     if known.get(event.kind) != entry.body:
         yield f"event {entry.seq}: looking up its decision does not find it, or finds another {event.kind}"
+    elif isinstance(event, Decided):
+        return
     made = decode(known["decision"]) if "decision" in known else None
     if not isinstance(made, Decided) or carried(made) != carried(event) or event.ticket not in ("", made.ticket):
         yield f"event {entry.seq}: it is not of the decision that it names"

@@ -36,6 +36,7 @@ from statepool.live.stores.store import (
     entry_of_row,
     kind_of,
     opened_by,
+    runs_of,
 )  # fmt: skip
 
 CATALOGUE = """
@@ -97,9 +98,12 @@ class SQLiteView(SQLView):
         return {ticket: {kind_of(kind): body for kind, body in rows} for ticket, rows in known if rows}
 
     def _tail_bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
-        sql = "SELECT kind, body FROM events INDEXED BY events_play WHERE pool = ? AND play = ?"
-        known = ((play, self._ask(sql, self._pool, play)) for play in plays)
-        return {play: {kind_of(kind): body for kind, body in rows} for play, rows in known if rows}
+        sql = "SELECT play, kind, body FROM events INDEXED BY events_play WHERE pool = ? AND play BETWEEN ? AND ?"
+        known: dict[int, dict[Kind, bytes]] = {}
+        for first, last in runs_of(plays):
+            for play, kind, body in self._ask(sql, self._pool, first, last):
+                known.setdefault(play, {})[kind_of(kind)] = body
+        return known
 
     def pending(self, before: int | None = None, limit: int | None = None) -> list[Overdue]:
         sql = "SELECT play, ticket, at FROM pending"

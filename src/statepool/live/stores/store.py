@@ -5,7 +5,7 @@ nobody reads past a gap. When `batch` returns, all that was appended is on disk;
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -264,6 +264,17 @@ class LaneBatch(View):
 
     kept = False
     """After the end: whether they were kept. If not, the lane is not as it was, or the journal has gone on too far."""
+
+
+def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """The first and the last of each run of numbers without a gap: what is asked for together is often of one run."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs
 
 
 def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
