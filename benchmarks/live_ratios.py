@@ -1,7 +1,7 @@
 """Live pools: ratios that are measured in one run, on one disk. `python benchmarks/live_ratios.py [http] [embedded] …`
 
 http       durable decisions at 32 connections against a Starlette route that echoes the same JSON, and against fsync
-embedded   decide_many(100) against bare SQLite inserts in durable batches of 100
+embedded   decide_many(100) against bare SQLite inserts in durable batches of 100, decide() against one insert
 actions    a decision of a million actions against one of a hundred
 postgres   `--workers 4` against one, over PostgreSQL
 
@@ -161,15 +161,20 @@ def embedded() -> list[Row]:
         bare.execute("CREATE TABLE events (id INTEGER PRIMARY KEY, ticket TEXT, at INTEGER, body BLOB)")
         row = ("0" * 32, 1, bytes(100))
 
-        def insert() -> None:
+        def insert(count: int) -> None:
             with bare:
-                bare.executemany("INSERT INTO events (ticket, at, body) VALUES (?, ?, ?)", [row] * 100)
+                bare.executemany("INSERT INTO events (ticket, at, body) VALUES (?, ?, ?)", [row] * count)
 
-        seconds = in_turns({"pool": lambda: pool.decide_many(100), "bare": insert}, turns=60)
+        many = in_turns({"pool": lambda: pool.decide_many(100), "bare": lambda: insert(100)}, turns=60)
+        one, ratio = in_pairs(pool.decide, lambda: insert(1), turns=1000)
         pool.close()
         bare.close()
-    note = f"{100 / seconds['pool']:.0f} against {100 / seconds['bare']:.0f} rows a second"
-    return [Row("decide_many(100) / bare inserts", seconds["bare"] / seconds["pool"], at_least=0.2, note=note)]
+    note = f"{100 / many['pool']:.0f} against {100 / many['bare']:.0f} rows a second"
+    note_of_one = f"{1e3 * one[0]:.2f} against {1e3 * one[1]:.2f} ms"
+    return [
+        Row("decide_many(100) / bare inserts", many["bare"] / many["pool"], at_least=0.2, note=note),
+        Row("one durable decision / one bare durable insert", ratio, at_most=2, note=note_of_one),
+    ]
 
 
 def actions() -> list[Row]:
@@ -200,6 +205,20 @@ def in_turns(runs: dict[str, Callable[[], Any]], turns: int) -> dict[str, float]
             run()
             taken[name].append(time.perf_counter() - since)
     return {name: median(each) for name, each in taken.items()}
+
+
+def in_pairs(first: Callable[[], Any], second: Callable[[], Any], turns: int) -> tuple[tuple[float, float], float]:
+    """Median seconds of each, and the median of the ratio of two that came one after the other: the disk's speed
+    changes from second to second."""
+    pairs = []
+    for _ in range(turns):
+        times = [time.perf_counter()]
+        for run in (first, second):
+            run()
+            times.append(time.perf_counter())
+        pairs.append((times[1] - times[0], times[2] - times[1]))
+    taken = median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
+    return taken, median(one / other for one, other in pairs)
 
 
 def postgres() -> list[Row]:
