@@ -1,6 +1,6 @@
 """Several processes that decide on one PostgreSQL pool: what they wait for, what a decision costs, how many there are.
 
-    python benchmarks/writers.py [SECONDS]
+    python benchmarks/writers.py [SECONDS [HOW MANY ...]]
 
 Each writer decides one by one; one more process tells states and outcomes, in batches. A look at the server every few
 milliseconds says what writers wait for: a lock that somebody else holds, or the disk. CPU is of writers and server.
@@ -29,13 +29,14 @@ CATALOGUE = {
 STEP = os.sysconf("SC_CLK_TCK")
 
 
-def decide(url, seconds, start, results, tickets):
+def decide(url, seconds, ready, start, results, tickets):
     pool = sp.Pool.open(url, "home", **CATALOGUE)
     pool.decide()
     timed = Counter()
     pool._journal.on_batch = lambda batch: timed.update(
         waited=batch.waited, worked=batch.worked, committed=batch.committed, batches=1
     )
+    ready.release()
     start.wait()
     began, cpu, count = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - began < seconds:
@@ -47,8 +48,10 @@ def decide(url, seconds, start, results, tickets):
     pool.close()
 
 
-def report(url, stop, start, tickets):
+def report(url, stop, ready, start, tickets):
     pool = sp.Pool.open(url, "home", **CATALOGUE)
+    pool.warm_up()
+    ready.release()
     start.wait()
     while not stop.is_set():
         batch = []
@@ -92,15 +95,17 @@ def measure(n_writers, seconds):
     try:
         url = server.url()
         sp.Pool.open(url, "home", **CATALOGUE).close()
-        start, stop = processes.Event(), processes.Event()
+        ready, start, stop = processes.Semaphore(0), processes.Event(), processes.Event()
         results, tickets = processes.Queue(), processes.Queue()
         writers = [
-            processes.Process(target=decide, args=(url, seconds, start, results, tickets)) for _ in range(n_writers)
+            processes.Process(target=decide, args=(url, seconds, ready, start, results, tickets))
+            for _ in range(n_writers)
         ]
-        reporter = processes.Process(target=report, args=(url, stop, start, tickets))
+        reporter = processes.Process(target=report, args=(url, stop, ready, start, tickets))
         for each in [*writers, reporter]:
             each.start()
-        time.sleep(4 + n_writers)  # until all have compiled, opened and decided once
+        for _ in range(n_writers + 1):  # until all have compiled, opened and decided once
+            ready.acquire()
         before = server_cpu(server._process.pid)
         start.set()
         seen = look(url, time.perf_counter() + seconds)
@@ -120,10 +125,10 @@ def measure(n_writers, seconds):
         server.stop()
 
 
-def main(seconds):
+def main(seconds, counts=(1, 2, 4, 8)):
     rows, first = [], None
     print(f"{'writers':>8} {'a second':>9} {'CPU µs':>7} {'of one':>7} {'lock':>7} {'disk':>7} {'waited':>8}")
-    for n_writers in (1, 2, 4, 8):
+    for n_writers in counts:
         found, spent, seen = measure(n_writers, seconds)
         samples = max(sum(seen.values()), 1)
         lock = sum(n for event, n in seen.items() if event.startswith("Lock ")) / samples
@@ -142,4 +147,4 @@ def main(seconds):
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0)
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0, tuple(map(int, sys.argv[2:])) or (1, 2, 4, 8))

@@ -4,7 +4,9 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import psycopg
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 import statepool as sp
 from live.places import PostgresPlace, ask, change, fold_of, of_pool
 from live.test_hung import stopped
-from statepool.live import journal, lanes, lock_free
+from statepool.live import handed_on, journal, lanes, lock_free
 from statepool.live.compaction import compact
 from statepool.live.errors import Conflict, Damaged, StoreUnavailable, UnknownTicket
 from statepool.live.events import Decided, Lesson, Refreshed, decode, encode
@@ -24,6 +26,7 @@ from statepool.live.lanes import decisions_in
 from statepool.live.replay import replay
 from statepool.live.stores.postgres import PostgresBatch
 from statepool.live.stores.store import SILENT, LaneBatch, LaneRow
+from statepool.live.versions import Version, spread
 from statepool.live.writer import Writer
 
 NEXT = count()
@@ -102,7 +105,11 @@ def test_a_process_plays_from_the_version_that_another_has_made(place):
 
 
 def test_another_processor_plays_from_a_version_of_its_own(place, monkeypatch):
-    """A version that comes out otherwise by a bit is not played from: it would play with other probabilities."""
+    """A version that comes out otherwise by a bit is not played from: it would play with other probabilities.
+
+    Where the bits themselves were handed on it plays from those.
+    """
+    monkeypatch.setattr(handed_on, "LARGEST", 0)
     teacher, decider = place.make(refresh=1), place.open()
     decider.decide("x")
     make = journal.Fold.make_version
@@ -120,6 +127,106 @@ def test_another_processor_plays_from_a_version_of_its_own(place, monkeypatch):
     assert [decode(body).epoch for _, kind, *_, body, _ in place.events() if kind == "refresh"][
         -1
     ] == decider._journal.plays.epoch
+
+
+def versions(place):
+    return [seq for seq, kind, *_ in place.events() if kind == "refresh"]
+
+
+def decided(place):
+    return [decode(body) for _, kind, *_, body, _ in place.events() if kind == "decision"]
+
+
+@pytest.mark.parametrize("learner", [sp.SelfTuned(), sp.CorrectedPool(), sp.StateEXP3(rate=0.3)])
+@pytest.mark.parametrize("more", [{}, {"holdout": 0.3, "shares": {"a": (0.1, 0.6)}}])
+def test_whoever_only_decides_draws_from_what_was_handed_on_and_follows_nothing(place, learner, more):
+    teacher, decider = place.make(refresh=1, learner=learner, **more), place.open()
+    decider.decide("0")
+    folded = decider._journal.fold.seq
+    for n in range(12):
+        teach(teacher, f"{n}", loss=float(n % 2))
+        decider.decide(f"{n + 1}")
+        assert decided(place)[-1].version == versions(place)[-1]
+    assert decider._journal.fold.seq == folded
+    assert decider._journal.plays.versions_made == 1
+    assert faults(place) == []
+    assert decider.status().counts["outcome"] == 12
+    assert decider._journal.fold.seq > folded
+
+
+def test_what_is_handed_on_is_the_version_bit_for_bit(place):
+    for learner in (sp.SelfTuned(), sp.CorrectedPool()):
+        pool = place.make(learner=learner, holdout=0.2, name=type(learner).__name__)
+        pool.decide()
+        published, seal = pool._journal.published, handed_on.Seal()
+        found = handed_on.take_up(handed_on.hand_on(published, seal), published, handed_on.Seal())
+        assert found.playing.version == published.playing.version
+        assert (found.playing.version.carries is None) == (published.playing.version.carries is None)
+        for uniform in np.linspace(0, 0.999, 50):
+            assert found.playing.version.draw(uniform) == published.playing.version.draw(uniform)
+        before, after = vars(published.playing), vars(found.playing)
+        assert {name: before[name] for name in before if name != "version"} == {
+            name: after[name] for name in after if name != "version"
+        }
+        assert found._replace(playing=None) == published._replace(playing=None)
+
+
+@pytest.mark.parametrize("flipped", range(0, 400, 7))
+def test_a_row_that_was_damaged_is_not_drawn_from(flipped):
+    """Whichever byte of it."""
+    published, seal = a_published(), handed_on.Seal()
+    row = bytearray(handed_on.hand_on(published, seal))
+    assert handed_on.take_up(bytes(row), published, seal) is not None
+    row[flipped % len(row)] ^= 1
+    assert handed_on.take_up(bytes(row), published, seal) is None
+
+
+def a_published():
+    version = Version(np.arange(3), np.full(3, 1 / 3), (spread(np.full(3, 1 / 3)),), 0.0, None)
+    fold = SimpleNamespace(lessons=3, changes=1, plays=7, catalogue=SimpleNamespace(actions=["a", "b"], contexts=()),
+                           secret=b"s", seed=b"t", seeded=False)  # fmt: skip
+    return lanes.Published(lanes.Playing(version, 5, fold, 9, 100), 8, b"h", 0, None)
+
+
+def test_a_row_of_another_catalogue_or_pool_does_not_fit():
+    published = a_published()
+    row = handed_on.hand_on(published, handed_on.Seal())
+    for name, other in {"actions": ["a", "c"], "secret": b"x", "seed": b"x", "seeded": True, "changes": 2,
+                        "has_contexts": True}.items():  # fmt: skip
+        playing = copy(published.playing)
+        setattr(playing, name, other)
+        assert handed_on.take_up(row, published._replace(playing=playing), handed_on.Seal()) is None
+    assert handed_on.take_up(row, published._replace(refresh_seconds=1.0), handed_on.Seal()) is None
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        "DELETE FROM %splays", "UPDATE %splays SET body = ''",
+        "UPDATE %splays SET body = set_byte(body, 60, get_byte(body, 60) # 1)",
+    ],
+)  # fmt: skip
+def test_without_a_row_that_fits_the_journal_is_followed(place, spoilt):
+    teacher, decider = place.make(refresh=1), place.open()
+    decider.decide("0")
+    for n in range(4):
+        teach(teacher, f"{n}", loss=float(n % 2))
+        place.damage(spoilt)
+        decider.decide(f"{n + 1}")
+        assert decider._journal.fold.seq == place.store().standings().pools[place.name].head.seq
+        assert decided(place)[-1].version == versions(place)[-1]
+    assert faults(place) == []
+
+
+def test_a_changed_catalogue_is_followed_before_anything_is_drawn(place):
+    teacher, decider = place.make(refresh=1), place.open()
+    decider.decide("0")
+    teacher.add_action("new", row=[0.1, 0.1, 0.8])
+    decider.decide("1")
+    assert "new" in decider._journal.published.playing.actions
+    teach(teacher, "1")
+    assert decider.decide("2", uniform=0.999).action is not None
+    assert faults(place) == []
 
 
 def test_the_same_seed_draws_the_same_actions_with_and_without_lanes(place, tmp_path):

@@ -294,8 +294,8 @@ def plain(made):
 
 def failing(batch):
     @contextmanager
-    def fail(name):
-        with batch(name) as opened:
+    def fail(*given):
+        with batch(*given) as opened:
             yield opened
             raise StoreUnavailable("as if the disk were full")
 

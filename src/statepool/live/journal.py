@@ -22,10 +22,11 @@ from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
 from statepool.live.format import RULE
 from statepool.live.group_commit import GroupCommit
+from statepool.live.handed_on import Seal, hand_on, take_up
 from statepool.live.lanes import Playing, Published
 from statepool.live.lock_free import TRIES, LockFree
 from statepool.live.snapshots import Refused, seal, unseal
-from statepool.live.stores.store import Batch, Entry, Head, Store, View
+from statepool.live.stores.store import Batch, Entry, Head, LaneBatch, Store, View
 from statepool.live.writer import A_ROW, Plays, Request, Writer, answer, chain, is_ticket, read_entry, read_linked
 
 T = TypeVar("T")
@@ -85,6 +86,7 @@ class Journal:
         """Of the fold; whoever has the pool's lock takes it after that one."""
         self.published: Published | None = None
         """What lanes draw from."""
+        self._seal = Seal()
         self._lock_free = LockFree(self)
         self._closed = False
         self._find_event: Callable[[int], AnyEvent]
@@ -191,6 +193,7 @@ class Journal:
                 writer.refresh()
             writer.write()
             self._hash = writer.head().hash
+            self._hand_on(batch, writer.n_written)
             self._save_snapshot(batch, SNAPSHOT_EVERY)
             written = time.perf_counter()
         self.tell(began, entered, written, writer.n_written)
@@ -242,10 +245,34 @@ class Journal:
 
     def _publish(self) -> None:
         """What lanes draw from, now that all of it is kept."""
+        self.published = self._drawn_from() or self.published
+
+    def _drawn_from(self) -> Published | None:
         fold, playing = self.fold, self.plays.playing
-        if fold is not None and playing is not None:
-            unplayed = fold.lessons - playing.lessons
-            self.published = Published(playing, fold.seq, self._hash, unplayed, fold.settings.refresh_seconds)
+        if fold is None or playing is None:
+            return None
+        unplayed = fold.lessons - playing.lessons
+        return Published(playing, fold.seq, self._hash, unplayed, fold.settings.refresh_seconds)
+
+    def _hand_on(self, batch: Batch, n_written: int) -> None:
+        """Leave the journal's latest version for processes that only decide."""
+        published = self._drawn_from() if self.store.has_lanes and n_written else None
+        if published is None or self.fold is None:
+            return
+        if (published.playing.seq, published.playing.changes) == (self.fold.version, self.fold.changes):
+            row = hand_on(published, self._seal)
+            if row is not None:
+                batch.hand_on(row)
+
+    def take_up(self, lane: LaneBatch, before: Published) -> Published | None:
+        """What the latest batch has handed on, where that fits what this process knows; nothing is followed for it."""
+        row = lane.handed_on()
+        if row is None or self._connections != self.store.connections:
+            return None
+        newer = take_up(row, before, self._seal)
+        if newer is not None and self.published is before:  # else somebody else has just published, or started again
+            self.published = newer
+        return newer
 
     def _catch_up(self, view: View) -> Head:
         """The fold, level with the head."""

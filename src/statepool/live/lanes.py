@@ -11,6 +11,7 @@ in the journal: what is learnt from the same events does not depend on how they 
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from hashlib import sha256
 from heapq import merge
 from itertools import groupby
@@ -41,6 +42,13 @@ class Playing:
         self.actions: Sequence[Any] = fold.catalogue.actions  # which only grows
         self.has_contexts = bool(fold.catalogue.contexts)
         self.secret, self.seed, self.seeded = fold.secret, fold.seed, fold.seeded
+
+    def followed_by(self, version: Version, seq: int, at: int, cost: int, lessons: int, plays: int) -> "Playing":
+        """A later version of the same catalogue, made elsewhere."""
+        other = copy(self)
+        other.version, other.seq, other.at, other.cost = version, seq, at, cost
+        other.lessons, other.plays = lessons, plays
+        return other
 
     def is_stale(self, fold: Fold, now: int, budget: float) -> bool:
         """Whether another one is to be made: enough was learnt, and there are bytes for it where nobody said when."""

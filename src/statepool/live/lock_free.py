@@ -27,6 +27,8 @@ class JournalSide(Protocol):
 
     def now(self, view: View | None = None) -> int: ...
 
+    def take_up(self, lane: LaneBatch, before: Published) -> Published | None: ...
+
     def adopt(self, view: View, now: int) -> Published | None: ...
 
     def publish(self, now: int) -> None: ...
@@ -47,6 +49,8 @@ class LockFree:
         self._turns = GroupCommit(self._decide)
         self.lane = Lane()
         self._unsettled, self.is_settling = 0, False
+        self._head = 0
+        """Of the journal, at the latest decision."""
 
     def run(self, requests: Sequence[Request]) -> list[Any]:
         """Answers, once they are on disk; an answer may be the exception that its request earned."""
@@ -73,9 +77,10 @@ class LockFree:
         """None: a version had to be made, or the journal has gone on too far, or this lane is not in the store."""
         journal, tickets = self._journal, [str(each.ticket) for each in requests if is_ticket(each.ticket)]
         writer, began = None, time.perf_counter()
-        with journal.store.lane(journal.name) as batch:
+        before = journal.published
+        with journal.store.lane(journal.name, b"" if before is None else before.hash) as batch:
             entered, now = time.perf_counter(), journal.now(batch)
-            published = self._level_with(batch, now)
+            published = self._level_with(batch, before, now)
             if published is not None:
                 if self.lane.has_rested(batch.clock()):
                     self.start_again()
@@ -90,15 +95,20 @@ class LockFree:
             journal.publish(now)
             return None
         writer.move_on()
-        self._note(writer.entries)
+        assert published is not None
+        self._note(writer.entries, published.seq)
         journal.tell(began, entered, written, len(writer.entries))
         return answers
 
-    def _level_with(self, batch: LaneBatch, now: int) -> Published | None:
+    def _level_with(self, batch: LaneBatch, before: Published | None, now: int) -> Published | None:
         """What to draw from as of this reading of the journal, or later; None: it must be read anew, or made."""
-        journal, published = self._journal, self._journal.published
-        if published is not None and published.is_level(batch.head(), now, journal.plays.budget):
-            return published
+        journal, head = self._journal, batch.head()
+        if before is not None:
+            if before.is_level(head, now, journal.plays.budget):
+                return before
+            newer = journal.take_up(batch, before)
+            if newer is not None and newer.is_level(head, now, journal.plays.budget):
+                return newer
         return journal.adopt(batch, now)
 
     @contextmanager
@@ -114,7 +124,9 @@ class LockFree:
             self.start_again()
             raise
 
-    def _note(self, rows: Sequence[LaneRow]) -> None:
+    def _note(self, rows: Sequence[LaneRow], head: int) -> None:
+        if head != self._head:  # a batch has taken over what there was
+            self._head, self._unsettled = head, 0
         for row in rows:
             self._journal.plays.earn(len(row.body))
         self._unsettled += len(rows)

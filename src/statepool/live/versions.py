@@ -54,6 +54,19 @@ class Known(NamedTuple):
     registers: Floats
 
 
+PackedPart = tuple[float, int, bytes | None]
+
+
+class PackedVersion(NamedTuple):
+    """All that drawing takes, as plain values."""
+
+    ids: bytes
+    play: bytes
+    parts: tuple[PackedPart, ...]
+    has_holdout: bool
+    carries: tuple[tuple[int, ...], bytes] | None
+
+
 class Version:
     """`play` is the distribution over `ids`, the numbers of the active actions; `parts` say how it is drawn from.
 
@@ -79,6 +92,32 @@ class Version:
         other.carries = None if carries is None else _frozen(carries)
         other.known = known
         return other
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory, but for what was known."""
+        tables = [self.ids, self.play, self.carries, *(part.sums for part in self.parts)]
+        return sum(table.nbytes for table in tables if table is not None)
+
+    def packed(self) -> PackedVersion:
+        """To be drawn from elsewhere, bit for bit; what was known does not travel."""
+        parts = tuple((share, place, None if sums is None else sums.tobytes()) for share, place, sums in self.parts)
+        carries = None if self.carries is None else (self.carries.shape, self.carries.tobytes())
+        return PackedVersion(self.ids.tobytes(), self.play.tobytes(), parts, self.has_holdout, carries)
+
+    @classmethod
+    def unpacked(cls, packed: PackedVersion) -> "Version":
+        """The version that was packed."""
+        version = cls.__new__(cls)
+        version.ids, version.play = np.frombuffer(packed.ids, np.int64), np.frombuffer(packed.play)
+        version.parts = tuple(
+            Part(share, place, None if sums is None else np.frombuffer(sums)) for share, place, sums in packed.parts
+        )
+        version.has_holdout, version.known = packed.has_holdout, None
+        version.carries = (
+            None if packed.carries is None else np.frombuffer(packed.carries[1]).reshape(packed.carries[0])
+        )
+        return version
 
     def draw(self, uniform: float) -> Drawn:
         """The action of a uniform number; what is recorded is its probability over all parts together."""

@@ -53,6 +53,16 @@ CATALOGUE = """
     WHERE e.pool = %s AND e.kind = 7 AND e.seq > %s AND e.seq <= %s ORDER BY e.seq LIMIT %s
 """
 CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+POOL = f"{CLOCK}, id, sealed, seq, hash, plays, epoch"
+# Beside the head what was handed on with it, unless the head is known: one statement sees both of one moment.
+POOL_AND_ROW = f"""
+    SELECT CASE WHEN hash <> %s THEN body END, {POOL}
+    FROM statepool.pools LEFT JOIN statepool.plays ON plays.pool = pools.id WHERE name = %s
+"""
+HAND_ON = """
+    INSERT INTO statepool.plays (pool, body) VALUES (%(pool)s, %(body)s)
+    ON CONFLICT (pool) DO UPDATE SET body = excluded.body
+"""
 # The oldest is the first of an index: one look a pool, however many wait.
 STANDINGS = """
     SELECT name, in_lanes.count, pending + in_lanes.count, LEAST(in_lanes.oldest, CASE WHEN pending > 0 THEN (
@@ -328,6 +338,9 @@ class PostgresBatch(PostgresView, Batch):
                  ON CONFLICT (pool) DO UPDATE SET seq = excluded.seq, body = excluded.body"""
         self._write(sql, seq=seq, body=blob)
 
+    def hand_on(self, row: bytes) -> None:
+        self._write(HAND_ON, body=row)
+
     def seal(self, segment: Sealed) -> None:
         self._check_next(segment)
         sql = """INSERT INTO statepool.segments (pool, first, last, hash, digest, place, size)
@@ -376,6 +389,16 @@ class PostgresLane(PostgresView, LaneBatch):
 
     _rows: Sequence[LaneRow] = ()
     _before, _between = b"", (0, 0)
+
+    def __init__(
+        self, connection: Connection, archive: Archive, pool: int, n_sealed: int, head: Head, clock: int,
+        row: bytes | None,
+    ) -> None:  # fmt: skip
+        super().__init__(connection, archive, pool, n_sealed, head, clock)
+        self._row = row
+
+    def handed_on(self) -> bytes | None:
+        return self._row
 
     def add(self, rows: Sequence[LaneRow], before: bytes, between: tuple[int, int]) -> None:
         self._rows, self._before, self._between = rows, before, between
@@ -466,13 +489,14 @@ class PostgresStore(PostgresPeople):
                 batch.over = True
 
     @contextmanager
-    def lane(self, name: str) -> Iterator[LaneBatch]:
+    def lane(self, name: str, known: bytes = b"") -> Iterator[LaneBatch]:
         with self._connections.lend() as connection:
             with errors(), connection.pipeline():
                 connection.execute(BEGIN)
                 connection.execute(DURABLE)
-                cursor = _select_pool(connection, name)
-            lane = PostgresLane(connection, self._archive, *_pool(cursor, name))
+                cursor = connection.execute(POOL_AND_ROW, (known, name), binary=True)
+            row, *pool = _found(cursor, name)
+            lane = PostgresLane(connection, self._archive, *_as_pool(pool), row)
             try:
                 yield lane
                 lane.commit()
@@ -586,15 +610,22 @@ def _key(of: str) -> int:
 
 
 def _select_pool(connection: Connection, name: str) -> psycopg.Cursor[Row]:
-    sql = f"SELECT {CLOCK}, id, sealed, seq, hash, plays, epoch FROM statepool.pools WHERE name = %s"
-    return connection.execute(sql, (name,), binary=True)
+    return connection.execute(f"SELECT {POOL} FROM statepool.pools WHERE name = %s", (name,), binary=True)
 
 
-def _pool(cursor: psycopg.Cursor[Row], name: str) -> tuple[int, int, Head, int]:
+def _found(cursor: psycopg.Cursor[Row], name: str) -> Row:
     row = cursor.fetchone()
     if row is None:
         raise ValueError(f"this store has no pool {name!r}")
+    return row
+
+
+def _as_pool(row: Sequence[Any]) -> tuple[int, int, Head, int]:
     return row[1], row[2], Head(*row[3:]), row[0]
+
+
+def _pool(cursor: psycopg.Cursor[Row], name: str) -> tuple[int, int, Head, int]:
+    return _as_pool(_found(cursor, name))
 
 
 def _version(connection: Connection, newest: int) -> int:

@@ -230,6 +230,10 @@ class Batch(View):
     def save_snapshot(self, seq: int, blob: bytes) -> None:
         """Replace the snapshot."""
 
+    def hand_on(self, row: bytes) -> None:
+        """Replace the row that lanes find beside the head (`LaneBatch.handed_on`)."""
+        raise NotImplementedError
+
     @abstractmethod
     def seal(self, segment: Sealed) -> None:
         """From here on a segment holds the next events; it follows the one before."""
@@ -261,6 +265,10 @@ class LaneBatch(View):
     @abstractmethod
     def add(self, rows: Sequence[LaneRow], before: bytes, between: tuple[int, int]) -> None:
         """Decisions that go on from the hash `before`, to be kept if the journal ends between these events now."""
+
+    @abstractmethod
+    def handed_on(self) -> bytes | None:
+        """The row that the latest batch left for lanes; None: there is none, or the head is the known one."""
 
     kept = False
     """After the end: whether they were kept. If not, the lane is not as it was, or the journal has gone on too far."""
@@ -349,8 +357,11 @@ class Store(ABC):
     has_lanes = False
     """Whether decisions may be written without the pool's lock; a SQLite file has one writer whatever one does."""
 
-    def lane(self, name: str) -> AbstractContextManager[LaneBatch]:
-        """Write to a lane: nobody is waited for. Raises Taken, or StoreUnavailable."""
+    def lane(self, name: str, known: bytes = b"") -> AbstractContextManager[LaneBatch]:
+        """Write to a lane: nobody is waited for. `known`: the hash of the head that the writer is level with.
+
+        Raises Taken, or StoreUnavailable.
+        """
         raise NotImplementedError
 
     @abstractmethod
