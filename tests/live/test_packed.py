@@ -87,6 +87,22 @@ def check_comes_back(event):
     assert time_of(left) == event.at
 
 
+@pytest.mark.parametrize("kind", [Resolved, Corrected])
+@pytest.mark.parametrize("reported", [0.0, 1.0, None])
+def test_what_was_reported_is_not_taken_for_the_loss(kind, reported):
+    of_decision = {"at": 1, "ticket": "", "play": 1, "version": 1, "action": 0, "held": False, "plays": 2, "state": 0}
+    check_comes_back(kind(**of_decision, loss=0.5, reported=reported))
+
+
+def test_every_field_of_an_event_is_tried():
+    """One that `packed` does not know would be dropped in silence."""
+    own = {Seen: {"reached"}, Resolved: set(REPORTED), Expired: set(), Corrected: {*REPORTED, "replaced"}}
+    for kind, more in own.items():
+        assert set(kind.__struct_fields__) == set(COMMON) | more
+    assert len(Decided.__struct_fields__) == 16
+    assert len(Refreshed.__struct_fields__) == 4
+
+
 @given(LESSONS)
 def test_what_is_told_of_a_decision_comes_back(event):
     check_comes_back(event)

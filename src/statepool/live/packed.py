@@ -112,9 +112,13 @@ def write(kind: type[Packed], *values: Any) -> bytes:
     """The values, without those at the end that are the usual ones."""
     defaults = _DEFAULTS[kind]
     usual, size = len(defaults), len(values)
-    while usual and values[size - 1] == defaults[usual - 1]:
+    while usual and _is_same(values[size - 1], defaults[usual - 1]):
         usual, size = usual - 1, size - 1
     return _encoder.encode((kind.__struct_config__.tag, *values[:size]))
+
+
+def _is_same(value: Any, usual: Any) -> bool:
+    return type(value) is type(usual) and value == usual  # 1 is no True
 
 
 def read(body: bytes) -> Any:
