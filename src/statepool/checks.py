@@ -33,7 +33,8 @@ def check_map(P: ArrayLike, name: str = "P") -> Floats:
     sums = table.sum(axis=1)
     wrong = np.flatnonzero(np.abs(sums - 1) > ROW_TOLERANCE)
     if wrong.size:
-        given = f"{name}: row {wrong[0]} sums to {sums[wrong[0]]:.12g}, expected 1 within {ROW_TOLERANCE}"
+        which = f"{name}:" if len(sums) == 1 and not name.isidentifier() else f"{name}: row {wrong[0]}"
+        given = f"{which} sums to {sums[wrong[0]]:.12g}, expected 1 within {ROW_TOLERANCE}"
         scaled = f"; {name} / {name}.sum(axis=1, keepdims=True) scales every row of an array"
         raise ValueError(given + (scaled if name.isidentifier() and (sums > 0).all() else ""))
     return table

@@ -187,7 +187,7 @@ def replay(
     store: Annotated[str, typer.Argument(help="Where the pool is: sqlite:///pool.db or postgresql://…")],
     name: Annotated[str, typer.Argument(help="The pool.")],
     redraw: Annotated[bool, typer.Option("--redraw", help="Make every version and draw every action again.")] = False,
-    export: Annotated[Path | None, typer.Option(help="Write flat rows to this CSV or Parquet file.")] = None,
+    export: Annotated[Path | None, typer.Option(help="Write flat rows to this file: .csv, .parquet or .jsonl.")] = None,
     expect: Annotated[
         str | None, typer.Option(help="The hash of an event that was noted before: a journal without it was cut short.")
     ] = None,

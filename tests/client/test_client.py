@@ -51,7 +51,8 @@ def test_decide_observe_resolve_in_rewards(client, pool):
     pool.resolve(decision.ticket, reward=np.float64(25.0))
     pool.resolve(decision.ticket, reward=25.0)
     row = pool.find(decision.ticket)
-    assert (row.action, row.state, row.loss) == (decision.action, "cart", 0.75)
+    assert (row.action, row.state, row.loss, row.reward) == (decision.action, "cart", 0.75, 25.0)
+    assert row.context is None
     assert row.decided_at <= row.observed_at <= row.resolved_at
     assert list(pool.rows()) == [row]
     assert pool.name in client.pools()
@@ -103,6 +104,26 @@ def test_contexts_and_candidates(client):
         pool.decide(context="nobody")
     plain = client.make_pool("offers", ["tea", "cake"], STATES, [[0.9, 0.1], [0.2, 0.8]])
     assert plain.decide(candidates={"cake": np.array([0.4, 0.6])}).action == "cake"
+
+
+def test_many_with_contexts_and_candidates(client):
+    pool = client.make_pool("many", ["tea", 3], STATES, {"new": P[:2], "known": P[1:]}, contexts=["new", "known"])
+    decisions = pool.decide_many(["a", None, "c"], contexts=["new", "known", "new"])
+    assert decisions[0].ticket == "a"
+    assert [row.context for row in pool.rows()] == ["new", "known", "new"]
+    offers = [{"poster": P[0], 3: [0.5, 0.5]}, {"banner": (0.2, 0.8)}]
+    shown = pool.decide_many(2, candidates=offers)
+    assert shown[0].action in ("poster", 3)
+    assert shown[1].action == "banner"
+    with pytest.raises(ValueError, match="contexts: has 1, expected 2, one for each decision"):
+        pool.decide_many(2, contexts=["new"])
+    with pytest.raises(Invalid, match=r"row of 'poster': sums to 1\.4"):
+        pool.decide_many(1, candidates=[{"poster": [0.9, 0.5]}])
+    for wrong in ("three", 1.5, -1):
+        with pytest.raises(ValueError, match="expected how many decisions, or a ticket for each"):
+            pool.decide_many(wrong)
+    many = pool.decide_many(300, candidates=[{f"poster {n}": P[0].repeat(1) for n in range(60)}] * 300)
+    assert len(many) == 300
 
 
 @pytest.mark.parametrize("lost", [1, 3])

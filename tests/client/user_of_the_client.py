@@ -1,6 +1,6 @@
 """What a user's own file looks like; `test_typed.py` has mypy read it, strictly. It is never run."""
 
-from statepool.client import AsyncClient, Client, ClientError, Decision
+from statepool.client import AsyncClient, Client, ClientError, Decision, Row
 
 
 def serve(url: str, key: str) -> float:
@@ -10,6 +10,10 @@ def serve(url: str, key: str) -> float:
         home.observe(decision.ticket, "cart")
         home.resolve(decision.ticket, reward=19.9)
         home.observe_many({each.ticket: "left" for each in home.decide_many(3)})
+        home.decide_many(["visit-1", None], contexts=["known", ("de", 3)])
+        home.decide_many(2, candidates=[{"poster": [0.7, 0.3]}, {3: (0.2, 0.8)}])
+        row: Row = home.find(decision.ticket)
+        print(row.reward, row.context, row.version)
         return decision.probability
 
 
@@ -17,6 +21,7 @@ async def serve_later(url: str) -> str:
     async with AsyncClient(url) as client:
         decision = await client.pool("home").decide()
         await client.pool("home").observe(decision.ticket, "cart")
+        await client.pool("home").decide_many(2, contexts=["new", "known"])
         return decision.ticket
 
 

@@ -472,7 +472,7 @@ NAN, INF = float("nan"), float("inf")
         (lambda pool: pool.decide_many(True), "tickets: is True"),
         (lambda pool: pool.add_action("d"), "row: of 'd' is missing"),
         (lambda pool: pool.add_action("d", [0.5, 0.5]), r"shape \(2,\), expected \(3,\)"),
-        (lambda pool: pool.add_action("d", [0.5, 0.4, 0]), "row: row 0 sums to 0.9"),
+        (lambda pool: pool.add_action("d", [0.5, 0.4, 0]), "row of 'd': sums to 0.9"),
         (lambda pool: pool.add_action("d", ["x", 0, 1]), "not a table of numbers"),
         (lambda pool: pool.add_action(None, [1, 0, 0]), "cannot be a label"),
         (lambda pool: pool.add_action(2**70, [1, 0, 0]), "cannot be a label"),

@@ -267,6 +267,28 @@ def test_bad_input_is_one_sentence(url, arguments):
     assert "expected" in done.stderr
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_contexts_and_rewards_are_exported(url, tmp_path, kind):
+    told = {"new": [[0.5, 0.5], [0.1, 0.9]], "known": [[0.3, 0.7], [0.8, 0.2]]}
+    with sp.Pool.open(
+        url, "home", told, ["a", "b"], ["x", "y"], contexts=list(told), reward_bounds=(0, 100), seed=1
+    ) as pool:
+        decisions = pool.decide_many(200, contexts=["new", "known"] * 100)
+        pool.observe_many({each.ticket: "xy"[n % 2] for n, each in enumerate(decisions)})
+        pool.resolve_many(rewards={each.ticket: 19.9 for each in decisions[:150]})
+        pool.resolve(decisions[150].ticket, loss=0.5)
+        row = pool.find(decisions[0].ticket)
+        rows = list(pool.rows())
+    assert (row["reward"], row["context"]) == (19.9, "new")
+    assert rows[150]["reward"] is None
+    file = tmp_path / f"rows.{kind}"
+    assert statepool("replay", url, "home", "--export", file).returncode == 0
+    found = duckdb.sql(f"SELECT context, reward FROM '{file}'").fetchall()
+    assert found == [(row["context"], row["reward"]) for row in rows]
+    audited = sp.audit_log(str(file), context="context", horizon=100)
+    assert audited.personal is not None
+
+
 def test_csv_holds_what_rows_say(url, tmp_path):
     fill(url)
     with sp.Pool.open(url, "home") as pool:

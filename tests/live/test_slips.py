@@ -48,7 +48,7 @@ def test_a_share_is_given_once(sqlite):
 
 def test_numbers_too_large_for_a_row_are_refused(sqlite):
     pool = sqlite.make()
-    with pytest.raises(ValueError, match=r"^row: "):
+    with pytest.raises(ValueError, match=r"^row of 'd': "):
         pool.add_action("d", [10**400, 0, 0])
     with pytest.raises(ValueError, match=r"^P: "):
         sqlite.make(name="other", P=[[10**400, 0, 0]] * 3)

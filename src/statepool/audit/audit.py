@@ -28,6 +28,7 @@ from statepool.audit.map import Map, estimate_map
 from statepool.audit.maturity import Maturity, read_missing, read_window
 from statepool.audit.personal import Personal, personalise
 from statepool.audit.propensities import Propensities, check_propensities
+from statepool.audit.ranking import Ranking, rank_actions
 from statepool.audit.sample import Rows
 from statepool.audit.sources import open_log
 from statepool.audit.states import States, look_at_states
@@ -63,6 +64,8 @@ class Audit:
     advice: Advice
     seconds: bool
     """Whether times are in seconds."""
+    ranking: Ranking = field(repr=False)
+    """The order of the actions in `AUDIT.json`: a pool starts on the first."""
     personal: Personal | None = field(repr=False, default=None)
     """What contexts add, where they were asked about."""
 
@@ -146,7 +149,8 @@ def weigh_up(
         opened.name, opened.columns, looked.unit, counts, rows, map_, measure_width(counts, map_, seconds, seed), found,
         effects, lateness, maturity, drift, look_at_states(counts, map_, rows, rounds, int(typical), seed),
         check_propensities(counts, effects.pooled, looked.held), fitted, advice,
-        opened.seconds or SINCE_1970[0] < rows.latest < SINCE_1970[1], personal,
+        opened.seconds or SINCE_1970[0] < rows.latest < SINCE_1970[1],
+        rank_actions(verdict.verdict, counts, map_), personal,
     )  # fmt: skip
 
 

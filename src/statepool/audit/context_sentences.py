@@ -104,14 +104,14 @@ def about_maps(audit: "Audit") -> list[str]:
     return said
 
 
-def tables_of(personal: Personal, actions: tuple[str, ...]) -> dict[str, object]:
-    """The map of each context as a live pool takes it: a row an action, or {action: row} of those offered."""
+def tables_of(personal: Personal, actions: tuple[str, ...], order: list[int]) -> dict[str, object]:
+    """The map of each context as a live pool takes it: a row an action, or {action: row} of those offered; in order."""
     found: dict[str, object] = {}
     for name, rows, offered in zip(personal.contexts.names, personal.P, personal.offered, strict=True):
         if offered.all():
-            found[name] = rows.tolist()
+            found[name] = rows[order].tolist()
         else:
-            found[name] = {action: rows[a].tolist() for a, action in enumerate(actions) if offered[a]}
+            found[name] = {actions[a]: rows[a].tolist() for a in order if offered[a]}
     return found
 
 

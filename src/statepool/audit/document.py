@@ -2,8 +2,8 @@
 
 The first five keys are a pool ready to start: `actions`, `states`, `P`, `learner`, and the pool's `settings` in the
 user's own unit: bounds of rewards or losses, expiry and default loss from the window, a holdout. Where contexts were
-asked about `P` is {context: rows}. The learner advised
-stands under `advice`; `learner` is the nearest to it that a pool runs.
+asked about `P` is {context: rows}. The learner advised stands under `advice`; `learner` is the nearest to it that a
+pool runs. Whatever has an entry for each action lists them in the order of `actions`, the one that looks best first.
 """
 
 import math
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 
 def document_of(audit: "Audit") -> dict[str, Any]:
+    order = list(audit.ranking.order)
     document = {
-        "actions": list(audit.counts.actions),
+        "actions": [audit.counts.actions[a] for a in order],
         "states": list(audit.counts.states),
-        "P": audit.map.P.tolist() if audit.personal is None else tables_of(audit.personal, audit.counts.actions),
+        "P": audit.map.P[order] if audit.personal is None else tables_of(audit.personal, audit.counts.actions, order),
         "learner": _learner(audit),
         "settings": pool_settings(audit),
+        "starts_on": _first(audit),
         "advice": _advice(audit),
         "reading": _reading(audit),
         "window": _window(audit),
@@ -64,6 +66,18 @@ def pool_settings(audit: "Audit") -> dict[str, Any]:
         found["expire_after"] = maturity.window
         found["default_loss"] = closing if unit.is_reward else unit.outcome(closing)
     return found
+
+
+def _first(audit: "Audit") -> dict[str, Any]:
+    """Why the first action is the first."""
+    ranking, names = audit.ranking, audit.counts.actions
+    return {
+        "action": names[ranking.order[0]],
+        "by": "the states" if ranking.through_states else "how often it was played",
+        "mean_loss": ranking.loss,
+        "interval": [ranking.lower, ranking.upper],
+        "cannot_be_told_from": [names[a] for a in ranking.alike],
+    }
 
 
 def _reading(audit: "Audit") -> dict[str, Any]:
@@ -143,11 +157,11 @@ def _untimed(audit: "Audit") -> dict[str, int]:
 
 
 def _map(audit: "Audit") -> dict[str, Any]:
-    map_, width = audit.map, audit.width
+    map_, width, order = audit.map, audit.width, list(audit.ranking.order)
     return {
-        "visits": audit.counts.n.sum(axis=1).astype(np.int64),
-        "lower": map_.lower,
-        "upper": map_.upper,
+        "visits": audit.counts.n.sum(axis=1).astype(np.int64)[order],
+        "lower": map_.lower[order],
+        "upper": map_.upper[order],
         "level": map_.level,
         "prior_rows": map_.strength,
         "dimension": {"lower": width.lower, "upper": width.upper, "closed": width.reached, "error": width.error},
@@ -174,7 +188,7 @@ def _sufficiency(audit: "Audit") -> dict[str, Any]:
 
 
 def _pooling(audit: "Audit") -> dict[str, Any]:
-    effects = audit.effects
+    effects, order = audit.effects, list(audit.ranking.order)
     return {
         "regret_of_choosing_by_pooling": effects.price,
         "regret_interval": effects.price_interval,
@@ -187,8 +201,8 @@ def _pooling(audit: "Audit") -> dict[str, Any]:
         "correlation": effects.correlation,
         "spread_through_states": effects.spread_pooled,
         "spread_of_direct_effects": effects.spread_direct,
-        "predicted": effects.pooled,
-        "estimated": effects.own,
+        "predicted": effects.pooled[order],
+        "estimated": effects.own[order],
     }
 
 

@@ -33,4 +33,4 @@ def read_journal(connection: Any, files: list[Path]) -> None:
 
 def _outcomes_that_came(pool: Any) -> Iterator[dict[str, Any]]:
     for row in pool.rows():
-        yield row | {"loss": None, "resolved_at": None} if row["expired"] else row
+        yield row | {"loss": None, "reward": None, "resolved_at": None} if row["expired"] else row

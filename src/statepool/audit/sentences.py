@@ -19,6 +19,12 @@ def about_rows(audit: "Audit") -> list[str]:
         f"{counted(counts.rows)} of {counted(counts.total)} rows used, {counted(counts.k.sum())} with an outcome"
         + ("." if counts.rows == sampled else f"; what concerns time is read off {counted(sampled)} of them.")
     ]
+    blank = int((counts.n - counts.k).sum())
+    if blank and audit.maturity.window is None:
+        found.append(
+            f"{counted(blank)} rows without an outcome entered the map alone; if a blank means that nothing happened, "
+            "say so: --missing 0."
+        )
     found += [f"Dropped: {counted(n)} ({why})." for why, n in counts.dropped.items()]
     found += [f"Kept, but odd: {counted(n)} ({why})." for why, n in counts.notes.items()]
     if audit.rows.backwards:
@@ -81,7 +87,7 @@ def about_sufficiency(audit: "Audit") -> str:
     span = low if low == high else f"{low} to {high}"
     return (
         f"In {len(rejected)} of {counts.n_states} states outcomes differ between actions beyond chance "
-        f"(p = {found.p:.1g}), by {span} {unit.name} a decision (standard deviation, noise taken off)."
+        f"(p = {found.p:.1g}), by {span} {unit.per_decision} (standard deviation, noise taken off)."
     )
 
 
@@ -89,12 +95,15 @@ def about_price(audit: "Audit") -> str:
     counts, effects, unit = audit.counts, audit.effects, audit.unit
     if counts.n_actions < 2:
         mean = float(counts.loss.sum() / max(counts.k.sum(), 1))
-        return f"Its mean is {unit.outcome(mean):.3g} {unit.name} a decision, whatever is learnt."
+        return f"Its mean is {unit.outcome(mean):.3g} {unit.per_decision}, whatever is learnt."
     if effects.spread_pooled < 1e-3 and effects.spread_direct < 1e-3:
         return "No difference between the actions is seen beyond noise, neither through the states nor otherwise."
+    price = f"{unit.amount(effects.price):.3g} {unit.per_decision} worse than the best"
+    if f"{unit.amount(effects.price):.2f}" == "0.00" and effects.price < effects.blind / 100:
+        price = "as good as the best, as far as the log tells"
     return (
-        f"The action that looks best through the states is {unit.amount(effects.price):.3g} {unit.name} a decision "
-        f"worse than the best, where choosing blindly is {unit.amount(effects.blind):.3g} worse; the pooled estimate "
+        f"The action that looks best through the states is {price}, where choosing blindly is "
+        f"{unit.amount(effects.blind):.3g} {unit.per_decision} worse; the pooled estimate "
         f"ranks the actions with a correlation of {effects.rank_correlation:.2f}."
     )
 
@@ -106,7 +115,7 @@ def about_regret(audit: "Audit") -> str:
     blind = next(e for e in advice.expected if e.kind == BLIND)
     text = (
         f"On instances fitted to the log, {counted(advice.horizon)} decisions with its own delays and direct effects, "
-        f"{chosen.learner} has a regret of {amount(unit.amount(chosen.regret))} {unit.name} (choosing blindly: "
+        f"{chosen.learner} has a regret of {amount(unit.amount(chosen.regret))}{unit.of_unit} (choosing blindly: "
         f"{amount(unit.amount(blind.regret))})"
     )
     if advice.ties:
@@ -117,12 +126,16 @@ def about_regret(audit: "Audit") -> str:
     return f"{text} against {amount(unit.amount(rival.regret))} of {rival.learner}, the next best."
 
 
+ERRORS = "±: one standard error."
+
+
 def about_regret_itself(audit: "Audit") -> str:
     """Regret, defined once."""
     unit = audit.unit
     many, fewer, more = ("many", "fewer", "more") if unit.is_counted else ("much", "less", "more")
     told = fewer if unit.is_reward else more
-    return f"Regret: how {many} {told} {unit.name} than if the best action had been played all along."
+    what = unit.name if unit.of_unit else "reward" if unit.is_reward else "loss"
+    return f"Regret: how {many} {told} {what} than if the best action had been played all along. {ERRORS}"
 
 
 def reasons(audit: "Audit") -> tuple[str, ...]:
@@ -190,11 +203,33 @@ def pace_of(audit: "Audit") -> float:
 def _where_pooling_does_not_pay(audit: "Audit") -> str:
     if is_alike(audit.effects):
         return (
-            f"The actions are alike: no choice among them gains {audit.unit.amount(LITTLE):.3g} {audit.unit.name} a "
-            "decision. Look for actions that differ, or for who differs (--context); AUDIT.json keeps the map for the "
-            "record."
+            "The actions are alike: no choice among them gains "
+            f"{audit.unit.amount(LITTLE):.3g} {audit.unit.per_decision}. Look for actions that differ, or for who "
+            "differs (--context); AUDIT.json keeps the map for the record."
         )
     return "Learn action by action, or look for a state that says more; AUDIT.json keeps the map for the record."
+
+
+SHOWN = 4
+"""How many actions are named that cannot be told from the best."""
+
+
+def where_it_starts(audit: "Audit") -> str:
+    """The first action of AUDIT.json, and what it rests on."""
+    ranking, unit, names = audit.ranking, audit.unit, audit.counts.actions
+    name = names[ranking.order[0]]
+    if not ranking.through_states:
+        return f"AUDIT.json lists the most played action first, {name}: a pool starts on the first."
+    ends = sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper)))
+    found = (
+        f"It starts on {name}, which looks best through the states: {unit.outcome(ranking.loss):.3g} "
+        f"{unit.per_decision} ({audit.map.level:.0%}: {ends[0]:.3g} to {ends[1]:.3g})"
+    )
+    others = [names[a] for a in ranking.alike[:SHOWN]]
+    if not others:
+        return f"{found}."
+    more = f" and {counted(len(ranking.alike) - SHOWN)} more" if len(ranking.alike) > SHOWN else ""
+    return f"{found}; the log cannot tell it apart from {', '.join(others)}{more}."
 
 
 def what_to_do(audit: "Audit") -> list[str]:
@@ -204,10 +239,17 @@ def what_to_do(audit: "Audit") -> list[str]:
     live = live_learner(audit.advice)
     nearest = "" if live == audit.advice.learner else f" It runs {live}, the nearest to {audit.advice.learner} live."
     return {
-        POOL: [kept + nearest],
-        CORRECT: [kept + nearest, "Audit its journal after a month: direct effects that were small may have grown."],
+        POOL: [kept + nearest, where_it_starts(audit)],
+        CORRECT: [
+            kept + nearest,
+            where_it_starts(audit),
+            "Audit its journal after a month: direct effects that were small may have grown.",
+        ],
         ALONE: [_where_pooling_does_not_pay(audit)],
-        UNCLEAR: ["Gather what is missing, then audit again; nothing here speaks for one verdict yet."],
+        UNCLEAR: [
+            "Gather what is missing, then audit again; nothing here speaks for one verdict yet.",
+            where_it_starts(audit),
+        ],
     }[audit.advice.verdict]
 
 
@@ -228,10 +270,10 @@ def about_pooling(audit: "Audit") -> list[str]:
         return []
     price, low, high = (unit.amount(value) for value in (e.price, *e.price_interval))
     return [
-        f"Means of actions differ by {unit.amount(e.spread_pooled):.3g} {unit.name} (standard deviation) through the "
+        f"Means of actions differ by {unit.amount(e.spread_pooled):.3g}{unit.of_unit} (standard deviation) through the "
         f"states and by {unit.amount(e.spread_direct):.3g} directly; predicted and true means correlate "
         f"{e.correlation:.2f}.",
-        f"Choosing by the pooled estimate costs {price:.3g} {unit.name} a decision (95 % of draws: {low:.3g} to "
+        f"Choosing by the pooled estimate costs {price:.3g} {unit.per_decision} (95 % of draws: {low:.3g} to "
         f"{high:.3g}), {e.lost:.0%} of what blind choice costs. Judged on outcomes not used to choose, "
         f"correcting saves {unit.amount(e.saving):.3g} ± {unit.amount(e.saving_error):.2g}.".replace(" -", " −"),
     ]
@@ -257,7 +299,7 @@ def about_delays(audit: "Audit") -> list[str]:
         better = "better" if late.early < late.late else "worse"
         found.append(
             f"Early outcomes mislead: in the same state, the earlier half is "
-            f"{audit.unit.amount(abs(late.early - late.late)):.3g} {audit.unit.name} {better} than the later half."
+            f"{audit.unit.amount(abs(late.early - late.late)):.3g}{audit.unit.of_unit} {better} than the later half."
         )
     return found
 
@@ -271,9 +313,9 @@ def about_drift(audit: "Audit") -> list[str]:
         return ["No state's mean drifts beyond noise."]
     return [
         f"{drifting} of {audit.counts.n_states} state means drift, by up to "
-        f"{unit.amount(float(drift.spread.max())):.3g} {unit.name} (standard deviation over time); "
+        f"{unit.amount(float(drift.spread.max())):.3g}{unit.of_unit} (standard deviation over time); "
         f"E2 is {drift.e2:.3g} and the floor under every learner "
-        f"{amount(unit.amount(drift.floor))} {unit.name} over the log, "
+        f"{amount(unit.amount(drift.floor))}{unit.of_unit} over the log, "
         f"{unit.amount(drift.floor) / max(audit.counts.rows, 1):.2g} a decision."
     ]
 
@@ -287,7 +329,9 @@ def about_states(audit: "Audit") -> list[str]:
     elif states.groups is not None:
         found.append("No states are worth merging.")
     if states.silent:
-        found.append("Tell next to nothing about actions: " + ", ".join(names[s] for s in states.silent) + ".")
+        silent = [names[s] for s in states.silent]
+        whose = "This state tells" if len(silent) == 1 else "These states tell"
+        found.append(f"{whose} next to nothing about which action was played: {', '.join(silent)}.")
     if states.unseen:
         found.append("Never seen with an outcome: " + ", ".join(names[s] for s in states.unseen) + ".")
     return found
@@ -302,7 +346,7 @@ def about_propensities(audit: "Audit") -> list[str]:
         *held,
         f"Rows are weighted by how likely their action was: {counted(audit.counts.rows)} rows are worth "
         f"{counted(p.effective)} ({p.share_effective:.0%}). The pooled choice has a mean of "
-        f"{unit.outcome(p.weighted):.3g} {unit.name} ({unit.outcome(p.plain):.3g} unweighted); "
+        f"{unit.outcome(p.weighted):.3g}{unit.of_unit} ({unit.outcome(p.plain):.3g} unweighted); "
         f"the largest gap between both means of an action is "
         f"{p.largest_gap:.1f} standard errors.",
     ]

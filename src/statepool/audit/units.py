@@ -17,6 +17,10 @@ PLURALS = {
 }  # fmt: skip
 
 
+NO_UNITS = frozenset(("outcome", "reward", "loss", "y", "value"))
+"""Names of a column that name no unit: 0.3, not 0.3 outcome."""
+
+
 @dataclass(frozen=True)
 class Unit:
     """Losses are (outcome - low) / (high - low), or (high - outcome) / (high - low) where larger is better."""
@@ -31,6 +35,16 @@ class Unit:
         """What amounts are called: conversions, revenue, or the column's own name."""
         words = re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", self.column).lower())
         return next((PLURALS[word] for word in words if word in PLURALS), self.column)
+
+    @property
+    def per_decision(self) -> str:
+        """What amounts a decision are called; an outcome that is called just that is a number of no unit."""
+        return "a decision" if self.name in NO_UNITS else f"{self.name} a decision"
+
+    @property
+    def of_unit(self) -> str:
+        """What follows an amount: its unit, where it has one."""
+        return "" if self.name in NO_UNITS else f" {self.name}"
 
     @property
     def is_counted(self) -> bool:

@@ -1,7 +1,7 @@
 """What the service answers, as values, and what it refuses, as exceptions that say why in its own sentence."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -79,20 +79,27 @@ class Row:
     probability: float
     state: Label | None
     loss: float | None
+    """Scaled to 0–1."""
+    reward: float | None
+    """What was reported, where it was reported as a reward."""
     decided_at: datetime | None
     observed_at: datetime | None
     resolved_at: datetime | None
     held: bool
+    """Kept from the learner, to measure it."""
     expired: bool
+    """The loss is the default of an outcome that did not come in time."""
+    version: int
+    """The version of the play that it was drawn from."""
+    context: Label | None
+    """Who was asking, in a pool that has contexts."""
 
     @classmethod
     def of(cls, answer: Any) -> "Row":
-        state = None if answer["state"] is None else as_label(answer["state"])
-        return cls(
-            answer["ticket"], as_label(answer["action"]), answer["probability"], state, answer["loss"],
-            _moment(answer["decided_at"]), _moment(answer["observed_at"]), _moment(answer["resolved_at"]),
-            answer["held"], answer["expired"],
-        )  # fmt: skip
+        labels = {name: as_label(answer[name]) for name in ("action", "state", "context")}
+        times = {name: _moment(answer[name]) for name in ("decided_at", "observed_at", "resolved_at")}
+        known = {each.name: answer[each.name] for each in fields(cls)}
+        return cls(**known | labels | times)
 
 
 def as_label(value: Any) -> Label:

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Any
 
 import httpx
 
 from statepool.client.answers import Decision, Label, Row
-from statepool.client.calls import Answer, HttpCall, Pairs, PoolCalls, list_pools
+from statepool.client.calls import Answer, Candidates, HttpCall, Pairs, PoolCalls, Tickets, list_pools
 from statepool.client.retrying import JSON, LATER, Manner, check, read
 from statepool.client.synchronous import plain_map
 
@@ -109,22 +109,32 @@ class AsyncRemotePool:
         self._client, self._calls = client, PoolCalls(name)
 
     async def decide(
-        self, ticket: str | None = None, *, context: Label | None = None, candidates: Any = None
+        self, ticket: str | None = None, *, context: Label | None = None, candidates: Candidates | None = None
     ) -> Decision:
         """An action to play, on disk before it is told. A ticket is made here if you give none."""
         return await self._client.send(self._calls.decide(ticket, context, candidates))
 
-    async def decide_many(self, tickets: int | Iterable[str]) -> list[Decision]:
-        """Several decisions: a number of them, or one for each ticket; a thousand in a request."""
-        return [each for call in self._calls.decide_many(tickets) for each in await self._client.send(call)]
+    async def decide_many(
+        self,
+        tickets: Tickets,
+        *,
+        contexts: Sequence[Label] | None = None,
+        candidates: Sequence[Candidates] | None = None,
+    ) -> list[Decision]:
+        """Several decisions: a number of them, or one for each ticket; with contexts or candidates, one for each.
+
+        A thousand go into one request, which is one durable batch.
+        """
+        calls = self._calls.decide_many(tickets, contexts, candidates)
+        return [each for call in calls for each in await self._client.send(call)]
 
     async def observe(self, ticket: str, state: Label) -> None:
         """The state that was seen."""
         await self._client.send(self._calls.observe(ticket, state))
 
-    async def observe_many(self, states: Pairs) -> None:
+    async def observe_many(self, pairs: Pairs) -> None:
         """States by ticket, as a dict or as pairs; if some are refused, the others are kept and the first raises."""
-        for call in self._calls.observe_many(states):
+        for call in self._calls.observe_many(pairs):
             await self._client.send(call)
 
     async def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:

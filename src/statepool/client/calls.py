@@ -10,10 +10,18 @@ from urllib.parse import quote
 from statepool.client.answers import Decision, Label, Row, refusal
 
 Answer = TypeVar("Answer")
+Each = TypeVar("Each")
 Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]]
+
+Tickets = int | Iterable[str | None]
+"""How many decisions, or the ticket of each; one that is None is made here."""
+Candidates = Mapping[Any, Any]
+"""What may be shown, as {action: row}; a row is a list, an array or a Series of numbers."""
 
 MOST_AT_ONCE = 1_000
 """What the service takes in one request; more is sent in several."""
+MOST_BYTES = 1 << 19
+"""The same, in bytes, with room left for what is written around them."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +35,7 @@ class HttpCall(Generic[Answer]):
 
     def content(self) -> bytes | None:
         """The body as JSON; NumPy's numbers are numbers."""
-        if self.body is None:
-            return None
-        try:
-            return json.dumps(self.body, allow_nan=False, default=_builtin).encode()
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"body: cannot be written as JSON ({error}), expected labels and finite numbers") from None
+        return None if self.body is None else _as_json(self.body)
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,17 @@ class PoolCalls:
     def _path(self, *parts: str) -> str:
         return "/".join(["/v1/pools", *(quote(part, safe="") for part in (self.name, *parts))])
 
-    def decide(self, ticket: str | None, context: Label | None, candidates: Any) -> HttpCall[Decision]:
-        body = {"ticket": ticket or new_ticket()} | _given(context=context, candidates=candidates)
-        return HttpCall("POST", self._path("decisions"), body, Decision.of)
+    def decide(self, ticket: str | None, context: Label | None, candidates: Candidates | None) -> HttpCall[Decision]:
+        return HttpCall("POST", self._path("decisions"), _request(ticket, context, candidates), Decision.of)
 
-    def decide_many(self, tickets: int | Iterable[str]) -> list[HttpCall[list[Decision]]]:
-        named = [new_ticket() for _ in range(tickets)] if isinstance(tickets, int) else list(tickets)
-        return [HttpCall("POST", self._path("decisions"), {"tickets": some}, _decisions) for some in _pieces(named)]
+    def decide_many(
+        self, tickets: Tickets, contexts: Sequence[Label] | None, candidates: Sequence[Candidates] | None
+    ) -> list[HttpCall[list[Decision]]]:
+        named = _named(tickets)
+        asking = _one_each(contexts, "contexts", len(named))
+        offered = _one_each(candidates, "candidates", len(named))
+        requests = [_request(*each) for each in zip(named, asking, offered, strict=True)]
+        return [HttpCall("POST", self._path("decisions"), {"requests": some}, _decisions) for some in _pieces(requests)]
 
     def observe(self, ticket: str, state: Label) -> HttpCall[None]:
         return HttpCall("PUT", self._path("decisions", ticket, "state"), {"state": state}, _nothing)
@@ -103,9 +110,44 @@ def new_ticket() -> str:
     return uuid.uuid4().hex
 
 
+def _named(tickets: Tickets) -> list[str | None]:
+    if isinstance(tickets, int) and tickets >= 0:
+        return [None] * tickets
+    if isinstance(tickets, str) or not isinstance(tickets, Iterable):
+        raise ValueError(f"tickets: is {tickets!r}, expected how many decisions, or a ticket for each")
+    return list(tickets)
+
+
+def _one_each(given: Sequence[Each] | None, name: str, count: int) -> Sequence[Each | None]:
+    if given is not None and len(given) != count:
+        raise ValueError(f"{name}: has {len(given)}, expected {count}, one for each decision")
+    return [None] * count if given is None else given
+
+
+def _request(ticket: str | None, context: Label | None, candidates: Candidates | None) -> dict[str, Any]:
+    offered = None if candidates is None else _offered(candidates)
+    return {"ticket": ticket or new_ticket()} | _given(context=context, candidates=offered)
+
+
+def _offered(candidates: Candidates) -> dict[str, list[float]] | list[dict[str, Any]]:
+    """An object by action, or a list where JSON would turn a label into text."""
+    if not isinstance(candidates, Mapping):
+        raise ValueError(f"candidates: is {candidates!r}, expected {{action: row}}")
+    if all(isinstance(action, str) for action in candidates):
+        return {action: _plain(row) for action, row in candidates.items()}
+    return [{"action": action, "row": _plain(row)} for action, row in candidates.items()]
+
+
 def _written(label: Label) -> str:
     """A label in an address: text as it is, anything else as JSON writes it."""
     return label if isinstance(label, str) else json.dumps(label, separators=(",", ":"))
+
+
+def _as_json(value: Any) -> bytes:
+    try:
+        return json.dumps(value, allow_nan=False, default=_builtin).encode()
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"body: cannot be written as JSON ({error}), expected labels and finite numbers") from None
 
 
 def _builtin(value: Any) -> Any:
@@ -132,7 +174,17 @@ def _pairs(pairs: Pairs) -> list[tuple[str, Any]]:
 
 
 def _pieces(entries: Sequence[Any]) -> list[Any]:
-    return [entries[start : start + MOST_AT_ONCE] for start in range(0, len(entries), MOST_AT_ONCE)]
+    """As few requests as the service takes, by their number and by their bytes."""
+    pieces: list[list[Any]] = []
+    room = 0
+    for entry in entries:
+        size = len(_as_json(entry))
+        if not pieces or len(pieces[-1]) == MOST_AT_ONCE or size > room:
+            pieces.append([])
+            room = MOST_BYTES
+        pieces[-1].append(entry)
+        room -= size
+    return pieces
 
 
 def _decisions(answer: Any) -> list[Decision]:

@@ -2,14 +2,14 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
 import httpx
 
 from statepool.client.answers import Decision, Label, Row
-from statepool.client.calls import Answer, HttpCall, Pairs, PoolCalls, list_pools
+from statepool.client.calls import Answer, Candidates, HttpCall, Pairs, PoolCalls, Tickets, list_pools
 from statepool.client.retrying import JSON, LATER, Manner, check, read
 
 
@@ -112,21 +112,33 @@ class RemotePool:
         self.name = name
         self._client, self._calls = client, PoolCalls(name)
 
-    def decide(self, ticket: str | None = None, *, context: Label | None = None, candidates: Any = None) -> Decision:
+    def decide(
+        self, ticket: str | None = None, *, context: Label | None = None, candidates: Candidates | None = None
+    ) -> Decision:
         """An action to play, on disk before it is told. A ticket is made here if you give none."""
         return self._client.send(self._calls.decide(ticket, context, candidates))
 
-    def decide_many(self, tickets: int | Iterable[str]) -> list[Decision]:
-        """Several decisions: a number of them, or one for each ticket; a thousand in a request."""
-        return [each for call in self._calls.decide_many(tickets) for each in self._client.send(call)]
+    def decide_many(
+        self,
+        tickets: Tickets,
+        *,
+        contexts: Sequence[Label] | None = None,
+        candidates: Sequence[Candidates] | None = None,
+    ) -> list[Decision]:
+        """Several decisions: a number of them, or one for each ticket; with contexts or candidates, one for each.
+
+        A thousand go into one request, which is one durable batch.
+        """
+        calls = self._calls.decide_many(tickets, contexts, candidates)
+        return [each for call in calls for each in self._client.send(call)]
 
     def observe(self, ticket: str, state: Label) -> None:
         """The state that was seen."""
         self._client.send(self._calls.observe(ticket, state))
 
-    def observe_many(self, states: Pairs) -> None:
+    def observe_many(self, pairs: Pairs) -> None:
         """States by ticket, as a dict or as pairs; if some are refused, the others are kept and the first raises."""
-        for call in self._calls.observe_many(states):
+        for call in self._calls.observe_many(pairs):
             self._client.send(call)
 
     def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:

@@ -86,7 +86,10 @@ SAID = (
 
 
 def _states(audit: Audit) -> Table:
-    table = Table(title="States: does anything but the state matter?", title_justify="left")
+    table = Table(
+        title="States: does anything but the state matter?", title_justify="left", caption=sentences.ERRORS,
+        caption_justify="left",
+    )  # fmt: skip
     for heading in (
         "state",
         "rows",
@@ -112,7 +115,8 @@ def _states(audit: Audit) -> Table:
 
 def _learners(audit: Audit) -> Table:
     unit = audit.unit
-    title = f"Regret to expect in {audit.advice.horizon} decisions like the log's, in {unit.name}"
+    counted_in = f", in {unit.name}" if unit.of_unit else ""
+    title = f"Regret to expect in {audit.advice.horizon} decisions like the log's{counted_in}"
     table = Table(
         title=title, title_justify="left", caption=sentences.about_regret_itself(audit), caption_justify="left"
     )

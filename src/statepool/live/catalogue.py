@@ -60,11 +60,11 @@ def check_labels(labels: Any, what: str) -> list[Hashable]:
 
 
 def check_row(row: ArrayLike, n_states: int, action: Any) -> Floats:
-    """One row of P."""
+    """One row of P; of a wrong one it is said whose it is."""
     values = np.asarray(row)
     if values.shape != (n_states,):
         raise ValueError(f"row: of {action!r} has shape {values.shape}, expected ({n_states},), one number a state")
-    return check_map(values[None, :], "row")[0]
+    return check_map(values[None, :], f"row of {shown(action)}")[0]
 
 
 def check_rows(rows: Sequence[ArrayLike], n_states: int, actions: Sequence[Any]) -> Floats:

@@ -1,4 +1,4 @@
-"""Flat rows of a pool, written to a CSV or Parquet file."""
+"""Flat rows of a pool: their columns, and how they are written to a CSV, Parquet or JSON lines file."""
 
 import csv
 import tempfile
@@ -6,15 +6,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-TYPES = {
+import msgspec
+
+COLUMNS = {
     "ticket": "VARCHAR", "action": "VARCHAR", "probability": "DOUBLE", "state": "VARCHAR", "loss": "DOUBLE",
-    "decided_at": "TIMESTAMPTZ", "observed_at": "TIMESTAMPTZ", "resolved_at": "TIMESTAMPTZ", "held": "BOOLEAN",
-    "expired": "BOOLEAN", "version": "BIGINT",
+    "reward": "DOUBLE", "decided_at": "TIMESTAMPTZ", "observed_at": "TIMESTAMPTZ", "resolved_at": "TIMESTAMPTZ",
+    "held": "BOOLEAN", "expired": "BOOLEAN", "version": "BIGINT", "context": "VARCHAR",
 }  # fmt: skip
+"""What every row has, in order, and its type in a Parquet file; of a pool, the service and the client."""
 
 
 def export(rows: Iterable[dict[str, Any]], path: Path) -> int:
-    """Flat rows to a CSV or Parquet file; how many."""
+    """Flat rows to a CSV, Parquet or JSON lines file; how many."""
     check_export(path)
     try:
         return _export(rows, path)
@@ -24,8 +27,8 @@ def export(rows: Iterable[dict[str, Any]], path: Path) -> int:
 
 def check_export(path: Path) -> None:
     """Refuse a file that nothing can be written to."""
-    if path.suffix.lower() not in (".csv", ".parquet"):
-        raise ValueError(f"export: is {str(path)!r}, expected a file that ends in .csv or .parquet")
+    if path.suffix.lower() not in (".csv", ".parquet", ".jsonl"):
+        raise ValueError(f"export: is {str(path)!r}, expected a file that ends in .csv, .parquet or .jsonl")
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"export: is {str(path)!r}, expected a file in a folder that is there")
 
@@ -33,6 +36,8 @@ def check_export(path: Path) -> None:
 def _export(rows: Iterable[dict[str, Any]], path: Path) -> int:
     if path.suffix.lower() == ".csv":
         return _write_csv(rows, path)
+    if path.suffix.lower() == ".jsonl":
+        return _write_lines(rows, path)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         flat = Path(folder) / "rows.csv"
         count = _write_csv(rows, flat)
@@ -44,9 +49,17 @@ def _write_csv(rows: Iterable[dict[str, Any]], path: Path) -> int:
     count = 0
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(TYPES)
+        writer.writerow(COLUMNS)
         for count, row in enumerate(rows, start=1):  # noqa: B007
-            writer.writerow([_text(row[name]) for name in TYPES])
+            writer.writerow([_text(row[name]) for name in COLUMNS])
+    return count
+
+
+def _write_lines(rows: Iterable[dict[str, Any]], path: Path) -> int:
+    count = 0
+    with path.open("wb") as file:
+        for count, row in enumerate(rows, start=1):  # noqa: B007
+            file.write(msgspec.json.encode(row) + b"\n")
     return count
 
 
@@ -60,4 +73,4 @@ def _csv_to_parquet(source: Path, path: Path) -> None:
     except ImportError:
         raise ValueError("export: Parquet needs duckdb, expected `pip install statepool[audit]`, or a .csv") from None
     with duckdb.connect() as database:
-        database.read_csv(str(source), header=True, columns=TYPES).write_parquet(str(path))
+        database.read_csv(str(source), header=True, columns=COLUMNS).write_parquet(str(path))

@@ -269,7 +269,9 @@ class Pool:
             return view.n_pending() + view.n_in_lanes()
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One flat record a decision made until now, in order: ticket, action, probability, state, loss, times.
+        """One flat record a decision made until now, in order, with the columns of `live.export`.
+
+        `loss` is scaled to 0–1; `reward` is what was reported, where it was reported as a reward.
 
         Read in pieces, each of one moment: whoever stops in between holds nothing in the store.
         """
@@ -566,6 +568,7 @@ def _row(catalogue: Catalogue, known: dict[Any, Any]) -> dict[str, Any]:
         "probability": made.probability,
         "state": catalogue.states[seen.state] if isinstance(seen, Seen) and seen.state is not None else None,
         "loss": last.loss if isinstance(last, Corrected | Resolved | Expired) else None,
+        "reward": last.reported if isinstance(last, Corrected | Resolved) and last.as_reward else None,
         "decided_at": _time(made),
         "observed_at": _time(seen),
         "resolved_at": _time(last),

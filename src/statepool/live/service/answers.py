@@ -41,6 +41,7 @@ class TicketAnswer(Struct):
     probability: Probability
     state: Label | None
     loss: float | None
+    reward: float | None
     decided_at: Time | None
     observed_at: Time | None
     resolved_at: Time | None
