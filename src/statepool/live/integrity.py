@@ -23,19 +23,19 @@ class Beside:
         """What is wrong with these, a sentence each."""
         tail = [event for entry, event in piece if entry.seq > self._n_sealed]
         known = self._view.bodies_of([event.play for event in tail if isinstance(event, Decided | Lesson)])
-        # Other tickets say their numbers, and are found by those.
-        named = {entry.ticket for entry, event in piece if entry.ticket is not None and isinstance(event, Decided)}
-        by_ticket = self._view.bodies(
-            [each.ticket for each in tail if isinstance(each, Decided) and each.ticket in named]
-        )
+        by_ticket = self._view.bodies([str(entry.ticket) for entry, event in piece if self._is_named(entry, event)])
         for entry, event in piece:
             self._follow(entry, event)
             if columns_of(event) != (entry.kind, entry.ticket, entry.play):
                 yield f"event {entry.seq}: its columns are not those of its bytes"
             if isinstance(event, Decided | Lesson) and entry.seq > self._n_sealed:
                 yield from _check_decision(entry, event, known.get(event.play, {}))
-                if event.ticket in named and by_ticket.get(event.ticket) != known.get(event.play):
+                if self._is_named(entry, event) and by_ticket.get(event.ticket) != known.get(event.play):
                     yield f"event {entry.seq}: looking up its ticket does not find it, or finds another"
+
+    def _is_named(self, entry: Entry, event: AnyEvent) -> bool:
+        """Whether a decision is found by its ticket; without a column for it, by the number that its ticket says."""
+        return isinstance(event, Decided) and entry.ticket is not None and entry.seq > self._n_sealed
 
     def _follow(self, entry: Entry, event: AnyEvent) -> None:
         if event.kind == "catalogue":
