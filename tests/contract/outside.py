@@ -166,5 +166,9 @@ def typo_act(memory, t, u):
     return memory.sumz[0].argmin()
 
 
+def undefined_act(memory, t, u):
+    return lowest_indx(memory.P)  # noqa: F821
+
+
 def half_act(memory, t, u):
     return u / 2

@@ -70,6 +70,7 @@ REFUSED = {
         (begin, outside.typo_act),
         r"outside\.py, line \d+ \(return memory\.sumz\[0\]\.argmin\(\)\), expected",
     ),
+    "Undefined": ((begin, outside.undefined_act), r"says 'lowest_indx' at outside\.py, line \d+, expected a name"),
     "Fraction": ((begin, outside.half_act), r"expected act\(memory, t, u\) to give a whole number"),
     "Frames": ((lambda problem: ("a", object()), outside.first_act), "field 'P' of Frames's memory holds object"),
 }

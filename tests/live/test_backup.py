@@ -138,3 +138,11 @@ def test_the_commands(sqlite, tmp_path):
     done = statepool("restore", str(file), f"sqlite:///{tmp_path}/r.db", "--verify")
     assert done.returncode == 0, done.stderr
     assert held["hash"] in done.stdout
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_a_url_where_a_path_belongs_is_told(tmp_path, command):
+    given = ("sqlite:///copy.db", f"sqlite:///{tmp_path}/store.db")
+    done = statepool(command, *(given if command == "restore" else reversed(given)))
+    assert done.returncode == 2
+    assert "expected a path, not a URL: copy.db" in done.stderr

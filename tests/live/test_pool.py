@@ -636,3 +636,11 @@ def test_a_store_url_that_is_none_is_one_sentence(tmp_path):
     for name in ("", "a/b", "x" * 65, 7):
         with pytest.raises(ValueError, match="name: is"):
             sp.Pool.open(f"sqlite:///{tmp_path}/pool.db", name, P, ACTIONS, STATES)
+
+
+def test_a_learner_may_be_a_name(tmp_path):
+    told = {"P": [[0.5, 0.5], [0.2, 0.8]], "actions": ["a", "b"], "states": ["x", "y"]}
+    with sp.Pool.open(f"sqlite:///{tmp_path}/pool.db", "home", learner="pooled-greedy", **told) as pool:
+        assert pool.status().learner == sp.PooledGreedy()
+    with pytest.raises(ValueError, match="did you mean self-tuned"):
+        sp.Pool.open(f"sqlite:///{tmp_path}/pool.db", "other", learner="self-tuned!", **told)

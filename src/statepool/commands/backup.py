@@ -33,7 +33,7 @@ def _tell(did: str, held: "list[Held]", verified: bool, as_json: bool) -> bool:
             json.dumps({"pools": [pool.as_json() for pool in held], "verified": verified, "agrees": agrees}, indent=1)
         )
         return agrees
-    print(f"{did} {len(held)} pools")
+    print(f"{did} {len(held)} pool{'' if len(held) == 1 else 's'}")
     for pool in held:
         print(f"{pool.pool}: {pool.head.seq} events, {pool.decisions} decisions, the last event's hash is")
         print(f"  {pool.head.hash.hex()}")

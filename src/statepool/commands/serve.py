@@ -80,7 +80,7 @@ def serve(options: Options, map_file: Path | None = None, name: str = "home", de
     with _bind(options) as listening:
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        told = "the demo" if demo else f"{len(pools)} pools"
+        told = "the demo" if demo else f"{len(pools)} pool{'' if len(pools) == 1 else 's'}"
         print(f"statepool: http://{shown}:{port}/, {told}, stop with Ctrl-C", file=sys.stderr, flush=True)
         _run(options, listening, demo)
 

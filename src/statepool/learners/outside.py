@@ -21,6 +21,7 @@ from statepool.compiling import compiled_guarded
 from statepool.learners.rules import is_own, rule_of
 
 PLACE = re.compile(r'(?:File "|at )([^"\n(]+?\.py)"?,? (?:line )?\(?(\d+)\)?')
+UNDEFINED = re.compile(r"NameError: (?:global )?name '(\w+)' is not defined")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 """Numba writes in colour where colorama is installed."""
 NOT_THEIRS = (Path(__file__).resolve().parents[1], Path(numba.__file__).resolve().parent)
@@ -48,7 +49,7 @@ def explained(learner: Any, memory: Any) -> Iterator[None]:
         try:
             yield
         except NumbaError as error:
-            raise ValueError(_sentence(name, str(error))) from None
+            raise ValueError(_sentence(name, str(error), type(memory))) from None
         except IndexError:
             raise ValueError(
                 f"learner: {name} reads or writes past the end of an array, or plays an action that is not there"
@@ -73,14 +74,31 @@ def check_memory(name: str, memory: Any) -> None:
             ) from None
 
 
-def _sentence(name: str, text: str) -> str:
+def _undefined(name: str, text: str, memory: type) -> str | None:
+    """Where a rule says a name that nobody has defined, which Numba tells without the line."""
+    missing = UNDEFINED.search(text)
+    if missing is None:
+        return None
+    for function in rule_of(memory) or ():
+        code = getattr(function, "__code__", None)
+        if code is None or missing[1] not in code.co_names:
+            continue
+        first, source = code.co_firstlineno, Path(code.co_filename).name
+        lines = enumerate(linecache.getlines(code.co_filename)[first - 1 :], first)
+        place = next((n for n, line in lines if re.search(rf"\b{missing[1]}\b", line)), first)
+        return f"learner: {name} says {missing[1]!r} at {source}, line {place}, expected a name that is defined there"
+    return f"learner: {name} says {missing[1]!r} in a function that its rule calls, expected a name that is defined"
+
+
+def _sentence(name: str, text: str, memory: type) -> str:
     """Which line of somebody else's file it was; if it is none of them, what the loop makes of the rule."""
     for path, number in PLACE.findall(COLOURS.sub("", text)):
         source = Path(path.strip()).resolve()
         if not any(source.is_relative_to(folder) for folder in NOT_THEIRS):
             line = linecache.getline(str(source), int(number)).strip()
             return f"learner: {name} does not compile at {source.name}, line {number} ({line}), {EXPECTED}"
-    return (
+    undefined = _undefined(name, text, memory)
+    return undefined or (
         f"learner: {name} does not fit the loop, expected act(memory, t, u) to give a whole number, "
         "observe(memory, t, action, state, ticket), update(memory, t, action, state, loss, ticket) and "
         "play(memory, t, out)"

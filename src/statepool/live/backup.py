@@ -49,6 +49,7 @@ class Held:
 
 def backup(url: str, file: Path, verify: bool = False) -> list[Held]:
     """Copy a store, which may be in use, to a new file; with `verify`, every journal of the copy is replayed."""
+    _check_path(file)
     _check_new(file, "file")
     store = open_store(url, create=False)
     try:
@@ -61,6 +62,7 @@ def backup(url: str, file: Path, verify: bool = False) -> list[Held]:
 
 def restore(file: Path, url: str, verify: bool = False) -> list[Held]:
     """Put a backup into a store that is empty; nothing is there until all of it is."""
+    _check_path(file)
     if not file.is_file():
         raise ValueError(f"file: there is no file {file}, expected one that `statepool backup` wrote")
     if not url.startswith("sqlite://"):
@@ -70,6 +72,13 @@ def restore(file: Path, url: str, verify: bool = False) -> list[Held]:
     with _new_file(target) as made:
         _copy(file, made)
         return _look(made, verify, restoring=True)
+
+
+def _check_path(file: Path) -> None:
+    """A URL that became a path has lost a slash or two."""
+    kind, colon, rest = str(file).partition(":/")
+    if colon and kind in ("sqlite", "postgresql", "postgres", "file"):
+        raise ValueError(f"file: is a URL, expected a path, not a URL: {rest.lstrip('/') or '…'}")
 
 
 def _restore_into(target: Store, file: Path, verify: bool) -> list[Held]:

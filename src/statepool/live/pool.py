@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_number, shown
-from statepool.learners import SelfTuned, name_of
+from statepool.learners import SelfTuned, find, name_of
 from statepool.learners.learner import Learner, short_name
 from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
 from statepool.live.contexts import Tables, base_rows, changed, context_tables, placings
@@ -102,7 +102,7 @@ class Pool:
         P: ArrayLike | Mapping[Any, Any] | None = None,
         actions: Sequence[Any] | None = None,
         states: Sequence[Any] | None = None,
-        learner: Learner | None = None,
+        learner: Learner | str | None = None,
         seed: int | None = None,
         *,
         contexts: Sequence[Any] | None = None,
@@ -116,8 +116,10 @@ class Pool:
         The catalogue, the learner and the settings may be left out for a pool that is there; given, they must be
         the ones it has (the catalogue it began with will do), unless `update` asks for the difference to be journaled.
         With contexts, P is {context: rows}: one row an action, or {action: row} of those that it may be answered with.
-        `clock` is for simulations; without one, time is the store's, the same for all its users.
+        `learner` may be a name, such as "self-tuned". `clock` is for simulations; without one, time is the store's, the
+        same for all its users.
         """
+        learner = find(learner)() if isinstance(learner, str) else learner
         store = url if isinstance(url, Store) else open_store(url)
         pool = cls(store, name, clock, owns_store=store is not url)
         try:

@@ -92,7 +92,8 @@ def test_a_pool_at_work(tmp_path):
     pool.add_action("newcomer", [0.25] * 4)
     app = app_of(pool)
     page = check_all(app)
-    assert "top 20" in page
+    assert "the 20</span>" in page
+    assert "most played of" in page
     assert "of 30 actions, 1 retired" in page
     assert '<b id="n-decisions">300</b>' in page
     assert re.search(r"95 %: [+−]\d\.\d{3} to [+−]\d\.\d{3}", page)

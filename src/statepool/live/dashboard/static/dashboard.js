@@ -23,9 +23,11 @@
     stroke: () => colour("muted"), font: "12px system-ui, sans-serif", size: 44,
     grid: { stroke: () => colour("faint"), width: 1 }, ticks: { show: false }, ...extra,
   });
+  // A line takes two points; one by itself is a dot.
+  const isAlone = (chart, place) => chart.data[place].filter((value) => value != null).length === 1;
   const latest = (values) => values.findLast((value) => value != null);
   const line = (label, name, extra) => ({
-    label, stroke: () => colour(name), width: 2, points: { show: false },
+    label, stroke: () => colour(name), width: 2, points: { show: isAlone, size: 7, fill: () => colour(name) },
     value: (chart, value, place, at) => digits(at == null ? latest(chart.data[place]) : value), ...extra,
   });
   const wash = (name) => () => colour(name) + "22";
@@ -34,7 +36,7 @@
   const draw = (id, options) => {
     const element = document.getElementById(id);
     const chart = charts[id] = new uPlot({
-      ...size(element), cursor: { drag: { setScale: false } }, padding: [10, 24, 0, 0], ...options,
+      ...size(element), cursor: { drag: { setScale: false } }, padding: [10, 34, 0, 0], ...options,
     }, options.series.map(() => []), element);
     new ResizeObserver(() => chart.setSize(size(element))).observe(element);
     return chart;
@@ -59,7 +61,7 @@
     scales: { y: { range: (_, low, high) => [1, Math.max(high == null ? 0 : 1 + (high - 1) * 1.15, 1.5)] } },
   });
   draw("chart-flight", {
-    series: [{ label: "time" }, line("in flight", "purple", { fill: wash("purple") })],
+    series: [{ label: "time" }, line("in flight", "purple", { fill: wash("purple"), paths: uPlot.paths.stepped({ align: 1 }) })],
     axes: [axis(time), axis()], scales: upwards(5),
   });
 
@@ -68,10 +70,10 @@
   draw("chart-delays", {
     padding: [10, 34, 0, 0],
     series: [
-      { label: "from", value: (_, value) => value == null ? "–" : `${edges[value]} to ${edges[value + 1]}` },
-      line("outcomes", "blue", { fill: () => colour("blue"), width: 0, value: (_, value) => digits(value), paths: uPlot.paths.bars({ size: [0.86, 90], align: 1, radius: 0.08 }) }),
+      { label: "delay", value: (_, value) => value == null ? "any" : `${edges[value]} to ${edges[value + 1]}` },
+      line("outcomes", "blue", { fill: () => colour("blue"), width: 0, value: (chart, value, place) => digits(value ?? chart.data[place].reduce((sum, one) => sum + one, 0)), paths: uPlot.paths.bars({ size: [0.86, 90], align: 1, radius: 0.08 }) }),
     ],
-    axes: [axis({ ...time, values: bins, space: 50, incrs: [1, 2, 3, 4, 6, 8, 12, 16], grid: { show: false } }), axis()],
+    axes: [axis({ ...time, values: bins, space: 64, incrs: [1, 2, 3, 4, 6, 8, 12, 16], grid: { show: false } }), axis({ values: (_, places) => places.map((place) => place ? digits(place) : "") })],
     scales: { x: { time: false, range: () => [0, Math.max(edges.length - 1, 1)] }, ...upwards(5) },
   });
 
