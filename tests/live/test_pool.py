@@ -428,7 +428,8 @@ def test_a_learner_that_cannot_run_live_is_refused_before_anything_is_made(place
         (sp.StateEXP3(rate=0.1, copies=3), "copies"),
         (sp.Certified(), "cannot run live"),
         (sp.StateEXP3(rate=0.1, groups=[0, 1]), "groups"),
-        ("SelfTuned", "expected a learner"),
+        ("SelfTuned", "did you mean self-tuned"),
+        (7, "expected a learner"),
         (OfSomebody(), "OfSomebody has no name"),
         (OfSomebodyAlone(), "OfSomebodyAlone cannot run live, expected one whose knowledge is all sums"),
     ]:

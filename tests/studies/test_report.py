@@ -109,3 +109,14 @@ def test_values_are_told_on_pointing_and_by_keys(report: Path, browser: Chromium
     told = browser.run("document.getElementById('tip').textContent")
     tips = browser.run("[...document.querySelectorAll('#figure-phase-diagram .wide .tip')].map(t => t.dataset.tip)")
     assert told == tips[2]
+
+
+def test_a_report_of_one_study_says_so():
+    """The heading is of what is in it."""
+    from statepool.studies import STUDIES
+    from statepool.studies.report.page import _heading
+
+    paper = [study for study in STUDIES.values() if not study.beyond]
+    assert _heading(paper) == "The paper, reproduced"
+    assert _heading(paper[:1]) == "One study of the paper"
+    assert _heading([study for study in STUDIES.values() if study.beyond][:1]) == "One study beyond the paper"

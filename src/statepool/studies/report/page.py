@@ -30,6 +30,8 @@ def page_of(
     sections = "".join(_study(study, tables[study.name], records[study.name], drawings, quick) for study in studies)
     front = "".join(figure_of(drawing) for drawing in drawings if not drawing.home)
     parts = {
+        "heading": _heading(studies),
+        "these": "Here is every study behind that claim" if _is_whole(studies) else "Here is some of what is behind it",
         "quick": f'<p class="warning" role="note">{QUICK}</p>' if quick else "",
         "headline": _headline(every, quick),
         "contents": _contents(studies, records),
@@ -38,6 +40,21 @@ def page_of(
         "legend": LEGEND,
     }
     return render(__package__, "report.html", **parts)
+
+
+def _is_whole(studies: Sequence[Study]) -> bool:
+    """Whether these are all studies of the paper."""
+    from statepool.studies import STUDIES
+
+    return {study.name for study in studies} >= {study.name for study in STUDIES.values() if not study.beyond}
+
+
+def _heading(studies: Sequence[Study]) -> str:
+    if _is_whole(studies):
+        return "The paper, reproduced"
+    ours = all(study.beyond for study in studies)
+    count = "One study" if len(studies) == 1 else f"{len(studies)} studies"
+    return f"{count} beyond the paper" if ours else f"{count} of the paper"
 
 
 def _counted(records: Iterable[Record]) -> dict[str, int]:
