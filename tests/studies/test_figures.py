@@ -1,6 +1,7 @@
 """Every figure: drawn if its studies were run, the same bytes each time, in the palette's colours, labels apart."""
 
 import re
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -23,6 +24,14 @@ def drawn(figure: Figure, narrow: bool, seeds: int = 3) -> Sheet:
     return sheet
 
 
+@cache
+def saved(figure: Figure, narrow: bool) -> tuple[Sheet, str]:
+    """Drawn and saved once, for all that is asked of it."""
+    with styled():
+        sheet = drawn(figure, narrow)
+        return sheet, sheet.saved("svg").decode()
+
+
 def test_names_are_those_of_studies() -> None:
     assert len({figure.name for figure in FIGURES}) == len(FIGURES)
     for figure in FIGURES:
@@ -32,10 +41,9 @@ def test_names_are_those_of_studies() -> None:
 
 @EACH
 def test_tells_the_same_values_in_both_shapes_and_with_few_seeds(figure: Figure) -> None:
+    (wide, svg), (narrow, _) = saved(figure, False), saved(figure, True)
     with styled():
-        wide, narrow = drawn(figure, False), drawn(figure, True)
         few = drawn(figure, False, seeds=1)
-        svg = wide.saved("svg").decode()
     assert wide.tips == narrow.tips
     assert wide.tips
     assert len(few.tips) == len(wide.tips)
@@ -50,7 +58,8 @@ def test_tells_the_same_values_in_both_shapes_and_with_few_seeds(figure: Figure)
 def test_ticks_and_titles_stay_apart(figure: Figure, narrow: bool) -> None:
     # Labels beside lines move with the numbers and are looked at by eye; these do not.
     with styled():
-        sheet = drawn(figure, narrow)
+        sheet, _ = saved(figure, narrow)
+        sheet.figure.dpi = 100  # an SVG's points are too coarse for small letters
         sheet.saved("png")
         renderer = FigureCanvasAgg(sheet.figure).get_renderer()
         for ax in sheet.figure.axes:
