@@ -27,29 +27,48 @@ def run(code, folder, **options):
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False, **options)
 
 
-def test_a_learner_from_outside_does_not_spoil_the_cache_for_others(tmp_path):
-    (tmp_path / "mine.py").write_text(EXAMPLE)
-    first = run("import mine", tmp_path / "cache", cwd=tmp_path)
-    assert first.returncode == 0, first.stderr
-    second = run(PLAIN, tmp_path / "cache", cwd="/")
-    assert second.returncode == 0, second.stderr
-    stored = set((tmp_path / "cache").rglob("*_play_rounds*.nbc"))
-    again = run(PLAIN, tmp_path / "cache", cwd="/")
-    assert again.stdout == second.stdout
-    assert set((tmp_path / "cache").rglob("*_play_rounds*.nbc")) == stored
-    assert stored, "the package's own learners are cached"
-
-
-def test_processes_that_need_the_same_kernels_at_once_compile_them_once(tmp_path):
-    """Alone, one compiles so many functions; two at once compile as many between them, or a few parts more."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A cache that two processes have filled at once, and what each of them printed."""
+    folder = tmp_path_factory.mktemp("filled") / "cache"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
     command = [sys.executable, "-c", TELLING % PLAIN]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
-    told = [process.communicate(timeout=300)[0].split() for process in both]
+    printed = [process.communicate(timeout=300)[0].split() for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    assert told[0][0] == told[1][0]
-    compiled = sorted(int(number) for _, number in told)
+    return folder, printed
+
+
+@pytest.fixture
+def filled(told, tmp_path):
+    """A copy of that cache, and what is in it."""
+    folder = shutil.copytree(told[0], tmp_path / "cache")
+    return folder, stored_in(folder)
+
+
+def stored_in(folder):
+    found = {each: each.stat().st_mtime_ns for each in folder.rglob("*.nbc")}
+    assert [each for each in found if "_play_rounds" in each.name], "the package's own learners are cached"
+    return found
+
+
+def test_processes_that_need_the_same_kernels_at_once_compile_them_once(told):
+    """Alone, one compiles so many functions; two at once compile as many between them, or a few parts more."""
+    _, printed = told
+    assert printed[0][0] == printed[1][0]
+    compiled = sorted(int(number) for _, number in printed)
     assert compiled[0] < 0.2 * compiled[1], "the second waited and loaded"
+
+
+def test_a_learner_from_outside_does_not_spoil_the_cache_for_others(told, filled, tmp_path):
+    """Whoever reads the list of what is kept of the loop would have to import whatever is in it."""
+    folder, before = filled
+    (tmp_path / "mine.py").write_text(EXAMPLE)
+    first = run("import mine", folder, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    second = run(TELLING % PLAIN, folder, cwd="/")
+    assert second.stdout.split() == [told[1][0][0], "0"], second.stderr
+    assert before.items() <= stored_in(folder).items()
 
 
 def test_a_kept_kernel_serves_python_and_what_is_compiled_later(tmp_path):
@@ -80,14 +99,11 @@ def test_what_the_cache_does_not_follow_compiles_nothing(package):
     assert not [source for source in sources if "compiling import compiled" in source.read_text()]
 
 
-def test_a_copy_of_the_package_elsewhere_finds_what_was_compiled(tmp_path):
+def test_a_copy_of_the_package_elsewhere_finds_what_was_compiled(told, filled, tmp_path):
+    folder, before = filled
     package = Path(compiling.__file__).parent
-    for place in ("here", "there"):
-        shutil.copytree(package, tmp_path / place / "statepool", ignore=shutil.ignore_patterns("__pycache__"))
-        told = run(PLAIN, tmp_path / "cache", cwd=tmp_path / place)
-        assert told.returncode == 0, told.stderr
-        stored = set((tmp_path / "cache").rglob("*.nbc"))
-        if place == "here":
-            first, times = stored, {each: each.stat().st_mtime_ns for each in stored}
-    assert stored == first
-    assert {each: each.stat().st_mtime_ns for each in stored} == times, "nothing was compiled again"
+    shutil.copytree(package, tmp_path / "there" / "statepool", ignore=shutil.ignore_patterns("__pycache__"))
+    code = f"import statepool; assert statepool.__file__.startswith({str(tmp_path)!r})" + TELLING % PLAIN
+    there = run(code, folder, cwd=tmp_path / "there")
+    assert there.stdout.split() == [told[1][0][0], "0"], there.stderr
+    assert stored_in(folder) == before, "nothing was compiled again"

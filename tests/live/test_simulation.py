@@ -14,7 +14,8 @@ from statepool.live.luck import seed_bytes
 from statepool.live.requests import Decide, Resolve
 from statepool.stream import Stream
 
-ROUNDS = 250
+ROUNDS = 120
+"""Three times the longest delay: every round compares all bits of a play, and `make soak` goes on for 20 000."""
 LEARNERS = [
     sp.StateEXP3(rate=0.05),
     sp.StateEXP3(rate=0.05, groups=[0, 0, 1, 1], mixing=0.1),
