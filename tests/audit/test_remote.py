@@ -16,7 +16,7 @@ import statepool as sp
 from statepool.audit.engines import translate
 from statepool.audit.remote import RemoteTable
 
-QUICK = {"horizon": 300, "seconds": 0.0}  # no bracket that closes further on a faster day
+QUICK = {"horizon": 300, "seconds": 1e-9}  # no bracket that closes further on a faster day
 
 
 @pytest.fixture(scope="module")
