@@ -1,9 +1,10 @@
 """Several processes that decide on one PostgreSQL pool: what they wait for, what a decision costs, how many there are.
 
-    python benchmarks/writers.py [SECONDS [HOW MANY ...]]
+    python benchmarks/writers.py [--contexts] [SECONDS [HOW MANY ...]]
 
-Each writer decides one by one; one more process tells states and outcomes, in batches. A look at the server every few
-milliseconds says what writers wait for: a lock that somebody else holds, or the disk. CPU is of writers and server.
+Each writer decides one by one, with --contexts for two contexts in turn; one more process tells states and outcomes, in
+batches. A look at the server every few milliseconds says what writers wait for: a lock that somebody else holds, or the
+disk. CPU is of writers and server.
 """
 
 import json
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from itertools import cycle
 from pathlib import Path
 
 import psycopg
@@ -26,12 +28,15 @@ CATALOGUE = {
     "actions": ["a", "b", "c"],
     "states": ["x", "y", "z"],
 }  # fmt: skip
+WITH_CONTEXTS = CATALOGUE | {"P": {"new": CATALOGUE["P"], "known": CATALOGUE["P"][::-1]}}
 STEP = os.sysconf("SC_CLK_TCK")
 
 
-def decide(url, seconds, ready, start, results, tickets):
-    pool = sp.Pool.open(url, "home", **CATALOGUE)
-    pool.decide()
+def decide(url, catalogue, seconds, ready, start, results, tickets):
+    pool = sp.Pool.open(url, "home", **catalogue)
+    has_contexts = isinstance(catalogue["P"], dict)
+    asked = cycle([{"context": context} for context in catalogue["P"]] if has_contexts else [{}])
+    pool.decide(**next(asked))
     timed = Counter()
     pool._journal.on_batch = lambda batch: timed.update(
         waited=batch.waited, worked=batch.worked, committed=batch.committed, batches=1
@@ -40,7 +45,7 @@ def decide(url, seconds, ready, start, results, tickets):
     start.wait()
     began, cpu, count = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - began < seconds:
-        made = pool.decide()
+        made = pool.decide(**next(asked))
         if count % 4 == 0:
             tickets.put(made.ticket)
         count += 1
@@ -48,8 +53,8 @@ def decide(url, seconds, ready, start, results, tickets):
     pool.close()
 
 
-def report(url, stop, ready, start, tickets):
-    pool = sp.Pool.open(url, "home", **CATALOGUE)
+def report(url, catalogue, stop, ready, start, tickets):
+    pool = sp.Pool.open(url, "home", **catalogue)
     pool.warm_up()
     ready.release()
     start.wait()
@@ -89,19 +94,19 @@ def look(url, until):
     return seen
 
 
-def measure(n_writers, seconds):
+def measure(n_writers, seconds, catalogue):
     server = Server()
     processes = multiprocessing.get_context("spawn")
     try:
         url = server.url()
-        sp.Pool.open(url, "home", **CATALOGUE).close()
+        sp.Pool.open(url, "home", **catalogue).close()
         ready, start, stop = processes.Semaphore(0), processes.Event(), processes.Event()
         results, tickets = processes.Queue(), processes.Queue()
         writers = [
-            processes.Process(target=decide, args=(url, seconds, ready, start, results, tickets))
+            processes.Process(target=decide, args=(url, catalogue, seconds, ready, start, results, tickets))
             for _ in range(n_writers)
         ]
-        reporter = processes.Process(target=report, args=(url, stop, ready, start, tickets))
+        reporter = processes.Process(target=report, args=(url, catalogue, stop, ready, start, tickets))
         for each in [*writers, reporter]:
             each.start()
         for _ in range(n_writers + 1):  # until all have compiled, opened and decided once
@@ -125,11 +130,11 @@ def measure(n_writers, seconds):
         server.stop()
 
 
-def main(seconds, counts=(1, 2, 4, 8)):
+def main(seconds, counts, catalogue):
     rows, first = [], None
     print(f"{'writers':>8} {'a second':>9} {'CPU µs':>7} {'of one':>7} {'lock':>7} {'disk':>7} {'waited':>8}")
     for n_writers in counts:
-        found, spent, seen = measure(n_writers, seconds)
+        found, spent, seen = measure(n_writers, seconds, catalogue)
         samples = max(sum(seen.values()), 1)
         lock = sum(n for event, n in seen.items() if event.startswith("Lock ")) / samples
         disk = sum(n for event, n in seen.items() if event.startswith(("IO ", "LWLock WALWrite"))) / samples
@@ -147,4 +152,6 @@ def main(seconds, counts=(1, 2, 4, 8)):
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0, tuple(map(int, sys.argv[2:])) or (1, 2, 4, 8))
+    given = [each for each in sys.argv[1:] if each != "--contexts"]
+    counts = tuple(map(int, given[1:])) or (1, 2, 4, 8)
+    main(float(given[0]) if given else 10.0, counts, WITH_CONTEXTS if "--contexts" in sys.argv else CATALOGUE)

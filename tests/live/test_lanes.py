@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import statepool as sp
-from live.places import PostgresPlace, ask, change, fold_of, of_pool
+from live.places import P, PostgresPlace, ask, change, fold_of, of_pool
 from live.test_hung import stopped
 from statepool.live import handed_on, journal, lanes, lock_free
 from statepool.live.compaction import compact
@@ -183,8 +183,9 @@ def test_a_row_that_was_damaged_is_not_drawn_from(flipped):
 
 def a_published():
     version = Version(np.arange(3), np.full(3, 1 / 3), (spread(np.full(3, 1 / 3)),), 0.0, None)
+    answers = SimpleNamespace(digest=lambda: b"d")
     fold = SimpleNamespace(lessons=3, changes=1, plays=7, catalogue=SimpleNamespace(actions=["a", "b"], contexts=()),
-                           secret=b"s", seed=b"t", seeded=False)  # fmt: skip
+                           answers=answers, secret=b"s", seed=b"t", seeded=False)  # fmt: skip
     return lanes.Published(lanes.Playing(version, 5, fold, 9, 100), 8, b"h", 0, None)
 
 
@@ -192,7 +193,7 @@ def test_a_row_of_another_catalogue_or_pool_does_not_fit():
     published = a_published()
     row = handed_on.hand_on(published, handed_on.Seal())
     for name, other in {"actions": ["a", "c"], "secret": b"x", "seed": b"x", "seeded": True, "changes": 2,
-                        "has_contexts": True}.items():  # fmt: skip
+                        "has_contexts": True, "answers": SimpleNamespace(digest=lambda: b"x")}.items():  # fmt: skip
         playing = copy(published.playing)
         setattr(playing, name, other)
         assert handed_on.take_up(row, published._replace(playing=playing), handed_on.Seal()) is None
@@ -668,18 +669,30 @@ def merged(events, random):
     return done
 
 
-@pytest.fixture(scope="module")
-def played(database):
+PLAIN = {"learner": sp.PooledGreedy(forgetting=0.9, exploration=0.2), "refresh": 10**6}
+WITH_ROWS = {"learner": sp.SelfTuned(), "refresh": 12, "P": {"new": P, "known": P[::-1] * 0.5 + 1 / 6}}
+
+
+@pytest.fixture(scope="module", params=[PLAIN, WITH_ROWS], ids=["plain", "requests"])
+def played(request, database):
     """A pool that three processes have played, with lessons out of order."""
     place = PostgresPlace(database)
-    pools = [place.make(sp.PooledGreedy(forgetting=0.9, exploration=0.2), refresh=10**6),
-             *(place.open() for _ in range(2))]  # fmt: skip
+    pools = [place.make(**request.param), *(place.open() for _ in range(2))]
     rng = np.random.default_rng(5)
-    tickets = [pools[rng.integers(3)].decide().ticket for _ in range(30)]
+
+    def decide():
+        asked = [{"context": "new"}, {"context": "known"}, {"candidates": CANDIDATES}][rng.integers(3)]
+        return pools[rng.integers(3)].decide(**({} if request.param is PLAIN else asked)).ticket
+
+    for pool in pools if request.param is WITH_ROWS else ():
+        for _ in range(2):
+            pool.decide(candidates=CANDIDATES)  # from here on they come again, and take no lock
+    tickets = [decide() for _ in range(30)]
     for ticket in rng.permutation(tickets):
         teach(pools[rng.integers(3)], str(ticket), loss=float(rng.random()), state="browse")
-        tickets.append(pools[rng.integers(3)].decide().ticket)
+        tickets.append(decide())
     events = [decode(body) for *_, body, _ in place.events()]
+    assert sum(bool(event.lane) for event in events if isinstance(event, Decided)) >= 60
     place.close()
     return events
 

@@ -1,6 +1,6 @@
 """The actions and states of a pool, by label, and the rows of P; actions come and go, states stay."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -122,22 +122,7 @@ class Catalogue:
 
     def table(self, context: Any) -> Table:
         """The actions that have rows of their own in a context, and these rows."""
-        known = self._tables.get(check_label(context, "context"))
-        if known is None:
-            names = ", ".join(map(repr, self.contexts[:8])) + (", …" if len(self._tables) > 8 else "")
-            expected = f"one of {names}" if names else "none, as this pool was opened without contexts"
-            raise ValueError(f"context: {context!r} is not known, expected {expected}")
-        return known
-
-    def active_in(self, context: Any) -> tuple[Floats, Ints, Floats, Ints]:
-        """As `active`, with the rows of a context where it has some, of the actions that it may be answered with.
-
-        An action that came after the contexts were given has one row for all.
-        """
-        active, P = offered(self.table(context), self.active_numbers(), self._n_first, self._rows)
-        if not active.size:
-            raise ValueError(f"context: {context!r} has no active action, expected one that may be played")
-        return P, active, self._handicaps[active], self._added[active]
+        return table_of(self._tables, context)
 
     @classmethod
     def of(cls, events: Iterator[Any]) -> "Catalogue":
@@ -222,6 +207,16 @@ class Catalogue:
     def of_category(self, category: Any) -> list[int]:
         """The numbers of the actions of a category."""
         return [number for number, each in enumerate(self.categories) if each == category and category is not None]
+
+
+def table_of(tables: Mapping[Hashable, Table], context: Any) -> Table:
+    """The table of a context; one that is not known is refused."""
+    known = tables.get(check_label(context, "context"))
+    if known is None:
+        names = ", ".join(map(repr, list(tables)[:8])) + (", …" if len(tables) > 8 else "")
+        expected = f"one of {names}" if names else "none, as this pool was opened without contexts"
+        raise ValueError(f"context: {context!r} is not known, expected {expected}")
+    return known
 
 
 def offered(table: Table, active: Ints, n_first: int, rows: Floats) -> Table:

@@ -29,5 +29,9 @@ class LaneTaken(Taken):
     """Somebody else wrote to the same lane: a copy of this process goes on elsewhere."""
 
 
+class InTurn(Exception):  # noqa: N818
+    """A request can be answered under the pool's lock only; it was not answered, and is asked again there."""
+
+
 class Damaged(StoreUnavailable):
     """What the store holds does not follow from itself; nothing is acknowledged on top of it."""

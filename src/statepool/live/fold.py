@@ -6,13 +6,13 @@ nothing but the number of plays, so one who only follows may leave them out.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from statepool.checks import Floats, Ints
 from statepool.learners import find
+from statepool.live.answers import Answers
 from statepool.live.catalogue import Catalogue
 from statepool.live.comparison import Comparison
 from statepool.live.errors import Damaged
@@ -40,10 +40,9 @@ from statepool.live.format import check_format
 from statepool.live.ledger import POSSIBLE, Ledger, Q, Record
 from statepool.live.lift import Tally
 from statepool.live.luck import uniform_of
-from statepool.live.offers import Offer
 from statepool.live.settings import check_settings
 from statepool.live.snapshots import Refused
-from statepool.live.versions import Part, Version, spread, within
+from statepool.live.versions import Version
 
 CHEAP = 100_000
 """By default a version is made once in K |S| / CHEAP lessons: about a tenth of a millisecond each."""
@@ -51,27 +50,6 @@ CHEAP = 100_000
 
 MOST_LANES = 4_096
 """Lanes whose length is known; one that was silent while so many others came may go on anywhere."""
-
-NOBODY = -(1 << 62)
-"""The number of no action, nor of a candidate."""
-
-
-class Answer(NamedTuple):
-    """The number of an action (negative: of a candidate that the catalogue does not have), its probability, whether
-    it was kept from the learner, what travels with it, its label, and the probability of each state."""
-
-    action: int
-    probability: float
-    held: bool
-    carry: bytes
-    label: Any
-    reached: bytes
-
-
-def _place(ids: Ints, number: int) -> int | None:
-    """Where an action stands."""
-    places = np.flatnonzero(ids == number)
-    return int(places[0]) if places.size else None
 
 
 class Records:
@@ -133,6 +111,7 @@ class Fold:
         """Bytes of rows that requests brought and that were kept."""
         self._records = records
         self._stale_actions = True
+        self._answers: Answers | None = None
 
     @property
     def tallies(self) -> dict[str, Tally]:
@@ -150,17 +129,21 @@ class Fold:
     def _upgrade(self, event: Upgraded, seq: int) -> None:
         check_format(event.format, event.rule)
         self.format, self.rule, self.rule_since, self.secret = event.format, event.rule, seq, event.secret
-        self.changes += 1
+        self._count_change()
 
     def _change_actions(self, event: Added | Retired | Reweighted, seq: int) -> None:
         self.catalogue.apply(event, seq)
         self.comparison.heed(self.settings, self.catalogue, seq)
-        self.changes += 1
+        self._count_change()
         self._stale_actions = True
+
+    def _count_change(self) -> None:
+        self.changes += 1
+        self._answers = None
 
     def _place(self, event: Placed, seq: int) -> None:
         self.catalogue.place(event)
-        self.changes += 1
+        self._count_change()
 
     def _bring(self, event: Brought, seq: int) -> None:
         self.brought += len(event.rows)
@@ -168,7 +151,7 @@ class Fold:
     def _change_settings(self, event: Changed, seq: int) -> None:
         self.settings = check_settings(event.settings)
         self.comparison.heed(self.settings, self.catalogue, seq)
-        self.changes += 1
+        self._count_change()
 
     def _refresh(self, event: Refreshed, seq: int) -> None:
         self.ledger.resume(event.record, event.plays)
@@ -260,47 +243,16 @@ class Fold:
         if self._stale_actions:
             self.ledger.set_actions(*self.catalogue.active())
             self._stale_actions = False
-        version = self._within_settings(*self.ledger.play(self.plays), self.ledger.ids)
+        version = self.answers.limits.keep(*self.ledger.play(self.plays), self.ledger.ids)
         record = self.ledger.record(version.play, version.reach(self.ledger.columns()))
         return version.carrying(self.ledger.carries(version.play), self.ledger.known(self.plays)), record
 
-    def answer(self, version: Version, offer: Offer, uniform: float) -> Answer:
-        """What a version answers a request that brings rows of its own."""
-        assert version.known is not None
-        own = self._within_settings(*self.ledger.answer(version.known, offer), offer.numbers)
-        place, held = own.find(uniform)
-        carry, reached = self.ledger.travelling(offer, own.play, place)
-        probability = min(own.play.item(place), 1.0)
-        return Answer(int(offer.numbers[place]), probability, held, carry, offer.labels[place], reached)
-
-    def _within_settings(self, play: Floats, parts: tuple[Part, ...], ids: Ints) -> Version:
-        settings = self.settings
-        base = self._holdout_play(ids) if settings.holdout else None
-        if settings.shares:
-            play = within(play, *self._bounds(base, ids))
-            parts = (spread(play),)
-        return Version(ids, play, parts, settings.holdout, base)
-
-    def _holdout_play(self, ids: Ints) -> Floats:
-        place = _place(ids, self.catalogue.number_of_action.get(self.settings.holdout_action, NOBODY))
-        if place is None:
-            return np.full(len(ids), 1 / len(ids))
-        base = np.zeros(len(ids))
-        base[place] = 1.0
-        return base
-
-    def _bounds(self, base: Floats | None, ids: Ints) -> tuple[Floats, Floats]:
-        """What is left of the shares for the learner's part of the play."""
-        size = len(ids)
-        low, high = np.zeros(size), np.ones(size)
-        for label, smallest, largest in self.settings.shares:
-            place = _place(ids, self.catalogue.action(label))
-            if place is not None:
-                low[place], high[place] = smallest, largest
-        if base is not None:
-            part = self.settings.holdout
-            low, high = np.maximum(low - part * base, 0) / (1 - part), np.maximum(high - part * base, 0) / (1 - part)
-        return low, high
+    @property
+    def answers(self) -> Answers:
+        """How requests are answered, as of the latest change."""
+        if self._answers is None:
+            self._answers = Answers(self.catalogue, self.settings, self.ledger)
+        return self._answers
 
     def uniform_of(self, event: Decided) -> float:
         """The number that a decision was drawn from."""

@@ -32,6 +32,7 @@ class HandedOn(msgspec.Struct, frozen=True, array_like=True):
     lessons: int
     plays: int
     version: PackedVersion
+    brought: int
 
 
 _decoder = msgspec.msgpack.Decoder(HandedOn)
@@ -51,7 +52,7 @@ class Seal:
         if of != self._made[0]:
             facts = [
                 playing.changes, playing.actions, playing.has_contexts, playing.secret, playing.seed, playing.seeded,
-                published.refresh_seconds,
+                published.refresh_seconds, playing.answers.digest(),
             ]  # fmt: skip
             self._made = of, blake2b(msgspec.msgpack.encode(facts), digest_size=SEAL_BYTES).digest()
         return self._made[1]
@@ -64,7 +65,7 @@ def hand_on(published: Published, seal: Seal) -> bytes | None:
         return None
     row = HandedOn(
         published.seq, published.hash, published.unplayed, playing.seq, playing.at, playing.cost, playing.lessons,
-        playing.plays, playing.version.packed(),
+        playing.plays, playing.version.packed(_is_asked_for_more(published)), published.brought,
     )  # fmt: skip
     body = msgspec.msgpack.encode(row)
     return _seal(seal.key(published), body) + body
@@ -79,7 +80,15 @@ def take_up(row: bytes, before: Published, seal: Seal) -> Published | None:
     playing = before.playing.followed_by(
         Version.unpacked(found.version), found.version_seq, found.at, found.cost, found.lessons, found.plays
     )
-    return Published(playing, found.seq, found.hash, found.unplayed, before.refresh_seconds)
+    return Published(playing, found.seq, found.hash, found.unplayed, before.refresh_seconds, found.brought)
+
+
+def _is_asked_for_more(published: Published) -> bool:
+    """Whether requests bring rows of their own here, and what they need is small enough to go with the version."""
+    version = published.playing.version
+    if version.known is None or not (published.playing.has_contexts or published.brought):
+        return False
+    return version.nbytes + version.known.nbytes <= LARGEST
 
 
 def _seal(key: bytes, body: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 A batch takes the pool's lock, catches up with what others wrote, answers its requests, appends their events and
 commits; only then does anyone get an answer. Callers that wait for the same lock share one batch, and one fsync. Where
-the store has lanes, plain decisions are drawn and written without that lock (`lanes`).
+the store has lanes, decisions are drawn and written without that lock (`lanes`).
 
 The fold stands on one event of the chain, named by its number and its hash. Where the store has another event there (a
 backup was restored, a replica took over), the fold starts anew, and so does the process's epoch.
@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice, takewhile
 from typing import Any, NamedTuple, TypeVar
 
-from statepool.live.errors import Damaged, StoreUnavailable, Taken
+from statepool.live.errors import Damaged, InTurn, StoreUnavailable, Taken
 from statepool.live.events import AnyEvent, Opened, Refreshed, columns_of, encode
 from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
@@ -131,10 +131,11 @@ class Journal:
 
     def run(self, requests: Sequence[Request]) -> list[Any]:
         """Answer requests durably; an answer may be the exception that its request earned."""
-        apart = _apart(requests) if self.store.has_lanes else []
+        apart = _apart(requests, self.plays.rows_recur) if self.store.has_lanes else []
         if not apart:
             return self.run_in_turn(requests)
-        answers = dict(zip(apart, self._lock_free.run([requests[n] for n in apart]), strict=True))
+        told = zip(apart, self._lock_free.run([requests[n] for n in apart]), strict=True)
+        answers = {n: each for n, each in told if not isinstance(each, InTurn)}
         others = [n for n in range(len(requests)) if n not in answers]
         if others:
             answers |= zip(others, self.run_in_turn([requests[n] for n in others]), strict=True)
@@ -252,7 +253,7 @@ class Journal:
         if fold is None or playing is None:
             return None
         unplayed = fold.lessons - playing.lessons
-        return Published(playing, fold.seq, self._hash, unplayed, fold.settings.refresh_seconds)
+        return Published(playing, fold.seq, self._hash, unplayed, fold.settings.refresh_seconds, fold.brought)
 
     def _hand_on(self, batch: Batch, n_written: int) -> None:
         """Leave the journal's latest version for processes that only decide."""
@@ -415,14 +416,17 @@ class Journal:
             raise
 
 
-def _apart(requests: Sequence[Request]) -> list[int]:
+def _apart(requests: Sequence[Request], rows_recur: bool) -> list[int]:
     """The places of those that may be answered without the pool's lock, before the others, and nobody can tell.
 
-    Whatever is not about a ticket may change what is played; what is about the same ticket keeps its order.
+    Whatever is not about a ticket may change what is played, unless it is a decision; what is about the same ticket
+    keeps its order. Candidates that will hardly be known wait for their turn at once.
     """
-    others = [request.ticket for request in requests if not getattr(request, "is_apart", False)]
-    if None in others:
+    others = [request for request in requests if not getattr(request, "is_apart", False)]
+    if any(request.ticket is None for request in others):
         return []
-    return [
-        n for n, request in enumerate(requests) if getattr(request, "is_apart", False) and request.ticket not in others
-    ]
+    if not rows_recur:
+        others += [request for request in requests if getattr(request, "may_wait", False)]
+    waiting = {id(request) for request in others}
+    tickets = [request.ticket for request in others if request.ticket is not None]
+    return [n for n, each in enumerate(requests) if id(each) not in waiting and each.ticket not in tickets]

@@ -19,10 +19,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from statepool.live.errors import Damaged
-from statepool.live.events import UNPLACED, AnyEvent, Decided, Kind, decode, encode
+from statepool.live.answers import Answers
+from statepool.live.errors import Damaged, InTurn
+from statepool.live.events import UNPLACED, AnyEvent, Decided, Kind, decode, encode, rows_name
 from statepool.live.fold import MOST_LANES, Fold
 from statepool.live.luck import mint_in_lane, new_epoch, uniform_of
+from statepool.live.offers import Offer
 from statepool.live.stores.store import SILENT, Head, LaneBatch, LaneRow
 from statepool.live.versions import Version
 
@@ -33,6 +35,25 @@ RESTED = SILENT // 30
 """A lane that was not written to for so long is not gone on with: long before the store forgets where it ended."""
 
 
+class Chosen(NamedTuple):
+    """What is drawn, as `events.Decided` has it."""
+
+    action: int
+    probability: float
+    held: bool
+    carry: bytes
+    context: Any = None
+    label: Any = None
+    digest: bytes = b""
+
+    def event(
+        self, of_ticket: tuple[int, str, int, int], given: float | None, minted: bool,
+        lane: bytes = b"", place: int = 0, round_played: int | None = None,
+    ) -> Decided:  # fmt: skip
+        """The event of a time, a ticket, its number and its version."""
+        return Decided(*of_ticket, *self[:3], given, minted, *self[3:], lane, place, round_played)
+
+
 class Playing:
     """The version this process plays from, all that drawing takes, and how much was known when it was made."""
 
@@ -41,6 +62,7 @@ class Playing:
         self.lessons, self.changes, self.plays = fold.lessons, fold.changes, fold.plays
         self.actions: Sequence[Any] = fold.catalogue.actions  # which only grows
         self.has_contexts = bool(fold.catalogue.contexts)
+        self.answers = fold.answers
         self.secret, self.seed, self.seeded = fold.secret, fold.seed, fold.seeded
 
     def followed_by(self, version: Version, seq: int, at: int, cost: int, lessons: int, plays: int) -> "Playing":
@@ -49,6 +71,14 @@ class Playing:
         other.version, other.seq, other.at, other.cost = version, seq, at, cost
         other.lessons, other.plays = lessons, plays
         return other
+
+    def draw(self, offer: Offer | None, uniform: float) -> "Chosen":
+        """What is played, of all active actions or of an offer."""
+        if offer is None:
+            return Chosen(*self.version.draw(uniform))
+        drawn = self.answers.answer(self.version, offer, uniform)
+        label = drawn.label if offer.digest else None
+        return Chosen(*drawn[:4], offer.context, label, offer.digest)
 
     def is_stale(self, fold: Fold, now: int, budget: float) -> bool:
         """Whether another one is to be made: enough was learnt, and there are bytes for it where nobody said when."""
@@ -71,6 +101,12 @@ class Published(NamedTuple):
     unplayed: int
     """Lessons since it was made, for which it was too early."""
     refresh_seconds: float | None
+    brought: int = 0
+    """Bytes of rows that requests brought and that the journal keeps."""
+
+    def can_answer(self, with_rows: bool) -> bool:
+        """Whether plain decisions can be drawn from it, or also requests that bring rows of their own."""
+        return not with_rows or self.playing.version.known is not None
 
     def is_level(self, head: Head, now: int, budget: float) -> bool:
         """Whether nothing has happened since, and it is still too early for what was learnt."""
@@ -111,6 +147,8 @@ class LaneWriter:
         self._hash = lane.hash
         self._drawn = lane.drawn_from(self.playing.seq)
         self._events: dict[str, dict[Kind, AnyEvent]] = {}
+        self._kept: set[bytes] = set()
+        """Digests of rows that are known to be in the journal."""
 
     @property
     def actions(self) -> Sequence[Any]:
@@ -119,6 +157,10 @@ class LaneWriter:
     @property
     def has_contexts(self) -> bool:
         return self.playing.has_contexts
+
+    @property
+    def answers(self) -> Answers:
+        return self.playing.answers
 
     @property
     def secret(self) -> bytes:
@@ -138,19 +180,28 @@ class LaneWriter:
         for ticket, bodies in (self._batch.bodies(tickets) if tickets else {}).items():
             self._events[ticket] = {kind: decode(body) for kind, body in bodies.items()}
 
-    def draw(self, ticket: str | None, given: float | None) -> Decided:
-        """A decision from the version, for a ticket or for one that is minted."""
+    def _check_kept(self, offer: Offer) -> None:
+        """Rows that a request brought are in the journal, or there is no room for them: else they wait for the lock."""
+        if offer.digest in self._kept or not self.answers.has_room(offer, self._published.brought):
+            return
+        name = rows_name(offer.digest)
+        if "rows" not in self._batch.bodies([name]).get(name, {}):
+            raise InTurn("the rows of this request are not in the journal yet")
+        self._kept.add(offer.digest)
+
+    def draw(self, ticket: str | None, given: float | None, offer: Offer | None) -> Decided:
+        """A decision from the version, for a ticket or for one that is minted; of an offer, if a request has one."""
+        if offer is not None and offer.digest:
+            self._check_kept(offer)
         playing, lane, place = self.playing, self._lane.name, self._lane.place + len(self._rows)
         round_played, minted = playing.plays + self._drawn, ticket is None
         name = ticket or mint_in_lane(playing.secret, lane, place)
         uniform = given
         if uniform is None:
             uniform = uniform_of(playing.seed, playing.seeded, name, minted, lane, place, round_played)
-        drawn = playing.version.draw(uniform)
         of_ticket = self.now, name, UNPLACED, playing.seq
-        event = Decided(
-            *of_ticket, *drawn[:3], given, minted, drawn.carry, lane=lane, place=place, round=round_played
-        )  # fmt: skip
+        drawn = playing.draw(offer, uniform)
+        event = drawn.event(of_ticket, given, minted, lane, place, round_played)
         check_probability(event)
         body = encode(event)
         self._hash = sha256(self._hash + body).digest()

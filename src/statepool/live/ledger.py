@@ -5,6 +5,7 @@ live and simulated play are one implementation, and nothing here knows which lea
 adds is computed from what its version recorded, never from what is known by then.
 """
 
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -87,8 +88,11 @@ class Ledger:
         self._carry = np.zeros((n_states, learner.ticket_width(smallest)))
         self._places = np.array(learner.carried_by_action, np.int64)
         self._of_request = np.array(sorted({*learner.carried_by_request, *learner.carried_by_action}), np.int64)
+        self.rooms = threading.Lock()
+        """Of what requests are answered in: whoever answers one has it, until it is known what travels."""
         self._rooms: OrderedDict[int, Any] = OrderedDict()
         """Memories for requests of so many candidates, the latest last."""
+        self._carry_of_request = self._carry.copy()
         self.learns_map = learner.learns_map
         self.heeds_states = any(each.told_by == "state" for each in declared)
         """Whether a state whose outcome has not come changes the play."""
@@ -179,18 +183,17 @@ class Ledger:
             place += size
         return np.concatenate(parts)
 
-    def travelling(self, offer: Offer, play: Floats, place: int) -> tuple[bytes, bytes]:
-        """What travels with the action at a place of a request just answered, a row a state, and q of each state.
+    def travelling(self, offer: Offer, play: Floats, place: int) -> bytes:
+        """What travels with the action at a place of a request just answered, a row a state.
 
         A row has q of the state, P(s|a) of the action, and what of the ticket depends on the request or the action.
         """
-        memory = self._room(len(offer.numbers))
+        memory, carry = self._room(len(offer.numbers)), self._carry_of_request
         q = np.array([dot(play, column) for column in memory.maps.columns[0]])
-        step_carry(memory, play, self._carry)
+        step_carry(memory, play, carry)
         if self._places.size:
-            step_carry_of_action(memory, play, place, self._carry)
-        table = np.column_stack([q, offer.P[place], self._carry[:, self._of_request]])
-        return table.tobytes(), q.tobytes()
+            step_carry_of_action(memory, play, place, carry)
+        return np.column_stack([q, offer.P[place], carry[:, self._of_request]]).tobytes()
 
     def _write_sums(self, plays: int) -> None:
         flat, place = self.memory.sums.flat, 0

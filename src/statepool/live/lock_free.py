@@ -1,4 +1,4 @@
-"""Plain decisions, drawn and written without the pool's lock, to this process's lane."""
+"""Decisions drawn and written without the pool's lock, to this process's lane."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from statepool.live.errors import LaneTaken, StoreUnavailable, Taken
+from statepool.live.errors import InTurn, LaneTaken, StoreUnavailable, Taken
 from statepool.live.group_commit import GroupCommit
 from statepool.live.lanes import Lane, LaneWriter, Published
 from statepool.live.stores.store import LaneBatch, LaneRow, Store, View
@@ -77,16 +77,17 @@ class LockFree:
         """None: a version had to be made, or the journal has gone on too far, or this lane is not in the store."""
         journal, tickets = self._journal, [str(each.ticket) for each in requests if is_ticket(each.ticket)]
         writer, began = None, time.perf_counter()
+        with_rows = any(getattr(each, "brings_rows", False) for each in requests)
         before = journal.published
         with journal.store.lane(journal.name, b"" if before is None else before.hash) as batch:
             entered, now = time.perf_counter(), journal.now(batch)
-            published = self._level_with(batch, before, now)
+            published = self._level_with(batch, before, now, with_rows)
             if published is not None:
                 if self.lane.has_rested(batch.clock()):
                     self.start_again()
                 writer = LaneWriter(self.lane, published, batch, now)
                 writer.look_up(tickets)
-                answers = [answer(request, writer) for request in requests]
+                answers = _answers(requests, writer)
                 writer.write()
                 written = time.perf_counter()
         if writer is None or (writer.entries and not batch.kept):
@@ -97,17 +98,25 @@ class LockFree:
         writer.move_on()
         assert published is not None
         self._note(writer.entries, published.seq)
+        if any(isinstance(each, InTurn) for each in answers):
+            journal.plays.rows_recur = False
         journal.tell(began, entered, written, len(writer.entries))
         return answers
 
-    def _level_with(self, batch: LaneBatch, before: Published | None, now: int) -> Published | None:
+    def _level_with(
+        self, batch: LaneBatch, before: Published | None, now: int, with_rows: bool
+    ) -> Published | None:  # fmt: skip
         """What to draw from as of this reading of the journal, or later; None: it must be read anew, or made."""
         journal, head = self._journal, batch.head()
+
+        def will_do(published: Published) -> bool:
+            return published.can_answer(with_rows) and published.is_level(head, now, journal.plays.budget)
+
         if before is not None:
-            if before.is_level(head, now, journal.plays.budget):
+            if will_do(before):
                 return before
             newer = journal.take_up(batch, before)
-            if newer is not None and newer.is_level(head, now, journal.plays.budget):
+            if newer is not None and will_do(newer):
                 return newer
         return journal.adopt(batch, now)
 
@@ -141,3 +150,15 @@ class LockFree:
                 self._journal.settle()
         finally:
             self.is_settling = False
+
+
+def _answers(requests: Sequence[Request], writer: LaneWriter) -> list[Any]:
+    """What each earns; what is about the ticket of one that waits for its turn keeps its order, and waits, too."""
+    answers: list[Any] = []
+    waiting: dict[str | None, InTurn] = {}
+    for request in requests:
+        before = waiting.get(request.ticket) if waiting and is_ticket(request.ticket) else None
+        answers.append(before or answer(request, writer))
+        if isinstance(answers[-1], InTurn) and request.ticket is not None:
+            waiting[request.ticket] = answers[-1]
+    return answers

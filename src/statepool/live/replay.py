@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from statepool.live.anchors import Anchor, Noted
+from statepool.live.answers import Answers
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import (
     AnyEvent,
@@ -34,7 +35,6 @@ from statepool.live.format import RULE
 from statepool.live.integrity import Beside
 from statepool.live.lanes import MOST_BEHIND, decisions_in, placed
 from statepool.live.luck import is_minted_for
-from statepool.live.offers import brought_offer, offer_of_context
 from statepool.live.snapshots import Outdated, Refused, Snapshot, unseal
 from statepool.live.stores.store import Entry, Store, View
 from statepool.live.versions import Version
@@ -286,6 +286,8 @@ class _Made(NamedTuple):
     epoch: bytes
     plays: int
     version: Version
+    answers: Answers
+    """To requests, as of when it was made: decisions of lanes may come after another change."""
 
 
 class _Redrawing:
@@ -313,7 +315,7 @@ class _Redrawing:
         version, record = self._fold.make_version()
         if record != event.record:
             self._found.faults.append(f"event {seq}: another version of the play comes out of the events before")
-        self._versions[seq] = _Made(event.epoch, event.plays, version)
+        self._versions[seq] = _Made(event.epoch, event.plays, version, self._fold.answers)
         self._latest.pop(event.epoch, None)
         self._latest[event.epoch] = seq
         if len(self._latest) > EPOCHS:
@@ -332,7 +334,7 @@ class _Redrawing:
             return
         if event.lane and event.round != made.plays + self._count(event):
             self._found.faults.append(f"event {seq}: it is counted as another round than its lane's")
-        drawn = self._drawn(made.version, event)
+        drawn = self._drawn(made, event)
         if drawn is None:
             self._found.without_rows += 1
             self._found.not_redrawn += 1
@@ -357,20 +359,20 @@ class _Redrawing:
         number = event.place if event.lane else event.play
         return is_minted_for(self._fold.secret, event.ticket, event.lane, number)
 
-    def _drawn(self, version: Version, event: Decided) -> tuple[Any, ...] | None:
+    def _drawn(self, made: _Made, event: Decided) -> tuple[Any, ...] | None:
         """What the version answers; None: the rows that the request brought were not kept."""
         if not event.is_request:
-            return version.draw(self._fold.uniform_of(event))
-        catalogue = self._fold.catalogue
+            return made.version.draw(self._fold.uniform_of(event))
+        offers = made.answers.offers
         if event.context is not None:
-            offer = offer_of_context(catalogue, event.context)
+            offer = offers.of_context(event.context)
         else:
             kept = self._view.bodies([rows_name(event.digest)]).get(rows_name(event.digest), {}).get("rows")
             brought = None if kept is None else decode(kept)
             if not isinstance(brought, Brought):
                 return None
             rows = np.frombuffer(brought.rows).reshape(len(brought.labels), -1)
-            offer = brought_offer(catalogue, brought.labels, rows)
+            offer = offers.of_brought(brought.labels, rows)
             if offer.digest != event.digest:
                 raise ValueError("the rows that were kept of its request are others")
-        return self._fold.answer(version, offer, self._fold.uniform_of(event))[:4]
+        return made.answers.answer(made.version, offer, self._fold.uniform_of(event))[:4]

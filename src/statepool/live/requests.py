@@ -6,7 +6,7 @@ else in it is refused and changes nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -17,7 +17,6 @@ from statepool.live.catalogue import Catalogue, check_label, check_row
 from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import (
     Added,
-    Brought,
     Changed,
     Corrected,
     Decided,
@@ -27,12 +26,9 @@ from statepool.live.events import (
     Retired,
     Reweighted,
     Seen,
-    rows_name,
 )  # fmt: skip
-from statepool.live.fold import Fold
 from statepool.live.ledger import Q
-from statepool.live.luck import is_minted, mint, uniform_of
-from statepool.live.offers import Offer, offer_of_candidates, offer_of_context
+from statepool.live.luck import is_minted
 from statepool.live.settings import Settings, check_settings, loss_of
 from statepool.live.writer import LONGEST_TICKET, Writer, is_ticket
 
@@ -65,10 +61,18 @@ class Decide(msgspec.Struct, frozen=True):
     context: Any = None
     candidates: Any = None
 
+    is_apart: ClassVar[bool] = True
+    """It may be answered without the pool's lock."""
+
     @property
-    def is_apart(self) -> bool:
-        """Whether it may be answered without the pool's lock: rows that a request brings are kept in the journal."""
-        return self.context is None and self.candidates is None
+    def brings_rows(self) -> bool:
+        """Whether it is answered with rows of its own."""
+        return self.context is not None or self.candidates is not None
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether it takes the lock where the rows that it brings have to be kept first."""
+        return self.candidates is not None
 
     def answer(self, writer: Any) -> Decision:
         made = writer.events_of(check_ticket(self.ticket)).get("decision") if self.ticket is not None else None
@@ -80,33 +84,11 @@ class Decide(msgspec.Struct, frozen=True):
             return Decision(made.ticket, label_of(made, writer.actions), made.probability, made.held)
         if self.ticket is not None and is_minted(writer.secret, self.ticket):
             raise Conflict(f"ticket: {self.ticket!r} was minted here and is not in the journal, expected your own")
-        if self.context is None and self.candidates is None:
-            if writer.has_contexts:
-                raise ValueError("context: is missing, expected one of this pool's contexts, or candidates")
-            drawn = writer.draw(self.ticket, given)
-            return Decision(drawn.ticket, writer.actions[drawn.action], drawn.probability, drawn.held)
-        return self._answer_request(writer, given)
-
-    def _answer_request(self, writer: Writer, given: float | None) -> Decision:
-        fold, offer, playing = writer.fold, self._offer(writer.fold), writer.playing()
-        ticket, minted = self.ticket or mint(fold.secret, writer.epoch, fold.plays), self.ticket is None
-        uniform = uniform_of(fold.seed, fold.seeded, ticket, minted, b"", 0, fold.plays) if given is None else given
-        of_ticket = writer.now, ticket, fold.plays, playing.seq
-        answer = fold.answer(playing.version, offer, uniform)
-        self._keep_rows(writer, offer)
-        context = None if self.context is None else check_label(self.context, "context")
-        label = answer.label if offer.digest else None
-        writer.add(Decided(*of_ticket, *answer[:3], given, minted, answer.carry, context, label, offer.digest))
-        return Decision(ticket, answer.label, answer.probability, answer.held)
-
-    def _offer(self, fold: Fold) -> Offer:
-        if self.context is not None and self.candidates is not None:
-            raise ValueError("request: has a context and candidates, expected one of them at most")
-        if fold.ledger.learns_map:
-            raise ValueError("request: brings rows, expected none where the pool learns the map")
-        if self.context is not None:
-            return offer_of_context(fold.catalogue, self.context)
-        return offer_of_candidates(fold.catalogue, self.candidates)
+        if not self.brings_rows and writer.has_contexts:
+            raise ValueError("context: is missing, expected one of this pool's contexts, or candidates")
+        offer = writer.answers.offer(self.context, self.candidates) if self.brings_rows else None
+        drawn = writer.draw(self.ticket, given, offer)
+        return Decision(drawn.ticket, label_of(drawn, writer.actions), drawn.probability, drawn.held)
 
     def _compare(self, made: Decided, writer: Any) -> None:
         """Refuse a ticket that was decided for another request."""
@@ -114,19 +96,9 @@ class Decide(msgspec.Struct, frozen=True):
         before = None if made.context is None else check_label(made.context, "context")
         if context != before:
             raise Conflict(f"context: ticket {made.ticket!r} was decided for {before!r}, and now for {context!r}")
-        digest = b"" if self.candidates is None else offer_of_candidates(writer.fold.catalogue, self.candidates).digest
+        digest = b"" if self.candidates is None else writer.answers.offers.of_candidates(self.candidates).digest
         if digest != made.digest:
             raise Conflict(f"candidates: ticket {made.ticket!r} was decided among others, expected the same again")
-
-    def _keep_rows(self, writer: Writer, offer: Offer) -> None:
-        """What a request brought is kept once, as long as there is room for it."""
-        fold = writer.fold
-        if not offer.digest or fold.brought + offer.P.nbytes > fold.settings.request_bytes:
-            return
-        name = rows_name(offer.digest)
-        writer.look_up([name])
-        if "rows" not in writer.events_of(name):
-            writer.add(Brought(writer.now, offer.digest, offer.labels, offer.P.tobytes()))
 
     def _uniform(self) -> float | None:
         if self.uniform is None:

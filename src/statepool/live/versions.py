@@ -53,18 +53,25 @@ class Known(NamedTuple):
     flat: Floats
     registers: Floats
 
+    @property
+    def nbytes(self) -> int:
+        """What it takes beside a version, whose actions these are."""
+        return len(self.clock) + self.flat.nbytes + self.registers.nbytes
+
 
 PackedPart = tuple[float, int, bytes | None]
+PackedKnown = tuple[int, bytes, bytes, bytes]
 
 
 class PackedVersion(NamedTuple):
-    """All that drawing takes, as plain values."""
+    """All that drawing takes, as plain values, and what requests need, where that travels, too."""
 
     ids: bytes
     play: bytes
     parts: tuple[PackedPart, ...]
     has_holdout: bool
     carries: tuple[tuple[int, ...], bytes] | None
+    known: PackedKnown | None
 
 
 class Version:
@@ -99,11 +106,13 @@ class Version:
         tables = [self.ids, self.play, self.carries, *(part.sums for part in self.parts)]
         return sum(table.nbytes for table in tables if table is not None)
 
-    def packed(self) -> PackedVersion:
-        """To be drawn from elsewhere, bit for bit; what was known does not travel."""
+    def packed(self, with_known: bool) -> PackedVersion:
+        """To be drawn from elsewhere, bit for bit; without what was known, no request can be answered there."""
         parts = tuple((share, place, None if sums is None else sums.tobytes()) for share, place, sums in self.parts)
         carries = None if self.carries is None else (self.carries.shape, self.carries.tobytes())
-        return PackedVersion(self.ids.tobytes(), self.play.tobytes(), parts, self.has_holdout, carries)
+        known = self.known if with_known else None
+        packed = known and (known.plays, known.clock, known.flat.tobytes(), known.registers.tobytes())
+        return PackedVersion(self.ids.tobytes(), self.play.tobytes(), parts, self.has_holdout, carries, packed)
 
     @classmethod
     def unpacked(cls, packed: PackedVersion) -> "Version":
@@ -114,6 +123,9 @@ class Version:
             Part(share, place, None if sums is None else np.frombuffer(sums)) for share, place, sums in packed.parts
         )
         version.has_holdout, version.known = packed.has_holdout, None
+        if packed.known is not None:
+            plays, clock, *tables = packed.known
+            version.known = Known(plays, clock, version.ids, *map(np.frombuffer, tables))
         version.carries = (
             None if packed.carries is None else np.frombuffer(packed.carries[1]).reshape(packed.carries[0])
         )

@@ -5,6 +5,7 @@ from hashlib import sha256
 from math import sqrt
 from typing import Any, Protocol
 
+from statepool.live.answers import Answers
 from statepool.live.errors import Damaged, StoreUnavailable
 from statepool.live.events import (
     AnyEvent,
@@ -18,11 +19,13 @@ from statepool.live.events import (
     decode,
     encode,
     follows,
+    rows_name,
 )  # fmt: skip
 from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
 from statepool.live.lanes import LaneWriter, Playing, check_probability, decisions_in, placed
 from statepool.live.luck import mint, new_epoch, new_key, uniform_of
+from statepool.live.offers import Offer
 from statepool.live.stores.store import Batch, Entry, Head, LaneRow, View
 
 LONGEST_TICKET = 200
@@ -71,6 +74,9 @@ class Plays:
         self.epoch = new_epoch()
         self._earned = 0.0
         self.versions_made = 0
+        self.rows_recur = False
+        """Whether the latest request with candidates brought rows that there was nothing to keep of: if not, the next
+        one will hardly do so, and is not tried in a lane."""
 
     def start_again(self) -> None:
         """What was made may not have been kept."""
@@ -193,17 +199,33 @@ class Writer:
             self.n_written += len(self.entries)
             self.entries = []
 
-    def draw(self, ticket: str | None, given: float | None) -> Decided:
-        """A decision from the version, for a ticket or for one that is minted."""
+    def draw(self, ticket: str | None, given: float | None, offer: Offer | None) -> Decided:
+        """A decision from the version, for a ticket or for one that is minted; of an offer, if a request has one."""
         fold, playing, minted = self.fold, self.playing(), ticket is None
         name = ticket or mint(fold.secret, self._plays.epoch, fold.plays)
         uniform = given
         if uniform is None:
             uniform = uniform_of(fold.seed, fold.seeded, name, minted, b"", 0, fold.plays)
-        drawn = playing.version.draw(uniform)
-        event = Decided(self.now, name, fold.plays, playing.seq, *drawn[:3], given, minted, drawn.carry)
+        drawn = playing.draw(offer, uniform)
+        if offer is not None and offer.digest:
+            self._keep_rows(offer)
+        event = drawn.event((self.now, name, fold.plays, playing.seq), given, minted)
         self.add(event)
         return event
+
+    def _keep_rows(self, offer: Offer) -> None:
+        """What a request brought is kept once, as long as there is room for it."""
+        has_room, name = self.answers.has_room(offer, self.fold.brought), rows_name(offer.digest)
+        if has_room:
+            self.look_up([name])
+        is_new = has_room and "rows" not in self.events_of(name)
+        if is_new:
+            self.add(Brought(self.now, offer.digest, offer.labels, offer.P.tobytes()))
+        self._plays.rows_recur = not is_new
+
+    @property
+    def answers(self) -> Answers:
+        return self.fold.answers
 
     @property
     def actions(self) -> Sequence[Any]:
@@ -216,11 +238,6 @@ class Writer:
     @property
     def secret(self) -> bytes:
         return self.fold.secret
-
-    @property
-    def epoch(self) -> bytes:
-        """Of this process, for the tickets that it mints."""
-        return self._plays.epoch
 
     def head(self) -> Head:
         return Head(self._seq, self._hash, self.fold.plays, self.fold.epoch)

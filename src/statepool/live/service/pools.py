@@ -67,7 +67,7 @@ class PoolWorker:
     def put(self, requests: Sequence[Any], told: Told) -> None:
         """The same without a future, for those who are many: `told` is called once the answers are on disk."""
         self._used = perf_counter()
-        if self._apart is not None and all(getattr(request, "is_apart", False) for request in requests):
+        if self._apart is not None and all(_waits_for_nobody(request) for request in requests):
             self._apart.put(requests, told)
             return
         if len(self._waiting) >= LONGEST_QUEUE:
@@ -163,6 +163,11 @@ class PoolWorker:
     async def close(self) -> None:
         """Save a snapshot, after the last request."""
         await self.call(self.pool.close)
+
+
+def _waits_for_nobody(request: Any) -> bool:
+    """Candidates whose rows have to be kept first wait for the pool's lock."""
+    return getattr(request, "is_apart", False) and not request.may_wait
 
 
 def _tell(batch: list[Ask], answers: list[Any]) -> None:
