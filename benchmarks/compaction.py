@@ -51,11 +51,11 @@ def opened(url):
 def replayed(url):
     store = open_store(url)
     try:
-        found, fold = replay(store, "home")
+        found, pool_state = replay(store, "home")
     finally:
         store.close()
     assert not found.faults, found.faults[:3]
-    return found.last_hash, found.events, fold.dump()
+    return found.last_hash, found.events, pool_state.dump()
 
 
 def size(*paths):

@@ -44,9 +44,9 @@ def state_of(place):
         return learnt(pool._fold()), pool._fold().make_version()[1]
 
 
-def learnt(fold):
-    """The fold's bits, but for the name of the process that made the latest version."""
-    return {name: value for name, value in msgspec.msgpack.decode(fold.dump()).items() if name != "epoch"}
+def learnt(pool_state):
+    """The pool's state's bits, but for the name of the process that made the latest version."""
+    return {name: value for name, value in msgspec.msgpack.decode(pool_state.dump()).items() if name != "epoch"}
 
 
 def copy_of(place, folder):

@@ -17,23 +17,23 @@ def take_under_load(url, name, folder, moments, targets):
         for number, seconds in enumerate(moments):
             time.sleep(seconds)
             told, file = dict(record.told), folder / f"backup-{number}.db"
-            [held] = backup(url, file)
-            taken.append((told, file, held))
-    for (told, file, held), target in zip(taken, targets, strict=True):
-        check_restored(name, told, file, held, target)
+            [is_holdout] = backup(url, file)
+            taken.append((told, file, is_holdout))
+    for (told, file, is_holdout), target in zip(taken, targets, strict=True):
+        check_restored(name, told, file, is_holdout, target)
     return taken
 
 
-def check_restored(name, told, file, held, target):
+def check_restored(name, told, file, is_holdout, target):
     [restored] = restore(file, target, verify=True)
-    assert (restored.head, restored.faults) == (held.head, ())
+    assert (restored.head, restored.faults) == (is_holdout.head, ())
     kept = Record()
     kept.told = told
     kept.check(target, name)
     store = open_store(target)
     try:
-        found, _ = replay(store, name, redraw=True, expect=held.head.hash)
+        found, _ = replay(store, name, redraw=True, expect=is_holdout.head.hash)
     finally:
         store.close()
     assert found.faults == []
-    assert found.decisions == held.decisions
+    assert found.decisions == is_holdout.decisions

@@ -10,8 +10,8 @@ import psycopg
 
 import statepool as sp
 from statepool.live.events import decode
-from statepool.live.fold import Fold, Records
 from statepool.live.journal import Journal
+from statepool.live.pool_state import PoolState, Records
 from statepool.live.stores import open_store
 from statepool.live.stores.sqlite import SQLiteStore
 
@@ -195,7 +195,7 @@ def check_chain(events):
 def fold_of(events):
     """The journal from nothing, every event, no snapshot."""
     bodies = {seq: body for seq, *_, body, _ in events}
-    fold = Fold(decode(bodies[1]), Records(lambda seq: decode(bodies[seq])))
+    pool_state = PoolState(decode(bodies[1]), Records(lambda seq: decode(bodies[seq])))
     for seq, body in bodies.items():
-        fold.apply(decode(body), seq)
-    return fold
+        pool_state.apply(decode(body), seq)
+    return pool_state

@@ -8,7 +8,7 @@ import pytest
 import statepool as sp
 from live.places import ACTIONS, STATES, P, SQLitePlace, fold_of
 from statepool.live.events import Added, Retired
-from statepool.live.ledger import Ledger
+from statepool.live.live_learner import LiveLearner
 from statepool.live.requests import Observe, Resolve
 
 ROWS = dict(zip(ACTIONS, P, strict=True)) | {"d": np.array([0.0, 0.1, 0.9]), "e": np.array([0.5, 0.5, 0.0])}
@@ -56,10 +56,10 @@ def test_add_retire_and_reweight_with_outcomes_in_flight(place, learner):
 def test_a_newcomer_starts_with_all_that_was_learnt_about_its_states(sqlite):
     pool = sqlite.make(sp.StateEXP3(rate=0.05))
     play(pool, ROWS, STATES, [0.9, 0.5, 0.1], 2_000, np.random.default_rng(0))
-    charges = pool._fold().ledger.sums("charges", 0)[0]
+    charges = pool._fold().live_learner.sums("charges", 0)[0]
     pool.add_action("d", ROWS["d"])
     pool.decide()
-    totals = pool._fold().ledger.memory.weights.totals[0]
+    totals = pool._fold().live_learner.memory.weights.totals[0]
     np.testing.assert_allclose(totals, np.vstack([P, ROWS["d"]]) @ charges, rtol=1e-12)
     share = pool._journal.playing.version.play
     assert share[3] == share.max() > 0.9, "it leads to the best state, and nobody has played it yet"
@@ -105,10 +105,10 @@ def test_self_tuned_goes_on_when_its_leader_or_anchor_is_retired(sqlite, role):
     draws = np.random.default_rng(1)
     for rounds in (600, 200, 100):
         play(pool, ROWS, STATES, [0.9, 0.5, 0.1], rounds, draws)
-        ledger = pool._fold().ledger
-        started_on = int(np.argmin(ledger.memory.anchor @ ledger.memory.maps.columns[0]))
-        place = {"leader": ledger.memory.clock["leader"], "anchor": started_on}[role]
-        label = pool._fold().catalogue.actions[ledger.ids[place]]
+        live_learner = pool._fold().live_learner
+        started_on = int(np.argmin(live_learner.memory.anchor @ live_learner.memory.maps.columns[0]))
+        place = {"leader": live_learner.memory.clock["leader"], "anchor": started_on}[role]
+        label = pool._fold().catalogue.actions[live_learner.ids[place]]
         if pool._fold().catalogue.n_active == 1:
             break
         if pool._fold().catalogue.is_active(label):
@@ -123,7 +123,7 @@ def test_safe_starts_anew_on_the_best_that_is_left(sqlite):
     pool = sqlite.make(sp.SelfTuned())
     draws = np.random.default_rng(2)
     play(pool, ROWS, STATES, [0.9, 0.5, 0.1], 1_500, draws)
-    assert pool._fold().ledger.memory.clock["leader"] == 1
+    assert pool._fold().live_learner.memory.clock["leader"] == 1
     pool.retire_action("b")
     played = play(pool, ROWS, STATES, [0.9, 0.5, 0.1], 1_000, draws)
     assert played["c"] > 900
@@ -137,7 +137,7 @@ def test_a_newcomer_of_a_learnt_map_starts_from_its_category(sqlite):
     for label, category in (("like a", "cheap"), ("like c", "dear"), ("unlike", None)):
         pool.add_action(label, category=category)
     cheap, dear, unlike = (pool._fold().catalogue.row(number) for number in (3, 4, 5))
-    seen = pool._fold().ledger.by_action("pairs", 0)
+    seen = pool._fold().live_learner.by_action("pairs", 0)
     rounds = np.sum([seen.get(number, [0, 0, 0]) for number in (0, 1)], axis=0)
     assert abs(cheap - rounds / rounds.sum()).max() < 0.01
     assert dear[2] > 0.7
@@ -176,7 +176,7 @@ def newcomers_share(past, folder):
 def test_a_bad_newcomer_on_states_that_nobody_reached_is_not_free(sqlite, tmp_path, monkeypatch):
     live_a_past(sqlite, sp.StateEXP3(rate=0.01), 20_000)
     assert newcomers_share(sqlite, tmp_path / "charged") < 0.03
-    monkeypatch.setattr(Ledger, "handicap", lambda self, row, plays: 0.0)
+    monkeypatch.setattr(LiveLearner, "handicap", lambda self, row, plays: 0.0)
     assert newcomers_share(sqlite, tmp_path / "a plain P G") > 0.5, "the test above cannot fail"
 
 

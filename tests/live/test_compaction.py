@@ -63,12 +63,12 @@ def test_nothing_changes_but_where_it_lies(place, tmp_path):
     assert whole(store, place.name) == events
     assert list(pool.rows()) == rows
     assert pool.pending() == pending
-    report, fold = replay(store, place.name, redraw=True)
+    report, pool_state = replay(store, place.name, redraw=True)
     assert (report.faults, report.events) == ([], len(events))
-    assert fold.dump() == fold_of(events).dump()
+    assert pool_state.dump() == fold_of(events).dump()
     with closing(place.store()) as again, store.view(place.name) as view:
         other = sp.Pool.open(again, place.name)
-        assert other._fold().dump() == fold.dump()
+        assert other._fold().dump() == pool_state.dump()
         assert view.bodies(["order-1-0", "nobody", made[1].ticket]).keys() == {"order-1-0", made[1].ticket}
         assert view.catalogue() == [seq for seq, kind, *_ in events if kind == "catalogue"]
 
@@ -117,12 +117,12 @@ def test_a_pool_goes_on_across_the_seam(place, tmp_path):
     with pytest.raises(sp.live.UnknownTicket):
         pool.observe("order-9-9", "buy")
     assert [d.action for d in play(pool, 40, seed=2)] == [d.action for d in play(twin, 40, seed=2)]
-    assert pool._fold().ledger.dump() == twin._fold().ledger.dump()
+    assert pool._fold().live_learner.dump() == twin._fold().live_learner.dump()
     sealed(place, pool, tmp_path / "segments")
     play(pool, 10, seed=3)
-    report, fold = replay(store, name, redraw=True)
+    report, pool_state = replay(store, name, redraw=True)
     assert report.faults == []
-    assert fold.dump() == pool._fold().dump()
+    assert pool_state.dump() == pool._fold().dump()
     check_chain(whole(store, name))
 
 
@@ -236,9 +236,9 @@ def test_a_backup_of_a_compacted_store_replays(sqlite, tmp_path):
     play(pool, 30)
     sealed(sqlite, pool, tmp_path / "s")
     play(pool, 10, seed=2)
-    [held] = backup(sqlite.url, tmp_path / "b.db", verify=True)
+    [is_holdout] = backup(sqlite.url, tmp_path / "b.db", verify=True)
     [again] = restore(tmp_path / "b.db", f"sqlite:///{tmp_path}/r.db", verify=True)
-    assert held.faults == again.faults == ()
+    assert is_holdout.faults == again.faults == ()
     assert Path(tmp_path / "r.db").exists()
 
 

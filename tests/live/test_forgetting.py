@@ -42,7 +42,7 @@ def test_a_ticket_is_forgotten_and_the_rest_is_as_it_was(place, tmp_path, where,
         pool.observe(made[5].ticket, "browse")
         made += play(pool, 10, seed=2)
     noted = heads(store)
-    learnt = pool._fold().ledger.dump()
+    learnt = pool._fold().live_learner.dump()
     gone, kept = [made[5], made[6], made[8], made[-1]], [made[7], made[9]]
     known = [pool.find(each.ticket) for each in kept]
     with store.view(place.name) as view:
@@ -54,14 +54,14 @@ def test_a_ticket_is_forgotten_and_the_rest_is_as_it_was(place, tmp_path, where,
         with pytest.raises(sp.live.UnknownTicket):
             pool.resolve(each.ticket, reward=1)
     assert [pool.find(each.ticket) for each in kept] == known
-    assert pool._fold().ledger.dump() == learnt
+    assert pool._fold().live_learner.dump() == learnt
     pool.rest()
-    assert pool._fold().ledger.dump() == learnt
+    assert pool._fold().live_learner.dump() == learnt
     play(pool, 5, seed=3)
     pool.snapshot()
-    found, fold = replay(store, place.name, redraw=True, anchors=noted)
+    found, pool_state = replay(store, place.name, redraw=True, anchors=noted)
     assert (found.faults, found.forgotten, found.anchors) == ([], len(events), 1)
-    assert fold.dump() == pool._fold().dump()
+    assert pool_state.dump() == pool._fold().dump()
     with store.view(place.name) as view:
         whole = list(view.entries())
         for seq, entry in events.items():  # whoever has the bytes can prove that they were there
@@ -71,7 +71,7 @@ def test_a_ticket_is_forgotten_and_the_rest_is_as_it_was(place, tmp_path, where,
     assert not any(each.ticket.encode() in told for each in gone)
     assert [entry.hash for entry in whole[: len(before)]] == [row[-1] for row in before]
     if where == "table":
-        assert fold_of(place.events()).ledger.dump() == fold.ledger.dump()
+        assert fold_of(place.events()).live_learner.dump() == pool_state.live_learner.dump()
 
 
 def test_what_is_not_known_changes_nothing(sqlite):

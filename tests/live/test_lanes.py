@@ -112,17 +112,17 @@ def test_another_processor_plays_from_a_version_of_its_own(place, monkeypatch):
     monkeypatch.setattr(handed_on, "LARGEST", 0)
     teacher, decider = place.make(refresh=1), place.open()
     decider.decide("x")
-    make = journal.Fold.make_version
+    make = journal.PoolState.make_version
 
-    def other(fold):
-        version, record = make(fold)
+    def other(pool_state):
+        version, record = make(pool_state)
         return version, record | {"q": b"other" + record["q"][5:]}
 
     teach(teacher, "x")
     with monkeypatch.context() as patch:
-        patch.setattr(journal.Fold, "make_version", other)
-        decider._journal.look(lambda fold: None)
-    assert decider._journal.playing is None or decider._journal.playing.seq < decider._journal.fold.version
+        patch.setattr(journal.PoolState, "make_version", other)
+        decider._journal.look(lambda pool_state: None)
+    assert decider._journal.playing is None or decider._journal.playing.seq < decider._journal.pool_state.version
     decider.decide("y")
     assert [decode(body).epoch for _, kind, *_, body, _ in place.events() if kind == "refresh"][
         -1
@@ -142,16 +142,16 @@ def decided(place):
 def test_whoever_only_decides_draws_from_what_was_handed_on_and_follows_nothing(place, learner, more):
     teacher, decider = place.make(refresh=1, learner=learner, **more), place.open()
     decider.decide("0")
-    folded = decider._journal.fold.seq
+    folded = decider._journal.pool_state.seq
     for n in range(12):
         teach(teacher, f"{n}", loss=float(n % 2))
         decider.decide(f"{n + 1}")
         assert decided(place)[-1].version == versions(place)[-1]
-    assert decider._journal.fold.seq == folded
+    assert decider._journal.pool_state.seq == folded
     assert decider._journal.plays.versions_made == 1
     assert faults(place) == []
     assert decider.status().counts["outcome"] == 12
-    assert decider._journal.fold.seq > folded
+    assert decider._journal.pool_state.seq > folded
 
 
 def test_what_is_handed_on_is_the_version_bit_for_bit(place):
@@ -184,9 +184,11 @@ def test_a_row_that_was_damaged_is_not_drawn_from(flipped):
 def a_published():
     version = Version(np.arange(3), np.full(3, 1 / 3), (spread(np.full(3, 1 / 3)),), 0.0, None)
     answers = SimpleNamespace(digest=lambda: b"d")
-    fold = SimpleNamespace(lessons=3, changes=1, plays=7, catalogue=SimpleNamespace(actions=["a", "b"], contexts=()),
-                           answers=answers, secret=b"s", seed=b"t", seeded=False)  # fmt: skip
-    return lanes.Published(lanes.Playing(version, 5, fold, 9, 100), 8, b"h", 0, None)
+    catalogue = SimpleNamespace(actions=["a", "b"], contexts=())
+    pool_state = SimpleNamespace(
+        lessons=3, changes=1, plays=7, catalogue=catalogue, answers=answers, secret=b"s", seed=b"t", seeded=False
+    )
+    return lanes.Published(lanes.Playing(version, 5, pool_state, 9, 100), 8, b"h", 0, None)
 
 
 def test_a_row_of_another_catalogue_or_pool_does_not_fit():
@@ -214,7 +216,7 @@ def test_without_a_row_that_fits_the_journal_is_followed(place, spoilt):
         teach(teacher, f"{n}", loss=float(n % 2))
         place.damage(spoilt)
         decider.decide(f"{n + 1}")
-        assert decider._journal.fold.seq == place.store().standings().pools[place.name].head.seq
+        assert decider._journal.pool_state.seq == place.store().standings().pools[place.name].head.seq
         assert decided(place)[-1].version == versions(place)[-1]
     assert faults(place) == []
 
@@ -702,8 +704,14 @@ def played(request, database):
 def test_what_is_learnt_does_not_depend_on_how_lanes_interleave(played, random):
     def sums(events):
         rows = [(seq, None, None, None, None, encode(event), None) for seq, event in enumerate(events, start=1)]
-        fold = fold_of(rows)
-        return fold.ledger.dump(), fold.comparison.dump(), fold.counts, fold.plays, sorted(fold.lanes.items())
+        pool_state = fold_of(rows)
+        return (
+            pool_state.live_learner.dump(),
+            pool_state.comparison.dump(),
+            pool_state.counts,
+            pool_state.plays,
+            sorted(pool_state.lanes.items()),
+        )
 
     # Events that name a version by its place keep it: only decisions move.
     order = merged(played, random)

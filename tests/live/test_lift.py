@@ -55,14 +55,14 @@ def test_the_bet_is_fair_at_most(share):
         (0.6, 0.0, 0.4),
         (1 / 3, 1 / 3, 1 / 3),
     ]
-    held = [False, True, False, False, True, True]
+    is_holdout = [False, True, False, False, True, True]
     expected = [sum(v * p for v, p in zip(values, each, strict=True)) for each in chances]
-    counts = [held.count(arm) for arm in (False, True)]
-    means = [np.mean([m for m, h in zip(expected, held, strict=True) if h == arm]) for arm in (False, True)]
+    counts = [is_holdout.count(arm) for arm in (False, True)]
+    means = [np.mean([m for m, h in zip(expected, is_holdout, strict=True) if h == arm]) for arm in (False, True)]
     total = 0.0
-    for drawn in product(range(3), repeat=len(held)):
+    for drawn in product(range(3), repeat=len(is_holdout)):
         chance = np.prod([each[i] for each, i in zip(chances, drawn, strict=True)])
-        totals = [sum(values[i] for i, h in zip(drawn, held, strict=True) if h == arm) for arm in (False, True)]
+        totals = [sum(values[i] for i, h in zip(drawn, is_holdout, strict=True) if h == arm) for arm in (False, True)]
         total += float(chance) * bet(share, counts, totals, means) if chance else 0.0
     assert 0.5 < total <= 1
 
@@ -131,9 +131,9 @@ def test_an_arm_without_variance_is_not_taken_for_certain(sqlite):
     """One reward in a hundred, and by chance none in the holdout's fifty: that says nothing."""
     pool = sqlite.make(holdout=0.05)
     made = pool.decide_many(1000)
-    learner, held = ([each for each in made if each.held == arm] for arm in (False, True))
-    assert len(held) > 30
-    pool.resolve_many([(each.ticket, 1.0) for each in held])
+    learner, is_holdout = ([each for each in made if each.is_holdout == arm] for arm in (False, True))
+    assert len(is_holdout) > 30
+    pool.resolve_many([(each.ticket, 1.0) for each in is_holdout])
     pool.resolve_many([(each.ticket, float(i >= 10)) for i, each in enumerate(learner)])
     found = summarise(pool).lift
     assert found.value == pytest.approx(10 / len(learner))
@@ -160,7 +160,7 @@ def test_a_changed_holdout_starts_a_new_comparison(place, change):
     assert [tally.count for tally in pool._fold().tallies.values()] == [0, 0]
     pool.resolve_many([(each.ticket, 0.25) for each in (*late, *expired)])
     assert [tally.count for tally in pool._fold().tallies.values()] == [0, 0], "decided before, so not compared"
-    made = play(pool, 50, lambda made: 0.75 if made.held else 0.5, start=50)
+    made = play(pool, 50, lambda made: 0.75 if made.is_holdout else 0.5, start=50)
     check_tallies(pool._fold(), made)
     check_tallies(fold_of(place.events()), made)
     pool.snapshot()
@@ -168,11 +168,11 @@ def test_a_changed_holdout_starts_a_new_comparison(place, change):
     assert replay(place.store(), place.name, redraw=True)[0].faults == []
 
 
-def check_tallies(fold, made):
-    held = sum(each.held for each in made)
-    assert [tally.count for tally in fold.tallies.values()] == [len(made) - held, held]
-    assert fold.tallies["learner"].mean == 0.5
-    assert fold.tallies["holdout"].mean == 0.75
+def check_tallies(pool_state, made):
+    is_holdout = sum(each.is_holdout for each in made)
+    assert [tally.count for tally in pool_state.tallies.values()] == [len(made) - is_holdout, is_holdout]
+    assert pool_state.tallies["learner"].mean == 0.5
+    assert pool_state.tallies["holdout"].mean == 0.75
 
 
 def test_an_action_brought_back_starts_a_new_comparison(sqlite):
@@ -202,9 +202,9 @@ def test_a_pool_without_holdout_keeps_its_losses(sqlite):
 
 def test_outcomes_of_the_holdout_teach(sqlite):
     pool = sqlite.open(P=P, actions=ACTIONS, states=STATES, learner=sp.StateEXP3(rate=0.5), seed=5, holdout=0.9)
-    before = pool._fold().ledger.dump()
-    made = next(each for each in pool.decide_many(50) if each.held)
+    before = pool._fold().live_learner.dump()
+    made = next(each for each in pool.decide_many(50) if each.is_holdout)
     pool.observe(made.ticket, "browse")
     pool.resolve(made.ticket, 1.0)
     assert pool._fold().lessons > 0
-    assert pool._fold().ledger.dump() != before
+    assert pool._fold().live_learner.dump() != before

@@ -120,7 +120,7 @@ class Pools(RuleBasedStateMachine):
     def decide_among_candidates(self, handle, ticket, brought):
         """A request brings rows of its own; asking again gives the same answer, with other rows none."""
         pool, known = self.pools[handle], self.model.rows.get(ticket)
-        if pool._fold().ledger.learns_map:
+        if pool._fold().live_learner.learns_map:
             with pytest.raises(ValueError, match="request: brings rows"):
                 pool.decide(ticket, candidates=OFFERS[brought])
         elif known is None:
@@ -177,7 +177,7 @@ class Pools(RuleBasedStateMachine):
         pool.listing()
         pool.vitals()
         self.place.open(P=P, actions=ACTIONS, states=STATES, clock=lambda: self.now)._journal.look(
-            lambda fold: fold.size
+            lambda pool_state: pool_state.size
         )
 
     @rule(handle=handles, given=SETTINGS)

@@ -31,7 +31,7 @@ BLOBS = st.binary(max_size=40)
 SECRET = bytes(32)
 COMMON = {
     "at": TIMES, "ticket": st.just(""), "play": NUMBERS, "version": NUMBERS, "action": st.integers(-99, 1 << 40),
-    "held": st.booleans(), "plays": NUMBERS, "state": st.none() | st.integers(0, 1 << 40), "loss": MAYBE,
+    "is_holdout": st.booleans(), "plays": NUMBERS, "state": st.none() | st.integers(0, 1 << 40), "loss": MAYBE,
     "carry": BLOBS, "of_request": st.booleans(), "round": st.none() | NUMBERS,
 }  # fmt: skip
 REPORTED = {"reported": MAYBE, "as_reward": st.booleans()}
@@ -90,7 +90,16 @@ def check_comes_back(event):
 @pytest.mark.parametrize("kind", [Resolved, Corrected])
 @pytest.mark.parametrize("reported", [0.0, 1.0, None])
 def test_what_was_reported_is_not_taken_for_the_loss(kind, reported):
-    of_decision = {"at": 1, "ticket": "", "play": 1, "version": 1, "action": 0, "held": False, "plays": 2, "state": 0}
+    of_decision = {
+        "at": 1,
+        "ticket": "",
+        "play": 1,
+        "version": 1,
+        "action": 0,
+        "is_holdout": False,
+        "plays": 2,
+        "state": 0,
+    }
     check_comes_back(kind(**of_decision, loss=0.5, reported=reported))
 
 

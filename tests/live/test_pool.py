@@ -30,7 +30,7 @@ def losses_of(pool):
 
 
 def sums_of(pool):
-    return pool._fold().ledger.dump()
+    return pool._fold().live_learner.dump()
 
 
 def test_a_decision_its_state_and_its_outcome_come_back_as_a_row(place):
@@ -46,7 +46,7 @@ def test_a_decision_its_state_and_its_outcome_come_back_as_a_row(place):
     (row,) = pool.rows()
     start = datetime.fromtimestamp(1_000_000, UTC)
     assert (row["ticket"], row["action"], row["probability"]) == (made.ticket, made.action, made.probability)
-    assert (row["state"], row["loss"], row["held"], row["expired"]) == ("browse", 0.25, False, False)
+    assert (row["state"], row["loss"], row["is_holdout"], row["expired"]) == ("browse", 0.25, False, False)
     assert row["decided_at"] == start
     assert [(row[name] - start).total_seconds() for name in ("observed_at", "resolved_at")] == [2, 2 + WEEK]
 
@@ -269,9 +269,9 @@ def test_actions_are_drawn_as_often_as_recorded(sqlite, settings):
     reached = play > 0
     assert not counts[~reached].any()
     assert chisquare(counts[reached], play[reached] * 12_000).pvalue > 1e-4
-    held = sum(each.held for each in made) / 12_000
+    is_holdout = sum(each.is_holdout for each in made) / 12_000
     share = settings.get("holdout", 0.0)
-    assert abs(held - share) <= 4 * np.sqrt(share * (1 - share) / 12_000)
+    assert abs(is_holdout - share) <= 4 * np.sqrt(share * (1 - share) / 12_000)
 
 
 def test_the_holdout_measures_what_the_learner_is_worth(sqlite):
@@ -285,8 +285,8 @@ def test_the_holdout_measures_what_the_learner_is_worth(sqlite):
         pool.resolve_many([(each.ticket, loss[state]) for each, state in zip(made, seen, strict=True)])
     learner, holdout = (pool._fold().tallies[arm] for arm in ("learner", "holdout"))
     rows = list(pool.rows())
-    for tally, held in ((learner, False), (holdout, True)):
-        losses = [row["loss"] for row in rows if row["held"] is held]
+    for tally, is_holdout in ((learner, False), (holdout, True)):
+        losses = [row["loss"] for row in rows if row["is_holdout"] is is_holdout]
         assert tally.count == len(losses)
         assert tally.mean == pytest.approx(np.mean(losses), abs=1e-14)
         assert tally.variance == pytest.approx(np.var(losses, ddof=1) / len(losses), rel=1e-9)

@@ -36,9 +36,9 @@ def test_sixty_four_clients_race_on_one_outcome_and_it_is_applied_once(raced):
     assert all(answer.startswith("Conflict: outcome: ticket 'x' had loss") for answer in answers if answer)
     events = place.events()
     assert Counter((kind, ticket) for _, kind, ticket, *_ in events)["outcome", "x"] == 1
-    fold = fold_of(events)
-    assert fold.counts["outcome"] == fold.tallies["learner"].count == 1
-    assert fold.dump() == place.open()._fold().dump()
+    pool_state = fold_of(events)
+    assert pool_state.counts["outcome"] == pool_state.tallies["learner"].count == 1
+    assert pool_state.dump() == place.open()._fold().dump()
 
 
 def test_processes_decide_on_overlapping_tickets_and_all_get_one_answer(raced):

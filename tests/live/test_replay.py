@@ -16,11 +16,11 @@ from command_line import statepool
 from live.places import KINDS, raw_sqlite
 from statepool.live.events import columns_of, decode, encode
 from statepool.live.export import export
+from statepool.live.hash_chain import chain
 from statepool.live.integrity import Beside
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
 from statepool.live.stores.sqlite import SQLiteView
-from statepool.live.writer import chain
 
 P = np.array([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])
 STATES = ["bounce", "browse", "buy"]
@@ -60,10 +60,10 @@ def replayed(url, redraw=True):
 )
 def test_the_journal_gives_the_same_bits_and_the_same_draws(url, settings):
     live = fill(url, **settings)
-    found, fold = replayed(url)
+    found, pool_state = replayed(url)
     assert not found.faults
     assert found.decisions == found.redrawn == 60
-    assert fold.dump() == live
+    assert pool_state.dump() == live
 
 
 def tamper(url, statement):
@@ -205,10 +205,10 @@ def test_replaying_only_the_chain_is_caught(url, monkeypatch):
 
 def test_what_is_sure_is_said(url):
     fill(url)
-    found, fold = replayed(url)
+    found, pool_state = replayed(url)
     with closing(raw_sqlite(url)) as database:
         ((seq, digest, body),) = database.execute("SELECT seq, hash, body FROM events ORDER BY seq DESC LIMIT 1")
-    assert (found.sure_until, found.last_hash) == (seq, digest.hex()) == (fold.seq, found.last_hash)
+    assert (found.sure_until, found.last_hash) == (seq, digest.hex()) == (pool_state.seq, found.last_hash)
     assert found.last_at == datetime.fromtimestamp(decode(body).at / 1e6, UTC).isoformat()
     tamper(url, "UPDATE events SET hash = zeroblob(32) WHERE seq = 41")
     assert replayed(url)[0].sure_until == 40

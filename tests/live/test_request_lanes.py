@@ -15,7 +15,7 @@ from statepool.live import handed_on, replay
 from statepool.live.answers import Answers
 from statepool.live.errors import Conflict
 from statepool.live.events import Brought, decode
-from statepool.live.fold import Fold
+from statepool.live.pool_state import PoolState
 from statepool.live.requests import Decide, Observe
 from statepool.live.writer import Writer
 
@@ -111,13 +111,13 @@ def test_whoever_only_decides_answers_from_what_was_handed_on(place, learner, mo
     decider.decide("0", context="new")
     bring_often(decider)
     decider.decide(context="known")
-    folded = decider._journal.fold.seq
+    folded = decider._journal.pool_state.seq
     for n in range(10):
         teach(teacher, f"{n}", loss=float(n % 2), state="xyz"[n % 3])
         asked = {"candidates": OFFER} if n % 3 == 0 else {"context": ("new", "known")[n % 2]}
         decider.decide(f"{n + 1}", **asked)
         assert decisions_of(place)[-1].version == versions(place)[-1]
-    assert decider._journal.fold.seq == folded
+    assert decider._journal.pool_state.seq == folded
     assert faults(place) == []
 
 
@@ -129,7 +129,7 @@ def test_what_is_too_large_to_be_handed_on_is_followed_without_the_lock(place, m
         teach(teacher, f"{n}", loss=float(n % 2), state="xyz"[n % 3])
         with stopped(place.url, place.name):
             decider.decide(f"{n + 1}", context="known")
-        assert decider._journal.fold.seq == place.store().standings().pools[place.name].head.seq
+        assert decider._journal.pool_state.seq == place.store().standings().pools[place.name].head.seq
     assert faults(place) == []
 
 
@@ -176,9 +176,13 @@ def test_a_change_that_comes_before_the_decision_is_taken_over_changes_no_draw(p
     later = place.open().decide("later", context="new")
     assert later.action in ("b", "c", *(["a"] if changed != "retired" else []), *["poster"] * (changed == "added"))
     if mutant:  # answered as of the present, as of any later change
-        original = Fold.answers.fget
+        original = PoolState.answers.fget
         kept = {}
-        monkeypatch.setattr(Fold, "answers", property(lambda fold: kept.setdefault(id(fold), Moving(fold, original))))
+        monkeypatch.setattr(
+            PoolState,
+            "answers",
+            property(lambda pool_state: kept.setdefault(id(pool_state), Moving(pool_state, original))),
+        )
         assert faults(place) != []
     else:
         assert faults(place) == []
@@ -187,8 +191,8 @@ def test_a_change_that_comes_before_the_decision_is_taken_over_changes_no_draw(p
 class Moving:
     """The answers of a fold that goes on."""
 
-    def __init__(self, fold, original):
-        self._fold, self._original = fold, original
+    def __init__(self, pool_state, original):
+        self._fold, self._original = pool_state, original
 
     def __getattr__(self, name):
         return getattr(self._original(self._fold), name)
@@ -204,7 +208,7 @@ def test_a_row_that_was_handed_on_with_other_tables_does_not_fit(place):
     assert digests[0] != digests[1]
     pools[1].change(holdout=0.5)
     assert pools[1]._fold().answers.digest() not in digests
-    again = Answers(pools[0]._fold().catalogue, pools[0]._fold().settings, pools[0]._fold().ledger)
+    again = Answers(pools[0]._fold().catalogue, pools[0]._fold().settings, pools[0]._fold().live_learner)
     assert again.digest() == digests[0]
 
 

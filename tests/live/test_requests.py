@@ -48,11 +48,11 @@ def test_every_decision_is_drawn_again_and_the_journal_folds_to_the_same_bits(sq
     pool = open_pool(sqlite, learner, holdout=0.1, shares={"a": (0.05, 0.9)})
     for _ in requests(pool, 30, np.random.default_rng(0)):
         pass
-    found, fold = replayed(sqlite, sqlite.name)
+    found, pool_state = replayed(sqlite, sqlite.name)
     assert not found.faults
     assert (found.redrawn, found.decisions) == (30, 30)
     check_chain(sqlite.events())
-    assert fold_of(sqlite.events()).dump() == pool._fold().dump() == fold.dump() == sqlite.open()._fold().dump()
+    assert fold_of(sqlite.events()).dump() == pool._fold().dump() == pool_state.dump() == sqlite.open()._fold().dump()
 
 
 def test_whole_tables_are_of_the_actions_as_the_caller_names_them(sqlite):
@@ -125,7 +125,7 @@ def test_what_travels_is_what_the_play_reached(sqlite):
     events = [decode(body) for *_, body, _ in sqlite.events()]
     decided = next(event for event in events if isinstance(event, Decided) and event.ticket == "own")
     table = np.frombuffer(decided.carry).reshape(3, -1)
-    charges = pool._fold().ledger.sums("charges", 0)[0]
+    charges = pool._fold().live_learner.sums("charges", 0)[0]
     x = np.exp(-0.1 * (rows @ charges - (rows @ charges).min()))
     x /= x.sum()
     np.testing.assert_allclose(table[:, 0], x @ rows, rtol=1e-9)
@@ -208,10 +208,10 @@ def test_opening_again_with_the_same_contexts_goes_on_and_others_are_a_change(sq
 def test_an_impossible_state_of_a_request_teaches_nothing(sqlite):
     pool = open_pool(sqlite)
     made = next(made for made in pool.decide_many(50, contexts=["known"] * 50) if made.action == "b")
-    before = pool._fold().ledger.dump()
+    before = pool._fold().live_learner.dump()
     pool.observe(made.ticket, "z")
     pool.resolve(made.ticket, loss=1.0)
-    assert pool._fold().ledger.dump() == before
+    assert pool._fold().live_learner.dump() == before
     assert pool._fold().counts["impossible"] == 1
 
 

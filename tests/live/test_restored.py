@@ -68,9 +68,9 @@ def test_a_backup_restored_under_a_running_pool(sqlite, tmp_path, more, caplog):
 def test_comparing_heads_by_number_alone_is_caught(sqlite, tmp_path, monkeypatch):
     """The mutant of the release before: events past one's own are applied, whatever journal they are of."""
 
-    def follow(self, fold, view):
-        for entry in view.entries(fold.seq):
-            fold.apply(sp.live.events.decode(entry.body), entry.seq)
+    def follow(self, pool_state, view):
+        for entry in view.entries(pool_state.seq):
+            pool_state.apply(sp.live.events.decode(entry.body), entry.seq)
             self._hash = entry.hash
         return view.head()
 

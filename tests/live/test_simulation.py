@@ -9,7 +9,7 @@ import pytest
 import statepool as sp
 from statepool.exact_run import play_exactly
 from statepool.kernels import draw_outcome, draw_row
-from statepool.live.ledger import check_live
+from statepool.live.live_learner import check_live
 from statepool.live.luck import seed_bytes
 from statepool.live.requests import Decide, Resolve
 from statepool.stream import Stream

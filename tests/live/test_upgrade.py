@@ -32,13 +32,13 @@ def replayed(url, name):
 
 @pytest.mark.parametrize("name", ["exp3", "tuned"])
 def test_a_stored_journal_is_whole(url, name):
-    found, fold = replayed(url, name)
+    found, pool_state = replayed(url, name)
     assert not found.faults
-    assert f"format-{fold.format}" in url
-    assert fold.format < FORMAT
-    assert fold.rule == min(fold.format, RULE)
+    assert f"format-{pool_state.format}" in url
+    assert pool_state.format < FORMAT
+    assert pool_state.rule == min(pool_state.format, RULE)
     assert found.decisions == 40
-    assert (found.redrawn, found.not_redrawn) == ((40, 0) if fold.rule == RULE else (0, 40))
+    assert (found.redrawn, found.not_redrawn) == ((40, 0) if pool_state.rule == RULE else (0, 40))
 
 
 @pytest.mark.parametrize("name", ["exp3", "tuned"])
@@ -61,9 +61,9 @@ def test_a_stored_journal_goes_on(url, name):
     after = raw_events(url, name)
     assert after[: len(before)] == before
     check_chain(after)
-    found, fold = replayed(url, name)
+    found, pool_state = replayed(url, name)
     assert not found.faults
-    assert (fold.format, fold.rule, found.rule_since) == (FORMAT, RULE, len(before) + 1)
+    assert (pool_state.format, pool_state.rule, found.rule_since) == (FORMAT, RULE, len(before) + 1)
     earlier = 0 if "format-3" in url or "format-4" in url else 40  # their rule is today's
     assert (found.not_redrawn, found.redrawn) == (earlier, 70 - earlier)
 

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 import statepool as sp
 from live.places import ACTIONS, STATES
 from statepool.live.events import Refreshed
-from statepool.live.fold import Fold, Records
+from statepool.live.pool_state import PoolState, Records
 from statepool.live.replay import replay
 from statepool.live.requests import Observe, Resolve
 from statepool.live.versions import Part, Version, draw_from, spread, within
@@ -78,7 +78,7 @@ def test_warming_up_changes_nothing(sqlite, learner, given):
 
 def test_a_version_that_looks_into_moving_memory_is_caught(sqlite, monkeypatch):
     """The mutant of the release before: drawing goes by what is known now."""
-    make_version = Fold.make_version
+    make_version = PoolState.make_version
 
     def moving(self):
         version, record = make_version(self)
@@ -90,7 +90,7 @@ def test_a_version_that_looks_into_moving_memory_is_caught(sqlite, monkeypatch):
         made = Version(version.ids, version.play.copy(), shared, 0.0, None)
         return made, record
 
-    monkeypatch.setattr(Fold, "make_version", moving)
+    monkeypatch.setattr(PoolState, "make_version", moving)
     with pytest.raises(AssertionError):
         check_warming_up_changes_nothing(sqlite, sp.StateEXP3(rate=0.3), refresh=10**6)
 
@@ -150,7 +150,7 @@ def test_parts_are_drawn_one_after_another():
     version = Version(np.array([3, 7]), np.array([0.25, 0.75]), parts, 0.1, np.array([0.5, 0.5]))
     np.testing.assert_allclose(version.play, play)
     drawn = [version.draw(u) for u in GRID]
-    assert sum(each.held for each in drawn) == 200
+    assert sum(each.is_holdout for each in drawn) == 200
     for action, probability in zip((3, 7), version.play, strict=True):
         assert sum(each.action == action for each in drawn) == pytest.approx(2_000 * probability, abs=1)
 

@@ -36,9 +36,9 @@ def test_one_wrong_report_changes_nothing_that_was_learnt(sqlite, learner):
     play(pool, 150, np.random.default_rng(0))
     made = pool.decide()
     impossible = STATES[ROWS[made.action].index(0.0)]
-    resumed = pool._fold().ledger.dump()
+    resumed = pool._fold().live_learner.dump()
     pool.run([Observe(made.ticket, impossible), Resolve(made.ticket, 1.0)])
-    assert pool._fold().ledger.dump() == resumed
+    assert pool._fold().live_learner.dump() == resumed
     assert pool._fold().counts["impossible"] == 1
     other = pool.decide()
     pool.run([Resolve(other.ticket, 1.0), Observe(other.ticket, STATES[ROWS[other.action].index(0.0)])])
@@ -58,11 +58,11 @@ def test_an_expiry_that_is_corrected_teaches_nothing_of_a_wrong_report(sqlite):
     pool = open_pool(sqlite, sp.StateEXP3(rate=0.3), clock=lambda: now[0], expire_after=10.0, default_loss=1.0)
     made = pool.decide()
     pool.observe(made.ticket, STATES[ROWS[made.action].index(0.0)])
-    before = pool._fold().ledger.dump()
+    before = pool._fold().live_learner.dump()
     now[0] += 100
     assert pool.expire() == 1
     pool.resolve(made.ticket, loss=0.0)
-    assert pool._fold().ledger.dump() == before
+    assert pool._fold().live_learner.dump() == before
 
 
 def test_what_was_possible_when_it_was_played_still_teaches(place):
@@ -72,9 +72,9 @@ def test_what_was_possible_when_it_was_played_still_teaches(place):
     pool.reweight_action("good", [0.0, 0.5, 0.5])
     pool.observe(late.ticket, "bounce")
     pool.resolve(late.ticket, loss=1.0)
-    fold = pool._fold()
-    assert fold.counts["impossible"] == 0
-    assert fold.ledger.sums("charges", fold.plays)[0, 0] > 0
+    pool_state = pool._fold()
+    assert pool_state.counts["impossible"] == 0
+    assert pool_state.live_learner.sums("charges", pool_state.plays)[0, 0] > 0
     pool.close()
     with place.open() as again:  # from the snapshot and the catalogue's events
         wrong = next(each for each in again.decide_many(30) if each.action == "good")
@@ -111,4 +111,4 @@ def test_no_charge_is_larger_than_an_honest_report_allows(sqlite):
                 charges[event.state] += event.loss / q
                 if isinstance(event, Corrected):
                     charges[event.state] -= event.replaced / q
-    np.testing.assert_allclose(pool._fold().ledger.sums("charges", 0)[0], charges, rtol=1e-9)
+    np.testing.assert_allclose(pool._fold().live_learner.sums("charges", 0)[0], charges, rtol=1e-9)

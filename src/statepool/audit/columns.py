@@ -31,7 +31,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "propensity": ("propensity", "probability", "p_action", "pscore", "prob"),
     "group": ("group", "category", "segment"),
     "ticket": ("ticket", "ticket_id", "decision_id", "impression_id", "event_id"),
-    "holdout": ("held", "holdout", "held_out"),
+    "holdout": ("is_holdout", "held", "holdout", "held_out"),
 }  # fmt: skip
 """Names that are looked for when none is given, the first that is there wins (upper or lower case alike)."""
 

@@ -85,7 +85,7 @@ class Row:
     decided_at: datetime | None
     observed_at: datetime | None
     resolved_at: datetime | None
-    held: bool
+    is_holdout: bool
     """Kept from the learner, to measure it."""
     expired: bool
     """The loss is the default of an outcome that did not come in time."""

@@ -1,16 +1,5 @@
 """What is proved, as functions of a problem: the paper's Theorems 1 to 4, ours, and those of the neighbours."""
 
-from statepool.guarantees.anytime import (
-    certified_worst_case,
-    drift_lemma_cap,
-    first_cost,
-    skipping_cost,
-    theorem_a,
-    theorem_a_anytime,
-    theorem_a_skip,
-    theorem_b,
-    total_wait,
-)
 from statepool.guarantees.floor import drift_lemma_floor, self_tuned_floor
 from statepool.guarantees.neighbours import (
     auer,
@@ -39,7 +28,18 @@ from statepool.guarantees.paper import (
     theorem_3,
     theorem_4,
 )
-from statepool.guarantees.requests import choices_of, theorem_d
+from statepool.guarantees.theorem_a import (
+    certified_worst_case,
+    drift_lemma_cap,
+    first_cost,
+    skipping_cost,
+    theorem_a,
+    theorem_a_anytime,
+    theorem_a_skip,
+    theorem_b,
+    total_wait,
+)
+from statepool.guarantees.theorem_d import choices_of, theorem_d
 
 __all__ = [
     "BoundCheck",

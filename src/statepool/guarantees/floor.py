@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import Ints, check_count, check_delay
-from statepool.guarantees.anytime import first_cost, wait_of_one
 from statepool.guarantees.arguments import checked
 from statepool.guarantees.paper import check_sizes_of
+from statepool.guarantees.theorem_a import first_cost, wait_of_one
 from statepool.learners.parts.alarms import GUARD
 from statepool.learners.parts.safe import SHARE, rate_of
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_delay, check_number
-from statepool.guarantees.anytime import first_cost
 from statepool.guarantees.arguments import LARGEST, checked
+from statepool.guarantees.theorem_a import first_cost
 
 
 @checked

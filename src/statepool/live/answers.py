@@ -1,7 +1,7 @@
 """How requests that bring rows of their own are answered: from a version, and the catalogue and settings it is of.
 
-A value as of one change of either, that any thread may ask: a request needs neither the pool's lock nor the fold, which
-goes on meanwhile, and a decision that comes into the journal after the next change is drawn again as it was.
+A value as of one change of either, that any thread may ask: a request needs neither the pool's lock nor its state, and
+a decision that comes into the journal after the next change is drawn again as it was.
 """
 
 from hashlib import blake2b
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from statepool.live.catalogue import Catalogue
-from statepool.live.ledger import Ledger
 from statepool.live.limits import Limits
+from statepool.live.live_learner import LiveLearner
 from statepool.live.offers import DIGEST_BYTES, Offer, Offers
 from statepool.live.settings import Settings
 from statepool.live.versions import Version
@@ -29,11 +29,11 @@ class Answer(NamedTuple):
 
 
 class Answers:
-    """`ledger` lends its learner: what it has learnt is not looked at, that is in the version."""
+    """`live_learner` lends its learner: what it has learnt is not looked at, that is in the version."""
 
-    def __init__(self, catalogue: Catalogue, settings: Settings, ledger: Ledger) -> None:
+    def __init__(self, catalogue: Catalogue, settings: Settings, live_learner: LiveLearner) -> None:
         self.offers, self.limits = Offers(catalogue), Limits(settings, catalogue)
-        self._settings, self._ledger = settings, ledger
+        self._settings, self._ledger = settings, live_learner
 
     def offer(self, context: Any, candidates: Any) -> Offer:
         """What a request may be answered with."""

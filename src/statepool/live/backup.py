@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from statepool.live.errors import Damaged, StoreUnavailable
-from statepool.live.events import follows
+from statepool.live.hash_chain import follows
 from statepool.live.lanes import decisions_in
 from statepool.live.replay import replay
 from statepool.live.stores import open_store

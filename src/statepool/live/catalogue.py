@@ -164,7 +164,7 @@ class Catalogue:
         self.categories.append(None)
 
     def active(self) -> tuple[Floats, Ints, Floats, Ints]:
-        """What a ledger wants: rows, numbers in growing order, handicaps, and when they were given."""
+        """What a live learner wants: rows, numbers in growing order, handicaps, and when they were given."""
         numbers = self.active_numbers()
         return self._rows[numbers], numbers, self._handicaps[numbers], self._added[numbers]
 

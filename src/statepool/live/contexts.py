@@ -8,7 +8,7 @@ import numpy as np
 from statepool.checks import Floats, check_map, check_maps
 from statepool.live.catalogue import Catalogue, check_label, check_labels, check_row, check_rows
 from statepool.live.events import Placed
-from statepool.live.fold import Fold
+from statepool.live.pool_state import PoolState
 
 BYTES_AT_ONCE = 1 << 16
 """An event of contexts is no larger than this, or has one context: SQLite reads a whole row to compare its key, so that
@@ -122,16 +122,16 @@ def placings(tables: Tables, actions: Any, catalogue: Catalogue, at: int) -> lis
     return events
 
 
-def changed(placed: list[Placed], fold: Fold) -> list[Placed]:
+def changed(placed: list[Placed], pool_state: PoolState) -> list[Placed]:
     """Those of the events that would change something."""
-    known = set(fold.catalogue.contexts)
+    known = set(pool_state.catalogue.contexts)
 
     def differs(event: Placed) -> bool:
         tables = np.frombuffer(event.rows).reshape(len(event.contexts), len(event.actions), -1)
         for label, rows in zip(event.contexts, tables, strict=True):
             if label not in known:
                 return True
-            numbers, before = fold.catalogue.table(label)
+            numbers, before = pool_state.catalogue.table(label)
             if numbers.tolist() != event.actions or not np.array_equal(before, rows):
                 return True
         return False

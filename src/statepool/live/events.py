@@ -135,12 +135,12 @@ class Decided(Event, frozen=True):
     version: int
     action: int
     probability: float
-    held: bool
+    is_holdout: bool
     uniform: float | None = None
     minted: bool = False
     carry: bytes = b""
     """What its outcome will need that depends on the action, a row a state, where the learner has such; of a request
-    with rows of its own: all that depends on them, a row a state (`ledger`)."""
+    with rows of its own: all that depends on them, a row a state (`live_learner`)."""
     context: Any = None
     label: Any = None
     """Of the action, where it was a candidate that its request brought: `action` is then negative if the catalogue
@@ -174,7 +174,7 @@ class Lesson(Event, frozen=True):
     play: int
     version: int
     action: int
-    held: bool
+    is_holdout: bool
     plays: int
     state: int | None
     loss: float | None
@@ -312,7 +312,7 @@ def _unpack_version(given: packed.PackedVersion) -> Refreshed:
 
 
 def _unpack_decision(given: packed.PackedDecision) -> Decided:
-    drawn = given.play, given.version, given.action, given.probability, given.held, given.uniform
+    drawn = given.play, given.version, given.action, given.probability, given.is_holdout, given.uniform
     return Decided(
         given.at, packed.ticket_of(given), *drawn, isinstance(given.ticket, bytes), given.carry, given.context,
         given.label, given.digest, given.lane, given.place, given.round,
@@ -322,7 +322,7 @@ def _unpack_decision(given: packed.PackedDecision) -> Decided:
 def _shared(given: packed.PackedLesson) -> dict[str, Any]:
     return {
         "at": given.at, "ticket": "", "play": given.play, "version": given.version, "action": given.action,
-        "held": given.held, "plays": given.play + given.age, "state": given.state, "loss": given.loss,
+        "is_holdout": given.is_holdout, "plays": given.play + given.age, "state": given.state, "loss": given.loss,
         "carry": given.carry, "of_request": given.of_request,
         "round": None if given.later is None else given.play + given.later,
     }  # fmt: skip
@@ -394,11 +394,3 @@ def erase(event: AnyEvent, digest: bytes) -> bytes:
     """The bytes that stand in the place of an event of that hash, of which this is left."""
     left = encode(event)
     return encode(Erased(event.at, left, sha256(digest + left).digest()))
-
-
-def follows(before: bytes, body: bytes, digest: bytes) -> bool:
-    """Whether an event's hash is that of the one before it and of its own bytes, or of those that were erased."""
-    if sha256(before + body).digest() == digest:
-        return True
-    erased = erased_of(body)
-    return erased is not None and erased.check == sha256(digest + erased.left).digest()

@@ -11,7 +11,7 @@ import msgspec
 COLUMNS = {
     "ticket": "VARCHAR", "action": "VARCHAR", "probability": "DOUBLE", "state": "VARCHAR", "loss": "DOUBLE",
     "reward": "DOUBLE", "decided_at": "TIMESTAMPTZ", "observed_at": "TIMESTAMPTZ", "resolved_at": "TIMESTAMPTZ",
-    "held": "BOOLEAN", "expired": "BOOLEAN", "version": "BIGINT", "context": "VARCHAR",
+    "is_holdout": "BOOLEAN", "expired": "BOOLEAN", "version": "BIGINT", "context": "VARCHAR",
 }  # fmt: skip
 """What every row has, in order, and its type in a Parquet file; of a pool, the service and the client."""
 

@@ -31,8 +31,8 @@ from statepool.live.events import (
     erase,
     erased_of,
 )  # fmt: skip
-from statepool.live.fold import Fold
 from statepool.live.pool import Pool
+from statepool.live.pool_state import PoolState
 from statepool.live.requests import check_ticket
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.segments import Segment, seal
@@ -92,18 +92,18 @@ def _left(entry: Entry) -> bytes:
 
 def _plan(pool: Pool, tickets: list[str]) -> Plan:
     pool.settle()
-    fold = pool._fold()
+    pool_state = pool._fold()
     with pool.view() as view:
         changed: list[Entry] = []
         for ticket in tickets:
             found = view.entries_of(ticket)
             if not found:
                 raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool, so nothing was forgotten")
-            changed += [_nameless(entry, fold) for entry in found]
+            changed += [_nameless(entry, pool_state) for entry in found]
         return Plan(tickets, changed, _rewritten(view, pool.name, {entry.seq: entry for entry in changed}))
 
 
-def _nameless(entry: Entry, fold: Fold) -> Entry:
+def _nameless(entry: Entry, pool_state: PoolState) -> Entry:
     """An event without its ticket: drawn from the same number, and of the same decision."""
     event = decode(entry.body)
     assert isinstance(event, Decided | Lesson)
@@ -111,7 +111,9 @@ def _nameless(entry: Entry, fold: Fold) -> Entry:
     if isinstance(event, Lesson) and not event.ticket:
         ticket = ""
     if isinstance(event, Decided):
-        left: AnyEvent = msgspec.structs.replace(event, ticket=ticket, uniform=fold.uniform_of(event), minted=False)
+        left: AnyEvent = msgspec.structs.replace(
+            event, ticket=ticket, uniform=pool_state.uniform_of(event), minted=False
+        )
     elif isinstance(event, Resolved | Corrected):
         left = msgspec.structs.replace(event, ticket=ticket, reported=None)
     else:

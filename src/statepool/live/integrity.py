@@ -73,4 +73,4 @@ def _check_decision(entry: Entry, event: Decided | Lesson, known: dict[Kind, byt
 
 def carried(event: Decided | Lesson) -> tuple[object, ...]:
     """What every event of a decision repeats of it."""
-    return event.play, event.version, event.action, event.held, event.round_played
+    return event.play, event.version, event.action, event.is_holdout, event.round_played

@@ -1,11 +1,11 @@
-"""A pool's journal at work: the fold kept level with the store, and batches of requests written together.
+"""A pool's journal at work: the pool's state kept level with the store, and batches of requests written together.
 
 A batch takes the pool's lock, catches up with what others wrote, answers its requests, appends their events and
 commits; only then does anyone get an answer. Callers that wait for the same lock share one batch, and one fsync. Where
 the store has lanes, decisions are drawn and written without that lock (`lanes`).
 
-The fold stands on one event of the chain, named by its number and its hash. Where the store has another event there (a
-backup was restored, a replica took over), the fold starts anew, and so does the process's epoch.
+The pool's state stands on one event of the chain, named by its number and its hash. Where the store has another event
+there (a backup was restored, a replica took over), it starts anew, and so does the process's epoch.
 """
 
 import logging
@@ -18,16 +18,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from statepool.live.errors import Damaged, InTurn, StoreUnavailable, Taken
 from statepool.live.events import AnyEvent, Opened, Refreshed, columns_of, encode
-from statepool.live.fold import Fold, Records
 from statepool.live.forks import forks
 from statepool.live.format import RULE
 from statepool.live.group_commit import GroupCommit
 from statepool.live.handed_on import Seal, hand_on, take_up
+from statepool.live.hash_chain import chain, read_entry, read_linked
 from statepool.live.lanes import Playing, Published
 from statepool.live.lock_free import TRIES, LockFree
-from statepool.live.snapshots import Refused, seal, unseal
+from statepool.live.pool_state import PoolState, Records
+from statepool.live.snapshots import UnusableSnapshot, seal, unseal
 from statepool.live.stores.store import Batch, Entry, Head, LaneBatch, Store, View
-from statepool.live.writer import A_ROW, Plays, Request, Writer, answer, chain, is_ticket, read_entry, read_linked
+from statepool.live.writer import A_ROW, Plays, Request, Writer, answer, is_ticket
 
 T = TypeVar("T")
 
@@ -72,18 +73,18 @@ class Journal:
     def __init__(self, store: Store, name: str, clock: Callable[[], float] | None) -> None:
         self.name = name
         self.store = store
-        self.fold: Fold | None = None
+        self.pool_state: PoolState | None = None
         self.plays = Plays()
         self.on_batch: Callable[[Timed], None] | None = None
         """Told of every batch that was kept, by whoever wrote it."""
         self.refused_snapshots = 0
         """How often a stored snapshot was of no use, and the journal was folded anew."""
         self._hash = b""
-        """Of the event that the fold stands on."""
+        """Of the event that the pool's state stands on."""
         self._clock = clock
         self._turns = GroupCommit(self._write)
         self._lock = threading.Lock()
-        """Of the fold; whoever has the pool's lock takes it after that one."""
+        """Of the pool's state; whoever has the pool's lock takes it after that one."""
         self.published: Published | None = None
         """What lanes draw from."""
         self._seal = Seal()
@@ -157,13 +158,13 @@ class Journal:
 
     def _start_again(self) -> None:
         """What was folded may not have been kept, or only by half: read it from the store, next time."""
-        self.fold = self.published = None
+        self.pool_state = self.published = None
         self.plays.start_again()
         self._lock_free.start_again()
 
     @contextmanager
     def _batch(self) -> Iterator[Batch]:
-        """The pool's lock first, for which others may be waited for, then the fold, until all of it is kept or not."""
+        """The pool's lock first, for which others may be waited for, then its state, until all of it is kept or not."""
         with ExitStack() as last:
             with self.store.batch(self.name) as batch:
                 last.enter_context(self._lock)
@@ -184,8 +185,8 @@ class Journal:
         with self._batch() as batch:
             entered = time.perf_counter()
             head = self._catch_up(batch)
-            assert self.fold is not None
-            writer = Writer(self.plays, self.fold, batch, head, self.now(batch))
+            assert self.pool_state is not None
+            writer = Writer(self.plays, self.pool_state, batch, head, self.now(batch))
             self._find_event = writer.event
             writer.take_over()
             writer.look_up(tickets)
@@ -208,25 +209,25 @@ class Journal:
         """Publish the latest version as of this reading, or later; None: it takes another reading, or a new one."""
         self._check_open()
         with self._lock, self._or_start_again():
-            if not self._is_level_with(view) or self.fold is None or self.plays.are_stale(self.fold, now):
+            if not self._is_level_with(view) or self.pool_state is None or self.plays.are_stale(self.pool_state, now):
                 return None
             self._publish()
             return self.published
 
     def _is_level_with(self, view: View) -> bool:
-        """Whether the fold could follow a reading beside writers, which costs least.
+        """Whether the pool's state could follow a reading beside writers, which costs least.
 
         It may be ahead, if a batch of this process came between (or the store was set back, which writing will tell);
         or events may have left for a segment meanwhile.
         """
-        fold = self.fold
-        if fold is None or self._connections != self.store.connections:
+        pool_state = self.pool_state
+        if pool_state is None or self._connections != self.store.connections:
             return False
-        if fold.seq > view.head().seq:
+        if pool_state.seq > view.head().seq:
             return True
         self._find_event = lambda seq: read_linked(view, seq)
         try:
-            self._follow(fold, view)
+            self._follow(pool_state, view)
         except Damaged:
             self._start_again()
             return False
@@ -237,8 +238,8 @@ class Journal:
         self._check_open()
         with self._lock, self._or_start_again(), self.store.view(self.name) as view:
             self._catch_up(view)
-            assert self.fold is not None
-            stale = self.plays.are_stale(self.fold, now)
+            assert self.pool_state is not None
+            stale = self.plays.are_stale(self.pool_state, now)
             if not stale:
                 self._publish()
         if stale:
@@ -249,18 +250,20 @@ class Journal:
         self.published = self._drawn_from() or self.published
 
     def _drawn_from(self) -> Published | None:
-        fold, playing = self.fold, self.plays.playing
-        if fold is None or playing is None:
+        pool_state, playing = self.pool_state, self.plays.playing
+        if pool_state is None or playing is None:
             return None
-        unplayed = fold.lessons - playing.lessons
-        return Published(playing, fold.seq, self._hash, unplayed, fold.settings.refresh_seconds, fold.brought)
+        unplayed = pool_state.lessons - playing.lessons
+        return Published(
+            playing, pool_state.seq, self._hash, unplayed, pool_state.settings.refresh_seconds, pool_state.brought
+        )
 
     def _hand_on(self, batch: Batch, n_written: int) -> None:
         """Leave the journal's latest version for processes that only decide."""
         published = self._drawn_from() if self.store.has_lanes and n_written else None
-        if published is None or self.fold is None:
+        if published is None or self.pool_state is None:
             return
-        if (published.playing.seq, published.playing.changes) == (self.fold.version, self.fold.changes):
+        if (published.playing.seq, published.playing.changes) == (self.pool_state.version, self.pool_state.changes):
             row = hand_on(published, self._seal)
             if row is not None:
                 batch.hand_on(row)
@@ -276,94 +279,98 @@ class Journal:
         return newer
 
     def _catch_up(self, view: View) -> Head:
-        """The fold, level with the head."""
+        """The pool's state, level with the head."""
         self._find_event = lambda seq: read_linked(view, seq)
         if self._connections != self.store.connections:
             self._start_again()
             self._connections = self.store.connections
-        if self.fold is not None:
+        if self.pool_state is not None:
             try:
-                return self._follow(self.fold, view)
+                return self._follow(self.pool_state, view)
             except Damaged:
                 log.warning("pool %s: the store holds another journal than before; it is read anew", self.name)
                 self._start_again()
-        self.fold = self._load(view)
-        return self._follow(self.fold, view)
+        self.pool_state = self._load(view)
+        return self._follow(self.pool_state, view)
 
-    def _follow(self, fold: Fold, view: View) -> Head:
+    def _follow(self, pool_state: PoolState, view: View) -> Head:
         """Every event since, each checked against the one before it, up to the head."""
         head = view.head()
         # A reading beside writers may find more than there was when it began.
-        entries = takewhile(lambda entry: entry.seq <= head.seq, view.entries(fold.seq) if fold.seq < head.seq else ())
+        entries = takewhile(
+            lambda entry: entry.seq <= head.seq, view.entries(pool_state.seq) if pool_state.seq < head.seq else ()
+        )
         while piece := list(islice(entries, PIECE)):
-            self._follow_piece(fold, piece)
-        if (fold.seq, self._hash, fold.plays, fold.epoch) != head:
+            self._follow_piece(pool_state, piece)
+        if (pool_state.seq, self._hash, pool_state.plays, pool_state.epoch) != head:
             raise Damaged("the head of the journal is not its last event: run `statepool replay` on this store")
         return head
 
-    def _follow_piece(self, fold: Fold, piece: list[Entry]) -> None:
+    def _follow_piece(self, pool_state: PoolState, piece: list[Entry]) -> None:
         """Some events; the version that is the latest of them is made here as well, where lanes may draw from it."""
         versions = [entry.seq for entry in piece if entry.kind == "refresh"] if self.store.has_lanes else []
         for entry in piece:
             event = read_entry(self._hash, entry)
-            made = fold.make_version() if entry.seq == max(versions, default=0) and fold.rule == RULE else None
-            fold.apply(event, entry.seq)
+            made = (
+                pool_state.make_version() if entry.seq == max(versions, default=0) and pool_state.rule == RULE else None
+            )
+            pool_state.apply(event, entry.seq)
             self._hash = entry.hash
             # Another processor may round another way: then this process plays from a version of its own.
             if made is not None and isinstance(event, Refreshed) and made[1] == event.record:
-                self.plays.playing = Playing(made[0], entry.seq, fold, event.at, len(entry.body) + A_ROW)
+                self.plays.playing = Playing(made[0], entry.seq, pool_state, event.at, len(entry.body) + A_ROW)
 
-    def _load(self, view: View) -> Fold:
+    def _load(self, view: View) -> PoolState:
         """From the snapshot, and the catalogue's events up to it; from the first event if that will not do."""
         self._snapshot_at = 0
         saved = view.snapshot()
         if saved is not None:
             try:
                 return self._load_snapshot(view, *saved)
-            except Refused as reason:
+            except UnusableSnapshot as reason:
                 self.refused_snapshots += 1
                 self._snapshot_at = -SNAPSHOT_EVERY  # the next batch writes a good one
                 log.warning("pool %s: %s; the journal is folded anew", self.name, reason)
         return self._begin(view)
 
-    def _begin(self, view: View) -> Fold:
+    def _begin(self, view: View) -> PoolState:
         """After the first event."""
         before, entry = view.linked(1)
         opened = read_entry(before, entry)
         assert isinstance(opened, Opened)
-        fold = Fold(opened, Records(lambda seq: self._find_event(seq)))
-        fold.seq, self._hash = 1, entry.hash
-        return fold
+        pool_state = PoolState(opened, Records(lambda seq: self._find_event(seq)))
+        pool_state.seq, self._hash = 1, entry.hash
+        return pool_state
 
-    def _load_snapshot(self, view: View, seq: int, blob: bytes) -> Fold:
+    def _load_snapshot(self, view: View, seq: int, blob: bytes) -> PoolState:
         saved = unseal(seq, blob)
         if saved.seq > view.head().seq or view.linked(saved.seq)[1].hash != saved.hash:
-            raise Refused(f"the snapshot after event {saved.seq} is of another journal")
-        fold = self._begin(view)
+            raise UnusableSnapshot(f"the snapshot after event {saved.seq} is of another journal")
+        pool_state = self._begin(view)
         for before, entry in view.linked_catalogue(1, saved.seq):
-            fold.apply(read_entry(before, entry), entry.seq)
-        fold.load(saved.state)
+            pool_state.apply(read_entry(before, entry), entry.seq)
+        pool_state.load(saved.state)
         self._hash = saved.hash
         self._snapshot_at = saved.seq
-        return fold
+        return pool_state
 
     def _save_snapshot(self, batch: Batch, every: int) -> None:
-        assert self.fold is not None
-        if self.fold.seq - self._snapshot_at >= every:
-            batch.save_snapshot(self.fold.seq, seal(self.fold.seq, self._hash, self.fold.dump()))
-            self._snapshot_at = self.fold.seq
+        assert self.pool_state is not None
+        if self.pool_state.seq - self._snapshot_at >= every:
+            batch.save_snapshot(self.pool_state.seq, seal(self.pool_state.seq, self._hash, self.pool_state.dump()))
+            self._snapshot_at = self.pool_state.seq
 
-    def read(self) -> Fold:
-        """The fold as of now; look at it, do not change it."""
-        return self.look(lambda fold: fold)
+    def read(self) -> PoolState:
+        """The pool's state as of now; look at it, do not change it."""
+        return self.look(lambda pool_state: pool_state)
 
-    def look(self, work: Callable[[Fold], T]) -> T:
-        """What `work` makes of the fold, which does not move meanwhile."""
+    def look(self, work: Callable[[PoolState], T]) -> T:
+        """What `work` makes of the pool's state, which does not move meanwhile."""
         with self._lock, self._or_start_again(), self.store.view(self.name) as view:
             self._check_open()
             self._catch_up(view)
-            assert self.fold is not None
-            return work(self.fold)
+            assert self.pool_state is not None
+            return work(self.pool_state)
 
     def save(self) -> None:
         """Write a snapshot now."""
@@ -374,7 +381,7 @@ class Journal:
     def rest(self) -> None:
         """Save a snapshot, and hold nothing until the next request."""
         try:
-            if self.fold is not None:
+            if self.pool_state is not None:
                 self.save()
         finally:
             with self._lock:
@@ -383,7 +390,7 @@ class Journal:
     def close(self) -> None:
         """Save a snapshot, and be asked no more."""
         try:
-            if self.fold is not None:
+            if self.pool_state is not None:
                 self.save()
         finally:
             with self._lock:
@@ -401,7 +408,7 @@ class Journal:
         """Nothing has changed."""
 
     def after_fork_in_child(self) -> None:
-        """The thread that held the lock may be gone, in the middle of a fold; those who wait are the parent's."""
+        """The thread that held the lock may be gone, in the middle of an event; those who wait are the parent's."""
         self._lock = threading.Lock()
         self._turns.forget()
         self._lock_free.forget()

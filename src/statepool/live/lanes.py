@@ -22,9 +22,9 @@ import msgspec
 from statepool.live.answers import Answers
 from statepool.live.errors import Damaged, InTurn
 from statepool.live.events import UNPLACED, AnyEvent, Decided, Kind, decode, encode, rows_name
-from statepool.live.fold import MOST_LANES, Fold
 from statepool.live.luck import mint_in_lane, new_epoch, uniform_of
 from statepool.live.offers import Offer
+from statepool.live.pool_state import MOST_LANES, PoolState
 from statepool.live.stores.store import SILENT, Head, LaneBatch, LaneRow
 from statepool.live.versions import Version
 
@@ -40,7 +40,7 @@ class Chosen(NamedTuple):
 
     action: int
     probability: float
-    held: bool
+    is_holdout: bool
     carry: bytes
     context: Any = None
     label: Any = None
@@ -57,13 +57,13 @@ class Chosen(NamedTuple):
 class Playing:
     """The version this process plays from, all that drawing takes, and how much was known when it was made."""
 
-    def __init__(self, version: Version, seq: int, fold: Fold, at: int, cost: int) -> None:
+    def __init__(self, version: Version, seq: int, pool_state: PoolState, at: int, cost: int) -> None:
         self.version, self.seq, self.at, self.cost = version, seq, at, cost
-        self.lessons, self.changes, self.plays = fold.lessons, fold.changes, fold.plays
-        self.actions: Sequence[Any] = fold.catalogue.actions  # which only grows
-        self.has_contexts = bool(fold.catalogue.contexts)
-        self.answers = fold.answers
-        self.secret, self.seed, self.seeded = fold.secret, fold.seed, fold.seeded
+        self.lessons, self.changes, self.plays = pool_state.lessons, pool_state.changes, pool_state.plays
+        self.actions: Sequence[Any] = pool_state.catalogue.actions  # which only grows
+        self.has_contexts = bool(pool_state.catalogue.contexts)
+        self.answers = pool_state.answers
+        self.secret, self.seed, self.seeded = pool_state.secret, pool_state.seed, pool_state.seeded
 
     def followed_by(self, version: Version, seq: int, at: int, cost: int, lessons: int, plays: int) -> "Playing":
         """A later version of the same catalogue, made elsewhere."""
@@ -80,16 +80,18 @@ class Playing:
         label = drawn.label if offer.digest else None
         return Chosen(*drawn[:4], offer.context, label, offer.digest)
 
-    def is_stale(self, fold: Fold, now: int, budget: float) -> bool:
+    def is_stale(self, pool_state: PoolState, now: int, budget: float) -> bool:
         """Whether another one is to be made: enough was learnt, and there are bytes for it where nobody said when."""
-        if fold.changes != self.changes:
+        if pool_state.changes != self.changes:
             return True
-        learnt, seconds = fold.lessons - self.lessons, fold.settings.refresh_seconds
+        learnt, seconds = pool_state.lessons - self.lessons, pool_state.settings.refresh_seconds
         if not learnt:
             return False
         if seconds is not None:
             return not 0 <= now - self.at < seconds * 1e6  # a clock set back must not stop the learning
-        return learnt >= fold.lessons_a_version and (fold.settings.refresh is not None or budget >= self.cost)
+        return learnt >= pool_state.lessons_a_version and (
+            pool_state.settings.refresh is not None or budget >= self.cost
+        )
 
 
 class Published(NamedTuple):

@@ -46,7 +46,7 @@ class PackedDecision(Packed, frozen=True, tag=1):
     version: int
     action: int
     probability: float
-    held: bool = False
+    is_holdout: bool = False
     lane: bytes = b""
     place: int = 0
     round: int | None = None
@@ -65,7 +65,7 @@ class PackedLesson(Packed, frozen=True):
     """How many decisions have come since."""
     state: int | None = None
     loss: float | None = None
-    held: bool = False
+    is_holdout: bool = False
     later: int | None = None
     """By how much the round is later than the number, where the decision has one of its own."""
     carry: bytes = b""
@@ -171,7 +171,7 @@ def pack_decision(event: Any) -> bytes | None:
             return None
     return write(
         PackedDecision, event.at, ticket, event.play, event.version, event.action, number(event.probability),
-        event.held, event.lane, event.place, event.round, number(event.uniform), event.carry, event.context,
+        event.is_holdout, event.lane, event.place, event.round, number(event.uniform), event.carry, event.context,
         event.label, event.digest,
     )  # fmt: skip
 
@@ -188,7 +188,7 @@ def lesson_values(event: Any) -> Values:
     """What all that is told of a decision has in common."""
     later = None if event.round is None else event.round - event.play
     of_decision = event.at, event.play, event.version, event.action, event.plays - event.play
-    return *of_decision, event.state, number(event.loss), event.held, later, event.carry, event.of_request
+    return *of_decision, event.state, number(event.loss), event.is_holdout, later, event.carry, event.of_request
 
 
 def said(event: Any) -> Values:

@@ -30,11 +30,12 @@ from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
 from statepool.live.contexts import Tables, base_rows, changed, context_tables, placings
 from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.events import UNPLACED, Corrected, Decided, Expired, Kind, Opened, Resolved, Seen, decode
-from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
+from statepool.live.hash_chain import read_entry, read_linked
 from statepool.live.journal import EARLIEST, LATEST, Journal, Timed
-from statepool.live.ledger import Ledger, check_live
+from statepool.live.live_learner import LiveLearner, check_live
 from statepool.live.luck import new_key, seed_bytes
+from statepool.live.pool_state import PoolState
 from statepool.live.requests import (
     AddAction,
     Change,
@@ -54,7 +55,6 @@ from statepool.live.settings import LONGEST, check_settings
 from statepool.live.status import Listing, Moment, Status, Vitals, read_listing, read_status
 from statepool.live.stores import open_store
 from statepool.live.stores.store import Overdue, Store, View
-from statepool.live.writer import read_entry, read_linked
 
 EVENTS_AT_ONCE = 999  # a piece of the store's, and the event that ends it
 OLD = 10.0
@@ -310,21 +310,21 @@ class Pool:
         """A reading of this moment: counts, the distribution played, what the learner knows, the settings."""
         return self._journal.look(self._read_status)
 
-    def _read_status(self, fold: Fold) -> Status:
+    def _read_status(self, pool_state: PoolState) -> Status:
         journal, now = self._journal, self.now()
         playing = journal.playing
-        old = playing is not None and now - playing.at > OLD * 1e6 and playing.is_stale(fold, now, inf)
+        old = playing is not None and now - playing.at > OLD * 1e6 and playing.is_stale(pool_state, now, inf)
         played = None if playing is None or old else (playing.seq, playing.version)
-        kept = self._kept_for(fold)
+        kept = self._kept_for(pool_state)
         with self.view() as view:
             in_lanes = view.n_in_lanes()
             moment = Moment(self.name, now, view.head().plays + in_lanes, view.n_pending() + in_lanes, played)
-        kept.status = read_status(moment, fold, kept.status)
+        kept.status = read_status(moment, pool_state, kept.status)
         return kept.status
 
-    def _kept_for(self, fold: Fold) -> _Kept:
-        """What was read of this catalogue before; another epoch is another fold, and maybe another journal."""
-        key = self._journal.plays.epoch, fold.changes
+    def _kept_for(self, pool_state: PoolState) -> _Kept:
+        """What was read of this catalogue before; another epoch is another state, and maybe another journal."""
+        key = self._journal.plays.epoch, pool_state.changes
         if self._kept.key != key:
             self._kept = _Kept(key)
         return self._kept
@@ -332,15 +332,15 @@ class Pool:
     def vitals(self) -> Vitals:
         """What this process knows of the pool, at the price of no play."""
         journal = self._journal
-        known = journal.fold
+        known = journal.pool_state
         folded = 0 if known is None else known.seq
 
-        def take(fold: Fold) -> Vitals:
-            means = {arm: tally.mean for arm, tally in fold.tallies.items()}
+        def take(pool_state: PoolState) -> Vitals:
+            means = {arm: tally.mean for arm, tally in pool_state.tallies.items()}
             made_at = None if journal.playing is None else journal.playing.at
             return Vitals(
-                fold.catalogue.n_active, fold.settings, MappingProxyType(dict(fold.counts)), MappingProxyType(means),
-                folded, made_at, journal.plays.versions_made, journal.refused_snapshots,
+                pool_state.catalogue.n_active, pool_state.settings, MappingProxyType(dict(pool_state.counts)),
+                MappingProxyType(means), folded, made_at, journal.plays.versions_made, journal.refused_snapshots,
             )  # fmt: skip
 
         return journal.look(take)
@@ -349,22 +349,22 @@ class Pool:
         """All actions that there are or were, and their rows of P."""
         return self._journal.look(self._read_listing)
 
-    def _read_listing(self, fold: Fold) -> Listing:
-        kept = self._kept_for(fold)
-        kept.listing = kept.listing or read_listing(fold.catalogue)
+    def _read_listing(self, pool_state: PoolState) -> Listing:
+        kept = self._kept_for(pool_state)
+        kept.listing = kept.listing or read_listing(pool_state.catalogue)
         return kept.listing
 
     def on_batch(self, told: Callable[[Timed], None] | None) -> None:
         """Have somebody told of every batch that this process writes, by the thread that wrote it."""
         self._journal.on_batch = told
 
-    def _fold(self) -> Fold:
+    def _fold(self) -> PoolState:
         """What the journal adds up to; it moves."""
         return self._journal.read()
 
     def warm_up(self) -> None:
         """Make a play that nobody is told of, so that the first one who asks waits for no compiler."""
-        self._journal.look(lambda fold: fold.make_version())
+        self._journal.look(lambda pool_state: pool_state.make_version())
 
     def snapshot(self) -> None:
         """Save the learner's state, so that opening need not read the journal; done by itself every 10 000 events."""
@@ -388,10 +388,10 @@ class Pool:
         with self._journal.store.view(self.name) as view:
             in_lanes = view.n_in_lanes()
             plays, waiting = view.head().plays + in_lanes, view.n_pending() + in_lanes
-        fold = self._journal.read()
+        pool_state = self._journal.read()
         decisions = f"{plays} decision{'' if plays == 1 else 's'}"
-        sizes = f"{fold.catalogue.n_active} actions, {len(fold.catalogue.states)} states"
-        return f"Pool({self.name!r}: {sizes}, {short_name(fold.learner)}, {decisions}, {waiting} waiting)"
+        sizes = f"{pool_state.catalogue.n_active} actions, {len(pool_state.catalogue.states)} states"
+        return f"Pool({self.name!r}: {sizes}, {short_name(pool_state.learner)}, {decisions}, {waiting} waiting)"
 
     def __enter__(self) -> Pool:
         return self
@@ -423,33 +423,33 @@ class Pool:
         settings: dict[str, Any],
         update: bool,
     ) -> None:
-        fold = self._journal.read()
-        if learner is not None and specification(learner) != specification(fold.learner):
-            raise Conflict(f"learner: pool {self.name!r} has {fold.learner!r}, and was opened with {learner!r}")
-        if seed is not None and seed_bytes(seed) != fold.seed:
+        pool_state = self._journal.read()
+        if learner is not None and specification(learner) != specification(pool_state.learner):
+            raise Conflict(f"learner: pool {self.name!r} has {pool_state.learner!r}, and was opened with {learner!r}")
+        if seed is not None and seed_bytes(seed) != pool_state.seed:
             raise Conflict(f"seed: pool {self.name!r} has another one")
         changes: list[Any] = []
         if not (P is None and actions is None and states is None):
-            changes = self._differences(fold, P, actions, states, categories)
+            changes = self._differences(pool_state, P, actions, states, categories)
         if tables is not None:
-            placed = placings(tables, actions, fold.catalogue, 0)
-            changes += [PlaceContexts(each.contexts, each.actions, each.rows) for each in changed(placed, fold)]
-        given = {**msgspec.structs.asdict(fold.settings), **settings}
-        if check_settings(given) != fold.settings:
+            placed = placings(tables, actions, pool_state.catalogue, 0)
+            changes += [PlaceContexts(each.contexts, each.actions, each.rows) for each in changed(placed, pool_state)]
+        given = {**msgspec.structs.asdict(pool_state.settings), **settings}
+        if check_settings(given) != pool_state.settings:
             changes.append(Change(settings))
         if changes and not update:
             raise Conflict(f"pool: {self.name!r} is there with another catalogue or settings, expected update=True")
         self._all(changes)
 
-    def _differences(self, fold: Fold, P: Any, actions: Any, states: Any, categories: Any) -> list[Any]:
+    def _differences(self, pool_state: PoolState, P: Any, actions: Any, states: Any, categories: Any) -> list[Any]:
         """What turns today's catalogue into the one given; nothing if it is the one the pool began with."""
-        today = fold.catalogue
+        today = pool_state.catalogue
         actions = [label for label in today.actions if today.is_active(label)] if actions is None else actions
         states = today.states if states is None else states
         rows = P
         if P is None and all(today.is_active(check_label(label, "actions")) for label in actions):
             rows = [today.row(today.action(label)) for label in actions]
-        names, seen, table = catalogue_rows(rows, actions, states, fold.ledger.learns_map)
+        names, seen, table = catalogue_rows(rows, actions, states, pool_state.live_learner.learns_map)
         if seen != today.states:
             raise Conflict(f"states: pool {self.name!r} has {today.states[:8]}, which cannot be changed")
         if self._began_with(names, table):
@@ -537,7 +537,7 @@ def opening(
     learner = SelfTuned() if learner is None else learner
     name, options = specification(learner)
     names, seen, table = catalogue_rows(P, actions, states, learner.learns_map)
-    Ledger(learner, len(seen))  # refuses a learner that cannot run live, or does not fit the map
+    LiveLearner(learner, len(seen))  # refuses a learner that cannot run live, or does not fit the map
     kinds = check_categories(categories, names)
     checked = check_settings(settings)
     opened = Opened(
@@ -574,7 +574,7 @@ def _row(catalogue: Catalogue, known: dict[Any, Any]) -> dict[str, Any]:
         "decided_at": _time(made),
         "observed_at": _time(seen),
         "resolved_at": _time(last),
-        "held": made.held,
+        "is_holdout": made.is_holdout,
         "expired": isinstance(last, Expired),
         "version": made.version,
         "context": made.context,

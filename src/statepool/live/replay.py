@@ -1,7 +1,7 @@
 """Rebuild a pool from its journal and check every link: the chain of hashes, all that is stored beside it, each draw.
 
-Nothing that was computed live is trusted: the fold starts from the first event, and what the store keeps beside the
-journal (columns, indexes, head, pending tickets, snapshot) is compared with it. What no store can tell by itself is
+Nothing that was computed live is trusted: the state is rebuilt from the first event, and what the store keeps beside
+the journal (columns, indexes, head, pending tickets, snapshot) is compared with it. What no store can tell by itself is
 whether events are missing at the end: the last event's time and hash are reported, to be compared with a note of them.
 """
 
@@ -27,18 +27,17 @@ from statepool.live.events import (
     Refreshed,
     decode,
     erased_of,
-    follows,
     rows_name,
 )  # fmt: skip
-from statepool.live.fold import MOST_LANES, Fold, Records
 from statepool.live.format import RULE
+from statepool.live.hash_chain import follows, read_linked
 from statepool.live.integrity import Beside
 from statepool.live.lanes import MOST_BEHIND, decisions_in, placed
 from statepool.live.luck import is_minted_for
-from statepool.live.snapshots import Outdated, Refused, Snapshot, unseal
+from statepool.live.pool_state import MOST_LANES, PoolState, Records
+from statepool.live.snapshots import Outdated, Snapshot, UnusableSnapshot, unseal
 from statepool.live.stores.store import Entry, Store, View
 from statepool.live.versions import Version
-from statepool.live.writer import read_linked
 
 PIECE = 1_000
 EPOCHS = 64
@@ -94,7 +93,7 @@ def replay(
     on_event: Callable[[int], None] | None = None,
     expect: bytes | None = None,
     anchors: Sequence[Anchor] = (),
-) -> tuple[Replay, Fold]:
+) -> tuple[Replay, PoolState]:
     """Read the whole journal of a pool. With `redraw`, every version is made again, and every action drawn again.
 
     `expect` is a hash that was noted before: a journal without an event of that hash was cut short, or is another one.
@@ -105,10 +104,10 @@ def replay(
     found = Replay(name)
     noted = Noted(name, anchors)
     with store.view(name) as view:
-        fold = _begin(view, name)
+        pool_state = _begin(view, name)
         try:
             found.faults += view.damage()
-            check = _Checking(view, fold, found, redraw)
+            check = _Checking(view, pool_state, found, redraw)
             for entry in _linked(view.entries(), found):
                 expect = None if entry.hash == expect else expect
                 found.faults += noted.compare(entry.seq, entry.hash)
@@ -122,18 +121,18 @@ def replay(
         found.faults.append("no event has the hash that was expected: the journal was cut short, or is another one")
     found.faults += noted.left()
     found.anchors = noted.met
-    found.rule_since = fold.rule_since
-    return found, fold
+    found.rule_since = pool_state.rule_since
+    return found, pool_state
 
 
-def _begin(view: View, name: str) -> Fold:
+def _begin(view: View, name: str) -> PoolState:
     try:
         opened = read_linked(view, 1) if view.head().seq else None
     except (StoreUnavailable, msgspec.MsgspecError) as error:
         raise ValueError(f"pool: the first event of {name!r} cannot be read ({error})") from None
     if not isinstance(opened, Opened):
         raise ValueError(f"pool: {name!r} does not begin with a catalogue")
-    return Fold(opened, Records(lambda seq: read_linked(view, seq)))
+    return PoolState(opened, Records(lambda seq: read_linked(view, seq)))
 
 
 def _linked(entries: Iterable[Entry], found: Replay) -> Iterator[Entry]:
@@ -156,10 +155,10 @@ def _linked(entries: Iterable[Entry], found: Replay) -> Iterator[Entry]:
 class _Checking:
     """Takes the events one by one, in order."""
 
-    def __init__(self, view: View, fold: Fold, found: Replay, redraw: bool) -> None:
-        self._view, self._fold, self._found = view, fold, found
+    def __init__(self, view: View, pool_state: PoolState, found: Replay, redraw: bool) -> None:
+        self._view, self._fold, self._found = view, pool_state, found
         self._beside = Beside(view)
-        self._again = _Redrawing(view, fold, found) if redraw else None
+        self._again = _Redrawing(view, pool_state, found) if redraw else None
         self._snapshot = self._unseal()
         self._piece: list[tuple[Entry, AnyEvent]] = []
         self._erased: dict[int, tuple[bytes, bytes]] = {}
@@ -174,7 +173,7 @@ class _Checking:
             return unseal(*saved)
         except Outdated:
             return None
-        except Refused as reason:
+        except UnusableSnapshot as reason:
             if self._fold.format > 1:  # the first release wrote none with a checksum, and they are not read any more
                 self._found.faults.append(str(reason))
             return None
@@ -214,11 +213,11 @@ class _Checking:
         self._found.broken_at = entry.seq
 
     def _apply(self, entry: Entry, event: AnyEvent) -> None:
-        found, fold = self._found, self._fold
+        found, pool_state = self._found, self._fold
         try:
             if self._again:
                 self._again.check(event, entry.seq)
-            fold.apply(event, entry.seq)
+            pool_state.apply(event, entry.seq)
         except Exception as error:  # whatever forged bytes lead to
             self._break(entry, f"it cannot have happened after the events before ({type(error).__name__}: {error})")
             return
@@ -239,36 +238,38 @@ class _Checking:
 
     def finish(self) -> None:
         self._check_piece()
-        found, fold = self._found, self._fold
+        found, pool_state = self._found, self._fold
         if found.broken_at:
             return
         found.faults += [f"event {seq}: it was erased, and the journal does not say so" for seq in self._erased]
         found.faults += self._beside.finish()
-        self._compare_head(fold)
-        self._check_lanes(fold)
-        if self._snapshot and self._snapshot.seq > fold.seq:
-            found.faults.append(f"the stored state is of event {self._snapshot.seq}, the journal ends at {fold.seq}")
+        self._compare_head(pool_state)
+        self._check_lanes(pool_state)
+        if self._snapshot and self._snapshot.seq > pool_state.seq:
+            found.faults.append(
+                f"the stored state is of event {self._snapshot.seq}, the journal ends at {pool_state.seq}"
+            )
 
-    def _check_lanes(self, fold: Fold) -> None:
+    def _check_lanes(self, pool_state: PoolState) -> None:
         """What the next batch of the journal would take over."""
         try:
-            waiting = decisions_in(self._view.lane_rows(), fold.lanes)
+            waiting = decisions_in(self._view.lane_rows(), pool_state.lanes)
             for _, event in waiting:
                 if self._again:
-                    self._again.check(placed(event, fold.plays), fold.seq)
-                fold.apply(placed(event, fold.plays), fold.seq)
+                    self._again.check(placed(event, pool_state.plays), pool_state.seq)
+                pool_state.apply(placed(event, pool_state.plays), pool_state.seq)
             self._found.in_lanes = len(waiting)
             self._found.decisions += len(waiting)
         except Exception as error:  # whatever forged bytes lead to
             self._found.faults.append(f"decisions in lanes cannot be taken over ({error})")
 
-    def _compare_head(self, fold: Fold) -> None:
+    def _compare_head(self, pool_state: PoolState) -> None:
         head, found = self._view.head(), self._found
-        if (head.seq, head.plays) != (fold.seq, fold.plays):
+        if (head.seq, head.plays) != (pool_state.seq, pool_state.plays):
             found.faults.append(
-                f"the store says {head.seq} events and {head.plays} plays, not {fold.seq} and {fold.plays}"
+                f"the store says {head.seq} events and {head.plays} plays, not {pool_state.seq} and {pool_state.plays}"
             )
-        if head.hash.hex() != found.last_hash or head.epoch != fold.epoch:
+        if head.hash.hex() != found.last_hash or head.epoch != pool_state.epoch:
             found.faults.append("the hash or the epoch of the head is not that of the last event")
 
 
@@ -293,8 +294,8 @@ class _Made(NamedTuple):
 class _Redrawing:
     """Makes each version again and draws every decision from the version that it names."""
 
-    def __init__(self, view: View, fold: Fold, found: Replay) -> None:
-        self._view, self._fold, self._found = view, fold, found
+    def __init__(self, view: View, pool_state: PoolState, found: Replay) -> None:
+        self._view, self._fold, self._found = view, pool_state, found
         self._versions: OrderedDict[int, _Made] = OrderedDict()
         """By the event that made them."""
         self._latest: OrderedDict[bytes, int] = OrderedDict()
@@ -340,7 +341,7 @@ class _Redrawing:
             self._found.not_redrawn += 1
             return
         self._found.redrawn += 1
-        if drawn != (event.action, event.probability, event.held, event.carry):
+        if drawn != (event.action, event.probability, event.is_holdout, event.carry):
             self._found.faults.append(f"event {seq}: the ticket draws another action or probability")
         if event.minted and not self._is_minted_here(event):
             self._found.faults.append(f"event {seq}: its ticket is not the one that is minted here")

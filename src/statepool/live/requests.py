@@ -27,7 +27,7 @@ from statepool.live.events import (
     Reweighted,
     Seen,
 )  # fmt: skip
-from statepool.live.ledger import Q
+from statepool.live.live_learner import Q
 from statepool.live.luck import is_minted
 from statepool.live.settings import Settings, check_settings, loss_of
 from statepool.live.writer import LONGEST_TICKET, Writer, is_ticket
@@ -38,12 +38,12 @@ FURTHEST_AHEAD = 60.0  # seconds; a clock that is wrong by more is a fault that 
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What to do; `held`: kept from the learner, to measure it."""
+    """What to do; `is_holdout`: kept from the learner, to measure it."""
 
     ticket: str
     action: Any
     probability: float
-    held: bool = False
+    is_holdout: bool = False
 
 
 def check_ticket(ticket: Any) -> str:
@@ -81,14 +81,14 @@ class Decide(msgspec.Struct, frozen=True):
             if given is not None and given != made.uniform:
                 raise Conflict(f"uniform: ticket {made.ticket!r} was drawn from {made.uniform!r}, and now {given!r}")
             self._compare(made, writer)
-            return Decision(made.ticket, label_of(made, writer.actions), made.probability, made.held)
+            return Decision(made.ticket, label_of(made, writer.actions), made.probability, made.is_holdout)
         if self.ticket is not None and is_minted(writer.secret, self.ticket):
             raise Conflict(f"ticket: {self.ticket!r} was minted here and is not in the journal, expected your own")
         if not self.brings_rows and writer.has_contexts:
             raise ValueError("context: is missing, expected one of this pool's contexts, or candidates")
         offer = writer.answers.offer(self.context, self.candidates) if self.brings_rows else None
         drawn = writer.draw(self.ticket, given, offer)
-        return Decision(drawn.ticket, label_of(drawn, writer.actions), drawn.probability, drawn.held)
+        return Decision(drawn.ticket, label_of(drawn, writer.actions), drawn.probability, drawn.is_holdout)
 
     def _compare(self, made: Decided, writer: Any) -> None:
         """Refuse a ticket that was decided for another request."""
@@ -126,28 +126,28 @@ class Observe:
     state: Any
 
     def answer(self, writer: Writer) -> None:
-        made, state = _decision(writer, self.ticket), writer.fold.catalogue.state(self.state)
+        made, state = _decision(writer, self.ticket), writer.pool_state.catalogue.state(self.state)
         before = _seen_state(writer, made.ticket)
         if before is not None:
             if before != state:
-                known = writer.fold.catalogue.states[before]
+                known = writer.pool_state.catalogue.states[before]
                 raise Conflict(f"state: ticket {made.ticket!r} was in {known!r} before, and now in {self.state!r}")
             return
         loss = _known_loss(writer, made.ticket)
         row = _carry_of(writer, made, state)
         reached = _reached(writer, made)
-        seen = writer.now, *_carried(made), writer.fold.plays, state, loss, row, made.is_request, reached
+        seen = writer.now, *_carried(made), writer.pool_state.plays, state, loss, row, made.is_request, reached
         writer.add(Seen(*seen, round=made.round))
 
 
 def _carried(made: Decided) -> tuple[str, int, int, int, bool]:
     """What is repeated of a decision; its ticket is not."""
-    return "", made.play, made.version, made.action, made.held
+    return "", made.play, made.version, made.action, made.is_holdout
 
 
 def _carry_of(writer: Writer, made: Decided, state: int | None) -> bytes:
     """What travelled with a decision, of one state."""
-    size = len(made.carry) // len(writer.fold.catalogue.states)
+    size = len(made.carry) // len(writer.pool_state.catalogue.states)
     return b"" if state is None else made.carry[state * size : (state + 1) * size]
 
 
@@ -155,7 +155,7 @@ def _reached(writer: Writer, made: Decided) -> bytes:
     """Of a request with rows of its own: how likely each state was."""
     if not made.is_request:
         return b""
-    table = np.frombuffer(made.carry).reshape(len(writer.fold.catalogue.states), -1)
+    table = np.frombuffer(made.carry).reshape(len(writer.pool_state.catalogue.states), -1)
     return table[:, Q].tobytes()
 
 
@@ -181,11 +181,11 @@ class Resolve:
         events = writer.events_of(made.ticket)
         before = events.get("correction") or events.get("outcome")
         if isinstance(before, Corrected | Resolved):
-            self._compare(before, writer.fold.settings)
+            self._compare(before, writer.pool_state.settings)
             return
-        loss = loss_of(writer.fold.settings, self.loss, self.reward)
+        loss = loss_of(writer.pool_state.settings, self.loss, self.reward)
         state = _seen_state(writer, made.ticket)
-        carried = writer.now, *_carried(made), writer.fold.plays, state, loss
+        carried = writer.now, *_carried(made), writer.pool_state.plays, state, loss
         said = float(self._value()), self.reward is not None, _carry_of(writer, made, state), made.is_request
         expiry = events.get("expiry")
         if isinstance(expiry, Expired):
@@ -223,7 +223,7 @@ class Expire:
     ticket: None = None
 
     def answer(self, writer: Writer) -> int:
-        settings = writer.fold.settings
+        settings = writer.pool_state.settings
         if settings.expire_after is None or settings.default_loss is None:
             raise ValueError("expire: this pool has no expire_after, expected it and a default_loss in its settings")
         before = (self._now(writer) if self.at is None else self.at) - round(settings.expire_after * 1e6)
@@ -235,7 +235,7 @@ class Expire:
         for ticket in open_still:
             made = _decision(writer, ticket)
             state = _seen_state(writer, ticket)
-            carried = writer.now, *_carried(made), writer.fold.plays, state, loss
+            carried = writer.now, *_carried(made), writer.pool_state.plays, state, loss
             row = _carry_of(writer, made, state)
             writer.add(Expired(*carried, row, made.is_request, round=made.round))
         return len(open_still)
@@ -258,26 +258,26 @@ class AddAction:
     ticket: None = None
 
     def answer(self, writer: Writer) -> None:
-        fold, label = writer.fold, check_label(self.action, "action")
-        if fold.catalogue.is_active(label) and self.row is None and fold.ledger.learns_map:
+        pool_state, label = writer.pool_state, check_label(self.action, "action")
+        if pool_state.catalogue.is_active(label) and self.row is None and pool_state.live_learner.learns_map:
             return  # what its category has shown since is no other row
         row = self._row(writer)
-        if fold.catalogue.is_active(label):
-            if not np.array_equal(fold.catalogue.row(fold.catalogue.action(label)), row):
+        if pool_state.catalogue.is_active(label):
+            if not np.array_equal(pool_state.catalogue.row(pool_state.catalogue.action(label)), row):
                 raise Conflict(f"action: {label!r} is there with another row, expected reweight_action to change it")
             return
         category = None if self.category is None else check_label(self.category, "category")
-        handicap = fold.ledger.handicap(row, fold.plays)
-        writer.add(Added(writer.now, label, category, row.tobytes(), handicap, fold.plays))
+        handicap = pool_state.live_learner.handicap(row, pool_state.plays)
+        writer.add(Added(writer.now, label, category, row.tobytes(), handicap, pool_state.plays))
 
     def _row(self, writer: Writer) -> Any:
-        fold = writer.fold
+        pool_state = writer.pool_state
         if self.row is not None:
-            return check_row(self.row, len(fold.catalogue.states), self.action)
-        if not fold.ledger.learns_map:
+            return check_row(self.row, len(pool_state.catalogue.states), self.action)
+        if not pool_state.live_learner.learns_map:
             raise ValueError(f"row: of {self.action!r} is missing, expected a number a state (or a map that is learnt)")
-        row = fold.ledger.category_row(fold.catalogue.of_category(self.category))
-        return np.full(len(fold.catalogue.states), 1 / len(fold.catalogue.states)) if row is None else row
+        row = pool_state.live_learner.category_row(pool_state.catalogue.of_category(self.category))
+        return np.full(len(pool_state.catalogue.states), 1 / len(pool_state.catalogue.states)) if row is None else row
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,13 +299,13 @@ class RetireAction:
     ticket: None = None
 
     def answer(self, writer: Writer) -> None:
-        fold = writer.fold
-        number = fold.catalogue.action(self.action)
-        if not fold.catalogue.is_active(fold.catalogue.actions[number]):
+        pool_state = writer.pool_state
+        number = pool_state.catalogue.action(self.action)
+        if not pool_state.catalogue.is_active(pool_state.catalogue.actions[number]):
             return
-        if fold.catalogue.n_active == 1:
+        if pool_state.catalogue.n_active == 1:
             raise ValueError(f"action: {self.action!r} is the last one, expected another to stay")
-        writer.add(Retired(writer.now, fold.catalogue.actions[number]))
+        writer.add(Retired(writer.now, pool_state.catalogue.actions[number]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,15 +315,15 @@ class ReweightAction:
     ticket: None = None
 
     def answer(self, writer: Writer) -> None:
-        fold = writer.fold
-        row = check_row(self.row, len(fold.catalogue.states), self.action)
-        number = fold.catalogue.action(self.action)
-        if not fold.catalogue.is_active(fold.catalogue.actions[number]):
+        pool_state = writer.pool_state
+        row = check_row(self.row, len(pool_state.catalogue.states), self.action)
+        number = pool_state.catalogue.action(self.action)
+        if not pool_state.catalogue.is_active(pool_state.catalogue.actions[number]):
             raise ValueError(f"action: {self.action!r} is retired, expected add_action to bring it back")
-        if not np.array_equal(fold.catalogue.row(number), row):
-            handicap = fold.ledger.handicap(row, fold.plays)
-            label = fold.catalogue.actions[number]
-            writer.add(Reweighted(writer.now, label, row.tobytes(), handicap, fold.plays))
+        if not np.array_equal(pool_state.catalogue.row(number), row):
+            handicap = pool_state.live_learner.handicap(row, pool_state.plays)
+            label = pool_state.catalogue.actions[number]
+            writer.add(Reweighted(writer.now, label, row.tobytes(), handicap, pool_state.plays))
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,9 +334,9 @@ class Change:
     ticket: None = None
 
     def answer(self, writer: Writer) -> None:
-        old = writer.fold.settings
+        old = writer.pool_state.settings
         new = check_settings(msgspec.structs.asdict(old) | self.settings)
-        check_against(new, writer.fold.catalogue)
+        check_against(new, writer.pool_state.catalogue)
         if new != old:
             writer.add(Changed(writer.now, msgspec.to_builtins(new)))
 
@@ -349,11 +349,11 @@ def check_against(settings: Settings, catalogue: Catalogue) -> None:
     least = most = 0.0
     for number in numbers:
         low, high = shares.get(number, (0.0, 1.0))
-        held = settings.holdout * (1 / len(numbers) if fixed is None else number == fixed)
-        if held > high:
+        share = settings.holdout * (1 / len(numbers) if fixed is None else number == fixed)
+        if share > high:
             label = catalogue.actions[number]
-            raise ValueError(f"shares: the holdout alone gives {label!r} {held:.6g}, expected at most {high:.6g}")
-        least, most = least + max(low, held), most + high
+            raise ValueError(f"shares: the holdout alone gives {label!r} {share:.6g}, expected at most {high:.6g}")
+        least, most = least + max(low, share), most + high
     if least > 1 + SLACK:
         raise ValueError(f"shares: the smallest shares and the holdout sum to {least:.6g}, expected at most 1")
     if most < 1 - SLACK:

@@ -1,4 +1,4 @@
-"""A snapshot as stored: a checksum, then what it is of (format, rule, event and its hash), then the fold's own bytes.
+"""A snapshot as stored: a checksum, then what it is of (format, rule, event and its hash), then the pool's state.
 
 A snapshot is a cache. One that is damaged, or of another format, rule or journal, is refused, and the journal is folded
 anew.
@@ -23,11 +23,11 @@ class Snapshot(NamedTuple):
     state: bytes
 
 
-class Refused(ValueError):  # noqa: N818
+class UnusableSnapshot(ValueError):  # noqa: N818
     """This snapshot cannot be used; the journal can."""
 
 
-class Outdated(Refused):
+class Outdated(UnusableSnapshot):
     """It is whole, and of another release: nothing is wrong with it, and nothing reads it any more."""
 
 
@@ -41,10 +41,12 @@ def unseal(stored_seq: int, blob: bytes) -> Snapshot:
     """The snapshot of its bytes; raises `Refused` for all that this release did not write like that."""
     checksum, body = blob[:CHECKSUM_BYTES], blob[CHECKSUM_BYTES:]
     if sha256(body).digest() != checksum:
-        raise Refused(f"the snapshot after event {stored_seq} is damaged: its checksum is not that of its bytes")
+        raise UnusableSnapshot(
+            f"the snapshot after event {stored_seq} is damaged: its checksum is not that of its bytes"
+        )
     snapshot = Snapshot(*msgspec.msgpack.decode(body))
     if (snapshot.format, snapshot.rule) != (FORMAT, RULE):
         raise Outdated(f"the snapshot after event {stored_seq} is of another release")
     if snapshot.seq != stored_seq:
-        raise Refused(f"the snapshot is stored as that of event {stored_seq}, and is of event {snapshot.seq}")
+        raise UnusableSnapshot(f"the snapshot is stored as that of event {stored_seq}, and is of event {snapshot.seq}")
     return snapshot

@@ -16,8 +16,8 @@ import numpy as np
 from statepool.checks import Floats, Ints
 from statepool.learners.learner import Learner
 from statepool.live.catalogue import Catalogue, Table, offered
-from statepool.live.fold import Fold
 from statepool.live.lift import Tally
+from statepool.live.pool_state import PoolState
 from statepool.live.settings import Settings
 from statepool.live.versions import Version
 
@@ -125,7 +125,7 @@ class Listing:
 
 
 class Moment(NamedTuple):
-    """What a process adds to a fold for a reading of it."""
+    """What a process adds to a pool's state for a reading of it."""
 
     name: str
     at: int
@@ -136,44 +136,46 @@ class Moment(NamedTuple):
     """The version that it draws from, and the event that made it; None: none, or not one to show any more."""
 
 
-def read_status(moment: Moment, fold: Fold, known: Status | None) -> Status:
+def read_status(moment: Moment, pool_state: PoolState, known: Status | None) -> Status:
     """Everything of one moment; `known`: an earlier reading since which the catalogue has not changed."""
-    playing = _read_playing(moment, fold, known)
-    catalogue, ledger = fold.catalogue, fold.ledger
-    leader, beliefs = ledger.leader(), ledger.beliefs()
+    playing = _read_playing(moment, pool_state, known)
+    catalogue, live_learner = pool_state.catalogue, pool_state.live_learner
+    leader, beliefs = live_learner.leader(), live_learner.beliefs()
     return Status(
         name=moment.name,
         at=moment.at,
-        events=fold.seq,
+        events=pool_state.seq,
         plays=moment.plays,
         pending=moment.pending,
-        counts=MappingProxyType(dict(fold.counts)),
-        lessons=fold.lessons,
-        changes=fold.changes,
-        version=fold.version,
+        counts=MappingProxyType(dict(pool_state.counts)),
+        lessons=pool_state.lessons,
+        changes=pool_state.changes,
+        version=pool_state.version,
         actions=tuple(catalogue.actions) if known is None else known.actions,
         states=tuple(catalogue.states),
         contexts=tuple(catalogue.contexts) if known is None else known.contexts,
-        learner=fold.learner,
-        settings=fold.settings,
-        seeded=fold.seeded,
-        lessons_a_version=fold.lessons_a_version,
-        sums=MappingProxyType({name: _frozen(ledger.sums(name, fold.plays)) for name in ledger.names()}),
-        registers=MappingProxyType(ledger.registers()),
+        learner=pool_state.learner,
+        settings=pool_state.settings,
+        seeded=pool_state.seeded,
+        lessons_a_version=pool_state.lessons_a_version,
+        sums=MappingProxyType(
+            {name: _frozen(live_learner.sums(name, pool_state.plays)) for name in live_learner.names()}
+        ),
+        registers=MappingProxyType(live_learner.registers()),
         leader=None if leader is None else catalogue.actions[leader],
         beliefs=None if beliefs is None else _frozen(beliefs),
-        losses=MappingProxyType({arm: deepcopy(tally) for arm, tally in fold.tallies.items()}),
+        losses=MappingProxyType({arm: deepcopy(tally) for arm, tally in pool_state.tallies.items()}),
         playing=playing,
     )
 
 
-def _read_playing(moment: Moment, fold: Fold, known: Status | None) -> CurrentPlay:
+def _read_playing(moment: Moment, pool_state: PoolState, known: Status | None) -> CurrentPlay:
     """A version is made where the process has none to show, and nothing was learnt since the last that was made so."""
-    key = (fold.lessons,) if moment.played is None else ("event", moment.played[0])
+    key = (pool_state.lessons,) if moment.played is None else ("event", moment.played[0])
     if known is not None and known.playing.key == key:
         return known.playing
-    version = fold.make_version()[0] if moment.played is None else moment.played[1]
-    learnt = _frozen(fold.ledger.columns()) if fold.ledger.learns_map else None
+    version = pool_state.make_version()[0] if moment.played is None else moment.played[1]
+    learnt = _frozen(pool_state.live_learner.columns()) if pool_state.live_learner.learns_map else None
     return CurrentPlay(key, version.ids, version.play, learnt)
 
 

@@ -34,7 +34,7 @@ class Drawn(NamedTuple):
 
     action: int
     probability: float
-    held: bool
+    is_holdout: bool
     carry: bytes = b""
 
 
@@ -133,9 +133,9 @@ class Version:
 
     def draw(self, uniform: float) -> Drawn:
         """The action of a uniform number; what is recorded is its probability over all parts together."""
-        place, held = self.find(uniform)
+        place, is_holdout = self.find(uniform)
         carry = b"" if self.carries is None else self.carries[place].tobytes()
-        return Drawn(int(self.ids[place]), min(self.play.item(place), 1.0), held, carry)
+        return Drawn(int(self.ids[place]), min(self.play.item(place), 1.0), is_holdout, carry)
 
     def find(self, uniform: float) -> tuple[int, bool]:
         """The place of the action among `ids`, and whether it is of the holdout."""

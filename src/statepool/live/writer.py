@@ -1,12 +1,11 @@
 """One batch of a journal being written: events that follow from one another, and what requests need to make them."""
 
 from collections.abc import Sequence
-from hashlib import sha256
 from math import sqrt
 from typing import Any, Protocol
 
 from statepool.live.answers import Answers
-from statepool.live.errors import Damaged, StoreUnavailable
+from statepool.live.errors import StoreUnavailable
 from statepool.live.events import (
     AnyEvent,
     Brought,
@@ -18,15 +17,15 @@ from statepool.live.events import (
     columns_of,
     decode,
     encode,
-    follows,
     rows_name,
 )  # fmt: skip
-from statepool.live.fold import Fold
 from statepool.live.format import FORMAT, RULE
+from statepool.live.hash_chain import chain, read_linked
 from statepool.live.lanes import LaneWriter, Playing, check_probability, decisions_in, placed
 from statepool.live.luck import mint, new_epoch, new_key, uniform_of
 from statepool.live.offers import Offer
-from statepool.live.stores.store import Batch, Entry, Head, LaneRow, View
+from statepool.live.pool_state import PoolState
+from statepool.live.stores.store import Batch, Entry, Head, LaneRow
 
 LONGEST_TICKET = 200
 A_ROW = 70
@@ -36,24 +35,6 @@ FOR_VERSIONS, A_SMALL_VERSION = 0.2, 1_000
 made less often, up to as much (`share_of`)."""
 FREE_BYTES, FREE_VERSIONS = 64 << 10, 4
 """What a process may spend before that, whichever is more: it learns most at the start."""
-
-
-def chain(before: bytes, body: bytes) -> bytes:
-    """The hash of an event: of the one before it, and of its own bytes."""
-    return sha256(before + body).digest()
-
-
-def read_linked(view: View, seq: int) -> AnyEvent:
-    """One event out of the middle of a journal, checked against the one before it."""
-    before, entry = view.linked(seq)
-    return read_entry(before, entry)
-
-
-def read_entry(before: bytes, entry: Entry) -> AnyEvent:
-    """The event of an entry that follows a hash; a `Damaged` error if it does not."""
-    if not follows(before, entry.body, entry.hash):
-        raise Damaged(f"event {entry.seq} of the journal is damaged: run `statepool replay` on this store")
-    return decode(entry.body)
 
 
 def is_ticket(ticket: Any) -> bool:
@@ -92,8 +73,8 @@ class Plays:
         """Bytes that may be spent now."""
         return self._earned + max(FREE_BYTES, FREE_VERSIONS * self._cost)
 
-    def are_stale(self, fold: Fold, now: int) -> bool:
-        return self.playing is None or self.playing.is_stale(fold, now, self.budget)
+    def are_stale(self, pool_state: PoolState, now: int) -> bool:
+        return self.playing is None or self.playing.is_stale(pool_state, now, self.budget)
 
     def earn(self, size: int) -> None:
         """An event of a ticket was written."""
@@ -117,8 +98,8 @@ class Request(Protocol):
 class Writer:
     """One batch being written."""
 
-    def __init__(self, plays: "Plays", fold: Fold, batch: Batch, head: Head, now: int) -> None:
-        self.fold, self.batch, self.now = fold, batch, now
+    def __init__(self, plays: "Plays", pool_state: PoolState, batch: Batch, head: Head, now: int) -> None:
+        self.pool_state, self.batch, self.now = pool_state, batch, now
         self.entries: list[Entry] = []
         """What the store has not been handed yet."""
         self.n_written = 0
@@ -127,7 +108,7 @@ class Writer:
         self._events: dict[str, dict[Kind, AnyEvent]] = {}
         self._tickets: dict[int, str] = {}
         """Of the decisions that this batch knows, by their numbers."""
-        if (self.fold.format, self.fold.rule) < (FORMAT, RULE):
+        if (self.pool_state.format, self.pool_state.rule) < (FORMAT, RULE):
             self.add(Upgraded(now, FORMAT, RULE, new_key()))
 
     def add(self, event: AnyEvent) -> int:
@@ -144,7 +125,7 @@ class Writer:
         if isinstance(event, Brought):
             self._events[event.name] = {event.kind: event}
         self.entries.append(Entry(self._seq, *columns_of(event), body, self._hash))
-        self.fold.apply(event, self._seq)
+        self.pool_state.apply(event, self._seq)
         return self._seq
 
     def events_of(self, ticket: str) -> dict[Kind, AnyEvent]:
@@ -169,24 +150,24 @@ class Writer:
     def playing(self) -> Playing:
         """The version to draw from, made anew when enough was learnt."""
         plays = self._plays
-        if plays.playing is None or plays.are_stale(self.fold, self.now):
-            version, record = self.fold.make_version()
-            seq = self.add(Refreshed(self.now, self.fold.plays, record, plays.epoch))
+        if plays.playing is None or plays.are_stale(self.pool_state, self.now):
+            version, record = self.pool_state.make_version()
+            seq = self.add(Refreshed(self.now, self.pool_state.plays, record, plays.epoch))
             cost = len(self.entries[-1].body) + A_ROW
             plays.spend(cost)
-            plays.playing = Playing(version, seq, self.fold, self.now, cost)
+            plays.playing = Playing(version, seq, self.pool_state, self.now, cost)
         return plays.playing
 
     def refresh(self) -> None:
         """Make a version for the lanes, if this batch has taught enough; the first one is made when they ask for it."""
-        if self.fold.version and self.entries:
+        if self.pool_state.version and self.entries:
             self.playing()
 
     def take_over(self) -> None:
         """The decisions that are in lanes, into the journal, where all that follows in this batch finds them."""
         last: dict[bytes, LaneRow] = {}
-        for row, event in decisions_in(self.batch.lane_rows(), self.fold.lanes):
-            self.add(placed(event, self.fold.plays))
+        for row, event in decisions_in(self.batch.lane_rows(), self.pool_state.lanes):
+            self.add(placed(event, self.pool_state.plays))
             last[row.lane] = row
         if last:
             self.write()
@@ -201,21 +182,21 @@ class Writer:
 
     def draw(self, ticket: str | None, given: float | None, offer: Offer | None) -> Decided:
         """A decision from the version, for a ticket or for one that is minted; of an offer, if a request has one."""
-        fold, playing, minted = self.fold, self.playing(), ticket is None
-        name = ticket or mint(fold.secret, self._plays.epoch, fold.plays)
+        pool_state, playing, minted = self.pool_state, self.playing(), ticket is None
+        name = ticket or mint(pool_state.secret, self._plays.epoch, pool_state.plays)
         uniform = given
         if uniform is None:
-            uniform = uniform_of(fold.seed, fold.seeded, name, minted, b"", 0, fold.plays)
+            uniform = uniform_of(pool_state.seed, pool_state.seeded, name, minted, b"", 0, pool_state.plays)
         drawn = playing.draw(offer, uniform)
         if offer is not None and offer.digest:
             self._keep_rows(offer)
-        event = drawn.event((self.now, name, fold.plays, playing.seq), given, minted)
+        event = drawn.event((self.now, name, pool_state.plays, playing.seq), given, minted)
         self.add(event)
         return event
 
     def _keep_rows(self, offer: Offer) -> None:
         """What a request brought is kept once, as long as there is room for it."""
-        has_room, name = self.answers.has_room(offer, self.fold.brought), rows_name(offer.digest)
+        has_room, name = self.answers.has_room(offer, self.pool_state.brought), rows_name(offer.digest)
         if has_room:
             self.look_up([name])
         is_new = has_room and "rows" not in self.events_of(name)
@@ -225,22 +206,22 @@ class Writer:
 
     @property
     def answers(self) -> Answers:
-        return self.fold.answers
+        return self.pool_state.answers
 
     @property
     def actions(self) -> Sequence[Any]:
-        return self.fold.catalogue.actions
+        return self.pool_state.catalogue.actions
 
     @property
     def has_contexts(self) -> bool:
-        return bool(self.fold.catalogue.contexts)
+        return bool(self.pool_state.catalogue.contexts)
 
     @property
     def secret(self) -> bytes:
-        return self.fold.secret
+        return self.pool_state.secret
 
     def head(self) -> Head:
-        return Head(self._seq, self._hash, self.fold.plays, self.fold.epoch)
+        return Head(self._seq, self._hash, self.pool_state.plays, self.pool_state.epoch)
 
 
 def answer(request: Request, writer: Writer | LaneWriter) -> Any:

@@ -74,10 +74,10 @@ def test_a_pool_without_contexts_has_no_panel(tmp_path):
 def test_the_holdout_is_not_what_the_learner_plays(tmp_path):
     pool = open_contexts(tmp_path, holdout=0.5, holdout_action="c")
     play(pool, 200)
-    held = sum(row["held"] for row in pool.rows())
+    is_holdout = sum(row["is_holdout"] for row in pool.rows())
     panel = PageCache(pool).model().contexts
-    assert 50 < held < 150
-    assert sum(each.outcomes for each in panel.rows) == 200 - held
+    assert 50 < is_holdout < 150
+    assert sum(each.outcomes for each in panel.rows) == 200 - is_holdout
 
 
 def test_rows_that_requests_brought_are_theirs(tmp_path):
@@ -126,7 +126,7 @@ def test_one_order_for_all_goes_by_what_may_be_played():
 
 def test_the_interval_holds_the_truth_as_often_as_it_says():
     rng = np.random.default_rng(0)
-    held, above = [], []
+    is_holdout, above = [], []
     for _ in range(400):
         rows = {context: rng.dirichlet(np.ones(4), 3) for context in "xyz"}
         theta, counts = (
@@ -146,7 +146,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
         shares = np.sum([rows[context] for context in "xyz"], axis=0) / 3
         played = np.sum([counts[context] @ rows[context] for context in "xyz"], axis=0) / 120
         truth = (shares @ theta).min() - played @ theta
-        held.append(found.low <= truth <= found.high)
+        is_holdout.append(found.low <= truth <= found.high)
         above.append(truth < found.low)
-    assert np.mean(held) > 0.92
+    assert np.mean(is_holdout) > 0.92
     assert np.mean(above) < 0.04, "it errs to the small side"

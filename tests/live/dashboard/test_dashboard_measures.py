@@ -25,8 +25,8 @@ class Clock:
 
 
 def follow(pool, measures=None):
-    fold = pool._fold()
-    measures = measures or Measures(len(fold.catalogue.states), fold.catalogue.row)
+    pool_state = pool._fold()
+    measures = measures or Measures(len(pool_state.catalogue.states), pool_state.catalogue.row)
     with pool._journal.store.view(pool.name) as view:
         measures.follow(view)
     return measures
@@ -82,12 +82,12 @@ def test_counts_are_the_folds(tmp_path):
     clock.now += 11
     assert pool.expire() == 7
     pool.resolve(late[0].ticket, loss=0.25)
-    measures, fold = follow(pool), pool._fold()
+    measures, pool_state = follow(pool), pool._fold()
     tallies = measures.buckets.total().tallies
-    assert tallies["decisions"] == fold.plays == 57
+    assert tallies["decisions"] == pool_state.plays == 57
     assert [tallies[name] for name in ("states", "outcomes", "expiries", "corrections")] == [51, 50, 7, 1]
-    assert tallies["learner"] == fold.tallies["learner"].count
-    assert tallies["holdout"] == fold.tallies["holdout"].count > 0
+    assert tallies["learner"] == pool_state.tallies["learner"].count
+    assert tallies["holdout"] == pool_state.tallies["holdout"].count > 0
     assert measures.lessons.losses[-1] == 0.25, "the correction replaced the default"
 
 

@@ -25,13 +25,13 @@ def run(folder, monkeypatch, seconds, rate=40.0):
 
 def test_everything_that_can_happen_happens(tmp_path, monkeypatch):
     pool = run(tmp_path, monkeypatch, seconds=3 * EXPIRY)
-    fold = pool._fold()
-    assert fold.plays > 2000
-    assert min(fold.counts[name] for name in ("state", "outcome", "expiry", "correction")) > 0
-    assert fold.counts["impossible"] == 0
-    assert fold.catalogue.states == STATES
-    assert 0 < pool.n_pending < 0.5 * fold.plays
-    saved = fold.tallies["holdout"].mean - fold.tallies["learner"].mean
+    pool_state = pool._fold()
+    assert pool_state.plays > 2000
+    assert min(pool_state.counts[name] for name in ("state", "outcome", "expiry", "correction")) > 0
+    assert pool_state.counts["impossible"] == 0
+    assert pool_state.catalogue.states == STATES
+    assert 0 < pool.n_pending < 0.5 * pool_state.plays
+    saved = pool_state.tallies["holdout"].mean - pool_state.tallies["learner"].mean
     assert saved > 0.15, "the learner is worth something"
 
 

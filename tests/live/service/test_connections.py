@@ -37,7 +37,7 @@ class Short:
     """An application that also answers plain calls: `/short` at once, `/held` when the next `/short` comes."""
 
     def __init__(self):
-        self.seen, self.held = [], []
+        self.seen, self.is_holdout = [], []
 
     async def __call__(self, scope, receive, send):
         await app(scope, receive, send)
@@ -48,11 +48,11 @@ class Short:
     def take(self, call, headers, client, body, answered):
         self.seen.append((call, client[0], bytes(body)))
         if call.startswith("/held"):
-            self.held.append(answered)
+            self.is_holdout.append(answered)
             return
         answered(*((404, {"x-more": "yes"}, b'{"no":1}') if call.endswith("missing") else (200, {}, b'{"short":1}')))
-        while self.held:
-            self.held.pop()(200, {}, b'{"held":1}')
+        while self.is_holdout:
+            self.is_holdout.pop()(200, {}, b'{"is_holdout":1}')
 
 
 class Listening:
@@ -291,11 +291,11 @@ def test_a_body_that_comes_in_pieces_is_handed_over_whole(short):
 def test_whoever_does_not_wait_is_answered_in_order_all_the_same(short):
     """The second request is behind one that is being answered, so it goes the ordinary way, after it."""
     connection = short.connect(post(b"/held") + post(b"/other", b"four"))
-    while not short.app.held:
+    while not short.app.is_holdout:
         time.sleep(0.01)
     assert read(short.connect(post(b"/short")), len(ANSWER)) == ANSWER
     said = read(connection, 150)
-    assert said.index(b'{"held":1}') < said.index(b"4\r\n")
+    assert said.index(b'{"is_holdout":1}') < said.index(b"4\r\n")
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_what_is_unusual_goes_the_ordinary_way(short, sent):
 
 def test_whoever_went_away_is_not_answered_and_nobody_minds(short):
     connection = short.connect(post(b"/held"))
-    while not short.app.held:
+    while not short.app.is_holdout:
         time.sleep(0.01)
     connection.close()
     while len(short.crowd._inside):
@@ -326,13 +326,15 @@ def test_whoever_went_away_is_not_answered_and_nobody_minds(short):
 def test_a_service_that_stops_answers_first_what_it_has_taken():
     with listening(Short()) as found:
         connection = found.connect(post(b"/held"))
-        while not found.app.held:
+        while not found.app.is_holdout:
             time.sleep(0.01)
         found.server.should_exit = True
         time.sleep(0.3)
-        found.server.servers[0].get_loop().call_soon_threadsafe(found.app.held.pop(), 200, {}, b'{"held":1}')
+        found.server.servers[0].get_loop().call_soon_threadsafe(
+            found.app.is_holdout.pop(), 200, {}, b'{"is_holdout":1}'
+        )
         said = read(connection, 1 << 20)
-        assert said.endswith(b'{"held":1}')
+        assert said.endswith(b'{"is_holdout":1}')
         assert b"connection: close" in said
 
 

@@ -202,15 +202,15 @@ def test_a_pool_that_hangs_is_named_before_its_callers_are_told(start, monkeypat
 
 
 def test_a_summary_is_of_one_moment(start, monkeypatch):
-    """Whoever reads holds the fold still: a decision that comes meanwhile waits for its turn."""
+    """Whoever reads holds the pool's state still: a decision that comes meanwhile waits for its turn."""
     client = start()
     pool = client.app.pools.get("home")
     taken = []
     read_status = Pool._read_status
 
-    def watch(self, fold):
+    def watch(self, pool_state):
         taken.append(pool._journal._lock.locked())
-        return read_status(self, fold)
+        return read_status(self, pool_state)
 
     monkeypatch.setattr(Pool, "_read_status", watch)
     assert client.get("/v1/pools/home").status_code == 200

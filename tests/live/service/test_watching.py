@@ -91,7 +91,7 @@ def test_an_idle_pool_has_no_thread_and_no_fold(start, monkeypatch):
     while client.app.pools.workers() or any(t.name.startswith("pool ") for t in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert pool._journal.fold is None
+    assert pool._journal.pool_state is None
     assert client.post("/v1/pools/p3/decisions", json={"ticket": "t"}).json() == first
     samples(client)
     assert [worker.pool.name for worker in client.app.pools.workers()] == ["p3"], "a scrape opens no pool"

@@ -51,7 +51,7 @@ class ContextTallies:
 
     def decide(self, event: Decided, row: Floats) -> None:
         """Count a decision of the learner's that was made in a context; `row` is that of its action there."""
-        if event.context is None or event.held:
+        if event.context is None or event.is_holdout:
             return
         tally = self._of(check_label(event.context, "context"))
         if tally is None:

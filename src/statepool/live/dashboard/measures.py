@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.live.comparison import ARMS
 from statepool.live.dashboard.buckets import EXPECTED, N_DELAYS, REACHED, SEEN, SQUARES, Buckets
 from statepool.live.dashboard.contexts import ContextTallies
 from statepool.live.dashboard.lessons import Lessons
 from statepool.live.events import Corrected, Decided, Expired, Resolved, Seen, decode
-from statepool.live.ledger import POSSIBLE
+from statepool.live.holdout import ARMS
+from statepool.live.live_learner import POSSIBLE
 from statepool.live.stores.store import View
 
 WINDOW = 50_000
@@ -140,7 +140,7 @@ class Measures:
 
     def _lose(self, event: Resolved | Expired) -> None:
         if event.loss is not None:
-            arm, tallies = ARMS[event.held], self.buckets.at(event.at).tallies
+            arm, tallies = ARMS[event.is_holdout], self.buckets.at(event.at).tallies
             tallies[arm] += 1
             tallies[f"{arm}_loss"] += event.loss
         self.contexts.lose(event)

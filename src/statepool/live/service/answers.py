@@ -52,7 +52,9 @@ class TicketAnswer(Struct):
     decided_at: Annotated[Time | None, Meta(description="When the decision was made.")]
     observed_at: Annotated[Time | None, Meta(description="When the state came.")]
     resolved_at: Annotated[Time | None, Meta(description="When the outcome came, or the default loss.")]
-    held: Annotated[bool, Meta(description="Whether it belongs to the holdout, which the learner does not steer.")]
+    is_holdout: Annotated[
+        bool, Meta(description="Whether it belongs to the holdout, which the learner does not steer.")
+    ]
     expired: Annotated[bool, Meta(description="Whether the loss is the default of an outcome that did not come.")]
     version: Annotated[int, Meta(description="The version of the play that it was drawn from.")]
     context: Annotated[Label | None, Meta(description="Who was asking, in a pool that has contexts.")]

@@ -10,10 +10,10 @@ from statepool.report.drawings import Drawing, drawing_of
 from statepool.report.sheet import Sheet, styled
 from statepool.studies.figures import (
     baselines,
-    catalogue,
     certificates,
     direct,
     drift,
+    funnel,
     grouping,
     matched,
     mechanism,
@@ -101,7 +101,7 @@ FIGURES = (
         "Left, the catalogue grows and its dimension does not. Right, the arms at three delays, labelled by "
         "whether d+1 copies would pay, on a logarithmic axis; bars are one standard error. Pooled greedy and "
         "pooled Thompson are ours.",
-        ("funnel",), "funnel", catalogue.draw_funnel,
+        ("funnel",), "funnel", funnel.draw_funnel,
     ),
     Figure(
         "baselines", "Seven rules on nine settings",

@@ -14,7 +14,7 @@ from statepool.live.settings import Settings
 ARMS = ("learner", "holdout")
 
 
-class Comparison:
+class HoldoutComparison:
     """Tallies of both arms, of decisions drawn from versions made after event `since`."""
 
     def __init__(self, settings: Settings, catalogue: Catalogue) -> None:
@@ -32,7 +32,7 @@ class Comparison:
     def add(self, event: Lesson, loss: float | None, sign: int = 1) -> None:
         """A loss that came, or with sign -1 one that is taken back; what was decided before `since` is left out."""
         if loss is not None and event.version > self.since:
-            self.tallies[ARMS[event.held]].add(loss, sign)
+            self.tallies[ARMS[event.is_holdout]].add(loss, sign)
 
     def dump(self) -> dict[str, Any]:
         return {arm: tally.dump() for arm, tally in self.tallies.items()}

@@ -1,4 +1,4 @@
-"""A ledger: what a learner knows of a live pool, as exact sums, and how it makes a version of the play.
+"""A learner in a live pool: what a learner knows of a live pool, as exact sums, and how it makes a version of the play.
 
 For a version the sums are written into the learner's own memory, and the learner's own compiled rule plays from there:
 live and simulated play are one implementation, and nothing here knows which learner it is. What the outcome of a ticket
@@ -73,7 +73,7 @@ def _fading_alike(rows: list[SumRow]) -> list[list[tuple[int, SumRow]]]:
     return list(alike.values())
 
 
-class Ledger:
+class LiveLearner:
     """One row of `P` an active action, `ids` their numbers in the catalogue, which grow."""
 
     def __init__(self, learner: Learner, n_states: int, seed: bytes = b"") -> None:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_number
-from statepool.guarantees.anytime import at_constant_rate, total_wait
 from statepool.guarantees.arguments import LARGEST, checked
 from statepool.guarantees.paper import Guarantee
+from statepool.guarantees.theorem_a import at_constant_rate, total_wait
 from statepool.model import Instance
 
 

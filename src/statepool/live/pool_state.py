@@ -1,7 +1,7 @@
-"""What a journal adds up to: the catalogue, the learner's ledger, the latest version, and counts for people to read.
+"""What a journal adds up to: the catalogue, the learner, the latest version, and counts for people to read.
 
-`apply` takes the events one by one, in order; nothing else changes a fold, and it reads no clock. Decisions change
-nothing but the number of plays, so one who only follows may leave them out.
+`apply` takes the events one by one, in order; nothing else changes it, and it reads no clock. Decisions change nothing
+but the number of plays, so one who only follows may leave them out.
 """
 
 from collections import OrderedDict
@@ -14,7 +14,6 @@ import numpy as np
 from statepool.learners import find
 from statepool.live.answers import Answers
 from statepool.live.catalogue import Catalogue
-from statepool.live.comparison import Comparison
 from statepool.live.errors import Damaged
 from statepool.live.events import (
     Added,
@@ -37,11 +36,12 @@ from statepool.live.events import (
     Upgraded,
 )  # fmt: skip
 from statepool.live.format import check_format
-from statepool.live.ledger import POSSIBLE, Ledger, Q, Record
+from statepool.live.holdout import HoldoutComparison
 from statepool.live.lift import Tally
+from statepool.live.live_learner import POSSIBLE, LiveLearner, Q, Record
 from statepool.live.luck import uniform_of
 from statepool.live.settings import check_settings
-from statepool.live.snapshots import Refused
+from statepool.live.snapshots import UnusableSnapshot
 from statepool.live.versions import Version
 
 CHEAP = 100_000
@@ -83,7 +83,7 @@ def _size(record: Record) -> int:
     return sum(len(value) for value in record.values() if isinstance(value, bytes))
 
 
-class Fold:
+class PoolState:
     """The state of a pool after its event `seq`."""
 
     def __init__(self, opened: Opened, records: "Records") -> None:
@@ -95,7 +95,7 @@ class Fold:
         self.format, self.rule, self.rule_since = opened.format, opened.rule, 1
         """By which rule the pool plays, and since which event."""
         self.learner = find(opened.learner)(**opened.options)
-        self.ledger = Ledger(self.learner, len(self.catalogue.states), opened.seed)
+        self.live_learner = LiveLearner(self.learner, len(self.catalogue.states), opened.seed)
         self.seq = self.plays = 0
         self.version = 0
         """The event that made the latest version; 0: none yet."""
@@ -104,7 +104,7 @@ class Fold:
         self.lessons = self.changes = 0
         """How much has been learnt, how often the catalogue or the settings were changed."""
         self.counts = dict.fromkeys(("state", "outcome", "expiry", "correction", "impossible"), 0)
-        self.comparison = Comparison(self.settings, self.catalogue)
+        self.comparison = HoldoutComparison(self.settings, self.catalogue)
         self.lanes: OrderedDict[bytes, int] = OrderedDict()
         """How many decisions of each lane the journal has, the lane that was heard of last at the end."""
         self.brought = 0
@@ -154,7 +154,7 @@ class Fold:
         self._count_change()
 
     def _refresh(self, event: Refreshed, seq: int) -> None:
-        self.ledger.resume(event.record, event.plays)
+        self.live_learner.resume(event.record, event.plays)
         self._records.keep(seq, event.record)
         self.version, self.epoch = seq, event.epoch
 
@@ -180,10 +180,10 @@ class Fold:
         if self._is_impossible(event):
             self.counts["impossible"] += 1
             return
-        self.ledger.see(event.round_played, event.action, event.state)
+        self.live_learner.see(event.round_played, event.action, event.state)
         if event.is_request:
-            self.ledger.see_request(event.round_played, event.reached)
-        self.lessons += self.ledger.heeds_states or (event.is_request and self.ledger.heeds_requests)
+            self.live_learner.see_request(event.round_played, event.reached)
+        self.lessons += self.live_learner.heeds_states or (event.is_request and self.live_learner.heeds_requests)
         self._teach(event, event.loss)
 
     def _is_impossible(self, event: Lesson) -> bool:
@@ -192,7 +192,7 @@ class Fold:
         Such a report is wrong, and teaches nothing: it would be charged by the probability of a state that the play
         hardly reached.
         """
-        if event.state is None or self.ledger.learns_map:
+        if event.state is None or self.live_learner.learns_map:
             return False
         if event.is_request:
             return bool(np.frombuffer(event.carried)[POSSIBLE] == 0)
@@ -219,7 +219,7 @@ class Fold:
         """A state and a loss are both there now."""
         if event.state is not None and loss is not None and not self._is_impossible(event):
             self._learn(event, loss, 1)
-            self.ledger.arrive(event.plays - 1 - event.round_played)
+            self.live_learner.arrive(event.plays - 1 - event.round_played)
             self.lessons += 1
 
     def _learn(self, event: Lesson, loss: float | None, sign: int) -> None:
@@ -227,7 +227,7 @@ class Fold:
         q = np.frombuffer(event.carried)[Q] if event.is_request else np.frombuffer(record["q"])[event.state]
         if loss is not None and q > 0:  # it may have underflowed
             assert event.state is not None
-            self.ledger.learn(record, event, loss, sign)
+            self.live_learner.learn(record, event, loss, sign)
 
     @property
     def lessons_a_version(self) -> int:
@@ -241,17 +241,17 @@ class Fold:
     def make_version(self) -> tuple[Version, Record]:
         """The play from all that is known now, and what a refresh journals of it."""
         if self._stale_actions:
-            self.ledger.set_actions(*self.catalogue.active())
+            self.live_learner.set_actions(*self.catalogue.active())
             self._stale_actions = False
-        version = self.answers.limits.keep(*self.ledger.play(self.plays), self.ledger.ids)
-        record = self.ledger.record(version.play, version.reach(self.ledger.columns()))
-        return version.carrying(self.ledger.carries(version.play), self.ledger.known(self.plays)), record
+        version = self.answers.limits.keep(*self.live_learner.play(self.plays), self.live_learner.ids)
+        record = self.live_learner.record(version.play, version.reach(self.live_learner.columns()))
+        return version.carrying(self.live_learner.carries(version.play), self.live_learner.known(self.plays)), record
 
     @property
     def answers(self) -> Answers:
         """How requests are answered, as of the latest change."""
         if self._answers is None:
-            self._answers = Answers(self.catalogue, self.settings, self.ledger)
+            self._answers = Answers(self.catalogue, self.settings, self.live_learner)
         return self._answers
 
     def uniform_of(self, event: Decided) -> float:
@@ -273,7 +273,7 @@ class Fold:
             "changes": self.changes,
             "counts": self.counts,
             "tallies": self.comparison.dump(),
-            "ledger": self.ledger.dump(),
+            "ledger": self.live_learner.dump(),
             "lanes": list(self.lanes.items()),
         }
         return msgspec.msgpack.encode(state)
@@ -282,28 +282,30 @@ class Fold:
         """Go on from a snapshot; the catalogue's events up to there were applied before."""
         state = msgspec.msgpack.decode(blob)
         if state["changes"] != self.changes:
-            raise Refused(f"the snapshot knows {state['changes']} changes of the catalogue, the journal {self.changes}")
+            raise UnusableSnapshot(
+                f"the snapshot knows {state['changes']} changes of the catalogue, the journal {self.changes}"
+            )
         for name in ("seq", "plays", "version", "epoch", "lessons", "brought", "counts"):
             setattr(self, name, state[name])
         self.lanes = OrderedDict((lane, count) for lane, count in state["lanes"])
         self.comparison.load(state["tallies"])
-        self.ledger.load(state["ledger"])
+        self.live_learner.load(state["ledger"])
 
 
-APPLY: dict[type[Event], Callable[[Fold, Any, int], None]] = {
-    Opened: Fold._open,
-    Upgraded: Fold._upgrade,
-    Added: Fold._change_actions,
-    Retired: Fold._change_actions,
-    Reweighted: Fold._change_actions,
-    Placed: Fold._place,
-    Brought: Fold._bring,
-    Changed: Fold._change_settings,
-    Refreshed: Fold._refresh,
-    Decided: Fold._decide,
-    Seen: Fold._see,
-    Resolved: Fold._resolve,
-    Expired: Fold._resolve,
-    Corrected: Fold._correct,
-    Forgotten: Fold._forget,
+APPLY: dict[type[Event], Callable[[PoolState, Any, int], None]] = {
+    Opened: PoolState._open,
+    Upgraded: PoolState._upgrade,
+    Added: PoolState._change_actions,
+    Retired: PoolState._change_actions,
+    Reweighted: PoolState._change_actions,
+    Placed: PoolState._place,
+    Brought: PoolState._bring,
+    Changed: PoolState._change_settings,
+    Refreshed: PoolState._refresh,
+    Decided: PoolState._decide,
+    Seen: PoolState._see,
+    Resolved: PoolState._resolve,
+    Expired: PoolState._resolve,
+    Corrected: PoolState._correct,
+    Forgotten: PoolState._forget,
 }
