@@ -8,9 +8,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from http_page import range_of, write_page
 from mkdocs.structure.files import File, Files
 from notebook_pages import FOLDER, page_of
-from public import MODULES, attribute_docs, home_of, public_names
+from public import MODULES, home_of, public_names
 
 ROOT = Path(__file__).parent.parent
 OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./)+((?:examples|benchmarks|src|tests)[^)]*)\)")
@@ -96,57 +98,14 @@ def _cell(text: str) -> str:
 
 
 def http() -> str:
-    """The OpenAPI document in words; the service has it whole at /openapi.json."""
-    from statepool.live.service.openapi import REFUSALS, document
+    """The OpenAPI document in words."""
+    from statepool.live.service.openapi import document
 
-    told = document()
-    lines = ["# HTTP", "", "A running service has the whole document at `/openapi.json` (OpenAPI 3.1).", ""]
-    lines += ['A refusal is `{"error": "one sentence"}`:', "", "| status | why |", "|---|---|"]
-    lines += [f"| {status} | {why} |" for status, why in REFUSALS.items()] + [""]
-    for path, methods in told["paths"].items():
-        for method, operation in methods.items():
-            if not isinstance(operation, dict):
-                continue
-            lines += [f"## {method.upper()} {path}", "", operation["summary"], ""]
-            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-            if body:
-                lines += [*_schema("Body", body, told), ""]
-            answer = operation["responses"]["200"].get("content", {}).get("application/json", {}).get("schema")
-            if answer:
-                lines += [*_schema("Answer", answer, told), ""]
-    return "\n".join(lines)
-
-
-def _schema(title: str, schema: dict[str, Any], told: dict[str, Any]) -> list[str]:
-    found = _resolved(schema, told)
-    lines = [f"**{title}.** {_cell(found.get('description', ''))}", ""]
-    options = [_resolved(each, told) for each in found.get("oneOf", [found])]
-    for option in options:
-        properties = option.get("properties", {})
-        if properties:
-            lines += ["| field | type |", "|---|---|"]
-            lines += [f"| `{name}` | {_type(_resolved(kind, told), told)} |" for name, kind in properties.items()]
-            lines.append("")
-    return lines
-
-
-def _resolved(schema: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
-    name = schema.get("$ref", "").rpartition("/")[2]
-    return told["components"]["schemas"][name] if name else schema
-
-
-def _type(schema: dict[str, Any], told: dict[str, Any]) -> str:
-    for several in ("anyOf", "oneOf"):
-        if several in schema:
-            return " or ".join(_type(_resolved(each, told), told) for each in schema[several])
-    kind = schema.get("type", "anything")
-    if kind == "array" and isinstance(schema.get("items"), dict):
-        return f"array of ({_type(_resolved(schema['items'], told), told)})"
-    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+    return write_page(document())
 
 
 def settings() -> str:
-    """The settings of a pool: fields, defaults and what is written under each in the source."""
+    """The settings of a pool: fields, defaults, what each does, and its range."""
     from statepool.live.settings import Settings
 
     lines = [
@@ -156,9 +115,9 @@ def settings() -> str:
         "",
     ]
     lines += ["| setting | default | what it does |", "|---|---|---|"]
-    told = attribute_docs(Settings)
+    told = msgspec.json.schema_components([Settings])[1]["Settings"]["properties"]
     for name, default in zip(Settings.__struct_fields__, Settings.__struct_defaults__, strict=True):
-        lines.append(f"| `{name}` | `{default}` | {_cell(told.get(name, ''))} |")
+        lines.append(f"| `{name}` | `{default}` | {_cell(told[name]['description'])}{range_of(told[name])} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,5 @@
-"""What is public, for the site and for the tests: names, where they live, and what is written under fields."""
+"""What is public, for the site and for the tests: names, and where they live."""
 
-import ast
-import inspect
 from typing import Any
 
 MODULES = ("families", "delays", "dimension", "guarantees", "grouping")
@@ -21,20 +19,3 @@ def home_of(value: Any, module: Any = None, name: str = "") -> str:
     if hasattr(value, "__module__") and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return f"{module.__name__}.{name}"
-
-
-def attribute_docs(kind: type) -> dict[str, str]:
-    """The strings written under the fields of a class."""
-    body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind))).body[0].body
-    found, last = {}, None
-    for node in body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            last = node.target.id
-        elif (
-            last
-            and isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            found[last], last = node.value.value, None
-    return found

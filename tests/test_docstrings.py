@@ -6,14 +6,15 @@ import inspect
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import statepool as sp
 from statepool import client, testing
-from statepool.live.settings import Settings
+from statepool.live.settings import Settings, check_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
-from public import attribute_docs, public_names
+from public import public_names
 
 MODULES = (sp, sp.families, sp.delays, sp.dimension, sp.guarantees, sp.grouping, client, testing)
 
@@ -78,4 +79,19 @@ def test_its_example_runs(name, tmp_path, monkeypatch):
 
 
 def test_every_setting_of_a_pool_is_explained():
-    assert set(attribute_docs(Settings)) == set(Settings.__struct_fields__)
+    told = msgspec.json.schema_components([Settings])[1]["Settings"]["properties"]
+    assert {name for name, schema in told.items() if schema.get("description")} == set(Settings.__struct_fields__)
+
+
+@pytest.mark.parametrize("end", ["minimum", "maximum", "exclusiveMinimum"])
+def test_the_ranges_that_are_told_are_those_that_are_held(end):
+    told = msgspec.json.schema_components([Settings])[1]["Settings"]["properties"]
+    ends = {name: schema[end] for name, schema in told.items() if end in schema}
+    assert ends
+    for name, value in ends.items():
+        beyond = value + (1 if end == "maximum" else -1 if end == "minimum" else 0)
+        more = {"default_loss": 1.0} if name == "expire_after" else {}
+        with pytest.raises(ValueError, match=name):
+            check_settings({name: beyond, **more})
+        if end != "exclusiveMinimum":
+            assert getattr(check_settings({name: value, **more}), name) == value

@@ -1,6 +1,6 @@
 """What a pool is told besides its catalogue and its learner; journaled, so that replay needs nothing else."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -10,31 +10,64 @@ from statepool.live.catalogue import check_label
 LONGEST = 1e12
 
 
+def _told(description: str, **schema: float) -> msgspec.Meta:
+    """What a setting does, and its range as a JSON schema has it; the checks below hold it to that."""
+    return msgspec.Meta(description=description, extra_json_schema=dict(schema) or None)
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Given as keyword arguments to `Pool.open` and `Pool.change`; every one has a default."""
 
-    refresh: int | None = None
-    """A new version of the play after so many lessons, each a state or an outcome that teaches the learner; None: as
-    often as costs little for the catalogue's size. A version is made before the decision that needs it."""
-    refresh_seconds: float | None = None
-    """Seconds: a new version of the play at most this often, as soon as anything was learnt. Where it is set, `refresh`
-    is not looked at."""
-    expire_after: float | None = None
-    """Seconds after which a decision without outcome gets the default loss."""
-    default_loss: float | None = None
-    """The loss, inside `loss_bounds`, of a decision whose outcome did not come in time."""
-    loss_bounds: tuple[float, float] = (0.0, 1.0)
-    """The lowest and the highest loss that may be reported."""
-    reward_bounds: tuple[float, float] | None = None
-    """The lowest and the highest reward that may be reported; None: outcomes are losses."""
-    holdout: float = 0.0
-    """The share of decisions kept from the learner, to measure what it is worth."""
-    holdout_action: Any = None
-    """What these play; None: every action alike."""
-    shares: tuple[tuple[Any, float, float], ...] = ()
-    """(action, smallest, largest) share of all decisions."""
-    request_bytes: int = 256 << 20
-    """How many bytes of the rows that requests bring are kept, each content once, to draw their decisions again."""
+    refresh: Annotated[
+        int | None,
+        _told(
+            "A new version of the play after so many lessons, each a state or an outcome that teaches the learner; "
+            "None: as often as costs little for the catalogue's size. A version is made before the decision that needs "
+            "it.",
+            minimum=1, maximum=int(LONGEST),
+        ),
+    ] = None  # fmt: skip
+    refresh_seconds: Annotated[
+        float | None,
+        _told(
+            "Seconds: a new version of the play at most this often, as soon as anything was learnt. Where it is set, "
+            "`refresh` is not looked at.",
+            minimum=0, maximum=LONGEST,
+        ),
+    ] = None  # fmt: skip
+    expire_after: Annotated[
+        float | None,
+        _told(
+            "Seconds after which a decision without outcome gets the default loss.",
+            exclusiveMinimum=0, maximum=LONGEST,
+        ),
+    ] = None  # fmt: skip
+    default_loss: Annotated[
+        float | None, _told("The loss, inside `loss_bounds`, of a decision whose outcome did not come in time.")
+    ] = None
+    loss_bounds: Annotated[
+        tuple[float, float], _told("The lowest and the highest loss that may be reported.")
+    ] = (0.0, 1.0)  # fmt: skip
+    reward_bounds: Annotated[
+        tuple[float, float] | None,
+        _told("The lowest and the highest reward that may be reported; None: outcomes are losses."),
+    ] = None
+    holdout: Annotated[
+        float,
+        _told("The share of decisions kept from the learner, to measure what it is worth.", minimum=0, maximum=0.9),
+    ] = 0.0
+    holdout_action: Annotated[Any, _told("What these play; None: every action alike.")] = None
+    shares: Annotated[
+        tuple[tuple[Any, float, float], ...], _told("(action, smallest, largest) share of all decisions.")
+    ] = ()
+    request_bytes: Annotated[
+        int,
+        _told(
+            "How many bytes of the rows that requests bring are kept, each content once, to draw their decisions "
+            "again.",
+            minimum=0,
+        ),
+    ] = 256 << 20
 
 
 def check_settings(given: dict[str, Any]) -> Settings:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from live.service.clients import DECISIONS
+from statepool.live.service.examples import EXAMPLES
 from statepool.live.service.openapi import document
 
 ROWS = {"tea": [0.9, 0.1]}
@@ -19,16 +20,91 @@ CONTEXTS = {
 
 
 def validator(name):
+    return validator_of({"$ref": f"#/components/schemas/{name}"})
+
+
+def validator_of(schema):
     schemas = document()["components"]["schemas"]
-    return jsonschema_rs.Draft202012Validator(
-        {"$ref": f"#/components/schemas/{name}", "components": {"schemas": schemas}}
-    )
+    return jsonschema_rs.Draft202012Validator({**schema, "components": {"schemas": schemas}})
+
+
+def operations():
+    return [each for item in document()["paths"].values() for name, each in item.items() if name != "parameters"]
 
 
 def test_every_schema_is_there_and_used():
     text = msgspec.json.encode(document()).decode()
     named = set(re.findall(r'"#/components/schemas/(\w+)"', text))
     assert named == set(document()["components"]["schemas"])
+
+
+def test_every_field_says_what_it_means():
+    bare = [
+        f"{name}.{field}" for name, schema in document()["components"]["schemas"].items()
+        for field, told in schema["properties"].items() if not told.get("description")
+    ]  # fmt: skip
+    assert not bare
+
+
+def test_every_parameter_says_what_it_means():
+    inside = [each for item in document()["paths"].values() for each in item.get("parameters", [])]
+    assert inside
+    assert all(each["description"] for each in inside)
+
+
+def test_every_example_fits_its_schema():
+    assert {each["operationId"] for each in operations()} == EXAMPLES.keys()
+    for operation in operations():
+        contents = list(operation["responses"]["200"]["content"].values())
+        contents += operation.get("requestBody", {"content": {}})["content"].values()
+        for content in contents:
+            assert content["examples"]
+            for example in content["examples"].values():
+                validator_of(content["schema"]).validate(example["value"])
+
+
+def test_the_examples_are_what_the_service_answers(start):
+    """In their order; times are their own, and `showPool` is told after some thousand decisions more."""
+    client = start(pool=None)
+    for name, examples in EXAMPLES.items():
+        for title, method, address, body, expected in examples:
+            # The seed is for tests alone, so no example shows it.
+            sent = {} if body is None else {"json": body | ({"seed": 7} if name == "putPool" else {})}
+            answer = client.request(method, address, **sent)
+            assert answer.status_code == (201 if name == "putPool" else 200), title
+            if isinstance(expected, str):
+                compare_text(name, answer.text, expected)
+            elif name == "showPool":
+                assert shape(answer.json()) == shape(expected)
+            else:
+                assert comparable(answer.json()) == comparable(expected), title
+
+
+def compare_text(name, text, expected):
+    if name == "rows":
+        assert comparable(msgspec.json.decode(text.splitlines()[0])) == comparable(msgspec.json.decode(expected))
+    else:
+        assert text.startswith(expected)
+
+
+def comparable(value):
+    """Without times, and to the four digits that examples show."""
+    if isinstance(value, dict):
+        return {name: name if name.endswith("_at") else comparable(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [comparable(each) for each in value]
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def shape(pool):
+    return pool.keys(), {name: each.keys() for name, each in pool.items() if isinstance(each, dict) and name != "lift"}
+
+
+@pytest.mark.parametrize("body", [{"holdout": 0.3}, {"settings": {"holdout": 0.3}}])
+def test_settings_are_changed_flat_or_as_they_were_put(start, body):
+    patch = next(each for each in operations() if each["operationId"] == "changePool")
+    validator_of(patch["requestBody"]["content"]["application/json"]["schema"]).validate(body)
+    assert start().patch("/v1/pools/home", json=body).json()["settings"]["holdout"] == 0.3
 
 
 @pytest.mark.parametrize(

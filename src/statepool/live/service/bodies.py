@@ -22,108 +22,181 @@ Row = list[Annotated[float, Meta(ge=0, le=1)]]
 class CandidateBody(Struct, forbid_unknown_fields=True):
     """An action that may be shown, and its row of P for this request."""
 
-    action: Label
-    row: Row
+    action: Annotated[Label, Meta(description="What may be shown; it need not be in the catalogue.")]
+    row: Annotated[Row, Meta(description="How likely each state is after it: one probability a state, 1 in all.")]
 
 
 Candidates = Annotated[dict[str, Row], Meta(min_length=1)] | Annotated[list[CandidateBody], Meta(min_length=1)]
 """{action: row}, or a list where labels are no text."""
+OwnTicket = Annotated[
+    Ticket | UnsetType,
+    Meta(description="A name of your own for the decision; asked for again, it gets the same answer. Left out: made."),
+]
+Context = Annotated[Label | UnsetType, Meta(description="Who is asking, in a pool that has contexts.")]
+Offered = Annotated[
+    Candidates | UnsetType,
+    Meta(
+        description="What may be shown, with rows of your own model for this request alone: {action: row}, or a list "
+        "of {action, row} where labels are no text. The actions need not be in the catalogue."
+    ),
+]
 
 
 class RequestBody(Struct, forbid_unknown_fields=True):
     """One decision of several: its ticket, and who is asking or what may be shown."""
 
-    ticket: Ticket | UnsetType = UNSET
-    context: Label | UnsetType = UNSET
-    candidates: Candidates | UnsetType = UNSET
+    ticket: OwnTicket = UNSET
+    context: Context = UNSET
+    candidates: Offered = UNSET
 
 
 class DecisionBody(Struct, forbid_unknown_fields=True):
     """One decision, for a ticket of your own if you give one; or several in one go.
 
-    `context` says who is asking, in a pool that has contexts; `candidates` what may be shown, with rows for this
-    request alone. Both are of one decision; several that differ are `requests`.
+    At most one of `ticket`, `count`, `tickets` and `requests`, and at most one of `context` and `candidates`, which
+    are of every decision that is asked for; several that differ are `requests`. No body at all asks for one decision.
     """
 
-    ticket: Ticket | UnsetType = UNSET
-    count: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] | UnsetType = UNSET
-    tickets: Annotated[list[Ticket], Meta(min_length=1, max_length=MOST_AT_ONCE)] | UnsetType = UNSET
-    context: Label | UnsetType = UNSET
-    candidates: Candidates | UnsetType = UNSET
-    requests: Annotated[list[RequestBody], Meta(min_length=1, max_length=MOST_AT_ONCE)] | UnsetType = UNSET
+    ticket: OwnTicket = UNSET
+    count: Annotated[
+        Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] | UnsetType,
+        Meta(description="So many decisions, with tickets that the pool makes."),
+    ] = UNSET
+    tickets: Annotated[
+        Annotated[list[Ticket], Meta(min_length=1, max_length=MOST_AT_ONCE)] | UnsetType,
+        Meta(description="One decision for each of these tickets of your own."),
+    ] = UNSET
+    context: Context = UNSET
+    candidates: Offered = UNSET
+    requests: Annotated[
+        Annotated[list[RequestBody], Meta(min_length=1, max_length=MOST_AT_ONCE)] | UnsetType,
+        Meta(description="One decision for each of these, answered in this order."),
+    ] = UNSET
+
+
+SeenState = Annotated[Label, Meta(description="What was seen: one of the pool's states.")]
+Loss = Annotated[
+    float | UnsetType,
+    Meta(description="What it cost, less is better; inside the pool's `loss_bounds`, which are 0 and 1 unless set."),
+]
+Reward = Annotated[
+    float | UnsetType,
+    Meta(description="What it brought, more is better; inside the pool's `reward_bounds`, refused where it has none."),
+]
+DecidedTicket = Annotated[Ticket, Meta(description="The ticket of a decision that was made.")]
 
 
 class StateBody(Struct, forbid_unknown_fields=True):
     """The state that was seen."""
 
-    state: Label
+    state: SeenState
 
 
 class OutcomeBody(Struct, forbid_unknown_fields=True):
-    """The outcome: a loss, or a reward in a pool that has reward_bounds."""
+    """The outcome: a loss, or a reward in a pool that has `reward_bounds`; exactly one of them."""
 
-    loss: float | UnsetType = UNSET
-    reward: float | UnsetType = UNSET
+    loss: Loss = UNSET
+    reward: Reward = UNSET
 
 
 class StateOfTicket(Struct, forbid_unknown_fields=True):
-    ticket: Ticket
-    state: Label
+    """The state of one ticket."""
+
+    ticket: DecidedTicket
+    state: SeenState
 
 
 class StatesBody(Struct, forbid_unknown_fields=True):
     """The states of many tickets."""
 
-    states: Annotated[list[StateOfTicket], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    states: Annotated[
+        list[StateOfTicket],
+        Meta(min_length=1, max_length=MOST_AT_ONCE, description="Each is done or refused by itself."),
+    ]
 
 
 class OutcomeOfTicket(Struct, forbid_unknown_fields=True):
-    """The outcome of one ticket: a loss, or a reward in a pool that has reward_bounds."""
+    """The outcome of one ticket: a loss, or a reward in a pool that has `reward_bounds`; exactly one of them."""
 
-    ticket: Ticket
-    loss: float | UnsetType = UNSET
-    reward: float | UnsetType = UNSET
+    ticket: DecidedTicket
+    loss: Loss = UNSET
+    reward: Reward = UNSET
 
 
 class OutcomesBody(Struct, forbid_unknown_fields=True):
     """The outcomes of many tickets, losses and rewards as they come."""
 
-    outcomes: Annotated[list[OutcomeOfTicket], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    outcomes: Annotated[
+        list[OutcomeOfTicket],
+        Meta(min_length=1, max_length=MOST_AT_ONCE, description="Each is done or refused by itself."),
+    ]
 
 
 class LearnerBody(Struct, forbid_unknown_fields=True):
-    name: str
-    options: dict[str, Any] = {}
+    """A learner by its name and options."""
+
+    name: Annotated[str, Meta(description="Its name, such as `self-tuned`.")]
+    options: Annotated[dict[str, Any], Meta(description="The learner's own arguments by name.")] = {}
 
 
 class PoolBody(Struct, forbid_unknown_fields=True):
     """A pool to make, or to be level with: with `update`, a difference is written down instead of refused."""
 
-    actions: Annotated[list[Label], Meta(min_length=1)]
-    states: Annotated[list[Label], Meta(min_length=1)]
-    P: list[Row] | dict[str, list[Row] | dict[str, Row]] | None = None
-    """One row an action; with contexts, {context: rows}, or {context: {action: row}} of what may be played there."""
-    contexts: list[Label] | None = None
-    learner: LearnerBody | str | None = None
-    settings: dict[str, Any] = {}
-    seed: Annotated[int, Meta(ge=0, le=LARGEST)] | None = None
-    categories: list[Label] | None = None
-    update: bool = False
+    actions: Annotated[
+        list[Label], Meta(min_length=1, description="What can be played, each once: text, number, or array of such.")
+    ]
+    states: Annotated[list[Label], Meta(min_length=1, description="What can be seen soon after, each once.")]
+    P: Annotated[
+        list[Row] | dict[str, list[Row] | dict[str, Row]] | None,
+        Meta(
+            description="How often each action leads to each state: one row an action, one probability a state, 1 in "
+            "all. With contexts {context: rows}, or {context: {action: row}} of what may be played there. Null only "
+            "for a learner that learns the map."
+        ),
+    ] = None
+    contexts: Annotated[
+        list[Label] | None, Meta(description="The contexts in their order; null: as the keys of `P` have them.")
+    ] = None
+    learner: Annotated[
+        LearnerBody | str | None, Meta(description="A learner by its name, or with options; null: `self-tuned`.")
+    ] = None
+    settings: Annotated[dict[str, Any], Meta(description="Those that are not named have their defaults.")] = {}
+    seed: Annotated[
+        Annotated[int, Meta(ge=0, le=LARGEST)] | None,
+        Meta(description="For tests: whoever knows it can foretell the draws. Null: the system's chance."),
+    ] = None
+    categories: Annotated[
+        list[Label] | None,
+        Meta(description="The category of each action, for a learner that learns the map."),
+    ] = None
+    update: Annotated[
+        bool, Meta(description="Whether a pool that is there and differs is changed, instead of refused with 409.")
+    ] = False
 
 
 class SettingsBody(Struct, forbid_unknown_fields=True):
-    """Other settings; those that are not named stay."""
+    """Other settings; those that are not named stay. They may also be sent flat, without the outer name."""
 
-    settings: dict[str, Any]
+    settings: Annotated[dict[str, Any], Meta(description="The settings to change, by name; null: back to the default.")]
 
 
 class ActionBody(Struct, forbid_unknown_fields=True):
-    """An action to add, or to give another row; `label` where it is no text (the path then holds it as text)."""
+    """An action to add, or to give another row."""
 
-    row: Row | None = None
-    category: Label | None = None
-    reweight: bool = False
-    label: Label | UnsetType = UNSET
+    row: Annotated[
+        Row | None,
+        Meta(
+            description="How likely each state is after it: one probability a state, 1 in all. Null: the map is learnt."
+        ),
+    ] = None
+    category: Annotated[
+        Label | None, Meta(description="Its category; where the map is learnt it starts with what that has shown.")
+    ] = None
+    reweight: Annotated[bool, Meta(description="Whether to give an action that is there another row.")] = False
+    label: Annotated[
+        Label | UnsetType,
+        Meta(description="The action itself where it is no text; the path then holds it as text."),
+    ] = UNSET
 
 
 BODIES = (DecisionBody, StateBody, StatesBody, OutcomeBody, OutcomesBody, PoolBody, SettingsBody, ActionBody)

@@ -34,6 +34,7 @@ from statepool.live.service.bodies import (
     StateBody,
     StatesBody,
 )
+from statepool.live.service.examples import EXAMPLES, Example
 from statepool.live.service.refusals import ErrorAnswer
 from statepool.live.settings import Settings
 
@@ -89,7 +90,8 @@ def _schemas() -> dict[str, Any]:
     schemas["OutcomeBody"].update(minProperties=1, maxProperties=1)
     schemas["OutcomeOfTicket"].update(minProperties=2, maxProperties=2)
     for name in ("PoolBody", "SettingsBody"):
-        schemas[name]["properties"]["settings"] = _ref(Settings)
+        told = schemas[name]["properties"]["settings"]["description"]
+        schemas[name]["properties"]["settings"] = {**_ref(Settings), "description": told}
     _loosen(schemas["Settings"]["properties"])
     return schemas
 
@@ -103,8 +105,10 @@ def _loosen(settings: dict[str, Any]) -> None:
     for schema in settings.values():
         schema.pop("default", None)
     bounds = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
-    settings["shares"] = {"anyOf": [settings["shares"], {"type": "object", "additionalProperties": bounds}]}
-    settings["holdout_action"] = msgspec.json.schema(Label | None)
+    by_action = {"type": "object", "additionalProperties": bounds}
+    told = {name: settings[name].pop("description") for name in ("shares", "holdout_action")}
+    settings["shares"] = {"description": told["shares"], "anyOf": [settings["shares"], by_action]}
+    settings["holdout_action"] = {"description": told["holdout_action"], **msgspec.json.schema(Label | None)}
 
 
 def _paths() -> dict[str, Any]:
@@ -114,14 +118,36 @@ def _paths() -> dict[str, Any]:
         "/v1/pools": {"get": _operation("listPools", "The names of the pools.", NamesAnswer)},
         pool: {
             "parameters": [_in_path("name")],
-            "get": _operation("showPool", "What a pool adds up to.", PoolAnswer),
-            "put": _operation("putPool", "Make a pool, or make sure that it is there.", PoolAnswer, PoolBody, also=201),
-            "patch": _operation("changePool", "Other settings from now on.", PoolAnswer, SettingsBody),
+            "get": _operation(
+                "showPool",
+                "What a pool adds up to: its settings, what has come, what the learner is worth.\n"
+                "All numbers are of one moment. `losses` and `lift` compare the learner with the holdout, and start "
+                "anew when the holdout changes.",
+                PoolAnswer,
+            ),
+            "put": _operation(
+                "putPool",
+                "Make a pool (201), or make sure that it is there as described (200).\n"
+                "Repeating it is harmless. A pool that is there and differs is refused with 409, or changed with "
+                "`update`.",
+                PoolAnswer, PoolBody, also=201,
+            ),
+            "patch": _operation(
+                "changePool",
+                "Other settings from now on; those that are not named stay.\n"
+                'The body holds them flat, `{"holdout": 0.2}`, or as PUT has them, `{"settings": {"holdout": 0.2}}`. '
+                "After a change of `holdout` or `holdout_action` the comparison (`losses`, `lift`) starts anew: only "
+                "decisions made from then on count.",
+                PoolAnswer, (SettingsBody, Settings),
+            ),
         },
         f"{pool}/decisions": {
             "parameters": [_in_path("name")],
             "post": _operation(
-                "decide", "An action to play, on disk before it is told. The same ticket gets the same answer.",
+                "decide",
+                "An action to play, on disk before it is told.\n"
+                "The same ticket gets the same answer, so that a call without an answer may be repeated. One decision "
+                "is answered by itself; `count`, `tickets` and `requests` are answered as `decisions`.",
                 (DecisionAnswer, DecisionsAnswer), DecisionBody, body_needed=False,
                 links=_links("$response.body#/ticket"),
             ),
@@ -133,40 +159,84 @@ def _paths() -> dict[str, Any]:
         f"{ticket}/state": {
             "parameters": [_in_path("name"), _in_path("ticket")],
             "put": _operation(
-                "putState", "The state that was seen.", StateAnswer, StateBody, links=_after("putOutcome")
+                "putState",
+                "The state that was seen after a decision.\n"
+                "Repeating it is harmless; another state for the same ticket is refused with 409.",
+                StateAnswer, StateBody, links=_after("putOutcome"),
             ),
         },
         f"{ticket}/outcome": {
             "parameters": [_in_path("name"), _in_path("ticket")],
             "put": _operation(
-                "putOutcome", "The outcome, before or after the state.", OutcomeAnswer, OutcomeBody,
-                links=_after("putState"),
+                "putOutcome",
+                "The outcome of a decision, before or after its state.\n"
+                "It teaches once both are there. Repeating it is harmless; another outcome is refused with 409, unless "
+                "the one before was the default loss of a decision that expired.",
+                OutcomeAnswer, OutcomeBody, links=_after("putState"),
             ),
         },
         f"{pool}/states": {
             "parameters": [_in_path("name")],
-            "put": _operation("putStates", "The states of many tickets.", ReportsAnswer, StatesBody),
+            "put": _operation(
+                "putStates",
+                "The states of many tickets.\nEach is done or refused by itself, and the answer says which were "
+                "refused.",
+                ReportsAnswer, StatesBody,
+            ),
         },
         f"{pool}/outcomes": {
             "parameters": [_in_path("name")],
-            "put": _operation("putOutcomes", "The outcomes of many tickets.", ReportsAnswer, OutcomesBody),
+            "put": _operation(
+                "putOutcomes",
+                "The outcomes of many tickets.\nEach is done or refused by itself, and the answer says which were "
+                "refused.",
+                ReportsAnswer, OutcomesBody,
+            ),
         },
         action: {
             "parameters": [_in_path("name"), _in_path("action")],
-            "put": _operation("putAction", "Add an action, or give it another row.", ActionAnswer, ActionBody),
-            "delete": _operation("retireAction", "Play an action no more.", ActionAnswer),
+            "put": _operation(
+                "putAction",
+                "Add an action, or give it another row.\n"
+                "A new action starts with all that was learnt about its states. One that is there is refused another "
+                "row with 409, unless `reweight` asks for it.",
+                ActionAnswer, ActionBody,
+            ),
+            "delete": _operation(
+                "retireAction",
+                "Play an action no more.\nOutcomes of decisions that played it still teach. The last one cannot go.",
+                ActionAnswer,
+            ),
         },
         f"{pool}/expire": {
             "parameters": [_in_path("name")],
-            "post": _operation("expire", "Give overdue decisions the default loss.", ExpiryAnswer),
+            "post": _operation(
+                "expire",
+                "Give overdue decisions the default loss.\n"
+                "The service does so by itself every while; this does it now. Refused with 422 in a pool without "
+                "`expire_after`.",
+                ExpiryAnswer,
+            ),
         },
         f"{pool}/rows": {
             "parameters": [_in_path("name")],
-            "get": _operation("rows", "One JSON line a decision.", None, media="application/jsonl"),
+            "get": _operation(
+                "rows",
+                "Every decision, one JSON line each, the oldest first.\nThe fields are those of a ticket.",
+                None, media="application/jsonl",
+            ),
         },
-        "/healthz": {"get": _operation("health", "The process is up.", HealthAnswer, keyless=True)},
-        "/readyz": {"get": _operation("readiness", "Whether it can be written.", HealthAnswer, keyless=True)},
-        "/metrics": {"get": _operation("metrics", "For Prometheus.", None, media="text/plain")},
+        "/healthz": {"get": _operation("health", "The process is up, whatever else.", HealthAnswer, keyless=True)},
+        "/readyz": {
+            "get": _operation(
+                "readiness",
+                "Whether it can be written; 503 if not.\nIt names the pools that are in trouble.",
+                HealthAnswer, keyless=True,
+            )
+        },
+        "/metrics": {
+            "get": _operation("metrics", "Counts and times for Prometheus, of this process.", None, media="text/plain")
+        },
     }  # fmt: skip
 
 
@@ -174,7 +244,7 @@ def _operation(
     name: str,
     says: str,
     answer: type | tuple[type, type] | None,
-    body: type | None = None,
+    body: type | tuple[type, type] | None = None,
     *,
     also: int | None = None,
     body_needed: bool = True,
@@ -182,36 +252,49 @@ def _operation(
     media: str = "application/json",
     keyless: bool = False,
 ) -> dict[str, Any]:
-    fine: dict[str, Any] = {"description": says, "content": {media: {"schema": _schema(answer)}}}
+    """An operation; `says` is a summary and, on a line of its own, what else there is to know."""
+    summary, _, more = says.partition("\n")
+    shown = EXAMPLES[name]
+    fine: dict[str, Any] = {"description": summary}
+    fine["content"] = {media: {"schema": _schema(answer), "examples": _shown(shown, "answer")}}
     if links:
         fine["links"] = links
     responses = {str(status): {"$ref": f"#/components/responses/{status}"} for status in REFUSALS}
-    operation: dict[str, Any] = {"operationId": name, "summary": says, "responses": {"200": fine, **responses}}
+    operation: dict[str, Any] = {"operationId": name, "summary": summary}
+    if more:
+        operation["description"] = more
+    operation["responses"] = {"200": fine, **responses}
     if also:
         operation["responses"][str(also)] = fine
     if body:
-        content = {"application/json": {"schema": _ref(body)}}
+        content = {"application/json": {"schema": _schema(body), "examples": _shown(shown, "body")}}
         operation["requestBody"] = {"required": body_needed, "content": content}
     if keyless:
         operation["security"] = []
     return operation
 
 
-def _schema(answer: type | tuple[type, type] | None) -> dict[str, Any]:
-    if answer is None:
+def _shown(examples: tuple[Example, ...], part: str) -> dict[str, Any]:
+    return {example.title: {"value": getattr(example, part)} for example in examples}
+
+
+def _schema(kind: type | tuple[type, type] | None) -> dict[str, Any]:
+    if kind is None:
         return TEXT
-    return {"oneOf": [_ref(each) for each in answer]} if isinstance(answer, tuple) else _ref(answer)
+    return {"oneOf": [_ref(each) for each in kind]} if isinstance(kind, tuple) else _ref(kind)
+
+
+IN_PATH: dict[str, tuple[str, dict[str, Any]]] = {
+    "name": ("The pool's name.", {"maxLength": 64, "pattern": "^[A-Za-z0-9_.-]+$"}),
+    "ticket": ("The decision's ticket, percent-encoded.", {"maxLength": 200}),
+    "action": ("The action's label; written as JSON or text where it is no text.", {"maxLength": 200}),
+}
 
 
 def _in_path(name: str) -> dict[str, Any]:
-    longest = {"name": 64, "ticket": 200, "action": 200}[name]
-    pattern = {"pattern": "^[A-Za-z0-9_.-]+$"} if name == "name" else {}
-    return {
-        "name": name,
-        "in": "path",
-        "required": True,
-        "schema": {**TEXT, "minLength": 1, "maxLength": longest} | pattern,
-    }
+    says, limits = IN_PATH[name]
+    schema = {**TEXT, "minLength": 1, **limits}
+    return {"name": name, "in": "path", "required": True, "description": says, "schema": schema}
 
 
 def _links(ticket: str) -> dict[str, Any]:

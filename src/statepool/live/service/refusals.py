@@ -3,6 +3,7 @@
 import sys
 import traceback
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -45,7 +46,7 @@ def tell_operator(error: Exception) -> None:
 class ErrorAnswer(msgspec.Struct):
     """Why a request was refused, in one sentence."""
 
-    error: str
+    error: Annotated[str, msgspec.Meta(description="What was given, what was expected, and where.")]
 
 
 def body_of(refused: Refused) -> bytes:
