@@ -63,14 +63,23 @@ def test_the_width_is_the_terminals(monkeypatch):
         assert terminal_width() == width
 
 
-def test_compiling_is_told_on_a_terminal_and_nothing_elsewhere():
+def test_compiling_is_told_on_a_terminal_with_what_is_done_and_elsewhere_in_one_line():
     from numba import njit
 
     for terminal in (True, False):
         out = io.StringIO()
         with working("working", Console(file=out, force_terminal=terminal, width=80)):
             njit(lambda x: x + 1)(1)
+            njit(lambda x: x + 2)(1)
         assert ("working" in out.getvalue()) == terminal
+        assert terminal or out.getvalue() == "compiling, once: about half a minute\n"
+
+
+def test_nothing_is_said_elsewhere_where_nothing_is_compiled():
+    out = io.StringIO()
+    with working("working", Console(file=out, force_terminal=False, width=80)):
+        pass
+    assert not out.getvalue()
 
 
 def test_compiling_begins_and_ends_once_for_each_kernel():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from statepool.commands.progress import said_once
 from statepool.compiling import told_of_compiling
 from statepool.frames import terminal_width
 from statepool.studies import STUDIES, find
@@ -27,8 +28,9 @@ def run(studies: list[str], quick: bool, jobs: int, cluster: str | None, out: Pa
     chosen = [find(name) for name in studies or [s.name for s in STUDIES.values() if not s.beyond]]
     store = CellStore(out / "cells")
     execute = ClusterExecutor(cluster) if cluster else LocalExecutor(jobs)
-    bars = Bars(Console(stderr=True))
-    with told_of_compiling(bars.compiling), bars.progress:
+    progress = Console(stderr=True)
+    bars = Bars(progress)
+    with told_of_compiling(bars.compiling if progress.is_terminal else said_once(progress)), bars.progress:
         results = run_studies(chosen, execute, store, bars, QUICK_SEEDS if quick else ALL_SEEDS)
     if store.damaged:
         print(f"{store.damaged} damaged entries in {store.folder} were computed again", file=sys.stderr)
