@@ -40,16 +40,16 @@ class Figure:
 FIGURES = (
     Figure(
         "figure-1", "Figure 1: the claim and its boundary",
-        "Left, the boundary: what a state predicts moves while the learner waits (grey: the other states of this "
-        "made-up example), so a loss handed over d rounds late is off by the orange error. Right, the claim: at "
+        "First, the boundary: what a state predicts moves while the learner waits (grey: the other states of this "
+        "made-up example), so a loss handed over d rounds late is off by the orange error. Second, the claim: at "
         "matched difficulty pooling saves more as the rows overlap and the effective dimension falls. K=40, "
         "|S|=8, T=10000, d=50; bars are one standard error of the paired difference.",
         ("matched-difficulty",), "", mechanism.draw_claim_and_boundary,
     ),
     Figure(
         "figure-2", "Figure 2: effective dimension, not action count",
-        "Left, regret saved in per cent of action-level regret as the dimension falls, difficulty held fixed, at "
-        "both design points. Right, a catalogue that grows thirty-two-fold and hardly changes its dimension, "
+        "First, regret saved in per cent of action-level regret as the dimension falls, difficulty held fixed, at "
+        "both design points. Second, a catalogue that grows thirty-two-fold and hardly changes its dimension, "
         "whose ceiling is the number of states, six. Dimensions are Monte Carlo values, hence from below.",
         ("matched-difficulty", "funnel"), "", mechanism.draw_dimension_not_count,
     ),
@@ -67,7 +67,7 @@ FIGURES = (
     ),
     Figure(
         "drift-scaling", "Drift scaling",
-        "Left, regret against the scale of Theorem 2, with a line of slope one. Right, regret over that scale by "
+        "First, regret against the scale of Theorem 2, with a line of slope one. Second, regret over that scale by "
         "swept parameter (d, amplitude, number of drifting coordinates); the band spans what was observed.",
         ("drift-scaling",), "drift-scaling", drift.draw_drift_scaling,
     ),
@@ -80,13 +80,13 @@ FIGURES = (
     ),
     Figure(
         "matched-control", "The matched control",
-        "Left, the same sweep with difficulty matched and left free. Right, why the free one falls: the task gets"
-        " easy for everybody. Bars are one standard error, of the paired difference on the left.",
+        "First, the same sweep with difficulty matched and left free. Second, why the free one falls: the task gets"
+        " easy for everybody. Bars are one standard error, of the paired difference in the first panel.",
         ("matched-difficulty", "effective-dimension"), "matched-difficulty", matched.draw_matched_control,
     ),
     Figure(
         "certificates", "Certificates against measurements",
-        "Left, what can be certified (dashed) and what was measured. Right, the same as a ratio to the plug-in's "
+        "First, what can be certified (dashed) and what was measured. Second, the same as a ratio to the plug-in's "
         "regret.",
         ("certificate-gap",), "certificate-gap", certificates.draw_certificates,
     ),
@@ -98,15 +98,15 @@ FIGURES = (
     ),
     Figure(
         "funnel", "The funnel",
-        "Left, the catalogue grows and its dimension does not. Right, the arms at three delays, labelled by "
+        "First, the catalogue grows and its dimension does not. Second, the arms at three delays, labelled by "
         "whether d+1 copies would pay, on a logarithmic axis; bars are one standard error. Pooled greedy and "
         "pooled Thompson are ours.",
         ("funnel",), "funnel", funnel.draw_funnel,
     ),
     Figure(
         "baselines", "Seven rules on nine settings",
-        "Left, regret in multiples of the best of the paper's five rules in each setting: 1.0 leads, deeper "
-        "orange is worse, blue is better than all five. Right, on the family built against the best-state rule "
+        "First, regret in multiples of the best of the paper's five rules in each setting: 1.0 leads, deeper "
+        "orange is worse, blue is better than all five. Second, on the family built against the best-state rule "
         "its regret grows linearly.",
         ("baselines",), "baselines", baselines.draw_baselines,
     ),
