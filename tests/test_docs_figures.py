@@ -8,13 +8,13 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from statepool.live.fold import CHEAP
 
 import statepool as sp
 from statepool import guarantees
 from statepool.exact_sums import BITS
 from statepool.learners.parts.alarms import GUARD
 from statepool.learners.parts.safe import SHARE
+from statepool.live.pool_state import CHEAP
 from statepool.live.settings import check_settings, loss_of
 from statepool.studies.beyond.certified_dimension import PROMISED
 from statepool.studies.tasks import make_instance

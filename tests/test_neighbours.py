@@ -215,8 +215,8 @@ def test_waiting_is_the_sum_of_the_delays():
 def test_certified_without_losses_keeps_its_first_rate_and_bound():
     instance = sp.Instance(np.random.default_rng(0).dirichlet(np.ones(4), size=6), np.zeros((500, 4)))
     run = sp.simulate(instance, sp.Certified(), 0, seed=1)
-    live_learner = run.measure(sp.probes.NO_PROBE).live_learner[0]
-    assert live_learner["rate"] == 0.5
+    ledger = run.measure(sp.probes.NO_PROBE).ledger[0]
+    assert ledger["rate"] == 0.5
     assert run.certificate == 2 * log(6) + 1  # b0, and the last outcome, which has not come
 
 
@@ -238,10 +238,10 @@ def test_after_the_guard_certified_is_anytime_afresh():
             if pair[1] is not None:
                 fresh.update(pair[1], loss)
             if t == 50 and rang is None:
-                certified.memory.live_learner["sum"] = certified.memory.live_learner["bound"] = 1e6
-            if rang is None and certified.memory.live_learner["rang"][0] >= 0:
+                certified.memory.ledger["sum"] = certified.memory.ledger["bound"] = 1e6
+            if rang is None and certified.memory.ledger["rang"][0] >= 0:
                 rang = t
-                assert certified.memory.live_learner["in_flight"][0] == len(waiting)
+                assert certified.memory.ledger["in_flight"][0] == len(waiting)
         u, v = rng.random(2)
         decision, twin = certified.act(u), fresh.act(u) if rang is not None else None
         if twin is not None:
@@ -256,9 +256,9 @@ def test_after_the_guard_certified_is_anytime_afresh():
     rest = sp.guarantees.theorem_a_anytime(
         7, 4, float(fresh.memory.pace["spread"][0]), float(fresh.memory.outstanding.tally["waited"][0])
     )
-    live_learner = certified.memory.live_learner[0]
-    own = 2 * float(live_learner["bound"]) - 2 * log(7)
-    assert sp.Certified().certificate(certified.memory) == pytest.approx(own + live_learner["in_flight"] + rest)
+    ledger = certified.memory.ledger[0]
+    own = 2 * float(ledger["bound"]) - 2 * log(7)
+    assert sp.Certified().certificate(certified.memory) == pytest.approx(own + ledger["in_flight"] + rest)
 
 
 @pytest.mark.parametrize(

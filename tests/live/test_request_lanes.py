@@ -189,7 +189,7 @@ def test_a_change_that_comes_before_the_decision_is_taken_over_changes_no_draw(p
 
 
 class Moving:
-    """The answers of a fold that goes on."""
+    """The answers of a pool that goes on."""
 
     def __init__(self, pool_state, original):
         self._fold, self._original = pool_state, original

@@ -82,7 +82,9 @@ def test_vitals_make_no_play(sqlite, monkeypatch):
     pool = open_pool(sqlite, expire_after=60.0, default_loss=1.0)
     teach(pool, 3)
     other = sqlite.open()
-    monkeypatch.setattr("statepool.live.pool_state.Fold.make_version", lambda pool_state: pytest.fail("made a version"))
+    monkeypatch.setattr(
+        "statepool.live.pool_state.PoolState.make_version", lambda pool_state: pytest.fail("made a version")
+    )
     vitals = other.vitals()
     assert (vitals.n_actions, vitals.counts["outcome"], vitals.settings.expire_after) == (3, 3, 60.0)
     assert (vitals.version_at, vitals.versions_made) == (None, 0)

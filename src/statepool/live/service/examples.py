@@ -21,7 +21,7 @@ SHOP = "/v1/pools/shop"
 ROW = {
     "ticket": "visit-1", "action": "plain", "probability": 0.9359, "state": "cart", "loss": 0.0, "reward": None,
     "decided_at": "2026-03-02T09:30:00Z", "observed_at": "2026-03-02T09:30:07Z",
-    "resolved_at": "2026-03-05T17:12:40Z", "held": False, "expired": False, "version": 2, "context": None,
+    "resolved_at": "2026-03-05T17:12:40Z", "is_holdout": False, "expired": False, "version": 2, "context": None,
 }  # fmt: skip
 NOTHING = {"count": 0, "mean": None, "error": None}
 NEW_POOL = {
