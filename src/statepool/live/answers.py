@@ -33,23 +33,23 @@ class Answers:
 
     def __init__(self, catalogue: Catalogue, settings: Settings, live_learner: LiveLearner) -> None:
         self.offers, self.limits = Offers(catalogue), Limits(settings, catalogue)
-        self._settings, self._ledger = settings, live_learner
+        self._settings, self._live_learner = settings, live_learner
 
     def offer(self, context: Any, candidates: Any) -> Offer:
         """What a request may be answered with."""
         if context is not None and candidates is not None:
             raise ValueError("request: has a context and candidates, expected one of them at most")
-        if self._ledger.learns_map:
+        if self._live_learner.learns_map:
             raise ValueError("request: brings rows, expected none where the pool learns the map")
         return self.offers.of_candidates(candidates) if context is None else self.offers.of_context(context)
 
     def answer(self, version: Version, offer: Offer, uniform: float) -> Answer:
         """What a version answers."""
         assert version.known is not None
-        with self._ledger.rooms:
-            own = self.limits.keep(*self._ledger.answer(version.known, offer), offer.numbers)
+        with self._live_learner.rooms:
+            own = self.limits.keep(*self._live_learner.answer(version.known, offer), offer.numbers)
             place, held = own.find(uniform)
-            carry = self._ledger.travelling(offer, own.play, place)
+            carry = self._live_learner.travelling(offer, own.play, place)
         probability = min(own.play.item(place), 1.0)
         return Answer(int(offer.numbers[place]), probability, held, carry, offer.labels[place])
 
