@@ -1,4 +1,7 @@
-"""Every notebook runs, says what is stored in it, and is on the site. `make docs` runs each in a kernel of its own."""
+"""Every notebook runs, says what is stored in it, and is on the site.
+
+`make docs` runs each in a kernel of its own; here they run with the soak, half a minute of it.
+"""
 
 import ast
 import contextlib
@@ -43,6 +46,7 @@ def test_there_are_four():
     assert len(NOTEBOOKS) == 4
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_says_what_is_stored(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

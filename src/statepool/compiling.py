@@ -27,11 +27,19 @@ from llvmlite.binding import parse_assembly
 from numba import config, njit
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
+from numba.core.compiler import compile_result
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import overload
 from numba.np import linalg
 
-from statepool.shortcuts import PartCompiler, ShortCompiler, is_own, remembering_calls
+from statepool.shortcuts import (
+    OptimisedPart,
+    OptimisedPartCompiler,
+    PartCompiler,
+    ShortCompiler,
+    is_own,
+    remembering_calls,
+)
 from statepool.turns import Turns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -106,8 +114,8 @@ def _compile(
         part = njit(**options, **_AS_PART)(function)
     else:
         # Sums that may be reordered are optimised here once and for all, so that they have the same bits everywhere.
-        part = njit(**options, **_UNWRAPPED, pipeline_class=ShortCompiler)(function)
-        _keep(part, function, "parts", _FunctionCache)
+        part = njit(**options, **_UNWRAPPED, pipeline_class=OptimisedPartCompiler)(function)
+        _keep(part, function, "parts", _FunctionCacheOfParts)
     _keep(whole, function, "wholes", _FunctionCacheOfWholes)
     whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
     return whole
@@ -162,8 +170,20 @@ class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = (_Locator,)
 
 
-class _FunctionCache(FunctionCache):  # type: ignore[misc]
-    _impl_class = _Implementation
+class _ImplementationOfParts(_Implementation):
+    def rebuild(self, context: Any, kept: Any) -> Any:
+        """What compiling the part gave, from what Numba's result of it says of itself."""
+        code, description, environment, signature, *_ = kept
+        library = OptimisedPart.read(context.codegen(), code)
+        return compile_result(
+            target_context=context, typing_context=context.typing_context, signature=signature, library=library,
+            fndesc=description, environment=environment, objectmode=False, lifted=(), reload_init=[],
+            referenced_envs=[], entry_point=context.get_executable(library, description, environment),
+        )  # fmt: skip
+
+
+class _FunctionCacheOfParts(FunctionCache):  # type: ignore[misc]
+    _impl_class = _ImplementationOfParts
 
 
 class _ImplementationOfWholes(_Implementation):

@@ -15,7 +15,7 @@ from statepool.exact_sums import ExactSums
 from statepool.kernels import dot, draw_outcome, draw_row
 from statepool.learners.additive import lesson_function, step_carry, step_carry_of_action, step_prepare
 from statepool.learners.learner import Learner, problem_of, typical_delay
-from statepool.learners.maps import turn_to_context, varies
+from statepool.learners.maps import turn_to_context
 from statepool.learners.sums import Sum, Sums
 from statepool.model import Instance
 from statepool.stream import Stream
@@ -87,7 +87,7 @@ class _Exactly:
     def _make_version(self, t: int) -> None:
         """The play of round t: of a new version if something was learnt, through the rows of the request."""
         memory, is_due = self._memory, self._learnt and t - self._made >= self._refresh
-        if varies(memory.maps):
+        if memory.maps.vary:
             turn_to_context(memory.maps, self._instance.requests[t])
         elif not is_due:
             return

@@ -70,6 +70,6 @@ def test_intervals_cover(level):
 
 @pytest.mark.parametrize("verdict", CLEAR)
 def test_clear_logs_get_the_right_advice(verdict, tmp_path):
-    right = advice_right(verdict, range(16), tmp_path)
+    right = advice_right(verdict, range(8), tmp_path)
     assert right
     assert sum(right) >= 0.8 * len(right)

@@ -18,6 +18,7 @@ def test_every_ingredient_is_found_in_the_sources(tmp_path):
         assert build(edits, folder(tmp_path, f"found_{number}")) != sp.SelfTuned()
 
 
+@pytest.mark.soak  # a learner of its own is compiled
 def test_a_variant_runs_its_own_code(tmp_path):
     instance = sp.families.locked(seed=0, horizon=2_000)
     whole = sp.simulate(instance, sp.SelfTuned(), 50, seed=1).actions

@@ -181,7 +181,7 @@ def test_a_bad_newcomer_on_states_that_nobody_reached_is_not_free(sqlite, tmp_pa
 
 
 def test_a_bad_newcomer_is_not_free_for_self_tuned(sqlite, tmp_path):
-    live_a_past(sqlite, sp.SelfTuned(), 5_000)
+    live_a_past(sqlite, sp.SelfTuned(), 2_500)
     assert newcomers_share(sqlite, tmp_path / "charged") < 0.03
 
 

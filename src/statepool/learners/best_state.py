@@ -17,7 +17,7 @@ from statepool.compiling import compiled
 from statepool.kernels import lowest_index
 from statepool.learners.additive import add_additive_rule
 from statepool.learners.learner import Learner, Problem
-from statepool.learners.maps import Maps, bar_values, draw_cumulative, spread_evenly, varies
+from statepool.learners.maps import Maps, bar_values, draw_cumulative, spread_evenly
 from statepool.learners.parts.pooled_means import carry_nothing, loss_and_count
 from statepool.learners.sums import Sum, Sums, lay_out, start_clock
 
@@ -48,7 +48,7 @@ class BestState(Learner):
     def start(self, problem: Problem) -> "BestStateMemory":
         sums, of = lay_out(self.sums(), problem.n_states, problem.n_actions)
         # Where requests differ or actions come and go, a state that no action leads to cannot be played for.
-        choosy = problem.newcomers is not None or varies(problem.maps)
+        choosy = problem.newcomers is not None or problem.maps.vary
         return BestStateMemory(
             sums, start_clock(), of["losses"][0], of["counts"][0], np.zeros(problem.n_states),
             problem.maps, np.zeros(1, np.int64), np.zeros(problem.n_actions), choosy, float(self.exploration),

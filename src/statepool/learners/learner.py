@@ -24,7 +24,7 @@ from statepool.checks import (
     shown,
 )
 from statepool.kernels import columns_of
-from statepool.learners.maps import Maps, start_maps, varies
+from statepool.learners.maps import Maps, start_maps
 from statepool.learners.sums import Newcomers, Sum
 from statepool.model import Instance
 from statepool.rates import default_rate
@@ -82,7 +82,7 @@ class Problem:
     @property
     def has_requests(self) -> bool:
         """Whether requests bring rows of their own; a live pool cannot know that none will."""
-        return self.live or varies(self.maps)
+        return self.live or self.maps.vary
 
     @cached_property
     def maps(self) -> Maps:

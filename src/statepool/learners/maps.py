@@ -25,6 +25,11 @@ class Maps(NamedTuple):
     now: Ints
     """The map of the request being answered."""
 
+    @property
+    def vary(self) -> bool:
+        """Whether requests bring different rows, or bar actions."""
+        return self.map_of.size > 0
+
 
 def start_maps(columns: Floats, contexts: Ints | None = None, available: Bools | None = None) -> Maps:
     """The maps of a problem, copies of one another merged."""
@@ -72,7 +77,7 @@ def start_even_maps(shape: tuple[int, ...], contexts: Ints, available: Bools | N
 
 @compiled
 def varies(maps: Any) -> bool:
-    """Whether requests bring different rows, or bar actions."""
+    """`Maps.vary`, in compiled code."""
     return maps.map_of.size > 0
 
 

@@ -98,8 +98,8 @@ class SelfTuned(Learner):
     def start(self, problem: Problem) -> "SelfTunedMemory":
         K, S = problem.n_actions, problem.n_states
         maps = self._start_maps(problem)
-        views = lay_out(self.sums(problem.live or varies(maps)), S, K, n_registers=S)
-        several, learnt = varies(maps), K if self.learn_map else 0
+        views = lay_out(self.sums(problem.live or maps.vary), S, K, n_registers=S)
+        several, learnt = maps.vary, K if self.learn_map else 0
         rows = start_rows(len(maps.columns) if several and self.learn_map else 0, S, K)
         return SelfTunedMemory(
             views.sums, start_clock(), start_memories(views), start_alarms(views), views.of["charges"][0],

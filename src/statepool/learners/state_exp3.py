@@ -105,7 +105,7 @@ class StateEXP3(Learner):
         copies = problem.delay + 1 if self.copies == IDLE else n_copies(self.copies, problem.delay)
         rows = _most_copies(problem) if self.copies == IDLE else n_rows(copies, problem.horizon)
         rate = self._rate(problem, columns, copies)
-        if rows > 1 and varies(maps):
+        if rows > 1 and maps.vary:
             raise ValueError(f"copies: is {shown(self.copies)}, expected 1 where there are contexts")
         weights = start_weights(problem.n_actions, rate, self.mixing, rows, len(columns))
         sums, of = lay_out(self.sums(problem.has_requests), problem.n_states, problem.n_actions)
@@ -114,11 +114,11 @@ class StateEXP3(Learner):
             rate / 2 if self.caution == HALF else float(self.caution), np.zeros(1, np.int64),
             np.zeros(rows if self.copies == IDLE else 0, np.bool_),
             problem.newcomers or start_newcomers(problem.n_actions), self._shares(problem, maps),
-            np.zeros(columns.shape[-2]), np.zeros(max(columns.shape[-2], AT_ONCE) if varies(maps) else 0),
+            np.zeros(columns.shape[-2]), np.zeros(max(columns.shape[-2], AT_ONCE) if maps.vary else 0),
         )  # fmt: skip
 
     def _shares(self, problem: Problem, maps: Maps) -> Floats:
-        if isinstance(self.denominator, str) or not varies(maps):
+        if isinstance(self.denominator, str) or not maps.vary:
             return np.zeros(0)
         told = check_shares(self.denominator)
         if told.size != maps.map_of.size:

@@ -14,6 +14,7 @@ from studies.chromium import Chromium, find_chromium
 class Browser(Chromium):
     def visit(self, address, width, dark):
         """As `open`, over HTTP; what is asked of that address is no complaint."""
+        self.open(_Address("about:blank"), width, dark)  # the page before may still ask a server that is gone
         self.complaints.clear()
         self.open(_Address(address), width, dark)
 
