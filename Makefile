@@ -12,6 +12,7 @@ setup: .venv/.ready
 	python3 -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/statepool compile
 	touch $@
 
 reproduce: setup

@@ -76,6 +76,16 @@ def simulate(
     run(family, learners or ["state-exp3", "self-tuned"], delay, seeds, stream, setting or [], as_json)
 
 
+@app.command("compile")
+def compile_kernels(
+    learners: Annotated[list[str] | None, typer.Argument(help="Learners, by name; else all of them.")] = None,
+) -> None:
+    """Compile now what else is compiled when it is first used."""
+    from statepool.commands.ahead import run
+
+    run(learners or [])
+
+
 @app.command()
 def dimension(
     file: Annotated[Path | None, typer.Argument(help="A map: CSV, Parquet, NPY or AUDIT.json.")] = None,

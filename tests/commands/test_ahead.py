@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from command_line import statepool
 from statepool.commands import audit
 from statepool.commands.ahead import DIMENSION, compile_all, compiling_ahead
 from statepool.learners import find
@@ -43,3 +44,22 @@ def test_names_are_those_of_learners():
 
 def test_every_name_can_be_compiled():
     compile_all(["uniform", DIMENSION])
+
+
+def test_the_command_leaves_nothing_to_compile(tmp_path):
+    """Neither for a simulation nor for a live pool."""
+    code = (
+        "from statepool.commands.ahead import compile_all; from statepool.compiling import told_of_compiling\n"
+        "with told_of_compiling(print): compile_all(['pooled-greedy'])"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for arguments in (["-m", "statepool", "compile", "pooled-greedy"], ["-c", code]):
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_a_learner_that_is_not_there_is_named():
+    done = statepool("compile", "self-tune")
+    assert done.returncode == 2
+    assert "self-tuned" in done.stderr

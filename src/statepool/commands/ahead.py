@@ -1,7 +1,8 @@
 """Compiling side by side: on a new machine, other processes compile what a command will need while it is at work.
 
-They begin when its first kernel begins to be compiled, so where all are on disk there are none. Whoever needs a kernel
-that another process is at waits for that one and loads it (`statepool.turns`).
+`statepool compile` does that alone, for all learners, where nobody should wait later: in an image, before tests.
+Helpers of other commands begin when the first kernel begins to be compiled, so where all are on disk there are none.
+Whoever needs a kernel that another process is at waits for that one and loads it (`statepool.turns`).
 """
 
 import os
@@ -41,15 +42,37 @@ def _start(names: Sequence[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], stdin=nothing, stdout=nothing, stderr=nothing)
 
 
+def run(names: Sequence[str]) -> None:
+    """Compile what has these names, or all there is, a process for each core."""
+    from statepool.commands.progress import working
+    from statepool.learners import REGISTRY, find
+
+    for name in names:
+        find(name)
+    wanted = list(names) or [DIMENSION, *REGISTRY]
+    count = min(len(wanted), os.cpu_count() or 1)
+    with working(f"compiling {len(wanted)} learners and searches, once"):
+        processes = [_start(wanted[i::count]) for i in range(count)]
+        ended = [process.wait() for process in processes]
+        if any(ended):
+            raise ValueError("compile: a kernel cannot be compiled here; `statepool simulate funnel` says why")
+
+
 def compile_all(names: Sequence[str]) -> None:
-    """Play each learner, or search, on the smallest instance."""
+    """Play each learner, as a simulation does and as a live pool does, or search, on the smallest instance."""
     from statepool.dimension import bracket
     from statepool.engine import simulate
+    from statepool.exact_run import play_exactly
     from statepool.learners import find
     from statepool.model import Instance
+    from statepool.stream import Stream
 
+    smallest = Instance([[0.5, 0.5]], [[0.5, 0.5]])
     for name in names:
         if name == DIMENSION:
             bracket([[0.6, 0.3, 0.1], [0.1, 0.6, 0.3]])
-        else:
-            simulate(Instance([[0.5, 0.5]], [[0.5, 0.5]]), find(name)())
+            continue
+        learner = find(name)()
+        simulate(smallest, learner)
+        if learner.sums() is not None:
+            play_exactly(smallest, learner, 0, Stream.from_seed(0))
