@@ -146,9 +146,19 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def chosen_by_type(name: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Decorate what finds the function that compiled code calls by a name, from the types of the arguments."""
-    return overload(name, strict=False, jit_options=_AS_PART)
+def chosen_by_type(find: Callable[[Any], Any], find_others: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+    """What compiled code calls as a function: the one that is found for the type of its first argument.
+
+    Functions of other packages are found apart: they may make arrays, and their indices are checked.
+    """
+
+    def chosen(*arguments: Any) -> Any:
+        raise NotImplementedError("only compiled code can call this")
+
+    overload(chosen, strict=False, jit_options=_AS_PART)(lambda first, *rest: find(first))
+    if find_others:
+        overload(chosen, strict=False, jit_options={"boundscheck": True})(lambda first, *rest: find_others(first))
+    return chosen
 
 
 _UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

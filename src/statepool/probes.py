@@ -24,14 +24,11 @@ def add_probe(probe: type, look: Callable[..., None]) -> None:
     _LOOKS[probe] = look
 
 
-def look(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-@chosen_by_type(look)
-def _look(probe, memory, t, action, state):  # type: ignore[no-untyped-def]
+def _look_of(probe: Any) -> Callable[..., None] | None:
     return _LOOKS.get(probe.instance_class) if isinstance(probe, types.BaseNamedTuple) else None
+
+
+look = chosen_by_type(_look_of)
 
 
 class DimensionProbe(NamedTuple):

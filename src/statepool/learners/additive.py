@@ -96,160 +96,31 @@ def add_additive_rule(
     add_rule(memory, _act, _observe, _update, _play, _play_for)
 
 
-def prepare(memory: Any, t: int) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def lead(memory: Any) -> tuple[int, float]:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def rest(memory: Any, out: Any) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def pick(memory: Any, u: float) -> int:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def own_reach(memory: Any, state: int) -> float:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def reach_under(memory: Any, play: Any, state: int) -> float:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def notice(memory: Any, t: int, action: int, state: int) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def own_probability(memory: Any, action: int) -> float:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def carry_of_action(memory: Any, action: int, state: int, p: float, ticket: Any) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def read_rows(memory: Any) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def rebuild(memory: Any) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
-def lesson_of(memory: Any, out: Any, loss: float, t: int, ticket: Any) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
-
-
 def _rule_of(memory: Any) -> AdditiveRule | None:
     return _RULES.get(memory.instance_class) if isinstance(memory, types.BaseNamedTuple) else None
 
 
-@chosen_by_type(prepare)
-def _prepare(memory, t):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.prepare
+def _part(name: str) -> Callable[..., Any]:
+    """What compiled code calls by this name: the function that the rule of its memory has there."""
+    return chosen_by_type(lambda memory: (rule := _rule_of(memory)) and getattr(rule, name))
 
 
-@chosen_by_type(lead)
-def _lead(memory):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.lead
+prepare = _part("prepare")
+lead = _part("lead")
+rest = _part("rest")
+pick = _part("pick")
+own_reach = _part("own_reach")
+reach_under = _part("reach_under")
+carry = _part("carry")
+own_probability = _part("own_probability")
+carry_of_action = _part("carry_of_action")
+notice = _part("notice")
+absorb = _part("absorb")
+read_rows = _part("read_rows")
+rebuild = _part("rebuild")
 
 
-@chosen_by_type(rest)
-def _rest(memory, out):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.rest
-
-
-@chosen_by_type(pick)
-def _pick(memory, u):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.pick
-
-
-@chosen_by_type(own_reach)
-def _own_reach(memory, state):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.own_reach
-
-
-@chosen_by_type(reach_under)
-def _reach_under(memory, play, state):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.reach_under
-
-
-@chosen_by_type(carry)
-def _carry(memory, state, q, ticket):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.carry
-
-
-@chosen_by_type(own_probability)
-def _own_probability(memory, action):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.own_probability
-
-
-@chosen_by_type(carry_of_action)
-def _carry_of_action(memory, action, state, p, ticket):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.carry_of_action
-
-
-@chosen_by_type(notice)
-def _notice(memory, t, action, state):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.notice
-
-
-@chosen_by_type(absorb)
-def _absorb(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.absorb
-
-
-@chosen_by_type(read_rows)
-def _read_rows(memory):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.read_rows
-
-
-@chosen_by_type(rebuild)
-def _rebuild(memory):  # type: ignore[no-untyped-def]
-    rule = _rule_of(memory)
-    return rule and rule.rebuild
-
-
-@chosen_by_type(lesson_of)
-def _lesson_of(memory, out, loss, t, ticket):  # type: ignore[no-untyped-def]
+def _writing(memory: Any) -> Any:
     rule = _rule_of(memory)
     if rule is None:
         return None
@@ -259,6 +130,9 @@ def _lesson_of(memory, out, loss, t, ticket):  # type: ignore[no-untyped-def]
         lesson(out, loss, t, ticket)
 
     return write
+
+
+lesson_of = chosen_by_type(_writing)
 
 
 def _act(memory: Any, t: int, u: float) -> int:

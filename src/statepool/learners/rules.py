@@ -19,11 +19,11 @@ which gives one loop for all learners that caches on disk; plain Python calls th
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
 from statepool.checks import Floats
 from statepool.compiling import chosen_by_type, compiled
@@ -66,107 +66,23 @@ def is_own(memory: type) -> bool:
     return memory.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-def _own(memory: Any) -> Rule | None:
-    """Of a memory's Numba type."""
-    kind = memory.instance_class if isinstance(memory, types.BaseNamedTuple) else None
-    return _RULES.get(kind) if kind is not None and is_own(kind) else None
-
-
-def _others(memory: Any) -> Rule | None:
-    kind = memory.instance_class if isinstance(memory, types.BaseNamedTuple) else None
-    return _RULES.get(kind) if kind is not None and not is_own(kind) else None
-
-
-def act(memory: Any, t: int, u: float) -> int:
-    """Compiled code only: see `step_act`."""
-    raise NotImplementedError
-
-
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    """Compiled code only: see `step_observe`."""
-    raise NotImplementedError
-
-
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    """Compiled code only: see `step_update`."""
-    raise NotImplementedError
-
-
-def play(memory: Any, t: int, out: Any) -> None:
-    """Compiled code only: see `step_play`."""
-    raise NotImplementedError
-
-
 def _leave_untold(memory: Any, t: int, out: Any) -> None:
     """The play of a rule that has none: nobody asks, since faces look at `tells_play` first."""
 
 
-def play_for(memory: Any, t: int, context: int, out: Any) -> None:
-    """Compiled code only."""
-    raise NotImplementedError
+def _part(name: str, otherwise: Any = None) -> Callable[..., Any]:
+    """What compiled code calls by this name: the function that the rule of its memory has there."""
+
+    def find(memory: Any, own: bool) -> Any:
+        kind = memory.instance_class if isinstance(memory, types.BaseNamedTuple) else None
+        rule = _RULES.get(kind) if kind is not None and is_own(kind) is own else None
+        return rule and (getattr(rule, name) or otherwise)
+
+    return chosen_by_type(partial(find, own=True), partial(find, own=False))
 
 
-@chosen_by_type(act)
-def _act(memory, t, u):  # type: ignore[no-untyped-def]
-    rule = _own(memory)
-    return rule and rule.act
-
-
-@chosen_by_type(observe)
-def _observe(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
-    rule = _own(memory)
-    return rule and rule.observe
-
-
-@chosen_by_type(update)
-def _update(memory, t, action, state, loss, ticket):  # type: ignore[no-untyped-def]
-    rule = _own(memory)
-    return rule and rule.update
-
-
-@chosen_by_type(play)
-def _play(memory, t, out):  # type: ignore[no-untyped-def]
-    rule = _own(memory)
-    return rule and (rule.play or _leave_untold)
-
-
-_CHECKED = {"boundscheck": True}
-
-
-@overload(act, strict=False, jit_options=_CHECKED)
-def _act_of_others(memory, t, u):  # type: ignore[no-untyped-def]
-    rule = _others(memory)
-    return rule and rule.act
-
-
-@overload(observe, strict=False, jit_options=_CHECKED)
-def _observe_of_others(memory, t, action, state, ticket):  # type: ignore[no-untyped-def]
-    rule = _others(memory)
-    return rule and rule.observe
-
-
-@overload(update, strict=False, jit_options=_CHECKED)
-def _update_of_others(memory, t, action, state, loss, ticket):  # type: ignore[no-untyped-def]
-    rule = _others(memory)
-    return rule and rule.update
-
-
-@overload(play, strict=False, jit_options=_CHECKED)
-def _play_of_others(memory, t, out):  # type: ignore[no-untyped-def]
-    rule = _others(memory)
-    return rule and (rule.play or _leave_untold)
-
-
-@chosen_by_type(play_for)
-def _play_for(memory, t, context, out):  # type: ignore[no-untyped-def]
-    rule = _own(memory)
-    return rule and rule.play_for
-
-
-@overload(play_for, strict=False, jit_options=_CHECKED)
-def _play_for_of_others(memory, t, context, out):  # type: ignore[no-untyped-def]
-    rule = _others(memory)
-    return rule and rule.play_for
+act, observe, update = _part("act"), _part("observe"), _part("update")
+play, play_for = _part("play", _leave_untold), _part("play_for")
 
 
 ACT, OBSERVE, UPDATE, PLAY = range(4)
