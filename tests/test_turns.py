@@ -1,18 +1,20 @@
 """Turns between processes."""
 
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
 
-from statepool.turns import Turns
+from statepool.turns import PATIENCE, Turns
 
 HOLDING = """
 import sys, time
 from pathlib import Path
 from statepool.turns import Turns
-print(Turns(Path(sys.argv[1])).take("one"), flush=True)
+turns = Turns(Path(sys.argv[1]))
+print(all([turns.take(name) for name in ["one", *sys.argv[2:]]]), flush=True)
 time.sleep(60)
 """
 
@@ -61,3 +63,23 @@ def test_a_file_that_cannot_be_is_no_obstacle(tmp_path):
     turns = Turns(tmp_path / "nowhere" / "turns")
     assert not turns.take("one")
     turns.end("one")
+
+
+def test_who_is_stopped_with_many_turns_holds_up_nobody_for_long(file):
+    """As one who is stopped while it compiles, which takes a turn of each function inside another."""
+    names = [f"inner {n}" for n in range(8)]
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(file), *names], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout.readline() == "True\n"
+        holder.send_signal(signal.SIGSTOP)
+        turns, begun = Turns(file, patience=0.25), time.monotonic()
+        assert not any(turns.take(name) for name in ["one", *names])
+        assert 0.25 <= time.monotonic() - begun < 1.5, "and not nine times as long as once"
+        assert turns.take("another")
+        holder.kill()
+
+
+def test_nobody_is_waited_for_so_long_that_a_start_fails():
+    """Who opens a pool beside a process that was stopped goes on within a minute."""
+    assert 2 * PATIENCE < 60

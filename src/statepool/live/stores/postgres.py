@@ -387,8 +387,8 @@ class PostgresBatch(PostgresView, Batch):
 
 
 class PostgresLane(PostgresView, LaneBatch):
-    """Readings, each of its own moment, and one transaction that takes no lock: it writes new rows of its own, and waits
-    for the disk."""
+    """Readings, each of its own moment, then a transaction that takes no lock: it writes new rows, and waits for the
+    disk."""
 
     _rows: Sequence[LaneRow] = ()
     _before, _between = b"", (0, 0)
