@@ -111,7 +111,7 @@ def measure(n_writers, seconds, catalogue, apart):
         results, tickets = processes.Queue(), processes.Queue()
         writers = [
             processes.Process(target=decide, args=(url, name, catalogue, seconds, ready, start, stop, results, tickets))
-            for name in (f"home {n}" if apart else "home" for n in range(n_writers))
+            for name in (f"home-{n}" if apart else "home" for n in range(n_writers))
         ]
         reporter = processes.Process(target=report, args=(url, catalogue, stop, ready, start, tickets))
         for each in [*writers, reporter]:
