@@ -1,12 +1,12 @@
 """Several processes that decide on one PostgreSQL pool: what they wait for, what a decision costs, how many there are.
 
-    python benchmarks/writers.py [--contexts] [--apart] [SECONDS [HOW MANY ...]]
+    python benchmarks/writers.py [--contexts] [--busy] [SECONDS [HOW MANY ...]]
 
 Each writer decides one by one, with --contexts for two contexts in turn; one more process tells states and outcomes, in
 batches. A look at the server every few milliseconds says what writers wait for: a lock that somebody else holds, or the
 disk. CPU is of writers and server: also of the writers alone, of the server's processes that work for them, and of the
-rest of it, which works for the reporter. With --apart each writer has a pool of its own, and shares nothing with the
-others but the machine and the server: what its CPU grows by is not for lanes to save.
+rest of it, which works for the reporter. With --busy every core has something else to do as well, of lowest priority:
+so the same work costs one writer what it costs many, whose caches and cores others use between any two statements.
 """
 
 import json
@@ -34,8 +34,8 @@ WITH_CONTEXTS = CATALOGUE | {"P": {"new": CATALOGUE["P"], "known": CATALOGUE["P"
 STEP = os.sysconf("SC_CLK_TCK")
 
 
-def decide(url, name, catalogue, seconds, ready, start, stop, results, tickets):
-    pool = sp.Pool.open(f"{url}&application_name=writer", name, **catalogue)
+def decide(url, catalogue, seconds, ready, start, stop, results, tickets):
+    pool = sp.Pool.open(f"{url}&application_name=writer", "home", **catalogue)
     has_contexts = isinstance(catalogue["P"], dict)
     asked = cycle([{"context": context} for context in catalogue["P"]] if has_contexts else [{}])
     pool.decide(**next(asked))
@@ -48,7 +48,7 @@ def decide(url, name, catalogue, seconds, ready, start, stop, results, tickets):
     began, cpu, count = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - began < seconds:
         made = pool.decide(**next(asked))
-        if count % 4 == 0 and name == "home":
+        if count % 4 == 0:
             tickets.put(made.ticket)
         count += 1
     results.put({"decisions": count, "cpu": time.process_time() - cpu, **timed})
@@ -101,7 +101,13 @@ def look(url, until):
     return seen
 
 
-def measure(n_writers, seconds, catalogue, apart):
+def spin():
+    os.nice(19)
+    while True:
+        sum(range(1_000))
+
+
+def measure(n_writers, seconds, catalogue):
     server = Server()
     processes = multiprocessing.get_context("spawn")
     try:
@@ -110,8 +116,8 @@ def measure(n_writers, seconds, catalogue, apart):
         ready, start, stop = processes.Semaphore(0), processes.Event(), processes.Event()
         results, tickets = processes.Queue(), processes.Queue()
         writers = [
-            processes.Process(target=decide, args=(url, name, catalogue, seconds, ready, start, stop, results, tickets))
-            for name in (f"home-{n}" if apart else "home" for n in range(n_writers))
+            processes.Process(target=decide, args=(url, catalogue, seconds, ready, start, stop, results, tickets))
+            for _ in range(n_writers)
         ]
         reporter = processes.Process(target=report, args=(url, catalogue, stop, ready, start, tickets))
         for each in [*writers, reporter]:
@@ -137,14 +143,14 @@ def measure(n_writers, seconds, catalogue, apart):
         server.stop()
 
 
-def main(seconds, counts, catalogue, apart):
+def main(seconds, counts, catalogue):
     rows, first = [], None
     print(
         f"{'writers':>8} {'a second':>9} {'CPU µs':>7} {'of one':>7} {'writers':>8} {'server':>7} {'rest':>7} "
         f"{'lock':>7} {'disk':>7} {'waited':>8}"
     )
     for n_writers in counts:
-        found, seen = measure(n_writers, seconds, catalogue, apart)
+        found, seen = measure(n_writers, seconds, catalogue)
         samples = max(sum(seen.values()), 1)
         lock = sum(n for event, n in seen.items() if event.startswith("Lock ")) / samples
         disk = sum(n for event, n in seen.items() if event.startswith(("IO ", "LWLock WALWrite"))) / samples
@@ -167,4 +173,6 @@ if __name__ == "__main__":
     given = [each for each in sys.argv[1:] if each[0] != "-"]
     counts = tuple(map(int, given[1:])) or (1, 2, 4, 8)
     catalogue = WITH_CONTEXTS if "--contexts" in sys.argv else CATALOGUE
-    main(float(given[0]) if given else 10.0, counts, catalogue, "--apart" in sys.argv)
+    for _ in range(os.cpu_count() or 1) if "--busy" in sys.argv else ():
+        multiprocessing.get_context("spawn").Process(target=spin, daemon=True).start()
+    main(float(given[0]) if given else 10.0, counts, catalogue)
