@@ -4,12 +4,13 @@
 
 Of a pool with 3, 8, 100 and 1 000 states (20 actions, `SelfTuned`, no settings), asked and told one by one and in
 batches of 100: bytes a decision over all of them, over their second half (what it costs for ever), and how many lessons
-a version is made for. With an empty PostgreSQL database as STORE, there.
+a version is made for. With an empty PostgreSQL database as STORE, there, and by table and index.
 """
 
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -18,11 +19,12 @@ import statepool as sp
 from statepool.live.stores import open_store
 
 STATES = (3, 8, 100, 1_000)
-SIZE = "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE"
+SIZES = """SELECT relname, pg_table_size(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+           WHERE nspname = 'statepool' AND relkind IN ('r', 'i')"""
 
 
-def size_of(url: str) -> int:
-    """Of the whole store, once what is written has come to where it stays."""
+def sizes_of(url: str) -> Counter[str]:
+    """Of the whole store, or of each table and index, once what is written has come to where it stays."""
     if url.startswith("sqlite"):
         import apsw
 
@@ -30,13 +32,12 @@ def size_of(url: str) -> int:
         connection = apsw.Connection(path)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         connection.close()
-        return os.path.getsize(path)
+        return Counter({"all": os.path.getsize(path)})
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM statepool.lanes, statepool.pending, statepool.pools")
-        row = connection.execute(f"{SIZE} nspname = 'statepool' AND relkind = 'r'").fetchone()
-        return int(row[0]) if row else 0
+        return Counter(dict(connection.execute(SIZES).fetchall()))
 
 
 def play(pool: sp.Pool, rows: np.ndarray, rng: np.random.Generator, rounds: int, at_once: int) -> None:
@@ -58,19 +59,21 @@ def measure(url: str, n_states: int, rounds: int, at_once: int) -> str:
     store = open_store(url)
     named = {"actions": [f"a{n}" for n in range(20)], "states": [f"s{n}" for n in range(n_states)]}
     pool = sp.Pool.open(store, f"{n_states}-{at_once}", P=rows, learner=sp.SelfTuned(), **named)
-    sizes = [size_of(url)]
+    sizes = [sizes_of(url)]
     for _ in range(2):
         play(pool, rows, rng, rounds // 2, at_once)
         pool.settle()
         pool.snapshot()
-        sizes.append(size_of(url))
+        sizes.append(sizes_of(url))
     versions = pool._journal.plays.versions_made
     pool.close()
     store.close()
-    whole, half = (sizes[2] - sizes[0]) / rounds, (sizes[2] - sizes[1]) / (rounds // 2)
+    grown = {of: round(size / rounds) for of, size in (sizes[2] - sizes[0]).most_common()}
+    whole, half = sum(grown.values()), (sizes[2] - sizes[1]).total() / (rounds // 2)
     how = "one by one" if at_once == 1 else f"{at_once} at once"
     said = f"{n_states:>5} states, {how:>11}: {whole:6.0f} bytes, {half:6.0f} in the second half"
-    return f"{said}, a version in {rounds / versions:.0f} lessons"
+    by_part = "" if "all" in grown else "\n" + ", ".join(f"{of} {size}" for of, size in grown.items() if size)
+    return f"{said}, a version in {rounds / versions:.0f} lessons{by_part}"
 
 
 def main(rounds: int, place: Callable[[], str]) -> None:

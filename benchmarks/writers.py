@@ -1,10 +1,12 @@
 """Several processes that decide on one PostgreSQL pool: what they wait for, what a decision costs, how many there are.
 
-    python benchmarks/writers.py [--contexts] [SECONDS [HOW MANY ...]]
+    python benchmarks/writers.py [--contexts] [--busy] [SECONDS [HOW MANY ...]]
 
 Each writer decides one by one, with --contexts for two contexts in turn; one more process tells states and outcomes, in
 batches. A look at the server every few milliseconds says what writers wait for: a lock that somebody else holds, or the
-disk. CPU is of writers and server.
+disk. CPU is of writers and server: also of the writers alone, of the server's processes that work for them, and of the
+rest of it, which works for the reporter. With --busy every core has something else to do as well, of lowest priority:
+so the same work costs one writer what it costs many, whose caches and cores others use between any two statements.
 """
 
 import json
@@ -32,8 +34,8 @@ WITH_CONTEXTS = CATALOGUE | {"P": {"new": CATALOGUE["P"], "known": CATALOGUE["P"
 STEP = os.sysconf("SC_CLK_TCK")
 
 
-def decide(url, catalogue, seconds, ready, start, results, tickets):
-    pool = sp.Pool.open(url, "home", **catalogue)
+def decide(url, catalogue, seconds, ready, start, stop, results, tickets):
+    pool = sp.Pool.open(f"{url}&application_name=writer", "home", **catalogue)
     has_contexts = isinstance(catalogue["P"], dict)
     asked = cycle([{"context": context} for context in catalogue["P"]] if has_contexts else [{}])
     pool.decide(**next(asked))
@@ -50,6 +52,7 @@ def decide(url, catalogue, seconds, ready, start, results, tickets):
             tickets.put(made.ticket)
         count += 1
     results.put({"decisions": count, "cpu": time.process_time() - cpu, **timed})
+    stop.wait()  # until the time of its server's process has been read
     pool.close()
 
 
@@ -69,17 +72,21 @@ def report(url, catalogue, stop, ready, start, tickets):
     pool.close()
 
 
-def server_cpu(pid):
-    """Seconds of the server and all that it has started."""
-    total = 0
+def server_cpu(url, pid):
+    """Seconds of the server and all that it has started: for writers, and else."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        sql = "SELECT pid FROM pg_stat_activity WHERE application_name = 'writer'"
+        of_writers = {pid for (pid,) in connection.execute(sql)}
+    total = Counter()
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
             fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if int(entry) == pid or int(fields[1]) == pid:
-            total += int(fields[11]) + int(fields[12]) + (int(fields[13]) + int(fields[14]) if int(entry) == pid else 0)
-    return total / STEP
+            of = "backends" if int(entry) in of_writers else "others"
+            total[of] += (int(fields[11]) + int(fields[12])) / STEP
+    return total
 
 
 def look(url, until):
@@ -94,6 +101,12 @@ def look(url, until):
     return seen
 
 
+def spin():
+    os.nice(19)
+    while True:
+        sum(range(1_000))
+
+
 def measure(n_writers, seconds, catalogue):
     server = Server()
     processes = multiprocessing.get_context("spawn")
@@ -103,7 +116,7 @@ def measure(n_writers, seconds, catalogue):
         ready, start, stop = processes.Semaphore(0), processes.Event(), processes.Event()
         results, tickets = processes.Queue(), processes.Queue()
         writers = [
-            processes.Process(target=decide, args=(url, catalogue, seconds, ready, start, results, tickets))
+            processes.Process(target=decide, args=(url, catalogue, seconds, ready, start, stop, results, tickets))
             for _ in range(n_writers)
         ]
         reporter = processes.Process(target=report, args=(url, catalogue, stop, ready, start, tickets))
@@ -111,11 +124,11 @@ def measure(n_writers, seconds, catalogue):
             each.start()
         for _ in range(n_writers + 1):  # until all have compiled, opened and decided once
             ready.acquire()
-        before = server_cpu(server._process.pid)
+        before = server_cpu(url, server._process.pid)
         start.set()
         seen = look(url, time.perf_counter() + seconds)
-        spent = server_cpu(server._process.pid) - before
-        found = Counter()
+        found = server_cpu(url, server._process.pid)
+        found.subtract(before)
         for _ in writers:
             found.update(results.get(timeout=60))
         stop.set()
@@ -125,33 +138,41 @@ def measure(n_writers, seconds, catalogue):
             tickets.get()
         reporter.join(10)
         reporter.kill()
-        return found, spent, seen
+        return found, seen
     finally:
         server.stop()
 
 
 def main(seconds, counts, catalogue):
     rows, first = [], None
-    print(f"{'writers':>8} {'a second':>9} {'CPU µs':>7} {'of one':>7} {'lock':>7} {'disk':>7} {'waited':>8}")
+    print(
+        f"{'writers':>8} {'a second':>9} {'CPU µs':>7} {'of one':>7} {'writers':>8} {'server':>7} {'rest':>7} "
+        f"{'lock':>7} {'disk':>7} {'waited':>8}"
+    )
     for n_writers in counts:
-        found, spent, seen = measure(n_writers, seconds, catalogue)
+        found, seen = measure(n_writers, seconds, catalogue)
         samples = max(sum(seen.values()), 1)
         lock = sum(n for event, n in seen.items() if event.startswith("Lock ")) / samples
         disk = sum(n for event, n in seen.items() if event.startswith(("IO ", "LWLock WALWrite"))) / samples
-        cpu = 1e6 * (found["cpu"] + spent) / found["decisions"]
+        parts = [1e6 * found[of] / found["decisions"] for of in ("cpu", "backends", "others")]
+        cpu = sum(parts)
         first = first or cpu
         # The store's wait before a decision is drawn: reading where the journal stands. Nobody is waited for.
         waited = found["waited"] / (found["waited"] + found["worked"] + found["committed"])
-        row = [n_writers, found["decisions"] / seconds, cpu, cpu / first, lock, disk, waited]
+        row = [n_writers, found["decisions"] / seconds, cpu, cpu / first, *parts, lock, disk, waited]
         rows.append({"row": row, "seen": dict(seen)})
         print(
-            f"{n_writers:8} {row[1]:9.0f} {cpu:7.0f} {cpu / first:7.2f} {lock:7.1%} {disk:7.1%} {waited:8.1%}",
+            f"{n_writers:8} {row[1]:9.0f} {cpu:7.0f} {cpu / first:7.2f} "
+            f"{parts[0]:8.0f} {parts[1]:7.0f} {parts[2]:7.0f} {lock:7.1%} {disk:7.1%} {waited:8.1%}",
             flush=True,
         )
     Path(tempfile.gettempdir(), "writers.json").write_text(json.dumps(rows))
 
 
 if __name__ == "__main__":
-    given = [each for each in sys.argv[1:] if each != "--contexts"]
+    given = [each for each in sys.argv[1:] if each[0] != "-"]
     counts = tuple(map(int, given[1:])) or (1, 2, 4, 8)
-    main(float(given[0]) if given else 10.0, counts, WITH_CONTEXTS if "--contexts" in sys.argv else CATALOGUE)
+    catalogue = WITH_CONTEXTS if "--contexts" in sys.argv else CATALOGUE
+    for _ in range(os.cpu_count() or 1) if "--busy" in sys.argv else ():
+        multiprocessing.get_context("spawn").Process(target=spin, daemon=True).start()
+    main(float(given[0]) if given else 10.0, counts, catalogue)

@@ -5,8 +5,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from numba import int64
 
 from statepool import compiling
 
@@ -58,6 +60,27 @@ def test_processes_that_need_the_same_kernels_at_once_compile_them_once(told):
     assert printed[0][0] == printed[1][0]
     compiled = sorted(int(number) for _, number in printed)
     assert compiled[0] < 0.2 * compiled[1], "the second waited and loaded"
+
+
+def test_a_function_that_is_compiled_inside_its_own_compiling_ends_every_turn(monkeypatch):
+    taken = []
+    turns = SimpleNamespace(take=lambda name: taken.append(name) or True, end=taken.remove)
+    monkeypatch.setattr(compiling, "_turns", lambda: turns)
+    empty = SimpleNamespace(load_overload=lambda *_: None)
+
+    class Dispatcher:
+        _cache = compiling._OwnCache(test_code_that_does_call_blas_still_finds_it, "parts", lambda _: empty)
+
+        def compile(self, kinds):
+            self._cache.load_overload(kinds, None)
+            if not kinds:
+                compiling._compile_in_turn(self, (int64,))
+                assert len(taken) == 1, "the inner one is over, the outer one not yet"
+            else:
+                assert len(taken) == 2
+
+    compiling._compile_in_turn(Dispatcher(), ())
+    assert taken == []
 
 
 def test_a_learner_from_outside_does_not_spoil_the_cache_for_others(told, filled, tmp_path):

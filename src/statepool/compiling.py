@@ -129,10 +129,11 @@ def _keep(dispatcher: Any, function: Any, folder: str, kind: Any) -> None:
 def _compile_in_turn(dispatcher: Any, signature: Any) -> Any:
     """Numba's compiling, with nobody else at it and without looking for garbage: a twentieth of the time."""
     with global_compiler_lock, _without_collecting(), remembering_calls():
+        held = dispatcher._cache.turns.copy()
         try:
             return type(dispatcher).compile(dispatcher, signature)
         finally:
-            dispatcher._cache.end_turn()
+            dispatcher._cache.end_turns_but(held)
 
 
 @contextmanager
@@ -224,7 +225,8 @@ class _OwnCache:
     def __init__(self, function: Any, folder: str, kind: Any) -> None:
         self._function, self._folder, self._kind = function, folder, kind
         self._name = f"{folder} {function.__module__} {function.__qualname__}"
-        self._turn = ""
+        self.turns: set[str] = set()
+        """Those that this process has: a function may be compiled for more arguments while it is being compiled."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._made, name)
@@ -244,7 +246,7 @@ class _OwnCache:
         found = self._made.load_overload(signature, context)
         name = f"{self._name} {signature}"
         if found is None and _turns().take(name):
-            self._turn = name
+            self.turns.add(name)
             found = self._made.load_overload(signature, context)  # by who had the turn before
         return found
 
@@ -258,11 +260,11 @@ class _OwnCache:
                 if alone:
                     _turns().end(self._name)
 
-    def end_turn(self) -> None:
-        """To be called when compiling is over, well or not."""
-        if self._turn:
-            _turns().end(self._turn)
-            self._turn = ""
+    def end_turns_but(self, held: set[str]) -> None:
+        """To be called when compiling is over, well or not, with the turns from before."""
+        for name in self.turns - held:
+            _turns().end(name)
+        self.turns = held
 
 
 @cache

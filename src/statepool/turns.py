@@ -13,8 +13,9 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
-PATIENCE = 120.0
-"""Seconds after which somebody who is still at it is not waited for any longer."""
+PATIENCE = 20.0
+"""Seconds after which somebody who is still at it is not waited for any longer: they may have been stopped, and to make
+the same thing twice does no harm."""
 
 _PAUSE = 0.02
 _PLACES = 2**60
@@ -40,6 +41,7 @@ class Turns:
                 return True
             except (BlockingIOError, PermissionError):  # which of the two a held lock is depends on the system
                 if time.monotonic() > given_up:
+                    self._patience /= 2  # all that is waited in vain stays below twice the patience
                     return False
                 time.sleep(_PAUSE)
             except OSError:  # no locks on this file system

@@ -651,6 +651,31 @@ def test_a_version_that_is_too_far_behind_is_not_written(place):
     assert "x" not in in_lanes(place)
 
 
+def test_a_decision_is_on_disk_whatever_the_database_says(place):
+    place.make()
+    pool = sp.Pool.open(f"{place.url}&options=-csynchronous_commit%3Doff", place.name)
+    pool.decide()
+    for _ in range(5):
+        [(written,)] = ask(place.url, "SELECT pg_current_wal_insert_lsn()")
+        pool.decide()
+        assert ask(place.url, f"SELECT pg_current_wal_flush_lsn() > '{written}'") == [(True,)]
+    assert len(in_lanes(place)) == 6
+    pool.close()
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_where_transactions_begin_at_another_level_decisions_take_the_lock(place, level):
+    """There the rule between lanes and the journal would not see what was committed meanwhile."""
+    place.make()
+    options = f"-cdefault_transaction_isolation%3D{level.replace(' ', '%5C%20')}"
+    pool = sp.Pool.open(f"{place.url}&options={options}", place.name)
+    made = [pool.decide(f"call {n}").ticket for n in range(3)]
+    assert in_lanes(place) == []
+    assert [row["ticket"] for row in pool.rows()] == made
+    pool.close()
+    assert faults(place) == []
+
+
 def merged(events, random):
     """The same events in another order that keeps each lane's and the chain's, numbered anew."""
     lanes_of, chain = {}, []

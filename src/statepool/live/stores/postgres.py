@@ -86,15 +86,23 @@ WAITING = """
     ) AS before
     ORDER BY lane, place
 """
+PATIENT = f"set_config('lock_timeout', '{PATIENCE:.0f}s', true)"
+WAIT_FOR_THE_DISK = """
+    set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)
+"""
 # Nothing is written unless the lane ends as its writer believes, the journal is as far as it knows and hardly further,
-# and no event has left for a segment since tickets were looked up.
-ADD_TO_LANE = """
-    WITH new AS (
+# and no event has left for a segment since tickets were looked up. The statement is a transaction by itself: BEGIN,
+# settings and COMMIT, each a statement of its own, cost as much as all the rest of a decision. Where the server begins
+# such transactions at another level, the trigger would not see what was committed meanwhile.
+ADD_TO_LANE = f"""
+    WITH settings AS MATERIALIZED (SELECT {WAIT_FOR_THE_DISK}, {PATIENT}), new AS (
         INSERT INTO statepool.lanes (pool, lane, place, ticket, at, body, hash)
         SELECT %(pool)s, %(lane)s, (e ->> 1)::bigint, e ->> 2, (e ->> 3)::bigint,
                decode(e ->> 4, 'base64'), decode(e ->> 5, 'base64')
-        FROM json_array_elements(%(rows)s::json) AS e
-        WHERE (SELECT seq FROM statepool.pools WHERE id = %(pool)s AND sealed = %(sealed)s)
+        FROM settings, json_array_elements(%(rows)s::json) AS e
+        WHERE current_setting('transaction_isolation') = 'read committed'
+        AND (SELECT seq FROM statepool.pools WHERE id = %(pool)s AND sealed = %(sealed)s)
             BETWEEN %(earliest)s AND %(latest)s
         AND CASE WHEN %(first)s = 0
             THEN NOT EXISTS (SELECT FROM statepool.lanes WHERE pool = %(pool)s AND lane = %(lane)s)
@@ -128,16 +136,10 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Settings are of the transaction, never of the session, which may be another one behind a pooler. A writer that hangs
 # with the lock in its hands is cut off, and who waits for it gives up later than that.
-LIMITS = f"""
-    set_config('lock_timeout', '{PATIENCE:.0f}s', true), set_config('idle_in_transaction_session_timeout', '30s', true)
-"""
-WAIT_FOR_THE_DISK = """
-    set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)
-"""
+LIMITS = f"{PATIENT}, set_config('idle_in_transaction_session_timeout', '30s', true)"
 BATCH = f"SELECT set_config('synchronous_commit', 'off', true), {LIMITS}"
 DURABLE = f"SELECT {WAIT_FOR_THE_DISK}, {LIMITS}"
-READING = f"SELECT set_config('lock_timeout', '{PATIENCE:.0f}s', true)"
+READING = f"SELECT {PATIENT}"
 # A transaction of its own that writes to the log and, unlike the batch's, waits for the disk.
 FLUSH = f"SELECT {WAIT_FOR_THE_DISK}, pg_logical_emit_message(true, 'statepool', '')"
 
@@ -385,7 +387,8 @@ class PostgresBatch(PostgresView, Batch):
 
 
 class PostgresLane(PostgresView, LaneBatch):
-    """A transaction that takes no lock: it writes new rows of its own, and waits for the disk."""
+    """Readings, each of its own moment, then a transaction that takes no lock: it writes new rows, and waits for the
+    disk."""
 
     _rows: Sequence[LaneRow] = ()
     _before, _between = b"", (0, 0)
@@ -409,12 +412,9 @@ class PostgresLane(PostgresView, LaneBatch):
         values = {"pool": self._pool, "lane": self._rows[0].lane, "first": self._rows[0].place, "before": self._before,
                   "earliest": self._between[0], "latest": self._between[1], "sealed": self._n_sealed,
                   "rows": msgspec.json.encode(self._rows).decode()}  # fmt: skip
-        with errors(), self._connection.pipeline():
-            added = self._connection.execute(ADD_TO_LANE, values)
-            ended = self._connection.execute("COMMIT")
-        if ended.statusmessage != "COMMIT":
-            raise StoreUnavailable("PostgreSQL rolled the decisions back")
-        self.kept = (added.fetchone() or (0,))[0] == len(self._rows)
+        with errors():
+            added = self._connection.execute(ADD_TO_LANE, values).fetchone() or (0,)
+        self.kept = added[0] == len(self._rows)
 
 
 class PostgresStore(PostgresPeople):
@@ -491,11 +491,8 @@ class PostgresStore(PostgresPeople):
     @contextmanager
     def lane(self, name: str, known: bytes = b"") -> Iterator[LaneBatch]:
         with self._connections.lend() as connection:
-            with errors(), connection.pipeline():
-                connection.execute(BEGIN)
-                connection.execute(DURABLE)
-                cursor = connection.execute(POOL_AND_ROW, (known, name), binary=True)
-            row, *pool = _found(cursor, name)
+            with errors():
+                row, *pool = _found(connection.execute(POOL_AND_ROW, (known, name), binary=True), name)
             lane = PostgresLane(connection, self._archive, *_as_pool(pool), row)
             try:
                 yield lane
