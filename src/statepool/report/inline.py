@@ -15,16 +15,17 @@ _NOT_FOR_A_PAGE = re.compile(
 )
 
 
-def figure_of(drawing: Drawing) -> str:
+def figure_of(drawing: Drawing, linked: bool = True) -> str:
     """The figure in both its shapes, of which the style sheet shows one, with title, caption and links to its files."""
     shapes = "".join(
         f'<div class="{shape}">{_svg(text, f"{drawing.name}-{shape}-", drawing.title, drawing.tips)}</div>'
         for shape, text in (("wide", drawing.wide), ("narrow", drawing.narrow))
     )
     files = " · ".join(f'<a href="figures/{drawing.name}.{kind}">{kind.upper()}</a>' for kind in ("svg", "pdf"))
+    links = f' <span class="files">{files}</span>' if linked else ""
     return (
         f'<figure id="figure-{drawing.name}" class="drawing">{shapes}<figcaption><b>{escape(drawing.title)}.</b> '
-        f'{escape(drawing.caption)} <span class="files">{files}</span></figcaption></figure>'
+        f"{escape(drawing.caption)}{links}</figcaption></figure>"
     )
 
 
