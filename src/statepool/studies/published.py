@@ -35,6 +35,15 @@ class Record:
         return "not met"
 
     @property
+    def difference(self) -> float:
+        """Ours less the published number, both as printed."""
+        return 0.0 if self.published is None else round(float(self.ours.shown()) - float(self.published), 6)
+
+    def why(self, quick: bool) -> str:
+        """Why the published number is not met to the digit."""
+        return "fewer seeds than published" if quick else self.reason or "no reason known"
+
+    @property
     def met(self) -> bool | None:
         return None if self.how is None else self.how != "not met"
 

@@ -8,7 +8,7 @@ from statepool.report.drawings import Drawing
 from statepool.report.inline import figure_of
 from statepool.report.page import render
 from statepool.studies.published import Record
-from statepool.studies.report.tables import CLASSES, LEGEND, MARKS, difference_of, table_of
+from statepool.studies.report.tables import CLASSES, LEGEND, MARKS, difference_of, ours_of, table_of
 from statepool.studies.study import Study, Table
 
 WORDS = {"digit": "to the digit", "within one standard error": "within one standard error", "not met": "not met"}
@@ -99,13 +99,12 @@ def _exceptions(records: Sequence[Record], quick: bool) -> str:
 
 def _exception(record: Record, quick: bool) -> str:
     assert record.how is not None
-    reason = "fewer seeds than published" if quick else record.reason or "no reason known"
-    error = "" if record.ours.se is None else f'<span class="se">±{record.ours.se:.{record.ours.digits}f}</span>'
     place = escape(f"{record.cell}, {record.column}")
     return (
         f'<tr><th scope="row"><a href="#{record.study}">{record.study}</a> {place}</th>'
-        f"<td>{record.published}</td><td>{record.ours.shown()}{error}{difference_of(record)}</td>"
-        f'<td class="{CLASSES[record.how]}">{MARKS[record.how]}</td><td class="words">{escape(reason)}</td></tr>'
+        f"<td>{record.published}</td><td>{ours_of(record)}{difference_of(record)}</td>"
+        f'<td class="{CLASSES[record.how]}">{MARKS[record.how]}</td>'
+        f'<td class="words">{escape(record.why(quick))}</td></tr>'
     )
 
 

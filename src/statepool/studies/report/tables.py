@@ -51,19 +51,19 @@ def _note(note: str) -> str:
 
 
 def _entry(record: Record) -> str:
+    paper = ""
+    if record.how is not None:
+        said = f"{MARKS[record.how]} {record.published}{difference_of(record)}"
+        paper = f'<span class="paper {CLASSES[record.how]}">{said}</span>'
+    return f'<td title="{record.ours.number:.6g}">{ours_of(record)}{paper}</td>'
+
+
+def ours_of(record: Record) -> str:
+    """Our number with its standard error."""
     ours = record.ours
-    error = "" if ours.se is None else f'<span class="se">±{ours.se:.{ours.digits}f}</span>'
-    full = f' title="{ours.number:.6g}"'
-    if record.how is None or record.published is None:
-        return f"<td{full}>{ours.shown()}{error}</td>"
-    return (
-        f'<td{full}>{ours.shown()}{error}<span class="paper {CLASSES[record.how]}">{MARKS[record.how]} '
-        f"{record.published}{difference_of(record)}</span></td>"
-    )
+    return ours.shown() + ("" if ours.se is None else f'<span class="se">±{ours.se:.{ours.digits}f}</span>')
 
 
 def difference_of(record: Record) -> str:
-    """Ours less the published number, both as printed; nothing where they agree."""
-    assert record.published is not None
-    difference = round(float(record.ours.shown()) - float(record.published), 6)
-    return f" ({difference:+g})".replace("-", "−") if difference else ""
+    """Ours less the published number; nothing where they agree."""
+    return f" ({record.difference:+g})".replace("-", "−") if record.difference else ""
