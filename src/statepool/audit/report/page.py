@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from statepool.audit import sentences
 from statepool.audit.advice import Expected, live_learner
 from statepool.audit.context_sentences import about_contexts, about_worth
-from statepool.audit.offpolicy import estimate_play
+from statepool.audit.offpolicy import Evidence, estimate_play
 from statepool.audit.policies import read_policy
 from statepool.audit.report.contexts import context_rows
 from statepool.audit.sentences import amount, counted
@@ -102,7 +102,8 @@ def _lines(lines: Sequence[str]) -> str:
 
 
 def _section(audit: "Audit", name: str, title: str, say: tuple[Say, ...], drawings: Sequence[Drawing]) -> str:
-    figures = "".join(_inline(drawing) for drawing in drawings if drawing.home == name)
+    # The report is one file: no links to files of figures.
+    figures = "".join(figure_of(drawing, linked=False) for drawing in drawings if drawing.home == name)
     said = "".join(f'<p class="seen">{escape(sentence)}</p>' for speak in say for sentence in speak(audit))
     tables = {
         "advice": _learners, "sufficiency": _tests, "contexts": _by_context, "states": _states, "whatif": _what_if,
@@ -110,13 +111,6 @@ def _section(audit: "Audit", name: str, title: str, say: tuple[Say, ...], drawin
     }  # fmt: skip
     table = tables[name](audit) if name in tables else ""
     return f'<section id="{name}" class="study"><h2>{title}</h2>{said}{figures}{table}</section>'
-
-
-def _inline(drawing: Drawing) -> str:
-    # The report is one file: no links to files of figures.
-    text = figure_of(drawing)
-    start, end = text.index(' <span class="files">'), text.index("</figcaption>")
-    return text[:start] + text[end:]
 
 
 def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
@@ -203,7 +197,8 @@ def _what_if(audit: "Audit") -> str:
     """What other plays would have been worth on the log, where it has outcomes to tell."""
     if audit.counts.k.sum() < 2:
         return ""
-    found = [estimate_play(audit, read_policy(name, audit), name) for name in ("best", "uniform")]
+    seen = Evidence(audit.counts, audit.unit, audit.sufficiency, audit.effects)
+    found = [estimate_play(seen, read_policy(name, seen), name) for name in ("best", "uniform")]
     rows = [
         (one.policy, *(f"{e.value:.3g} ({e.lower:.3g} to {e.upper:.3g})" for e in (one.pooled, one.robust, one.plain)))
         for one in found
