@@ -1,6 +1,8 @@
 """A drawn SVG made part of the page: its colours become the theme's, its targets can be pointed at."""
 
 import re
+from collections import defaultdict
+from collections.abc import Sequence
 from html import escape
 
 from statepool.report.drawings import Drawing
@@ -15,7 +17,15 @@ _NOT_FOR_A_PAGE = re.compile(
 )
 
 
-def figure_of(drawing: Drawing, linked: bool = True) -> str:
+def figures_of(drawings: Sequence[Drawing], linked: bool = True) -> defaultdict[str, str]:
+    """The figures of each section."""
+    figures: defaultdict[str, str] = defaultdict(str)
+    for drawing in drawings:
+        figures[drawing.home] += figure_of(drawing, linked)
+    return figures
+
+
+def figure_of(drawing: Drawing, linked: bool) -> str:
     """The figure in both its shapes, of which the style sheet shows one, with title, caption and links to its files."""
     shapes = "".join(
         f'<div class="{shape}">{_svg(text, f"{drawing.name}-{shape}-", drawing.title, drawing.tips)}</div>'
