@@ -28,7 +28,8 @@ class Record:
         """How the published number is met: "digit", "within one standard error", or "not met"."""
         if self.published is None:
             return None
-        if self.published in (self.ours.shown(), f"{self.ours.number:.{_decimals(self.published)}f}"):
+        decimals = len(self.published.partition(".")[2])
+        if self.published in (self.ours.shown(), f"{self.ours.number:.{decimals}f}"):
             return "digit"
         if self.ours.se is not None and abs(self.ours.number - float(self.published)) <= self.ours.se:
             return "within one standard error"
@@ -56,10 +57,6 @@ class Record:
             "shown": {"published": self.published, "ours": self.ours.shown(),
                       "se": None if self.ours.se is None else f"{self.ours.se:.{self.ours.digits}f}"},
         }  # fmt: skip
-
-
-def _decimals(text: str) -> int:
-    return len(text.partition(".")[2])
 
 
 @cache

@@ -1,10 +1,10 @@
 """The page: how much was met, the contents, the paper's two figures, then study by study; `report.html` says it."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from statepool.report.drawings import Drawing
-from statepool.report.inline import figure_of
+from statepool.report.inline import figures_of
 from statepool.report.page import render
 from statepool.studies.published import Record
 from statepool.studies.study import Study, Table
@@ -24,9 +24,6 @@ def page_of(
 ) -> str:
     """The whole file."""
     every = [record for study in studies for record in records[study.name]]
-    figures: defaultdict[str, str] = defaultdict(str)
-    for drawing in drawings:
-        figures[drawing.home] += figure_of(drawing)
     return render(
         __package__, "report.html", heading=_heading(studies), whole=_is_whole(studies), quick=quick,
         total=_counted(every), counts=[(study, _counted(records[study.name])) for study in studies], tables=tables,
@@ -34,8 +31,8 @@ def page_of(
         exceptions=[each for how in ("not met", "within one standard error") for each in every if each.how == how],
         places={study.name: {(each.table, each.cell, each.column): each for each in records[study.name]}
                 for study in studies},
-        figures=figures, words=WORDS, marks=MARKS, classes=CLASSES, worst=_worst, told=_told, columns_of=_columns_of,
-        is_published=_is_published,
+        figures=figures_of(drawings), words=WORDS, marks=MARKS, classes=CLASSES, worst=_worst, told=_told,
+        columns_of=_columns_of, is_published=_is_published,
     )  # fmt: skip
 
 
