@@ -47,7 +47,10 @@ OPENERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 def open_remote(source: Any, table: str | None, given: Given, reward: bool | None, missing: float | None) -> Log:
     if isinstance(source, str) and not table:
         raise ValueError("table: expected the log's table, or a query in brackets, beside the database's address")
-    opened = source if isinstance(source, RemoteTable) else _connect(source, str(table))
+    opened = source
+    if not isinstance(source, RemoteTable):
+        dialect, connect = OPENERS[source.partition("://")[0]]
+        opened = RemoteTable(connect(source), dialect, str(table))
     engine = RemoteEngine(opened.connection, opened.dialect)
     try:
         types = _types(opened)
@@ -60,11 +63,6 @@ def open_remote(source: Any, table: str | None, given: Given, reward: bool | Non
             raise
         raise ValueError(f"table: {opened.table!r} cannot be read as a log ({first_line(error)})") from None
     return Log(engine, columns, opened.table[:60], seconds, 0, False)
-
-
-def _connect(address: str, table: str) -> RemoteTable:
-    dialect, connect = OPENERS[address.partition("://")[0]]
-    return RemoteTable(connect(address), dialect, table)
 
 
 def _relation(table: str) -> str:

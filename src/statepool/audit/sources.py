@@ -43,7 +43,8 @@ def open_log(
         return Log(engine, columns, name, seconds, _unread(connection, textual), textual)
     except duckdb.Error as error:
         connection.close()
-        raise ValueError(f"{_told(source)}: cannot be read as a log ({first_line(error)})") from None
+        told = source if isinstance(source, str | os.PathLike) else "log"
+        raise ValueError(f"{told}: cannot be read as a log ({first_line(error)})") from None
     except ValueError:
         connection.close()
         raise
@@ -77,7 +78,9 @@ def _open_source(connection: Any, source: Any) -> str:
             raise ValueError(f"{files[0]}: ends in {kind!r}, expected one of {', '.join(READERS)}")
         READERS[kind](connection, files)
         return path.name
-    connection.register("frame", source if hasattr(source, "shape") else _refuse(source))
+    if not hasattr(source, "shape"):
+        raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
+    connection.register("frame", source)
     connection.execute("CREATE TEMP VIEW source AS SELECT * FROM frame")
     return f"{type(source).__module__.partition('.')[0]} frame"
 
@@ -97,10 +100,6 @@ def _files(path: Path) -> list[Path]:
     if len(endings) > 1:
         raise ValueError(f"{path}: holds files ending in {' and '.join(endings)}, expected all of one kind")
     return filled
-
-
-def _refuse(source: Any) -> Any:
-    raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
 
 
 def _read_parquet(connection: Any, files: list[Path]) -> None:
@@ -235,7 +234,3 @@ def _text(value: object) -> str:
 
 def _list(files: list[Path]) -> str:
     return "[" + ", ".join(_text(file) for file in files) + "]"
-
-
-def _told(source: Any) -> str:
-    return str(source) if isinstance(source, str | os.PathLike) else "log"

@@ -1,6 +1,5 @@
 """The page: the advice up front, then section by section what it rests on; `audit.html` says it."""
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +13,7 @@ from statepool.audit.sentences import amount, counted
 from statepool.audit.verdict import ALONE, UNCLEAR
 from statepool.audit.whatif import cautions_of
 from statepool.report.drawings import Drawing
-from statepool.report.inline import figure_of
+from statepool.report.inline import figures_of
 from statepool.report.page import render
 
 if TYPE_CHECKING:
@@ -43,9 +42,6 @@ class Section(NamedTuple):
 
 def page_of(audit: "Audit", drawings: Sequence[Drawing]) -> str:
     counts, unit = audit.counts, audit.unit
-    figures: defaultdict[str, str] = defaultdict(str)
-    for drawing in drawings:
-        figures[drawing.home] += figure_of(drawing, linked=False)  # the report is one file
     tiles = (
         (f"{audit.width.lower:.2f}", f"behaviours among {counts.n_actions} actions, over {counts.n_states} states"),
         (_lost(audit), "of what can be gained is lost by choosing through the states alone"),
@@ -60,7 +56,8 @@ def page_of(audit: "Audit", drawings: Sequence[Drawing]) -> str:
     return render(
         __package__, "audit.html", audit=audit, kind=CLASSES[audit.advice.verdict],
         is_open=audit.advice.verdict == UNCLEAR, read=[*sentences.about_reading(audit), *sentences.about_window(audit)],
-        tiles=tiles, parts=parts, regret=sentences.about_regret_itself(audit), figures=figures,
+        tiles=tiles, parts=parts, regret=sentences.about_regret_itself(audit),
+        figures=figures_of(drawings, linked=False),  # the report is one file
         # That about contexts only where they were asked about.
         sections=[section for section in SECTIONS if section.name != "contexts" or audit.personal is not None],
     )  # fmt: skip
