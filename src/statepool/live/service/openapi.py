@@ -9,32 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from statepool import __version__
-from statepool.live.service.answers import (
-    ANSWERS,
-    ActionAnswer,
-    DecisionAnswer,
-    DecisionsAnswer,
-    ExpiryAnswer,
-    HealthAnswer,
-    NamesAnswer,
-    OutcomeAnswer,
-    PoolAnswer,
-    ReportsAnswer,
-    StateAnswer,
-    TicketAnswer,
-)
-from statepool.live.service.bodies import (
-    BODIES,
-    ActionBody,
-    DecisionBody,
-    Label,
-    OutcomeBody,
-    OutcomesBody,
-    PoolBody,
-    SettingsBody,
-    StateBody,
-    StatesBody,
-)
+from statepool.live.service import answers, bodies
 from statepool.live.service.examples import EXAMPLES
 from statepool.live.service.refusals import ErrorAnswer
 from statepool.live.settings import Settings
@@ -85,7 +60,7 @@ def document() -> dict[str, Any]:
 
 def _schemas() -> dict[str, Any]:
     """The schemas of all bodies and answers; what their types cannot say is added."""
-    _, schemas = msgspec.json.schema_components([*BODIES, *ANSWERS, Settings], ref_template=REF)
+    _, schemas = msgspec.json.schema_components([*bodies.BODIES, *answers.ANSWERS, Settings], ref_template=REF)
     for name, pairs in EXCLUSIVE.items():
         schemas[name]["not"] = {"anyOf": [{"required": list(pair)} for pair in pairs]}
     schemas["OutcomeBody"].update(minProperties=1, maxProperties=1)
@@ -109,7 +84,7 @@ def _loosen(settings: dict[str, Any]) -> None:
     by_action = {"type": "object", "additionalProperties": bounds}
     told = {name: settings[name].pop("description") for name in ("shares", "holdout_action")}
     settings["shares"] = {"description": told["shares"], "anyOf": [settings["shares"], by_action]}
-    settings["holdout_action"] = {"description": told["holdout_action"], **msgspec.json.schema(Label | None)}
+    settings["holdout_action"] = {"description": told["holdout_action"], **msgspec.json.schema(bodies.Label | None)}
 
 
 class Operation(NamedTuple):
@@ -170,19 +145,19 @@ POOL = "/v1/pools/{name}"
 TICKET = f"{POOL}/decisions/{{ticket}}"
 ACTION = f"{POOL}/actions/{{action}}"
 OPERATIONS = (
-    Operation("get", "/v1/pools", "listPools", "The names of the pools.", NamesAnswer),
+    Operation("get", "/v1/pools", "listPools", "The names of the pools.", answers.NamesAnswer),
     Operation(
         "get", POOL, "showPool",
         "What a pool adds up to: its settings, what has come, what the learner is worth.\n"
         "All numbers are of one moment. `losses` and `lift` compare the learner with the holdout, and start anew when "
         "the holdout changes.",
-        PoolAnswer,
+        answers.PoolAnswer,
     ),
     Operation(
         "put", POOL, "putPool",
         "Make a pool (201), or make sure that it is there as described (200).\n"
         "Repeating it is harmless. A pool that is there and differs is refused with 409, or changed with `update`.",
-        PoolAnswer, PoolBody, also=201,
+        answers.PoolAnswer, bodies.PoolBody, also=201,
     ),
     Operation(
         "patch", POOL, "changePool",
@@ -190,69 +165,69 @@ OPERATIONS = (
         'The body holds them flat, `{"holdout": 0.2}`, or as PUT has them, `{"settings": {"holdout": 0.2}}`. '
         "After a change of `holdout` or `holdout_action` the comparison (`losses`, `lift`) starts anew: only "
         "decisions made from then on count.",
-        PoolAnswer, (SettingsBody, Settings),
+        answers.PoolAnswer, (bodies.SettingsBody, Settings),
     ),
     Operation(
         "post", f"{POOL}/decisions", "decide",
         "An action to play, on disk before it is told.\n"
         "The same ticket gets the same answer, so that a call without an answer may be repeated. One decision is "
         "answered by itself; `count`, `tickets` and `requests` are answered as `decisions`.",
-        (DecisionAnswer, DecisionsAnswer), DecisionBody, body_needed=False,
+        (answers.DecisionAnswer, answers.DecisionsAnswer), bodies.DecisionBody, body_needed=False,
         links=_links("$response.body#/ticket", "putState", "putOutcome", "showTicket"),
     ),
-    Operation("get", TICKET, "showTicket", "What is known of a ticket.", TicketAnswer),
+    Operation("get", TICKET, "showTicket", "What is known of a ticket.", answers.TicketAnswer),
     Operation(
         "put", f"{TICKET}/state", "putState",
         "The state that was seen after a decision.\n"
         "Repeating it is harmless; another state for the same ticket is refused with 409.",
-        StateAnswer, StateBody, links=_links("$request.path.ticket", "putOutcome", "showTicket"),
+        answers.StateAnswer, bodies.StateBody, links=_links("$request.path.ticket", "putOutcome", "showTicket"),
     ),
     Operation(
         "put", f"{TICKET}/outcome", "putOutcome",
         "The outcome of a decision, before or after its state.\n"
         "It teaches once both are there. Repeating it is harmless; another outcome is refused with 409, unless the one "
         "before was the default loss of a decision that expired.",
-        OutcomeAnswer, OutcomeBody, links=_links("$request.path.ticket", "putState", "showTicket"),
+        answers.OutcomeAnswer, bodies.OutcomeBody, links=_links("$request.path.ticket", "putState", "showTicket"),
     ),
     Operation(
         "put", f"{POOL}/states", "putStates",
         "The states of many tickets.\nEach is done or refused by itself, and the answer says which were refused.",
-        ReportsAnswer, StatesBody,
+        answers.ReportsAnswer, bodies.StatesBody,
     ),
     Operation(
         "put", f"{POOL}/outcomes", "putOutcomes",
         "The outcomes of many tickets.\nEach is done or refused by itself, and the answer says which were refused.",
-        ReportsAnswer, OutcomesBody,
+        answers.ReportsAnswer, bodies.OutcomesBody,
     ),
     Operation(
         "put", ACTION, "putAction",
         "Add an action, or give it another row.\n"
         "A new action starts with all that was learnt about its states. One that is there is refused another row with "
         "409, unless `reweight` asks for it.",
-        ActionAnswer, ActionBody,
+        answers.ActionAnswer, bodies.ActionBody,
     ),
     Operation(
         "delete", ACTION, "retireAction",
         "Play an action no more.\nOutcomes of decisions that played it still teach. The last one cannot go.",
-        ActionAnswer,
+        answers.ActionAnswer,
     ),
     Operation(
         "post", f"{POOL}/expire", "expire",
         "Give overdue decisions the default loss.\n"
         "The service does so by itself every while; this does it now. Refused with 422 in a pool without "
         "`expire_after`.",
-        ExpiryAnswer,
+        answers.ExpiryAnswer,
     ),
     Operation(
         "get", f"{POOL}/rows", "rows",
         "Every decision, one JSON line each, the oldest first.\nThe fields are those of a ticket.",
         None, media="application/jsonl",
     ),
-    Operation("get", "/healthz", "health", "The process is up, whatever else.", HealthAnswer, keyless=True),
+    Operation("get", "/healthz", "health", "The process is up, whatever else.", answers.HealthAnswer, keyless=True),
     Operation(
         "get", "/readyz", "readiness",
         "Whether it can be written; 503 if not.\nIt names the pools that are in trouble.",
-        HealthAnswer, keyless=True,
+        answers.HealthAnswer, keyless=True,
     ),
     Operation(
         "get", "/metrics", "metrics", "Counts and times for Prometheus, of this process.", None, media="text/plain"
