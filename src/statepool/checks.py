@@ -27,9 +27,7 @@ def shown(value: object) -> str:
 
 def check_map(P: ArrayLike, name: str = "P") -> Floats:
     """An action-to-state map: finite, non-negative, rows summing to 1."""
-    table = check_table(P, name, "one row an action, one column a state")
-    _refuse_first(~np.isfinite(table), table, name, "finite entries")
-    _refuse_first(table < 0, table, name, "entries that are not negative")
+    table = _check_entries(P, name, "one row an action, one column a state")
     sums = table.sum(axis=1)
     wrong = np.flatnonzero(np.abs(sums - 1) > ROW_TOLERANCE)
     if wrong.size:
@@ -40,22 +38,25 @@ def check_map(P: ArrayLike, name: str = "P") -> Floats:
     return table
 
 
-def check_maps(P: ArrayLike, available: ArrayLike | None = None, name: str = "P") -> tuple[Floats, Bools]:
+def check_maps(P: ArrayLike, available: ArrayLike | None = None) -> tuple[Floats, Bools]:
     """A map for each context, and which actions each may be answered with; rows of the others are 0 or are made so."""
-    table = check_table(P, name, "a map for each context: contexts, actions, states", n_axes=3)
+    table = _check_entries(P, "P", "a map for each context: contexts, actions, states", n_axes=3)
     offered = check_available(available, table.shape[:2])
-    _refuse_first(~np.isfinite(table), table, name, "finite entries")
-    _refuse_first(table < 0, table, name, "entries that are not negative")
     sums = table.sum(axis=2)
     wrong = np.argwhere((np.abs(sums - 1) > ROW_TOLERANCE) & (offered | (sums > 0)))
     if wrong.size:
         context, action = wrong[0]
         told = f"1 within {ROW_TOLERANCE}" if offered[context, action] else "1, or 0 where the action is not available"
-        raise ValueError(
-            f"{name}: context {context}, row {action} sums to {sums[context, action]:.12g}, expected {told}"
-        )
+        raise ValueError(f"P: context {context}, row {action} sums to {sums[context, action]:.12g}, expected {told}")
     table[~offered] = 0
     return table, offered
+
+
+def _check_entries(P: ArrayLike, name: str, meaning: str, n_axes: int = 2) -> Floats:
+    table = check_table(P, name, meaning, n_axes)
+    _refuse_first(~np.isfinite(table), table, name, "finite entries")
+    _refuse_first(table < 0, table, name, "entries that are not negative")
+    return table
 
 
 def check_told(told: ArrayLike, table: Floats, offered: Bools) -> Floats:
@@ -176,14 +177,14 @@ def check_effects(effects: ArrayLike, theta: Floats, shape: tuple[int, ...], off
 
 def check_whole(value: Any, name: str) -> int:
     """A whole number of at least 0, of any size."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
+    if not _is_whole(value):
         raise ValueError(f"{name}: is {shown(value)}, expected a whole number of at least 0")
     return int(value)
 
 
 def check_count(value: Any, name: str, lowest: int = 1) -> int:
     """A whole number, at least `lowest`, that fits where it is counted with."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < lowest:
+    if not _is_whole(value, lowest):
         raise ValueError(f"{name}: is {shown(value)}, expected a whole number of at least {lowest}")
     if int(value) > LARGEST_COUNT:
         raise ValueError(f"{name}: is {shown(value)}, expected a whole number of at most {LARGEST_COUNT}")
@@ -265,8 +266,8 @@ def _refuse_labels(values: NDArray[Any], name: str) -> None:
         raise ValueError(f"{name}: entry {wrong[0]} is {shown(entry)}, expected a whole number of at least 0")
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
+def _is_whole(value: Any, lowest: int = 0) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= lowest
 
 
 def check_sizes(**sizes: Any) -> None:
@@ -275,11 +276,12 @@ def check_sizes(**sizes: Any) -> None:
         check_count(value, name)
 
 
-def check_shares(shares: ArrayLike, name: str = "denominator") -> Floats:
-    """How often each of several things comes: shares that sum to 1."""
-    values = _as_array(shares, name).astype(float)
+def check_shares(shares: ArrayLike) -> Floats:
+    """The denominator, how often each context comes: shares that sum to 1."""
+    values = _as_array(shares, "denominator").astype(float)
     if values.ndim != 1 or not (values >= 0).all() or not abs(values.sum() - 1) < 1e-9:
-        raise ValueError(f"{name}: has shares that sum to {values.sum():.6g}, expected one a context, summing to 1")
+        total = f"{values.sum():.6g}"
+        raise ValueError(f"denominator: has shares that sum to {total}, expected one a context, summing to 1")
     return values
 
 

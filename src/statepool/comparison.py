@@ -169,10 +169,7 @@ def compare(
 
 
 def _families(given: Any) -> dict[str, Callable[[int], Instance]]:
-    found: dict[str, Callable[[int], Instance]] = {}
-    for name, family in _named(given, "families", Instance, "instance"):
-        found[name] = _maker(name, family)
-    return found
+    return {name: _maker(name, family) for name, family in _named(given, "families", Instance, "instance")}
 
 
 def _maker(name: str, family: Any) -> Callable[[int], Instance]:
@@ -218,7 +215,7 @@ def _delays(given: Any) -> dict[Any, Callable[[int, int], Any]]:
     for name, delay in entries:
         if name in found:
             raise ValueError(f"delays: {name!r} is there twice, expected different ones")
-        found[name] = _waiting(name, delay)
+        found[name] = _waiting(delay)
     return found
 
 
@@ -228,7 +225,7 @@ def _delay_name(place: int, delay: Any) -> Any:
     return _name_of(delay, "delays", place)
 
 
-def _waiting(name: Any, delay: Any) -> Callable[[int, int], Any]:
+def _waiting(delay: Any) -> Callable[[int, int], Any]:
     if callable(delay):
         return lambda seed, horizon: delay(seed=seed, horizon=horizon)
     if not hasattr(delay, "__len__") or isinstance(delay, str):

@@ -148,21 +148,17 @@ class Instance:
 
     def losses(self, t: int) -> Floats:
         """The mean loss of every action in round t, c_t; infinite for those that its context does not have."""
-        if check_count(t, "t", lowest=0) >= self.horizon:
-            raise ValueError(f"t: is {t}, expected 0 to {self.horizon - 1}")
-        return self._losses_in(t, self.theta[t])
-
-    def _losses_in(self, t: int, means: Floats) -> Floats:
-        if self.contexts is None or self.available is None:
-            return np.asarray(self.P @ means + self.direct)
-        context = self.contexts[t]
-        return np.where(self.available[context], self.P[context] @ means + self.direct[context], np.inf)
+        return self.stale_losses(t, 0)
 
     def stale_losses(self, t: int, delay: int) -> Floats:
         """m_t: what round t's actions cost by the means of `delay` rounds ago; of round 0 before there are any."""
         if check_count(t, "t", lowest=0) >= self.horizon:
             raise ValueError(f"t: is {t}, expected 0 to {self.horizon - 1}")
-        return self._losses_in(t, self.theta[max(t - check_count(delay, "delay", lowest=0), 0)])
+        means = self.theta[max(t - check_count(delay, "delay", lowest=0), 0)]
+        if self.contexts is None or self.available is None:
+            return np.asarray(self.P @ means + self.direct)
+        context = self.contexts[t]
+        return np.where(self.available[context], self.P[context] @ means + self.direct[context], np.inf)
 
     @cached_property
     def total_losses(self) -> Floats:

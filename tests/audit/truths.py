@@ -20,12 +20,11 @@ from statepool.audit.effects import estimate_effects
 from statepool.audit.fit import fit_instance
 from statepool.audit.map import estimate_map
 from statepool.audit.maturity import Maturity
-from statepool.audit.offpolicy import estimate_play
+from statepool.audit.offpolicy import Evidence, estimate_play
 from statepool.audit.sample import Rows
 from statepool.audit.sufficiency import sufficiency_test
 from statepool.audit.units import Unit
 from statepool.audit.verdict import UNCLEAR, judge
-from statepool.audit.whatif import CountedLog
 from statepool.audit.windows import find_window
 from statepool.engine import simulate
 from statepool.model import Instance
@@ -222,7 +221,7 @@ def see(rows, weights, seed, full_test=True):
     counts = count(rows, weights)
     found = sufficiency_test(rows, counts.n_actions, counts.n_states, seed)
     effects = estimate_effects(counts, estimate_map(counts), found, seed)
-    return CountedLog(counts, Unit("loss", False), found, effects, NONE)
+    return Evidence(counts, Unit("loss", False), found, effects)
 
 
 def what_ifs(seeds, n=4_000, effect=0.0):

@@ -131,14 +131,11 @@ def _pick(verdict: str, regrets: Floats) -> int:
 
 
 def _settled(regrets: Floats) -> bool:
-    # The error of four differences is too uncertain itself to stop at.
-    return regrets.shape[1] >= LEAST_WORLDS and _apart(regrets)
-
-
-def _apart(regrets: Floats) -> bool:
     """Whether the best is ahead of all others beyond noise, each difference paired."""
     best = int(regrets.mean(axis=1).argmin())
-    return all(_beats(regrets[best], other) for i, other in enumerate(regrets) if i != best)
+    apart = all(_beats(regrets[best], other) for i, other in enumerate(regrets) if i != best)
+    # The error of four differences is too uncertain itself to stop at.
+    return apart and regrets.shape[1] >= LEAST_WORLDS
 
 
 def _beats(first: Floats, second: Floats) -> bool:

@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from statepool.audit.effects import LEVEL
 from statepool.audit.personal import Personal
-from statepool.audit.sentences import counted, rounded
+from statepool.audit.sentences import counted, differing, rounded
 from statepool.audit.worth import NOT, PAYS
 
 if TYPE_CHECKING:
@@ -64,19 +63,12 @@ def _barred(audit: "Audit") -> str:
 def about_movement(audit: "Audit") -> str:
     """Whether contexts move the outcome beyond the state."""
     assert audit.personal is not None
-    found, unit, n_states = audit.personal.sufficiency, audit.unit, audit.counts.n_states
-    rejected = [s for s, p in enumerate(found.corrected) if p < LEVEL]
-    if not rejected:
-        return (
-            f"In none of the {n_states} states do outcomes differ between contexts beyond chance "
-            f"(p = {found.p:.2g} for the whole log): as far as the log shows, the state tells all, whoever asks."
-        )
-    sizes = [unit.amount(found.states[s].size) for s in rejected]
-    low, high = f"{min(sizes):.3g}", f"{max(sizes):.3g}"
+    differ, span = differing(audit.personal.sufficiency, audit.unit, "contexts")
+    if not span:
+        return f"{differ}: as far as the log shows, the state tells all, whoever asks."
     return (
-        f"In {len(rejected)} of {n_states} states outcomes differ between contexts beyond chance (p = {found.p:.1g}), "
-        f"by {low if low == high else f'{low} to {high}'} {unit.name} a decision: who asks matters beyond the state, "
-        "or contexts were answered with different actions that do."
+        f"{differ}, by {span} {audit.unit.name} a decision: who asks matters beyond the state, or contexts were "
+        "answered with different actions that do."
     )
 
 

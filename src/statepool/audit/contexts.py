@@ -7,14 +7,15 @@ all rows by a pseudo-random number of their moment; without times the sample is 
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.audit.counts import Counts
+from statepool.audit.counts import Counts, places
 from statepool.audit.engines import Answer
 from statepool.audit.log import JOINT, Log
-from statepool.audit.sample import Rows, places
+from statepool.audit.sample import Rows
 from statepool.checks import Floats
 
 MOST_CONTEXTS = 1_000
@@ -161,16 +162,12 @@ class Cells:
     def of_answer(cls, found: Answer, counts: Counts, labels: tuple[str, ...]) -> "Cells":
         names = (("context", labels), ("action", counts.actions), ("state", counts.states))
         coded = [places(found[part], known) for part, known in names]
-        numbers = {
+        numbers: dict[str, Any] = {
             part: np.nan_to_num(found[part].astype(np.float64))
             for part in ("part", "n", "k", "loss", "w", "ww")
             if part in found
         }
-        parts = numbers.pop("part").astype(np.int64)
-        made = cls(
-            coded[0], coded[1], coded[2], parts, numbers["n"], numbers["k"], numbers["loss"], numbers.get("w"),
-            numbers.get("ww"),
-        )  # fmt: skip
+        made = cls(coded[0], coded[1], coded[2], numbers.pop("part").astype(np.int64), **numbers)
         return made.only(np.all([part >= 0 for part in coded], axis=0))
 
     @classmethod
@@ -187,9 +184,8 @@ class Cells:
         return made.only(rows.context >= 0)
 
     def only(self, kept: NDArray[np.bool_]) -> "Cells":
-        weights = (None if part is None else part[kept] for part in (self.w, self.ww))
-        labels = (self.context[kept], self.action[kept], self.state[kept], self.part[kept])
-        return Cells(*labels, self.n[kept], self.k[kept], self.loss[kept], *weights)
+        columns: dict[str, Any] = {name: None if each is None else each[kept] for name, each in vars(self).items()}
+        return Cells(**columns)
 
     def table(self, shape: tuple[int, int, int], means: Floats) -> ContextTable:
         C, K, S = shape

@@ -65,11 +65,9 @@ class BesideOthers:
         own = self.effects[self.label]
         noise = (self.residual - own + self._mean(own)) ** 2
         squares = np.bincount(self.stretch, noise, self.sizes.size) / np.maximum(self.sizes - 1, 1)
-        return float((squares[self.stretch] * spread).sum()) + self._unseen(weights)
-
-    def _unseen(self, weights: Floats) -> float:
-        """Labels without a row are as uncertain as a mean of outcomes can be."""
-        return float(0.25 * (weights[np.bincount(self.label, minlength=self.n_labels) == 0] ** 2).sum())
+        # Labels without a row are as uncertain as a mean of outcomes can be.
+        unseen = 0.25 * (weights[np.bincount(self.label, minlength=self.n_labels) == 0] ** 2).sum()
+        return float((squares[self.stretch] * spread).sum()) + float(unseen)
 
     def _mean(self, x: Floats) -> Floats:
         return np.asarray((np.bincount(self.stretch, x, self.sizes.size) / np.maximum(self.sizes, 1))[self.stretch])

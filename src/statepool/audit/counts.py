@@ -4,10 +4,11 @@ Every row that is left out is counted under its reason. Duplicated tickets keep 
 is one. Time is looked at elsewhere, on the rows of `sample`.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from statepool.audit.facts import Facts, timed_condition
 from statepool.audit.intervals import student, wilson
@@ -70,21 +71,20 @@ class Counts:
         k, loss, square = (table.sum(axis=0) for table in (self.k, self.loss, self.square))
         enough = np.maximum(k, 2)
         variance = np.maximum(square / enough - (loss / enough) ** 2, 0) * enough / (enough - 1)
-        rows = k if self.weighted is None else np.minimum(k, self.weighted.effective_outcomes)
-        return np.where(k > 1, np.sqrt(variance / np.maximum(rows, 1)), np.inf)
+        return np.where(k > 1, np.sqrt(variance / np.maximum(self._worth, 1)), np.inf)
+
+    @property
+    def _worth(self) -> Floats:
+        """As many outcomes as those of each state are worth."""
+        k = self.k.sum(axis=0)
+        return k if self.weighted is None else np.minimum(k, self.weighted.effective_outcomes)
 
     def state_intervals(self, level: float) -> tuple[Floats, Floats]:
         """Ends of an interval for each state's mean: Wilson's for outcomes of 0 and 1, Student's for others."""
-        means, errors, k = self.state_means, self.state_errors, self.k.sum(axis=0)
-        binary = bool(np.allclose(self.loss, self.square))
-        rows = k if self.weighted is None else np.minimum(k, self.weighted.effective_outcomes)
-        if not binary:
-            return student(means, errors, k, level)
-        return wilson(means * np.maximum(rows, 1), np.maximum(rows, 1), level)
-
-    def plain_tables(self) -> "Counts":
-        """Without weights."""
-        return replace(self, weighted=None)
+        if not np.allclose(self.loss, self.square):
+            return student(self.state_means, self.state_errors, self.k.sum(axis=0), level)
+        rows = np.maximum(self._worth, 1)
+        return wilson(self.state_means * rows, rows, level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +209,8 @@ class _Tables:
         self.actions, self._row = _coded([a for a, keep in zip(actions, kept, strict=True) if keep])
         names, column = _coded([s for s, keep in zip(states, kept, strict=True) if keep])
         self._refuse_wide(len(names))
-        order = self._by_loss(column, len(names))
+        k, loss = (np.bincount(column, self.cells[name], len(names)) for name in ("k", "loss"))
+        order = np.argsort(np.where(k > 0, loss / np.maximum(k, 1), np.inf), kind="stable")
         self.states = tuple(names[i] for i in order)
         self._column = np.argsort(order)[column]
 
@@ -219,10 +220,6 @@ class _Tables:
                 f"state: has {n_states} different values for {len(self.actions)} actions, expected at most "
                 f"{MOST_STATES} and a map of at most {MOST_ENTRIES} entries: is it the right column?"
             )
-
-    def _by_loss(self, column: Ints, n_states: int) -> Ints:
-        k, loss = (np.bincount(column, self.cells[name], n_states) for name in ("k", "loss"))
-        return np.argsort(np.where(k > 0, loss / np.maximum(k, 1), np.inf), kind="stable")
 
     def of(self, name: str) -> Floats:
         table = np.zeros((len(self.actions), len(self.states)))
@@ -244,6 +241,14 @@ def _coded(labels: list[str]) -> tuple[tuple[str, ...], Ints]:
     names = sorted(set(labels))
     place = {name: i for i, name in enumerate(names)}
     return tuple(names), np.array([place[label] for label in labels], dtype=np.int64)
+
+
+def places(labels: NDArray[Any], names: tuple[str, ...]) -> NDArray[np.int64]:
+    """The number of each label among the names; -1 for those that are missing or not among them."""
+    place: dict[Any, int] = {name: i for i, name in enumerate(names)}
+    # Each spelling of a label is stripped once.
+    known = {label: place.get(str(label).strip(), -1) if label is not None else -1 for label in set(labels.tolist())}
+    return np.array([known[label] for label in labels.tolist()], dtype=np.int64)
 
 
 def _said(dropped: dict[str, int]) -> str:

@@ -88,17 +88,11 @@ def _by_waiting(rows: Rows, missing: int, delays: Floats, come: Bools) -> Latene
     never = float((lost & old).sum() / max(old.sum(), 1))
     weights = waiting_weights(np.where(come, delays, waited)[come | lost], come[come | lost]) / max(1 - never, 1e-9)
     meanwhile = decisions_meanwhile(rows, np.where(come, delays, np.nan))[come]
-    early, late, p = _outcome_and_delay(rows, delays, come)
-    shares = np.array(QUANTILES)
     good = rows.loss[come] < float(rows.loss[come].mean())
-    kinds = [_own_quantiles(delays[come], weights, kind, shares) for kind in (good, ~good)]
     waiting = float(_still_to_come(waited[lost], delays[come], weights, never).sum() / lost.size)
-    return Lateness(
-        True, missing, float(1 - lost.mean()), waiting, float(lost.mean()) - waiting, never,
-        weighted_quantiles(delays[come], weights, shares).tolist(),
-        weighted_quantiles(meanwhile, weights, shares).tolist(), kinds[0], kinds[1], early, late, p,
-        _typical(meanwhile, weights, never),
-    )  # fmt: skip
+    shares = float(1 - lost.mean()), waiting, float(lost.mean()) - waiting, never
+    trend = _outcome_and_delay(rows, delays, come)
+    return _summed_up(missing, shares, delays[come], meanwhile, weights, good, trend)
 
 
 def _by_window(rows: Rows, missing: int, maturity: Maturity) -> Lateness:
@@ -118,14 +112,24 @@ def _by_window(rows: Rows, missing: int, maturity: Maturity) -> Lateness:
     else:
         good = rows.loss[known] < float(rows.loss[known].mean())
     times, even = delays[known], np.full(int(known.sum()), 1 / known.sum())
-    shares = np.array(QUANTILES)
-    kinds = [_own_quantiles(times, even, kind, shares) for kind in (good, ~good)]
     come = float(np.isfinite(rows.loss).mean())
-    return Lateness(
-        True, missing, come, 1 - come - gone, gone, never, weighted_quantiles(times, even, shares).tolist(),
-        weighted_quantiles(meanwhile, even, shares).tolist(), kinds[0], kinds[1], 0.0, 0.0, 1.0,
-        _typical(meanwhile, even, never),
-    )  # fmt: skip
+    return _summed_up(missing, (come, 1 - come - gone, gone, never), times, meanwhile, even, good, (0.0, 0.0, 1.0))
+
+
+def _summed_up(
+    missing: int, shares: tuple[float, float, float, float], delays: Floats, meanwhile: Floats, weights: Floats,
+    good: Bools, trend: tuple[float, float, float],
+) -> Lateness:  # fmt: skip
+    """Of delays in time and in decisions; `good` are the outcomes better than the mean."""
+
+    def quantiles(values: Floats, weights: Floats) -> list[float]:
+        return weighted_quantiles(values, weights, np.array(QUANTILES)).tolist()
+
+    sums = [(kind, float(weights[kind].sum())) for kind in (good, ~good)]
+    better, worse = (quantiles(delays[kind], weights[kind] / total) if total > 0 else [] for kind, total in sums)
+    draws = _typical(meanwhile, weights, shares[3])
+    times, decisions = quantiles(delays, weights), quantiles(meanwhile, weights)
+    return Lateness(True, missing, *shares, times, decisions, better, worse, *trend, draws)
 
 
 def settling_age(rows: Rows, late: Lateness) -> float | None:
@@ -135,11 +139,6 @@ def settling_age(rows: Rows, late: Lateness) -> float | None:
     slower = max(late.better[3] if late.better else np.nan, late.worse[3] if late.worse else np.nan)
     span = rows.latest - float(rows.decided[0])
     return float(min(slower, span / 2)) if np.isfinite(slower) else span / 2
-
-
-def _own_quantiles(delays: Floats, weights: Floats, kind: Bools, shares: Floats) -> list[float]:
-    total = float(weights[kind].sum())
-    return weighted_quantiles(delays[kind], weights[kind] / total, shares).tolist() if total > 0 else []
 
 
 def _still_to_come(waited: Floats, delays: Floats, weights: Floats, never: float) -> Floats:

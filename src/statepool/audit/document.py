@@ -134,7 +134,9 @@ def _advice(audit: "Audit") -> dict[str, Any]:
 
 
 def _log(audit: "Audit") -> dict[str, Any]:
-    counts = audit.counts
+    counts, rows = audit.counts, audit.rows
+    untold = rows.untold if audit.columns.resolved else 0
+    untimed = {"outcome before its decision": rows.backwards, "outcome without its time": untold}
     return {
         "name": audit.name,
         "columns": dict(vars(audit.columns)),
@@ -142,18 +144,12 @@ def _log(audit: "Audit") -> dict[str, Any]:
         "used": counts.rows,
         "with_outcome": int(counts.k.sum()),
         "dropped": counts.dropped,
-        "notes": counts.notes | {why: n for why, n in _untimed(audit).items() if n},
-        "sampled": int(audit.rows.action.size),
+        "notes": counts.notes | {why: n for why, n in untimed.items() if n},
+        "sampled": int(rows.action.size),
         "times_in_seconds": audit.seconds,
-        "timed": audit.rows.timed,
-        "median_time_to_state": audit.rows.observed,
+        "timed": rows.timed,
+        "median_time_to_state": rows.observed,
     }
-
-
-def _untimed(audit: "Audit") -> dict[str, int]:
-    rows = audit.rows
-    untold = rows.untold if audit.columns.resolved else 0
-    return {"outcome before its decision": rows.backwards, "outcome without its time": untold}
 
 
 def _map(audit: "Audit") -> dict[str, Any]:

@@ -113,7 +113,8 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     saving, saving_error = _cross_fitted(pooled, found, believed**0.5)
     ends = variance_interval(square, noise_of_means, freedom)
     least, worst = (_shares_at(end, c, (U, C, V), luck) for end in ends)
-    spread, widest = _net(pooled, noise), max(float(pooled.var()) + SURE * _error_of_variance(pooled, noise), 0.0)
+    spread = float(max(pooled.var() - noise.mean(), 0.0) ** 0.5)
+    widest = max(float(pooled.var()) + SURE * _error_of_variance(pooled, noise), 0.0)
     possible = Possible(
         noise_of_means, freedom, least[:2], worst[:2], _outcome_noise(found), max(spread, widest**0.5 / 2), worst[2]
     )
@@ -219,11 +220,6 @@ def _shrink(U: Floats, C: Floats, V: Floats, square: float) -> tuple[Floats, Flo
         return np.zeros_like(U), np.full_like(U, max(square, 0.0))
     kept = np.where(seen, square / (square + noise), 0.0)
     return kept * raw, square * (1 - kept)
-
-
-def _net(values: Floats, noise: Floats) -> float:
-    """The standard deviation of values less that of their noise."""
-    return float(max(values.var() - noise.mean(), 0.0) ** 0.5)
 
 
 def _cross_fitted(pooled: Floats, found: Sufficiency, spread: float) -> tuple[float, float]:

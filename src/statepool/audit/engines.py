@@ -4,7 +4,8 @@ Queries are written once, in SQL that all of them share. An engine defines names
 answers as arrays; only counts and the sample travel. Elsewhere than duckdb they are translated by SQLGlot.
 """
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,33 +13,38 @@ from numpy.typing import NDArray
 Answer = dict[str, NDArray[Any]]
 
 
-class Engine(Protocol):
-    """What the audit asks of the place that holds a log."""
-
-    def define(self, name: str, select: str) -> None:
-        """Let later queries call this one by a name."""
-        ...
-
-    def keep(self, name: str, select: str) -> None:
-        """The same, computed once if the engine has room of its own."""
-        ...
-
-    def fetch(self, select: str) -> Answer:
-        """The answer, one array a column; a missing number is NaN, a missing label None."""
-        ...
-
-    def one(self, select: str) -> tuple[Any, ...]:
-        """The first row of the answer."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class DuckEngine:
-    """duckdb in this process; `connection` may be used for what only duckdb can do."""
+class Engine(ABC):
+    """What the audit asks of the place that holds a log, through its DB-API connection."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
+
+    @abstractmethod
+    def define(self, name: str, select: str) -> None:
+        """Let later queries call this one by a name."""
+
+    def keep(self, name: str, select: str) -> None:
+        """The same, computed once if the engine has room of its own."""
+        self.define(name, select)
+
+    @abstractmethod
+    def fetch(self, select: str) -> Answer:
+        """The answer, one array a column; a missing number is NaN, a missing label None."""
+
+    def one(self, select: str) -> tuple[Any, ...]:
+        """The first row of the answer."""
+        return tuple(self._run(select).fetchone())
+
+    @abstractmethod
+    def _run(self, select: str) -> Any:
+        """A cursor with the answer."""
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class DuckEngine(Engine):
+    """duckdb in this process; `connection` may be used for what only duckdb can do."""
 
     def define(self, name: str, select: str) -> None:
         self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {select}")
@@ -47,28 +53,23 @@ class DuckEngine:
         self.connection.execute(f"CREATE TEMP TABLE {name} AS {select}")
 
     def fetch(self, select: str) -> Answer:
-        found = self.connection.execute(select).fetchnumpy()
-        return {name: _filled(values) for name, values in found.items()}
+        return {name: _filled(values) for name, values in self._run(select).fetchnumpy().items()}
 
-    def one(self, select: str) -> tuple[Any, ...]:
-        return tuple(self.connection.execute(select).fetchone())
-
-    def close(self) -> None:
-        self.connection.close()
+    def _run(self, select: str) -> Any:
+        return self.connection.execute(select)
 
 
-class RemoteEngine:
-    """An engine elsewhere, through its DB-API connection; `dialect` is SQLGlot's name of its SQL."""
+class RemoteEngine(Engine):
+    """An engine elsewhere; `dialect` is SQLGlot's name of its SQL."""
 
     def __init__(self, connection: Any, dialect: str) -> None:
-        self.connection, self.dialect = connection, dialect
+        super().__init__(connection)
+        self.dialect = dialect
         self._parts: dict[str, str] = {}
 
     def define(self, name: str, select: str) -> None:
         # A name that is defined anew in terms of itself keeps its earlier meaning under another name.
         self._parts[name] = select
-
-    keep = define
 
     def fetch(self, select: str) -> Answer:
         cursor = self._run(select)
@@ -77,20 +78,11 @@ class RemoteEngine:
         columns = list(zip(*rows, strict=True)) if rows else [() for _ in names]
         return {name: _array(values) for name, values in zip(names, columns, strict=True)}
 
-    def one(self, select: str) -> tuple[Any, ...]:
-        return tuple(self._run(select).fetchone())
-
-    def close(self) -> None:
-        self.connection.close()
-
     def _run(self, select: str) -> Any:
-        cursor = self.connection.cursor()
-        cursor.execute(translate(self._whole(select), self.dialect))
-        return cursor
-
-    def _whole(self, select: str) -> str:
         parts = ", ".join(f"{name} AS ({part})" for name, part in self._parts.items())
-        return f"WITH {parts} {select}" if parts else select
+        cursor = self.connection.cursor()
+        cursor.execute(translate(f"WITH {parts} {select}" if parts else select, self.dialect))
+        return cursor
 
 
 def translate(select: str, dialect: str) -> str:

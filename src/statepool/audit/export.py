@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from statepool.audit.counts import Counts
+from statepool.audit.counts import Counts, places
 from statepool.audit.engines import Engine
 from statepool.audit.units import Unit
 
@@ -22,15 +22,13 @@ def export_rows(engine: Engine, counts: Counts, unit: Unit, path: Path) -> None:
     import duckdb
 
     found = engine.fetch("SELECT action, state, loss, propensity FROM rows WHERE loss IS NOT NULL")
-    place = {label: i for i, label in enumerate(counts.actions)}
-    labels = [str(label).strip() for label in found["action"].tolist()]
-    action = np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+    action = places(found["action"], counts.actions)
     state = np.array([str(label).strip() for label in found["state"].tolist()], dtype=object)
     shares = counts.k.sum(axis=1) / counts.k.sum()
     pscore = found["propensity"].astype(np.float64) if counts.weighted is not None else shares[action]
     kept = (action >= 0) & (state != "") & (pscore > 0) & (pscore <= 1)
     columns = {
-        "action": action[kept], "reward": unit.outcomes(found["loss"].astype(np.float64))[kept],
+        "action": action[kept], "reward": unit.outcome(found["loss"].astype(np.float64))[kept],
         "pscore": pscore[kept], "context": np.ones(int(kept.sum())), "position": np.zeros(int(kept.sum()), np.int64),
         "state": state[kept],
     }  # fmt: skip

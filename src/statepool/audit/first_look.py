@@ -32,7 +32,7 @@ class Looked:
     """The sample with the outcomes of mature rows only."""
     maturity: Maturity
     held: bool
-    contexts: Contexts | None = None
+    contexts: Contexts | None
 
 
 def look(log: Log, window: float | None, missing_told: bool, rescale: bool, seed: int) -> Looked:
@@ -46,28 +46,16 @@ def look(log: Log, window: float | None, missing_told: bool, rescale: bool, seed
     held = recorded.held is not None and bool(
         (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
     )
-    if maturity.window is None and not held:
-        return _with_contexts(Looked(unit, counts, recorded, recorded, maturity, False), log, labels, seed)
-    define_rows(log, facts, unit, maturity, held)
-    again = count_log(log, facts)
-    place = np.array([again.states.index(name) for name in counts.states])
-    recorded = recorded.reordered(place)
-    looked = Looked(unit, again, recorded, _means_rest_on(recorded, maturity, held), maturity, held)
-    return _with_contexts(looked, log, labels, seed)
-
-
-def _with_contexts(looked: Looked, log: Log, labels: tuple[str, ...] | None, seed: int) -> Looked:
-    if labels is None:
-        return looked
-    return replace(looked, contexts=count_contexts(log, looked.counts, labels, looked.rows, seed))
-
-
-def _means_rest_on(recorded: Rows, maturity: Maturity, held: bool) -> Rows:
+    if maturity.window is not None or held:
+        define_rows(log, facts, unit, maturity, held)
+        before, counts = counts.states, count_log(log, facts)
+        place = np.array([counts.states.index(name) for name in before])
+        recorded = replace(recorded, state=place[recorded.state])
     rows = recorded.matured(maturity)
-    if not held:
-        return rows
-    assert recorded.held is not None
-    return replace(rows, loss=np.where(recorded.held == 1, rows.loss, np.nan))
+    if held:
+        rows = replace(rows, loss=np.where(recorded.held == 1, rows.loss, np.nan))
+    contexts = None if labels is None else count_contexts(log, counts, labels, rows, seed)
+    return Looked(unit, counts, recorded, rows, maturity, held, contexts)
 
 
 def _maturity(log: Log, rows: Rows, window: float | None) -> Maturity:

@@ -59,9 +59,9 @@ class Maturity:
         return np.where(decided <= self.cut, loss, np.nan)
 
 
-def read_window(given: Any, name: str = "window") -> float | None:
+def read_window(given: Any) -> float | None:
     """A length of time in seconds (or in the log's own numbers, without a unit); 0 says that there is no window."""
-    told = f"{name}: is {given!r}, expected a length of time such as 30d, 12h, 90min or 0 for none"
+    told = f"window: is {given!r}, expected a length of time such as 30d, 12h, 90min or 0 for none"
     if given is None:
         return None
     if isinstance(given, timedelta):

@@ -17,15 +17,24 @@ Without propensities these are the actions' shares in the log, and the plain one
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statepool.audit.counts import Counts, Weighted
+from statepool.audit.counts import Counts
+from statepool.audit.effects import ActionEffects
+from statepool.audit.sufficiency import Sufficiency
+from statepool.audit.units import Unit
 from statepool.checks import Floats
 
-if TYPE_CHECKING:
-    from statepool.audit.whatif import Evidence
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the estimators look at."""
+
+    counts: Counts
+    unit: Unit
+    sufficiency: Sufficiency
+    effects: ActionEffects
 
 
 @dataclass(frozen=True)
@@ -55,9 +64,9 @@ class WhatIf:
     outcomes: int
 
 
-def estimate_play(audit: "Evidence", x: Floats, name: str, level: float = 0.95, P: Floats | None = None) -> WhatIf:
+def estimate_play(seen: Evidence, x: Floats, name: str, level: float = 0.95, P: Floats | None = None) -> WhatIf:
     """The worth of a play on the log's own rows; `P` is the map if it is known, and not to be counted in the log."""
-    counts, unit = audit.counts, audit.unit
+    counts, unit = seen.counts, seen.unit
     visits = counts.k.sum(axis=1)
     untried = np.flatnonzero((x > 0) & (visits == 0))
     if untried.size:
@@ -78,8 +87,8 @@ def estimate_play(audit: "Evidence", x: Floats, name: str, level: float = 0.95, 
         Estimate(mean, error, mean - z * error, mean + z * error)
         for mean, error in ((value, pooled_error * unit.scale), plain, robust)
     ]
-    bias = unit.scale * _bias(audit, x)
-    found = audit.sufficiency.p < 0.05 and bias > made[0].error
+    bias = unit.scale * _bias(seen, x)
+    found = seen.sufficiency.p < 0.05 and bias > made[0].error
     logged = offset + slope * float(counts.loss.sum() / counts.k.sum())
     return WhatIf(name, logged, made[0], made[1], made[2], bias, found, exact, int(counts.k.sum()))
 
@@ -101,13 +110,9 @@ class WeightedSums:
         if counts.weighted is None:
             w = np.divide(n, k, out=np.zeros_like(k), where=k > 0)
             return cls(n, w * k, w**2 * k, w * loss, w**2 * loss, w**2 * square)
-        return cls(n, *_by_action(counts.weighted))
-
-
-def _by_action(weighted: Weighted) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    tables = (weighted.k, weighted.kk, weighted.loss, weighted.loss_twice, weighted.square_twice)
-    w, ww, wx, wwx, wwxx = (table.sum(axis=1) for table in tables)
-    return w, ww, wx, wwx, wwxx
+        known = counts.weighted
+        tables = (known.k, known.kk, known.loss, known.loss_twice, known.square_twice)
+        return cls(n, *(table.sum(axis=1) for table in tables))
 
 
 def _plain_rows(counts: Counts) -> Floats:
@@ -140,7 +145,7 @@ def _weighted(
     return value, (variance / sums.n) ** 0.5
 
 
-def _bias(audit: "Evidence", x: Floats) -> float:
+def _bias(seen: Evidence, x: Floats) -> float:
     """|sum_a x(a) D(a)| at 95 %, D by the effects found and by what is left open of them."""
-    D = audit.effects.own_direct
+    D = seen.effects.own_direct
     return float(abs(x @ D.mean) + 1.645 * (x**2 @ D.variance) ** 0.5)

@@ -8,24 +8,21 @@ sqlite:///pool.db#home     what a saved pool would play now (holdout and shares 
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statepool.audit.offpolicy import Evidence
 from statepool.checks import Floats, unknown_name
 
-if TYPE_CHECKING:
-    from statepool.audit.whatif import Evidence
 
-
-def read_policy(text: str, audit: "Evidence") -> Floats:
+def read_policy(text: str, seen: Evidence) -> Floats:
     """The play that the text names, one probability for each action of the log."""
     known: dict[str, Callable[[], Floats]] = {
-        "best": lambda: _always(int(audit.effects.pooled.argmin()), audit.counts.n_actions),
-        "uniform": lambda: np.full(audit.counts.n_actions, 1 / audit.counts.n_actions),
-        "logged": lambda: audit.counts.k.sum(axis=1) / audit.counts.k.sum(),
+        "best": lambda: _always(int(seen.effects.pooled.argmin()), len(actions)),
+        "uniform": lambda: np.full(len(actions), 1 / len(actions)),
+        "logged": lambda: seen.counts.k.sum(axis=1) / seen.counts.k.sum(),
     }
-    actions = audit.counts.actions
+    actions = seen.counts.actions
     if "://" in text:
         return _play_of_pool(text, actions)
     label = text.removeprefix("fixed:")

@@ -6,7 +6,7 @@ from typing import Any
 
 from statepool.audit.columns import Columns, Given, find_columns
 from statepool.audit.engines import RemoteEngine
-from statepool.audit.log import Log, joint_label
+from statepool.audit.log import TIMES, Log, first_line, flat_rows, quoted
 
 NUMBERS = ("int", "serial", "double", "real", "float", "numeric", "decimal", "number", "bignumeric")
 DATES = ("timestamp", "date")
@@ -34,7 +34,7 @@ def _open_postgres(address: str) -> Any:
     try:
         return psycopg.connect(address, autocommit=True)
     except psycopg.Error as error:
-        raise ValueError(f"log: {address.partition('@')[2] or address} does not answer ({_first(error)})") from None
+        raise ValueError(f"log: {address.partition('@')[2] or address} does not answer ({first_line(error)})") from None
 
 
 OPENERS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -47,24 +47,22 @@ OPENERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 def open_remote(source: Any, table: str | None, given: Given, reward: bool | None, missing: float | None) -> Log:
     if isinstance(source, str) and not table:
         raise ValueError("table: expected the log's table, or a query in brackets, beside the database's address")
-    opened = source if isinstance(source, RemoteTable) else _connect(source, str(table))
+    opened = source
+    if not isinstance(source, RemoteTable):
+        dialect, connect = OPENERS[source.partition("://")[0]]
+        opened = RemoteTable(connect(source), dialect, str(table))
     engine = RemoteEngine(opened.connection, opened.dialect)
     try:
         types = _types(opened)
         columns = find_columns(list(types), given, reward)
         seconds = _counts_seconds(columns, types)
-        engine.define("log", f"SELECT {_flat(columns, types, seconds, missing)} FROM {_relation(opened.table)}")
+        engine.define("log", f"SELECT {_flat(columns, types, missing)} FROM {_relation(opened.table)}")
     except Exception as error:
         engine.close()
         if isinstance(error, ValueError):
             raise
-        raise ValueError(f"table: {opened.table!r} cannot be read as a log ({_first(error)})") from None
+        raise ValueError(f"table: {opened.table!r} cannot be read as a log ({first_line(error)})") from None
     return Log(engine, columns, opened.table[:60], seconds, 0, False)
-
-
-def _connect(address: str, table: str) -> RemoteTable:
-    dialect, connect = OPENERS[address.partition("://")[0]]
-    return RemoteTable(connect(address), dialect, table)
 
 
 def _relation(table: str) -> str:
@@ -79,51 +77,30 @@ def _types(opened: RemoteTable) -> dict[str, str]:
 
 
 def _counts_seconds(columns: Columns, types: Mapping[str, str]) -> bool:
-    times = [getattr(columns, part) for part in ("decided", "observed", "resolved")]
-    return any(types[column].startswith(DATES) for column in times if column)
+    return any(types[column].startswith(DATES) for part in TIMES if (column := getattr(columns, part)))
 
 
-def _flat(columns: Columns, types: Mapping[str, str], seconds: bool, missing: float | None) -> str:
+def _flat(columns: Columns, types: Mapping[str, str], missing: float | None) -> str:
     outcome = _number("outcome", columns.outcome, types)
-    filled = outcome if missing is None else f"coalesce({outcome}, {missing!r})"
-    parts = {
-        "action": f"CAST({_name(columns.action)} AS VARCHAR)",
-        "state": f"CAST({_name(columns.state)} AS VARCHAR)",
-        "outcome": filled,
-        "unreadable": f"{_name(columns.outcome)} IS NOT NULL AND NOT ({outcome} BETWEEN -1e308 AND 1e308)",
-        "propensity": _optional("propensity", columns.propensity, types),
-        "held": _optional("holdout", columns.holdout, types),
-        "grouping": f"CAST({_name(columns.group)} AS VARCHAR)" if columns.group else "CAST(NULL AS VARCHAR)",
-        "ticket": f"CAST({_name(columns.ticket)} AS VARCHAR)" if columns.ticket else "CAST(NULL AS VARCHAR)",
-        "context": joint_label([f"CAST({_name(column)} AS VARCHAR)" for column in columns.context]),
-    }
-    for part in ("decided", "observed", "resolved"):
-        column = getattr(columns, part)
-        parts[part] = _time(part, column, types) if column else "CAST(NULL AS DOUBLE)"
-    return ", ".join(f"{expression} AS {part}" for part, expression in parts.items())
-
-
-def _optional(part: str, column: str | None, types: Mapping[str, str]) -> str:
-    return _number(part, column, types) if column else "CAST(NULL AS DOUBLE)"
+    return flat_rows(
+        columns,
+        lambda _, column: f"CAST({quoted(column)} AS VARCHAR)",
+        lambda part, column: _number(part, column, types),
+        lambda part, column: _time(part, column, types),
+        outcome if missing is None else f"coalesce({outcome}, {missing!r})",
+        f"{quoted(columns.outcome)} IS NOT NULL AND NOT ({outcome} BETWEEN -1e308 AND 1e308)",
+    )
 
 
 def _number(part: str, column: str, types: Mapping[str, str]) -> str:
     if types[column].startswith("bool"):
-        return f"CASE WHEN {_name(column)} THEN 1.0 WHEN NOT {_name(column)} THEN 0.0 END"
+        return f"CASE WHEN {quoted(column)} THEN 1.0 WHEN NOT {quoted(column)} THEN 0.0 END"
     if not types[column].startswith(NUMBERS):
         raise ValueError(f"{part}: column {column!r} is {types[column]}, expected numbers, or true and false")
-    return f"CAST({_name(column)} AS DOUBLE)"
+    return f"CAST({quoted(column)} AS DOUBLE)"
 
 
 def _time(part: str, column: str, types: Mapping[str, str]) -> str:
     if types[column].startswith(DATES):
-        return f"CAST(EXTRACT(EPOCH FROM {_name(column)}) AS DOUBLE)"
+        return f"CAST(EXTRACT(EPOCH FROM {quoted(column)}) AS DOUBLE)"
     return _number(part, column, types)
-
-
-def _name(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
-
-
-def _first(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

@@ -10,12 +10,11 @@ in duckdb or elsewhere, the same rows are taken.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.audit.counts import Counts
+from statepool.audit.counts import Counts, places
 from statepool.audit.engines import Answer
 from statepool.audit.facts import Facts
 from statepool.audit.log import Log
@@ -61,14 +60,15 @@ class Rows:
     @property
     def backwards(self) -> int:
         """About how many outcomes of the log come before their decision: their delay is not used."""
-        odd = int((self.resolved < self.decided).sum())
-        return round(odd * self.population / max(self.decided.size, 1))
+        return self._in_the_log(self.resolved < self.decided)
 
     @property
     def untold(self) -> int:
         """About how many outcomes of the log come without a time."""
-        odd = int((np.isfinite(self.loss) & ~np.isfinite(self.resolved)).sum())
-        return round(odd * self.population / max(self.decided.size, 1))
+        return self._in_the_log(np.isfinite(self.loss) & ~np.isfinite(self.resolved))
+
+    def _in_the_log(self, odd: NDArray[np.bool_]) -> int:
+        return round(int(odd.sum()) * self.population / max(self.decided.size, 1))
 
     @property
     def age(self) -> Floats:
@@ -78,10 +78,6 @@ class Rows:
     def matured(self, maturity: Maturity) -> "Rows":
         """The same rows, with the outcomes of those that are old enough to have one."""
         return replace(self, loss=maturity.losses(self.loss, self.decided, self.resolved))
-
-    def reordered(self, place: NDArray[np.int64]) -> "Rows":
-        """With states numbered anew."""
-        return replace(self, state=place[self.state])
 
 
 def draw_rows(log: Log, counts: Counts, facts: Facts, seed: int = 0, contexts: tuple[str, ...] | None = None) -> Rows:
@@ -150,11 +146,3 @@ def _code(found: Answer, counts: Counts) -> tuple[NDArray[np.bool_], NDArray[np.
     coded = [places(found[part], labels) for part, labels in (("action", counts.actions), ("state", counts.states))]
     kept = (coded[0] >= 0) & (coded[1] >= 0)
     return kept, coded[0][kept], coded[1][kept]
-
-
-def places(labels: NDArray[Any], names: tuple[str, ...]) -> NDArray[np.int64]:
-    """The number of each label among the names; -1 for those that are missing or not among them."""
-    place: dict[Any, int] = {name: i for i, name in enumerate(names)}
-    # Each spelling of a label is stripped once.
-    known = {label: place.get(str(label).strip(), -1) if label is not None else -1 for label in set(labels.tolist())}
-    return np.array([known[label] for label in labels.tolist()], dtype=np.int64)

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 
 from statepool.audit.advice import BLIND, live_learner
 from statepool.audit.effects import LEVEL
+from statepool.audit.sufficiency import Sufficiency
+from statepool.audit.units import Unit
 from statepool.audit.verdict import ALONE, CORRECT, HOLDOUT, LARGE, LITTLE, POOL, SMALL, UNCLEAR, is_alike
 
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit
 
-_UNITS = ((86_400 * 2, 86_400, "days"), (7_200, 3_600, "hours"), (120, 60, "minutes"), (0, 1, "seconds"))
+_UNITS = ((86_400 * 2, 86_400.0, "days"), (7_200, 3_600.0, "hours"), (120, 60.0, "minutes"), (0, 1.0, "seconds"))
 
 
 def about_rows(audit: "Audit") -> list[str]:
@@ -73,22 +75,23 @@ def about_window(audit: "Audit") -> list[str]:
 
 
 def about_sufficiency(audit: "Audit") -> str:
-    counts, found, unit = audit.counts, audit.sufficiency, audit.unit
-    if counts.n_actions < 2:
+    found, unit = audit.sufficiency, audit.unit
+    if audit.counts.n_actions < 2:
         return "There is one action only, so there is nothing to choose."
-    rejected = [s for s, p in enumerate(found.corrected) if p < LEVEL]
+    differ, span = differing(found, unit, "actions")
+    return f"{differ}, by {span} {unit.per_decision} (standard deviation, noise taken off)." if span else f"{differ}."
+
+
+def differing(found: Sufficiency, unit: Unit, between: str) -> tuple[str, str]:
+    """In how many states outcomes differ between actions, or between contexts, and by how much: "" if in none."""
+    rejected, n_states = [s for s, p in enumerate(found.corrected) if p < LEVEL], len(found.states)
     if not rejected:
-        return (
-            f"In none of the {counts.n_states} states do outcomes differ between actions beyond chance "
-            f"(p = {found.p:.2g} for the whole log)."
-        )
+        none = f"In none of the {n_states} states do outcomes differ between {between} beyond chance"
+        return f"{none} (p = {found.p:.2g} for the whole log)", ""
     sizes = [unit.amount(found.states[s].size) for s in rejected]
     low, high = f"{min(sizes):.3g}", f"{max(sizes):.3g}"
-    span = low if low == high else f"{low} to {high}"
-    return (
-        f"In {len(rejected)} of {counts.n_states} states outcomes differ between actions beyond chance "
-        f"(p = {found.p:.1g}), by {span} {unit.per_decision} (standard deviation, noise taken off)."
-    )
+    differ = f"In {len(rejected)} of {n_states} states outcomes differ between {between} beyond chance"
+    return f"{differ} (p = {found.p:.1g})", low if low == high else f"{low} to {high}"
 
 
 def about_price(audit: "Audit") -> str:
@@ -371,7 +374,12 @@ def duration(audit: "Audit", value: float) -> str:
     """A length of time as people say it."""
     if math.isnan(value):
         return "more than the log shows"
+    size, unit = unit_of_time(audit, value)
+    return f"{value / size:.3g} {unit}" if audit.seconds else f"{value:.4g}"
+
+
+def unit_of_time(audit: "Audit", value: float) -> tuple[float, str]:
+    """How many seconds the unit has in which people say such a length, and its name."""
     if not audit.seconds:
-        return f"{value:.4g}"
-    size, unit = next((size, unit) for least, size, unit in _UNITS if value >= least)
-    return f"{value / size:.3g} {unit}"
+        return 1.0, "as given"
+    return next((size, unit) for least, size, unit in _UNITS if value >= least)

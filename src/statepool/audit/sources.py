@@ -12,12 +12,11 @@ from typing import Any
 from statepool.audit.columns import Columns, Given, find_columns
 from statepool.audit.engines import DuckEngine
 from statepool.audit.journals import read_journal
-from statepool.audit.log import Log, joint_label
+from statepool.audit.log import TIMES, Log, first_line, flat_rows, quoted
 from statepool.audit.remote import is_address, open_remote
 
 MEMORY = "1GB"
 MOST_THREADS = 8
-TIMES = ("decided", "observed", "resolved")
 INTEGERS = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT", "HUGEINT")
 
 
@@ -44,7 +43,8 @@ def open_log(
         return Log(engine, columns, name, seconds, _unread(connection, textual), textual)
     except duckdb.Error as error:
         connection.close()
-        raise ValueError(f"{_told(source)}: cannot be read as a log ({_first_line(error)})") from None
+        told = source if isinstance(source, str | os.PathLike) else "log"
+        raise ValueError(f"{told}: cannot be read as a log ({first_line(error)})") from None
     except ValueError:
         connection.close()
         raise
@@ -78,7 +78,9 @@ def _open_source(connection: Any, source: Any) -> str:
             raise ValueError(f"{files[0]}: ends in {kind!r}, expected one of {', '.join(READERS)}")
         READERS[kind](connection, files)
         return path.name
-    connection.register("frame", source if hasattr(source, "shape") else _refuse(source))
+    if not hasattr(source, "shape"):
+        raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
+    connection.register("frame", source)
     connection.execute("CREATE TEMP VIEW source AS SELECT * FROM frame")
     return f"{type(source).__module__.partition('.')[0]} frame"
 
@@ -98,10 +100,6 @@ def _files(path: Path) -> list[Path]:
     if len(endings) > 1:
         raise ValueError(f"{path}: holds files ending in {' and '.join(endings)}, expected all of one kind")
     return filled
-
-
-def _refuse(source: Any) -> Any:
-    raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
 
 
 def _read_parquet(connection: Any, files: list[Path]) -> None:
@@ -135,7 +133,7 @@ def _read_json_lines(connection: Any, files: list[Path]) -> None:
     if not names:
         raise ValueError(f"{files[0]}: holds no JSON object, expected one on each line")
     columns = ", ".join(
-        f"CASE WHEN {valid} THEN json_extract_string(line, {_text(_json_path(name))}) END AS {_name(name)}"
+        f"CASE WHEN {valid} THEN json_extract_string(line, {_text(_json_path(name))}) END AS {quoted(name)}"
         for name in names
     )
     connection.execute(f"CREATE TEMP VIEW source AS SELECT {columns} FROM {lines}")
@@ -164,7 +162,7 @@ def _counts_seconds(connection: Any, columns: Columns, types: Mapping[str, str])
         return False
     if types[named] != "VARCHAR":
         return types[named].startswith(("TIMESTAMP", "DATE"))
-    query = f"SELECT count(TRY_CAST({_name(named)} AS DOUBLE)), count(TRY_CAST({_name(named)} AS TIMESTAMP))"
+    query = f"SELECT count(TRY_CAST({quoted(named)} AS DOUBLE)), count(TRY_CAST({quoted(named)} AS TIMESTAMP))"
     numbers, dates = connection.execute(f"{query} FROM (SELECT * FROM source LIMIT 10000)").fetchone()
     return bool(dates > numbers)
 
@@ -179,31 +177,24 @@ _NUMERIC = ("DOUBLE", "FLOAT", "BOOLEAN", "DECIMAL", "TIMESTAMP", "DATE", *INTEG
 
 def _flat(columns: Columns, types: Mapping[str, str], seconds: bool, missing: float | None) -> str:
     outcome, present = _number(columns.outcome, types), _present(columns.outcome, types)
-    parts = {
-        "action": _label(columns.action, types),
-        "state": _label(columns.state, types),
-        "outcome": outcome if missing is None else f"CASE WHEN {present} THEN {outcome} ELSE {missing!r} END",
+    return flat_rows(
+        columns,
+        lambda _, column: _label(column, types),
+        lambda _, column: _number(column, types),
+        lambda _, column: _time(column, types, seconds),
+        outcome if missing is None else f"CASE WHEN {present} THEN {outcome} ELSE {missing!r} END",
         # An outcome that is there but cannot be read is not the same as one that has not come.
-        "unreadable": f"{present} AND NOT coalesce(isfinite({outcome}), false)",
-        "propensity": _number(columns.propensity, types) if columns.propensity else "NULL::DOUBLE",
-        "held": _number(columns.holdout, types) if columns.holdout else "NULL::DOUBLE",
-        "grouping": _label(columns.group, types) if columns.group else "NULL::VARCHAR",
-        "ticket": _label(columns.ticket, types) if columns.ticket else "NULL::VARCHAR",
-        "context": joint_label([_label(column, types) for column in columns.context]),
-    }
-    for part in TIMES:
-        column = getattr(columns, part)
-        parts[part] = _time(column, types, seconds) if column else "NULL::DOUBLE"
-    return ", ".join(f"{expression} AS {part}" for part, expression in parts.items())
+        f"{present} AND NOT coalesce(isfinite({outcome}), false)",
+    )
 
 
 def _label(column: str, types: Mapping[str, str]) -> str:
     # Blank labels are told from others once for each distinct label, later, not for every row here.
-    return _name(column) if types[column] == "VARCHAR" else f"CAST({_name(column)} AS VARCHAR)"
+    return quoted(column) if types[column] == "VARCHAR" else f"CAST({quoted(column)} AS VARCHAR)"
 
 
 def _present(column: str, types: Mapping[str, str]) -> str:
-    name = _name(column)
+    name = quoted(column)
     if types[column] == "VARCHAR":
         return f"nullif(trim({name}), '') IS NOT NULL"
     return (
@@ -212,14 +203,14 @@ def _present(column: str, types: Mapping[str, str]) -> str:
 
 
 def _number(column: str, types: Mapping[str, str]) -> str:
-    name = _name(column)
+    name = quoted(column)
     if types[column] == "VARCHAR":
         return f"coalesce(TRY_CAST({name} AS DOUBLE), CAST(TRY_CAST({name} AS BOOLEAN) AS DOUBLE))"
     return name if types[column] == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
 
 
 def _time(column: str, types: Mapping[str, str], seconds: bool) -> str:
-    name = _name(column)
+    name = quoted(column)
     if types[column].startswith(("TIMESTAMP", "DATE")):
         return f"epoch({name})"
     return f"epoch(TRY_CAST({name} AS TIMESTAMP))" if seconds else f"TRY_CAST({name} AS DOUBLE)"
@@ -237,21 +228,9 @@ def _unread(connection: Any, textual: bool) -> int:
     return int(connection.execute(query).fetchone()[0]) if kept else 0
 
 
-def _name(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
-
-
 def _text(value: object) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
 def _list(files: list[Path]) -> str:
     return "[" + ", ".join(_text(file) for file in files) + "]"
-
-
-def _told(source: Any) -> str:
-    return str(source) if isinstance(source, str | os.PathLike) else "log"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0][:200]

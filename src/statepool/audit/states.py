@@ -37,7 +37,7 @@ class States:
 
 
 def look_at_states(counts: Counts, map_: Map, rows: Rows, horizon: int, delay: int, seed: int = 0) -> States:
-    telling = _telling(counts, map_)
+    telling = _telling(counts)
     unseen = np.flatnonzero(counts.k.sum(axis=0) == 0)
     silent = np.setdiff1d(np.flatnonzero(telling < TELLS), unseen)
     return States(
@@ -46,7 +46,7 @@ def look_at_states(counts: Counts, map_: Map, rows: Rows, horizon: int, delay: i
     )  # fmt: skip
 
 
-def _telling(counts: Counts, map_: Map) -> Floats:
+def _telling(counts: Counts) -> Floats:
     """Var over actions of P(s|a), net of noise, times the squared distance of the state's mean from the others'."""
     visits = counts.n.sum(axis=1, keepdims=True)
     share = counts.n / visits

@@ -69,31 +69,28 @@ class Sufficiency:
 
 
 def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0) -> Sufficiency:
-    known = np.isfinite(rows.loss)
-    action, state, loss = rows.action[known], rows.state[known], rows.loss[known]
-    order = np.argsort(state, kind="stable")
-    ends = np.append(0, np.bincount(state, minlength=n_states).cumsum())
+    parts = _by_state(rows, n_states)
 
     def test(s: int) -> StateTest:
-        part = order[ends[s] : ends[s + 1]]
-        return examine_state(action[part], loss[part], n_actions, seed=seed * 1_000_003 + s)
+        return examine_state(rows.action[parts[s]], rows.loss[parts[s]], n_actions, seed=seed * 1_000_003 + s)
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         tests = list(pool.map(test, range(n_states)))
     return Sufficiency(tests, holm([test.p for test in tests]))
 
 
+def _by_state(rows: Rows, n_states: int) -> list[Ints]:
+    """The rows of each state that have an outcome, in order of decision."""
+    known = np.flatnonzero(np.isfinite(rows.loss))
+    ordered = known[np.argsort(rows.state[known], kind="stable")]
+    return np.split(ordered, np.bincount(rows.state[known], minlength=n_states).cumsum()[:-1])
+
+
 def label_sums(rows: Rows, n_labels: int, n_states: int) -> tuple[Floats, Floats, Floats]:
     """U, C and V over all states, of the labels that stand in the place of actions."""
-    known = np.isfinite(rows.loss)
-    label, state, loss = rows.action[known], rows.state[known], rows.loss[known]
-    order = np.argsort(state, kind="stable")
-    ends = np.append(0, np.bincount(state, minlength=n_states).cumsum())
     total = np.zeros((3, n_labels))
-    for s in range(n_states):
-        part = order[ends[s] : ends[s + 1]]
-        residuals, stretch, sizes = _residuals(loss[part])
-        total += _sums(label[part], residuals, stretch, sizes, n_labels)
+    for part in _by_state(rows, n_states):
+        total += _sums(rows.action[part], *_residuals(rows.loss[part]), n_labels)
     return total[0], total[1], total[2]
 
 

@@ -2,10 +2,11 @@
 
 import re
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TypeVar
 
 from statepool.checks import Floats
+
+Loss = TypeVar("Loss", float, Floats)
 
 PLURALS = {
     "converted": "conversions", "conversion": "conversions", "purchase": "purchases", "purchased": "purchases",
@@ -59,13 +60,9 @@ class Unit:
     def scale(self) -> float:
         return self.high - self.low
 
-    def outcome(self, loss: float) -> float:
-        """A mean loss as the mean outcome that the user knows."""
+    def outcome(self, loss: Loss) -> Loss:
+        """A mean loss, or an array of them, as the mean outcome that the user knows."""
         return self.high - loss * self.scale if self.is_reward else self.low + loss * self.scale
-
-    def outcomes(self, losses: Floats) -> Floats:
-        """The same of arrays."""
-        return np.asarray(self.high - losses * self.scale if self.is_reward else self.low + losses * self.scale)
 
     def amount(self, difference: float) -> float:
         """A difference of losses in the user's unit, its sign kept: positive is worse."""
@@ -75,8 +72,5 @@ class Unit:
         """The same in SQL."""
         if (self.low, self.high) == (0.0, 1.0):
             return f"1 - {outcome}" if self.is_reward else outcome
-        return (
-            f"({self.high!r} - {outcome}) / {self.scale!r}"
-            if self.is_reward
-            else (f"({outcome} - {self.low!r}) / {self.scale!r}")
-        )
+        above = f"{self.high!r} - {outcome}" if self.is_reward else f"{outcome} - {self.low!r}"
+        return f"({above}) / {self.scale!r}"

@@ -1,44 +1,19 @@
 """What would the log have been worth under another play? From a log and the names of plays to estimates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from statepool.audit.counts import Counts
-from statepool.audit.effects import ActionEffects, estimate_effects
+from statepool.audit.effects import estimate_effects
 from statepool.audit.export import export_rows
-from statepool.audit.first_look import look
+from statepool.audit.first_look import Looked, look
 from statepool.audit.map import estimate_map
-from statepool.audit.maturity import Maturity, read_missing, read_window
-from statepool.audit.offpolicy import WhatIf, estimate_play
+from statepool.audit.maturity import read_missing, read_window
+from statepool.audit.offpolicy import Evidence, WhatIf, estimate_play
 from statepool.audit.policies import read_policy
 from statepool.audit.sources import open_log
-from statepool.audit.sufficiency import Sufficiency, sufficiency_test
-from statepool.audit.units import Unit
+from statepool.audit.sufficiency import sufficiency_test
 from statepool.checks import check_number
-
-
-class Evidence(Protocol):
-    """What the estimators look at; an audit is one."""
-
-    @property
-    def counts(self) -> Counts: ...
-    @property
-    def unit(self) -> Unit: ...
-    @property
-    def sufficiency(self) -> Sufficiency: ...
-    @property
-    def effects(self) -> ActionEffects: ...
-
-
-@dataclass(frozen=True, eq=False)
-class CountedLog:
-    counts: Counts
-    unit: Unit
-    sufficiency: Sufficiency
-    effects: ActionEffects
-    maturity: Maturity
 
 
 def what_if(
@@ -58,7 +33,7 @@ def what_if(
     opened = open_log(log, columns or {}, reward, blank if isinstance(blank, float) else None, table)
     try:
         looked = look(opened, length, blank is not None, rescale, seed)
-        seen = _see(looked.counts, looked.unit, looked.rows, looked.maturity, seed)
+        seen = _see(looked, seed)
         found = [estimate_play(seen, read_policy(policy, seen), policy, level) for policy in policies]
         if export is not None:
             export_rows(opened.engine, seen.counts, seen.unit, Path(export))
@@ -67,11 +42,12 @@ def what_if(
     return found
 
 
-def _see(counts: Counts, unit: Unit, rows: Any, maturity: Maturity, seed: int) -> CountedLog:
+def _see(looked: Looked, seed: int) -> Evidence:
+    counts = looked.counts
     if counts.k.sum() < 2:
         raise ValueError("log: has no outcome that is old enough, expected some to estimate from")
-    found = sufficiency_test(rows, counts.n_actions, counts.n_states, seed)
-    return CountedLog(counts, unit, found, estimate_effects(counts, estimate_map(counts), found, seed), maturity)
+    found = sufficiency_test(looked.rows, counts.n_actions, counts.n_states, seed)
+    return Evidence(counts, looked.unit, found, estimate_effects(counts, estimate_map(counts), found, seed))
 
 
 def cautions_of(found: Sequence[WhatIf]) -> list[str]:

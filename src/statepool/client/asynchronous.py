@@ -10,8 +10,7 @@ import httpx
 
 from statepool.client.answers import Decision, Label, Row
 from statepool.client.calls import Answer, Candidates, HttpCall, Pairs, PoolCalls, Tickets, list_pools
-from statepool.client.retrying import JSON, LATER, Manner, check, read
-from statepool.client.synchronous import plain_map
+from statepool.client.retrying import JSON, Manner, Tried, check
 
 
 class AsyncClient:
@@ -55,26 +54,23 @@ class AsyncClient:
         **more: Any,
     ) -> "AsyncRemotePool":
         """Make a pool, or make sure that it is there; see `PUT /v1/pools/{name}` for what else it takes."""
-        body = {"actions": list(actions), "states": list(states), "P": plain_map(P), "learner": learner}
-        await self.send(PoolCalls(name).make(body | {"settings": settings, "update": update} | more))
+        more |= {"learner": learner, "settings": settings, "update": update}
+        await self.send(PoolCalls(name).make(actions, states, P, more))
         return self.pool(name)
 
     async def send(self, call: HttpCall[Answer]) -> Answer:
         """Send a call until it is answered, at most `tries` times."""
-        content = call.content()
-        for tried in range(1, self._manner.tries + 1):
-            last = tried == self._manner.tries
+        content, tried = call.content(), 0
+        while True:
+            tried += 1
             try:
-                response = await self._http.request(call.method, call.path, content=content, headers=JSON)
+                came: Tried = await self._http.request(call.method, call.path, content=content, headers=JSON)
             except httpx.TransportError as error:
-                if last:
-                    raise self._manner.no_answer(error) from None
-                await asyncio.sleep(self._manner.wait(tried, {}))
-                continue
-            if response.status_code not in LATER or last:
-                break
-            await asyncio.sleep(self._manner.wait(tried, response.headers))
-        return read(call, response)
+                came = error
+            wait = self._manner.wait(tried, came)
+            if wait is None:
+                return self._manner.read(call, came)
+            await asyncio.sleep(wait)
 
     async def stream(self, call: HttpCall[Answer]) -> AsyncIterator[Answer]:
         """The lines of an answer, read as they come."""

@@ -74,8 +74,11 @@ class PoolCalls:
         entries += [{"ticket": ticket, "reward": value} for ticket, value in _pairs(rewards)]
         return [HttpCall("PUT", self._path("outcomes"), {"outcomes": some}, _raise_first) for some in _pieces(entries)]
 
-    def make(self, body: dict[str, Any]) -> HttpCall[dict[str, Any]]:
-        return HttpCall("PUT", self._path(), {name: value for name, value in body.items() if value is not None}, dict)
+    def make(
+        self, actions: Sequence[Label], states: Sequence[Label], P: Any, more: dict[str, Any]
+    ) -> HttpCall[dict[str, Any]]:
+        body = _given(actions=list(actions), states=list(states), P=_plain_map(P), **more)
+        return HttpCall("PUT", self._path(), body, dict)
 
     def change(self, settings: dict[str, Any]) -> HttpCall[dict[str, Any]]:
         return HttpCall("PATCH", self._path(), {"settings": settings}, dict)
@@ -105,11 +108,6 @@ def list_pools() -> HttpCall[list[str]]:
     return HttpCall("GET", "/v1/pools", None, lambda answer: list(answer["pools"]))
 
 
-def new_ticket() -> str:
-    """A name that nobody else gives, so that asking again is asking for the same."""
-    return uuid.uuid4().hex
-
-
 def _named(tickets: Tickets) -> list[str | None]:
     if isinstance(tickets, int) and tickets >= 0:
         return [None] * tickets
@@ -126,7 +124,8 @@ def _one_each(given: Sequence[Each] | None, name: str, count: int) -> Sequence[E
 
 def _request(ticket: str | None, context: Label | None, candidates: Candidates | None) -> dict[str, Any]:
     offered = None if candidates is None else _offered(candidates)
-    return {"ticket": ticket or new_ticket()} | _given(context=context, candidates=offered)
+    # A name that nobody else gives, so that asking again is asking for the same.
+    return {"ticket": ticket or uuid.uuid4().hex} | _given(context=context, candidates=offered)
 
 
 def _offered(candidates: Candidates) -> dict[str, list[float]] | list[dict[str, Any]]:
@@ -163,6 +162,16 @@ def _given(**values: Any) -> dict[str, Any]:
 def _plain(row: Any) -> list[float]:
     """A row of numbers from a list, a NumPy array or a Series."""
     return [float(value) for value in row]
+
+
+def _plain_map(P: Any) -> Any:
+    """A map as JSON: rows of numbers, or such a table for each context."""
+    if P is None or isinstance(P, list):
+        return P
+    if isinstance(P, dict):
+        return {context: _plain_map(table) for context, table in P.items()}
+    table = P.to_numpy() if hasattr(P, "to_numpy") else P
+    return table.tolist() if hasattr(table, "tolist") else [list(row) for row in table]
 
 
 def _pairs(pairs: Pairs) -> list[tuple[str, Any]]:

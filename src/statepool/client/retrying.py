@@ -1,6 +1,5 @@
 """When to ask again, and what an answer means; shared by both clients."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -11,6 +10,8 @@ from statepool.client.calls import Answer, HttpCall
 JSON = {"content-type": "application/json"}
 LATER = frozenset((429, 502, 503, 504))
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+Tried = httpx.Response | httpx.TransportError
+"""What came of a try: an answer, or none."""
 
 
 @dataclass(frozen=True)
@@ -32,27 +33,30 @@ class Manner:
     def headers(self) -> dict[str, str]:
         return {} if self.key is None else {"authorization": f"Bearer {self.key}"}
 
-    def wait(self, tried: int, headers: Mapping[str, str]) -> float:
-        """Seconds before the next try: twice as long each time, and no shorter than the service asks for."""
-        asked = headers.get("retry-after", "")
-        backoff: float = min(FIRST_WAIT * 2 ** (tried - 1), LONGEST_WAIT)
+    def wait(self, count: int, came: Tried) -> float | None:
+        """Seconds before the next try: twice as long each time, and no shorter than the service asks for.
+
+        None after the last, and after an answer that is final.
+        """
+        if count == self.tries or (isinstance(came, httpx.Response) and came.status_code not in LATER):
+            return None
+        asked = came.headers.get("retry-after", "") if isinstance(came, httpx.Response) else ""
+        backoff: float = min(FIRST_WAIT * 2 ** (count - 1), LONGEST_WAIT)
         return max(backoff, min(float(asked), LONGEST_WAIT)) if asked.isdigit() else backoff
 
-    def no_answer(self, error: Exception) -> Unavailable:
-        return Unavailable(f"{self.url} did not answer in {self.tries} tries ({type(error).__name__}: {error})")
-
-
-def read(call: HttpCall[Answer], response: httpx.Response) -> Answer:
-    """The answer, or the refusal raised."""
-    check(response)
-    try:
-        return call.read(response.json())
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ClientError(f"the answer of {call.path} is not as expected ({error!r})", response.status_code) from None
-    except ValueError as error:
-        if isinstance(error, ClientError):
-            raise
-        raise ClientError(f"the answer of {call.path} is not JSON", response.status_code) from None
+    def read(self, call: HttpCall[Answer], came: Tried) -> Answer:
+        """The answer, or the refusal raised."""
+        if isinstance(came, httpx.TransportError):
+            raise Unavailable(f"{self.url} did not answer in {self.tries} tries ({type(came).__name__}: {came})")
+        check(came)
+        try:
+            return call.read(came.json())
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ClientError(f"the answer of {call.path} is not as expected ({error!r})", came.status_code) from None
+        except ValueError as error:
+            if isinstance(error, ClientError):
+                raise
+            raise ClientError(f"the answer of {call.path} is not JSON", came.status_code) from None
 
 
 def check(response: httpx.Response) -> None:

@@ -10,7 +10,7 @@ import httpx
 
 from statepool.client.answers import Decision, Label, Row
 from statepool.client.calls import Answer, Candidates, HttpCall, Pairs, PoolCalls, Tickets, list_pools
-from statepool.client.retrying import JSON, LATER, Manner, check, read
+from statepool.client.retrying import JSON, Manner, Tried, check
 
 
 class Client:
@@ -59,26 +59,23 @@ class Client:
         **more: Any,
     ) -> "RemotePool":
         """Make a pool, or make sure that it is there; see `PUT /v1/pools/{name}` for what else it takes."""
-        body = {"actions": list(actions), "states": list(states), "P": plain_map(P), "learner": learner}
-        self.send(PoolCalls(name).make(body | {"settings": settings, "update": update} | more))
+        more |= {"learner": learner, "settings": settings, "update": update}
+        self.send(PoolCalls(name).make(actions, states, P, more))
         return self.pool(name)
 
     def send(self, call: HttpCall[Answer]) -> Answer:
         """Send a call until it is answered, at most `tries` times."""
-        content = call.content()
-        for tried in range(1, self._manner.tries + 1):
-            last = tried == self._manner.tries
+        content, tried = call.content(), 0
+        while True:
+            tried += 1
             try:
-                response = self._http.request(call.method, call.path, content=content, headers=JSON)
+                came: Tried = self._http.request(call.method, call.path, content=content, headers=JSON)
             except httpx.TransportError as error:
-                if last:
-                    raise self._manner.no_answer(error) from None
-                time.sleep(self._manner.wait(tried, {}))
-                continue
-            if response.status_code not in LATER or last:
-                break
-            time.sleep(self._manner.wait(tried, response.headers))
-        return read(call, response)
+                came = error
+            wait = self._manner.wait(tried, came)
+            if wait is None:
+                return self._manner.read(call, came)
+            time.sleep(wait)
 
     def stream(self, call: HttpCall[Answer]) -> Iterator[Answer]:
         """The lines of an answer, read as they come."""
@@ -184,13 +181,3 @@ class RemotePool:
 
     def __repr__(self) -> str:
         return f"RemotePool({self.name!r} of {self._client!r})"
-
-
-def plain_map(P: Any) -> Any:
-    """A map as JSON: rows of numbers, or such a table for each context."""
-    if P is None or isinstance(P, list):
-        return P
-    if isinstance(P, dict):
-        return {context: plain_map(table) for context, table in P.items()}
-    table = P.to_numpy() if hasattr(P, "to_numpy") else P
-    return table.tolist() if hasattr(table, "tolist") else [list(row) for row in table]

@@ -1,17 +1,15 @@
 """`statepool anchor`: note where the pools of a store stand, somewhere else."""
 
-from statepool.commands.store import needing_live, open_store
+from statepool.commands.store import answering, opened
 
 
 def run(url: str, where: str) -> None:
-    with needing_live():
+    with answering():
         from statepool.live.anchors import anchors_at, heads
 
-        place, store = anchors_at(where), open_store(url, create=False)
-        try:
+        place = anchors_at(where)
+        with opened(url) as store:
             noted = heads(store)
-        finally:
-            store.close()
         place.add(noted)
     for anchor in noted:
         print(f"{anchor.pool}\t{anchor.seq}\t{anchor.hash}")

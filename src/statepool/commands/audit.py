@@ -16,6 +16,7 @@ from statepool.audit.context_sentences import about_contexts
 from statepool.audit.verdict import UNCLEAR
 from statepool.commands.ahead import DIMENSION, compiling_ahead
 from statepool.commands.progress import working
+from statepool.commands.tables import make_table
 from statepool.frames import terminal_width
 
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
@@ -86,21 +87,9 @@ SAID = (
 
 
 def _states(audit: Audit) -> Table:
-    table = Table(
-        title="States: does anything but the state matter?", title_justify="left", caption=sentences.ERRORS,
-        caption_justify="left",
-    )  # fmt: skip
-    for heading in (
-        "state",
-        "rows",
-        f"mean {audit.unit.name}",
-        "direct effects",
-        "±",
-        "p (corrected)",
-        "drift",
-        "tells",
-    ):
-        table.add_column(heading, justify="left" if heading == "state" else "right", overflow="fold")
+    mean = f"mean {audit.unit.name}"
+    headings = ("state", "rows", mean, "direct effects", "±", "p (corrected)", "drift", "tells")
+    table = make_table("States: does anything but the state matter?", headings, caption=sentences.ERRORS)
     means, found, unit = audit.counts.state_means, audit.sufficiency, audit.unit
     for s, name in enumerate(audit.counts.states):
         test = found.states[s]
@@ -117,11 +106,8 @@ def _learners(audit: Audit) -> Table:
     unit = audit.unit
     counted_in = f", in {unit.name}" if unit.of_unit else ""
     title = f"Regret to expect in {audit.advice.horizon} decisions like the log's{counted_in}"
-    table = Table(
-        title=title, title_justify="left", caption=sentences.about_regret_itself(audit), caption_justify="left"
-    )
-    for heading in ("learner", "kind", "regret", "±", "behind", "±", "a decision"):
-        table.add_column(heading, justify="left" if heading in ("learner", "kind") else "right")
+    headings = ("learner", "kind", "regret", "±", "behind", "±", "a decision")
+    table = make_table(title, headings, n_names=2, caption=sentences.about_regret_itself(audit))
     for one in audit.advice.expected:
         numbers = (unit.amount(value) for value in (one.regret, one.error, one.behind, one.behind_error))
         table.add_row(one.learner, one.kind, *map(sentences.amount, numbers), f"{unit.amount(one.per_decision):.2g}")

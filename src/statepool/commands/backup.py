@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statepool.commands.store import needing_live
+from statepool.commands.store import answering
 
 if TYPE_CHECKING:
     from statepool.live.backup import Held
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def run_backup(url: str, file: Path, verify: bool, as_json: bool) -> bool:
     """Copy a store to a file and print what it holds; whether all that was replayed agrees."""
-    with needing_live():
+    with answering():
         from statepool.live.backup import backup
 
         return _tell(f"{file} holds", backup(url, file, verify), verify, as_json)
@@ -20,7 +20,7 @@ def run_backup(url: str, file: Path, verify: bool, as_json: bool) -> bool:
 
 def run_restore(file: Path, url: str, verify: bool, as_json: bool) -> bool:
     """Put a backup into an empty store and print what it holds; whether all that was replayed agrees."""
-    with needing_live():
+    with answering():
         from statepool.live.backup import restore
 
         return _tell("restored", restore(file, url, verify), verify, as_json)
@@ -29,9 +29,8 @@ def run_restore(file: Path, url: str, verify: bool, as_json: bool) -> bool:
 def _tell(did: str, held: "list[Held]", verified: bool, as_json: bool) -> bool:
     agrees = not any(pool.faults for pool in held)
     if as_json:
-        print(
-            json.dumps({"pools": [pool.as_json() for pool in held], "verified": verified, "agrees": agrees}, indent=1)
-        )
+        pools = [pool.as_json() for pool in held]
+        print(json.dumps({"pools": pools, "verified": verified, "agrees": agrees}, indent=1))
         return agrees
     print(f"{did} {len(held)} pool{'' if len(held) == 1 else 's'}")
     for pool in held:

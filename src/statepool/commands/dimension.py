@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from statepool import families
 from statepool.checks import Floats, Ints
 from statepool.commands.mapfile import read_map, read_names
 from statepool.commands.progress import working
+from statepool.commands.tables import make_table
 from statepool.dimension import Bracket, bracket, effective
 from statepool.frames import terminal_width
 from statepool.guarantees import interleaving_pays, theorem_1, theorem_a
@@ -92,9 +92,8 @@ def print_inspection(console: Console, seen: dict[str, Any]) -> None:
         f"{seen['actions']} actions over {seen['states']} states behave like at most {seen['upper']:.2f} actions; "
         f"{len(seen['play'])} of them attain the lower value. Upper bound by {seen['proof']}."
     )
-    table = Table(title=f"What is promised, T={seen['horizon']}, d={seen['delay']}", title_justify="left")
-    for heading in ("", "regret at most (Theorem A)", "a round", "the paper's Theorem 1"):
-        table.add_column(heading, justify="right" if heading else "left")
+    headings = ("", "regret at most (Theorem A)", "a round", "the paper's Theorem 1")
+    table = make_table(f"What is promised, T={seen['horizon']}, d={seen['delay']}", headings)
     for name, key in (("pooled through the state", "pooled"), ("action by action", "alone")):
         best, printed = seen[f"theorem_a_{key}"], seen[f"theorem_1_{key}"]
         table.add_row(name, f"{best:.0f}", f"{best / seen['horizon']:.3f}", f"{printed:.0f}")

@@ -8,12 +8,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
+from statepool.commands.store import answering, opened
 from statepool.live import Pool
-from statepool.live.anchors import Anchor, anchors_at
-from statepool.live.errors import StoreUnavailable
+from statepool.live.anchors import anchors_at
 from statepool.live.export import check_export, export
 from statepool.live.replay import replay
-from statepool.live.stores import open_store
 
 SHOWN = 20
 
@@ -21,27 +20,24 @@ SHOWN = 20
 def run(
     url: str, name: str, redraw: bool, file: Path | None, expect: str | None, anchors: str | None, as_json: bool
 ) -> bool:
-    """Replay and print what was found; whether everything agrees."""
-    found = replay_pool(url, name, redraw, file, expect, anchors)
+    """Replay, then export the journal's rows if asked, and print what was found; whether everything agrees."""
+    noted = _read_hash(expect)
+    if file is not None:
+        check_export(file)  # before the long part
+    with answering():
+        kept = [] if anchors is None else anchors_at(anchors).read(name)
+        with opened(url) as store:
+            with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+                task = progress.add_task("replaying", total=None)
+                checked, _ = replay(store, name, redraw, lambda seq: progress.update(task, completed=seq), noted, kept)
+            found = checked.as_json()
+            if file is not None:
+                found["exported"] = export(Pool(store, name).rows(), file)
     if as_json:
         print(json.dumps(found, indent=1))
     else:
         print_replay(found)
     return bool(found["agrees"])
-
-
-def replay_pool(
-    url: str, name: str, redraw: bool, file: Path | None, expect: str | None = None, anchors: str | None = None
-) -> dict[str, Any]:
-    """Replay, then export if asked; the rows are those of the journal."""
-    noted = _read_hash(expect)
-    if file is not None:
-        check_export(file)  # before the long part
-    try:
-        kept = [] if anchors is None else anchors_at(anchors).read(name)
-        return _replay_pool(url, name, redraw, file, noted, kept)
-    except StoreUnavailable as error:
-        raise ValueError(f"store: {error}") from None
 
 
 def _read_hash(text: str | None) -> bytes | None:
@@ -50,26 +46,7 @@ def _read_hash(text: str | None) -> bytes | None:
     try:
         return bytes.fromhex(text)
     except ValueError:
-        raise ValueError(
-            f"expect: is {str(text)[:70]!r}, expected the hash of an event as `replay` prints it"
-        ) from None
-
-
-def _replay_pool(
-    url: str, name: str, redraw: bool, file: Path | None, noted: bytes | None, anchors: list[Anchor]
-) -> dict[str, Any]:
-    store = open_store(url, create=False)
-    try:
-        bar = Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty())
-        with bar as progress:
-            task = progress.add_task("replaying", total=None)
-            found, _ = replay(store, name, redraw, lambda seq: progress.update(task, completed=seq), noted, anchors)
-        result = found.as_json()
-        if file is not None:
-            result["exported"] = export(Pool(store, name).rows(), file)
-    finally:
-        store.close()
-    return result
+        raise ValueError(f"expect: is {text[:70]!r}, expected the hash of an event as `replay` prints it") from None
 
 
 def print_replay(found: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statepool.commands.store import needing_live, open_store
+from statepool.commands.store import answering, opened
 
 if TYPE_CHECKING:
     from statepool.live.service.app import Service
@@ -59,7 +59,7 @@ def serve(options: Options, map_file: Path | None = None, name: str = "home", de
     """Serve until SIGTERM or SIGINT; what was accepted is finished, pools are saved."""
     _check(options)
     if options.anchor is not None:
-        with needing_live():
+        with answering():
             from statepool.live.anchors import anchors_at
 
             anchors_at(options.anchor)
@@ -67,16 +67,12 @@ def serve(options: Options, map_file: Path | None = None, name: str = "home", de
         raise ValueError("follow: only reads, expected neither --demo nor --map")
     if demo and options.workers > 1:
         raise ValueError(f"demo: plays in one process, and workers is {options.workers}")
-    with needing_live():
-        store = open_store(options.store, create=not options.follow)
-        try:
-            options = replace(options, keyed=bool(store.keys()))
-            _refuse_exposure(options)
-            if map_file is not None:
-                _open_map(store, map_file, name)
-            pools = store.pools()
-        finally:
-            store.close()
+    with opened(options.store, create=not options.follow) as store:
+        options = replace(options, keyed=bool(store.keys()))
+        _refuse_exposure(options)
+        if map_file is not None:
+            _open_map(store, map_file, name)
+        pools = store.pools()
     with _bind(options) as listening:
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
@@ -90,10 +86,13 @@ def make_service(options: Options) -> "Service":
     from statepool.live.anchors import anchors_at
     from statepool.live.service import create_app
     from statepool.live.service.logs import RequestLog, log_as_json
+    from statepool.live.stores import open_store
 
     log_as_json(sys.stderr)
+    with answering():
+        store = open_store(options.store)
     return create_app(
-        open_store(options.store),
+        store,
         door="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
         keyed=options.keyed,
         rate_limit=options.rate_limit,
@@ -125,18 +124,13 @@ def _freeze() -> None:
 def _check(options: Options) -> None:
     if not 0 <= options.port < 1 << 16:
         raise ValueError(f"port: is {options.port}, expected a number from 0 to 65535")
-    if options.workers < 1:
-        raise ValueError(f"workers: is {options.workers}, expected at least 1")
     if options.rate_limit is not None and not 0 < options.rate_limit < float("inf"):
         raise ValueError(f"rate-limit: is {options.rate_limit}, expected a positive number of requests a second")
     if options.body_limit < 1:
         raise ValueError(f"max-body: is {options.body_limit}, expected at least 1 byte")
-    if options.max_connections < 1:
-        raise ValueError(f"max-connections: is {options.max_connections}, expected at least 1")
-    if options.max_pending < 1:
-        raise ValueError(f"max-pending: is {options.max_pending}, expected at least 1")
-    if options.max_pools < 1:
-        raise ValueError(f"max-pools: is {options.max_pools}, expected at least 1")
+    for name in ("workers", "max_connections", "max_pending", "max_pools"):
+        if getattr(options, name) < 1:
+            raise ValueError(f"{name.replace('_', '-')}: is {getattr(options, name)}, expected at least 1")
     if not 0.1 <= options.anchor_every < float("inf"):
         raise ValueError(f"anchor-every: is {options.anchor_every}, expected at least 0.1 seconds")
     if options.proxy is not None and not _is_address(options.proxy):
@@ -193,8 +187,8 @@ def serve_demo(options: Options, has_store: bool) -> None:
     """The demo, in a store that is gone afterwards unless one is named."""
     with ExitStack() as stack:
         if not has_store:
-            with needing_live():
-                from statepool.live.demo import temporary_store
+            from statepool.live.demo import temporary_store
+
             options = replace(options, store=stack.enter_context(temporary_store()))
         serve(options, demo=True)
 

@@ -11,6 +11,7 @@ from statepool import families, learners
 from statepool.checks import check_count, unknown_name
 from statepool.commands.ahead import compiling_ahead
 from statepool.commands.progress import working
+from statepool.commands.tables import make_table
 from statepool.comparison import compare
 from statepool.frames import terminal_width
 from statepool.stream import APART
@@ -72,9 +73,7 @@ def parse_setting(family: Any, text: str) -> tuple[str, Any]:
 
 def comparison_table(records: list[dict[str, Any]], title: str) -> Table:
     """The records for the terminal."""
-    table = Table(title=title, title_justify="left")
-    for heading in ("learner", "regret", "±", f"saved over {records[0]['learner']}", "±"):
-        table.add_column(heading, justify="left" if heading == "learner" else "right")
+    table = make_table(title, ("learner", "regret", "±", f"saved over {records[0]['learner']}", "±"))
     for record in records:
         numbers = (record["regret"], record["se"], record["gain"], record["gain_se"])
         table.add_row(record["learner"], *("" if number is None else f"{number:.1f}" for number in numbers))

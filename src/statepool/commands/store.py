@@ -1,31 +1,39 @@
-"""Opening the store a command was told of: whatever is in the way is said in one sentence."""
+"""Opening the store a command was told of: one that does not answer is said in one sentence."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from time import time_ns
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from statepool.live.stores.store import Store
 
 
-class needing_live:  # noqa: N801 (used as a statement)
-    """A part that is not installed, or a store that does not answer, is said in one sentence."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        from statepool.live.errors import StoreUnavailable
-
-        if isinstance(error, ImportError):
-            raise ValueError(f'{error.name} is not installed, expected pip install "statepool[live]"') from None
-        if isinstance(error, StoreUnavailable):
-            raise ValueError(f"store: {error}") from None
-
-
-def open_store(url: str, create: bool = True) -> "Store":
-    from statepool.live import stores
+@contextmanager
+def answering() -> Iterator[None]:
+    """For as long as the store is needed."""
     from statepool.live.errors import StoreUnavailable
 
     try:
-        return stores.open_store(url, create)
+        yield
     except StoreUnavailable as error:
         raise ValueError(f"store: {error}") from None
+
+
+@contextmanager
+def opened(url: str, create: bool = False) -> "Iterator[Store]":
+    """The store, closed at the end."""
+    from statepool.live.stores import open_store
+
+    with answering(), closing(open_store(url, create)) as store:
+        yield store
+
+
+@contextmanager
+def noted(url: str, did: str, create: bool = False) -> "Iterator[Store]":
+    """The same, and what a command did is noted there, beside what administrators did over HTTP."""
+    from statepool.live.stores.store import Call
+
+    with opened(url, create) as store:
+        yield store
+        store.add_call(Call(time_ns() // 1000, "(command)", "", did, 200))

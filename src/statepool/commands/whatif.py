@@ -6,11 +6,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from statepool.audit.offpolicy import Estimate, WhatIf
 from statepool.audit.whatif import cautions_of, what_if
 from statepool.commands.progress import working
+from statepool.commands.tables import make_table
 from statepool.frames import terminal_width
 
 
@@ -34,9 +34,8 @@ def document_of(found: Sequence[WhatIf]) -> list[dict[str, Any]]:
 def print_what_if(found: Sequence[WhatIf], unit_name: str, console: Console | None = None) -> None:
     console = console or Console(width=terminal_width())
     title = f"Worth of a decision, in {unit_name}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
-    table = Table(title=escape(title), title_justify="left")
-    for heading in ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most"):
-        table.add_column(heading, justify="left" if heading == "policy" else "right", overflow="fold")
+    headings = ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most")
+    table = make_table(escape(title), headings)
     for one in found:
         shown = [f"{e.value:.4g} ({e.lower:.4g} to {e.upper:.4g})" for e in (one.pooled, one.robust, one.plain)]
         table.add_row(escape(one.policy), *shown, f"{one.bias:.2g}" + (" !" if one.biased else ""))

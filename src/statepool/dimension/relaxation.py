@@ -9,6 +9,8 @@ centre, so no first phase is needed; artificial columns whose cost grows with 1/
 cannot be reached.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,6 +49,18 @@ START = -(2**40)
 """Marks the starting column mu = centre in a basis."""
 
 
+class Tableau(NamedTuple):
+    """Where the simplex method stands: the columns in its basis, their inverse, their values and costs, the duals."""
+
+    basis: Ints
+    inverse: Floats
+    values: Floats
+    costs: Floats
+    duals: Floats
+    entering: Floats
+    """Room for a column that may enter."""
+
+
 def relax(
     P: Floats, U: Floats, M: Floats, V: Floats, cut: float, depth: int, active: NDArray[np.bool_]
 ) -> tuple[float, Floats, Floats, Floats]:
@@ -83,20 +97,16 @@ def propose(
     """Multipliers for the cell from a simplex method with column generation, and the relaxed solution."""
     K, S = P.shape
     n = S * S + 1
-    basis, B, xB, cB = start(P, U, V)
-    pi = np.zeros(n)
-    for i in range(n):
-        for j in range(n):
-            pi[j] += cB[i] * B[i, j]
-    best, tried = pi.copy(), pi.copy()
+    at = start(P, U, V)
+    best, tried = at.duals.copy(), at.duals.copy()
     mu, c, L = np.full((K, S), 1.0 / S), np.empty((K, S)), np.empty((K, S))
-    scale, phi, worst, w = np.empty(K), np.zeros(K), np.empty(S), np.empty(n)
+    scale, phi, worst = np.empty(K), np.zeros(K), np.empty(S)
     for a in range(K):
         scale[a] = tangent(P, U, M, V, mu, a, c)
     upper, smooth = np.inf, 0.0
     for _ in range(SWEEPS):
         for i in range(n):
-            tried[i] = smooth * best[i] + (1 - smooth) * pi[i]
+            tried[i] = smooth * best[i] + (1 - smooth) * at.duals[i]
         products(P, tried, L)
         for a in range(K):
             phi[a] = 0.0
@@ -109,23 +119,23 @@ def propose(
             best[:] = tried
         value = 0.0
         for i in range(n):
-            value += cB[i] * xB[i]
+            value += at.costs[i] * at.values[i]
         for s in range(S):
             value += M[s]
         if upper <= cut or upper - value < max(CLOSE * upper, 0.25 * (value - cut)):
             break
-        if exchange_columns(P, U, V, mu, phi, basis, B, xB, cB, pi, w):
+        if exchange_columns(P, U, V, mu, phi, at):
             smooth = SMOOTHING
         elif smooth > 0:
             smooth = 0.0
         else:
             break
-    q, W, x = solution(U, V, basis, xB)
+    q, W, x = solution(U, V, at.basis, at.values)
     return upper, best, q, W, x
 
 
 @compiled
-def start(P: Floats, U: Floats, V: Floats) -> tuple[Ints, Floats, Floats, Floats]:
+def start(P: Floats, U: Floats, V: Floats) -> Tableau:
     """A feasible basis: mu at the centre, reached by a best mixture of actions there, each placed near
     every corner."""
     S = P.shape[1]
@@ -151,7 +161,11 @@ def start(P: Floats, U: Floats, V: Floats) -> tuple[Ints, Floats, Floats, Floats
                 for s in range(S):
                     B[here, k2 * S + s] = mix * inverse[i, s]
     basis[n - 1], xB[n - 1], cB[n - 1], B[n - 1, n - 1] = START, 1.0, 0.0, 1.0
-    return basis, B, xB, cB
+    pi = np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            pi[j] += cB[i] * B[i, j]
+    return Tableau(basis, B, xB, cB, pi, np.empty(n))
 
 
 @compiled
@@ -194,19 +208,7 @@ def reach(P: Floats, U: Floats, centre: Floats) -> tuple[Ints, Floats, Floats]:
 
 
 @compiled
-def exchange_columns(
-    P: Floats,
-    U: Floats,
-    V: Floats,
-    mu: Floats,
-    phi: Floats,
-    basis: Ints,
-    B: Floats,
-    xB: Floats,
-    cB: Floats,
-    pi: Floats,
-    w: Floats,
-) -> bool:
+def exchange_columns(P: Floats, U: Floats, V: Floats, mu: Floats, phi: Floats, at: Tableau) -> bool:
     """Bring in the actions that broke their constraints most, and between them the pairs that now pay."""
     S = V.shape[0]
     moved = False
@@ -216,26 +218,14 @@ def exchange_columns(
             if phi[b] < phi[a]:
                 a = b
         if phi[a] < -1e-6:
-            moved |= enter_action(P, U, V, mu, a, basis, B, xB, cB, pi, w)
+            moved |= enter_action(P, U, V, mu, a, at)
             phi[a] = 0.0
-        moved |= enter_pair(V, P.shape[0], basis, B, xB, cB, pi, w)
+        moved |= enter_pair(V, P.shape[0], at)
     return moved
 
 
 @compiled
-def enter_action(
-    P: Floats,
-    U: Floats,
-    V: Floats,
-    mu: Floats,
-    a: int,
-    basis: Ints,
-    B: Floats,
-    xB: Floats,
-    cB: Floats,
-    pi: Floats,
-    w: Floats,
-) -> bool:
+def enter_action(P: Floats, U: Floats, V: Floats, mu: Floats, a: int, at: Tableau) -> bool:
     """Bring the column (a, mu[a]) into the basis if it still pays."""
     S = V.shape[0]
     cost = 0.0
@@ -246,24 +236,23 @@ def enter_action(
                 q += mu[a, k] * V[k, s]
             cost -= U[a, s] / q
     gain = cost
-    for i in range(w.size):
-        w[i] = 0.0
+    at.entering[:] = 0.0
     for k in range(S):
         if mu[a, k] > 0:
             for s in range(S):
                 entry = mu[a, k] * P[a, s]
-                gain -= entry * pi[k * S + s]
-                for i in range(w.size):
-                    w[i] += B[i, k * S + s] * entry
+                gain -= entry * at.duals[k * S + s]
+                for i in range(at.entering.size):
+                    at.entering[i] += at.inverse[i, k * S + s] * entry
     if not gain > 1e-7:
         return False
-    return exchange(a, cost, gain, basis, B, xB, cB, pi, w)
+    return exchange(a, cost, gain, at)
 
 
 @compiled
-def enter_pair(V: Floats, K: int, basis: Ints, B: Floats, xB: Floats, cB: Floats, pi: Floats, w: Floats) -> bool:
+def enter_pair(V: Floats, K: int, at: Tableau) -> bool:
     """Bring the pair m(j, k) whose bound is largest into the basis if it pays."""
-    S, n = V.shape[0], w.size
+    S, n, pi = V.shape[0], at.entering.size, at.duals
     best, bj, bk = -np.inf, 0, 0
     for j in range(S):
         for k in range(j + 1):
@@ -276,24 +265,22 @@ def enter_pair(V: Floats, K: int, basis: Ints, B: Floats, xB: Floats, cB: Floats
     if not gain > 1e-7:
         return False
     for i in range(n):
-        w[i] = B[i, n - 1]
+        at.entering[i] = at.inverse[i, n - 1]
         for s in range(S):
-            w[i] -= 0.5 * (B[i, bk * S + s] * V[bj, s] + B[i, bj * S + s] * V[bk, s])
-    return exchange(K + bj * S + bk, 0.0, gain, basis, B, xB, cB, pi, w)
+            at.entering[i] -= 0.5 * (at.inverse[i, bk * S + s] * V[bj, s] + at.inverse[i, bj * S + s] * V[bk, s])
+    return exchange(K + bj * S + bk, 0.0, gain, at)
 
 
 @compiled
-def exchange(
-    code: int, cost: float, gain: float, basis: Ints, B: Floats, xB: Floats, cB: Floats, pi: Floats, w: Floats
-) -> bool:
+def exchange(code: int, cost: float, gain: float, at: Tableau) -> bool:
     """One pivot of the cell's program."""
-    leaving = ratio_test(xB, w)
+    leaving = ratio_test(at.values, at.entering)
     if leaving < 0:
         return False
-    pivot(B, xB, w, leaving)
-    basis[leaving], cB[leaving] = code, cost
-    for j in range(pi.size):
-        pi[j] += gain * B[leaving, j]
+    pivot(at.inverse, at.values, at.entering, leaving)
+    at.basis[leaving], at.costs[leaving] = code, cost
+    for j in range(at.duals.size):
+        at.duals[j] += gain * at.inverse[leaving, j]
     return True
 
 

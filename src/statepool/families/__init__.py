@@ -30,26 +30,12 @@ from statepool.families.switching import switching
 from statepool.model import Instance
 
 REGISTRY: dict[str, Callable[..., Instance]] = {
-    "band": band,
-    "clustered": clustered,
-    "crowds": crowds,
-    "direct": direct,
-    "funnel": funnel,
-    "hard": hard,
-    "hostile": hostile,
-    "locked": locked,
-    "matched": matched,
-    "moving-map": moving_map,
-    "overlap": overlap,
-    "resonance": resonance,
-    "routes": routes,
-    "scarce": scarce,
-    "segments": segments,
-    "shifting": shifting,
-    "sparse-crowds": sparse_crowds,
-    "spread": spread,
-    "switching": switching,
-}
+    make.__name__.replace("_", "-"): make
+    for make in (
+        band, clustered, crowds, direct, funnel, hard, hostile, locked, matched, moving_map, overlap, resonance, routes,
+        scarce, segments, shifting, sparse_crowds, spread, switching,
+    )
+}  # fmt: skip
 
 
 def find(name: str) -> Callable[..., Instance]:

@@ -59,9 +59,3 @@ def _reaching(target: float, P: Floats, direction: Floats) -> Floats:
         else:
             high = middle
     return np.clip(0.5 + (low + high) / 2 * direction, 0, 1)
-
-
-def uniform_regret(P: Floats, theta: Floats) -> float:
-    """The regret of uniform play: how hard a task is, with no learner in it."""
-    totals = P @ theta.sum(axis=0)
-    return float(totals.mean() - totals.min())

@@ -1,15 +1,13 @@
 """What families of requests share: who asks in each round, and how the means of the states move meanwhile."""
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 
 from statepool.checks import Floats, Ints, check_name
-from statepool.families.waves import season
+from statepool.families.waves import season, shuffled
 
 Maker = Callable[[np.random.Generator, int, int], Floats]
-N_BLOCKS = 5
 
 
 def draw_requests(rng: np.random.Generator, n_contexts: int, horizon: int, shares: str) -> Ints:
@@ -35,13 +33,5 @@ def _drifting(rng: np.random.Generator, n_states: int, horizon: int) -> Floats:
     return season(level, 0.25, phase, horizon)
 
 
-def _switching(rng: np.random.Generator, n_states: int, horizon: int) -> Floats:
-    """The means are shuffled at the start of every block."""
-    levels, theta = np.linspace(0.12, 0.88, n_states), np.empty((horizon, n_states))
-    for start, stop in pairwise(np.linspace(0, horizon, N_BLOCKS + 1).astype(int)):
-        theta[start:stop] = levels[rng.permutation(n_states)]
-    return theta
-
-
-MEANS: dict[str, Maker] = {"drifting": _drifting, "steady": _steady, "switching": _switching}
+MEANS: dict[str, Maker] = {"drifting": _drifting, "steady": _steady, "switching": shuffled}
 SHARES = {"even": 0.0, "zipf": -1.0}

@@ -1,10 +1,9 @@
 """Switching: the states' mean losses are shuffled at the start of every block."""
 
-from itertools import pairwise
-
 import numpy as np
 
 from statepool.checks import check_sizes
+from statepool.families.waves import shuffled
 from statepool.model import Instance
 from statepool.stream import Seed, generator_of
 
@@ -19,9 +18,4 @@ def switching(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int =
     check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon, n_blocks=n_blocks)
     rng = generator_of(seed)
     P = rng.dirichlet(0.6 * np.ones(n_states), size=n_actions)
-    edges = np.linspace(0, horizon, n_blocks + 1).astype(int)
-    levels = np.linspace(0.12, 0.88, n_states)
-    theta = np.empty((horizon, n_states))
-    for start, stop in pairwise(edges):
-        theta[start:stop] = levels[rng.permutation(n_states)]
-    return Instance(P, theta)
+    return Instance(P, shuffled(rng, n_states, horizon, n_blocks))

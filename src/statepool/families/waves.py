@@ -1,4 +1,6 @@
-"""Seasonal state means, shared by several families."""
+"""How state means move, shared by several families."""
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,6 +20,14 @@ def season(base: Floats, amplitude: float, phase: Floats, horizon: int) -> Float
 def ramp(base: Floats, slope: Floats, horizon: int) -> Floats:
     """base + slope over the horizon, clipped to [0, 1]."""
     return np.clip(base + slope * progress(horizon), 0, 1)
+
+
+def shuffled(rng: np.random.Generator, n_states: int, horizon: int, n_blocks: int = 5) -> Floats:
+    """Even levels, shuffled among the states at the start of every block."""
+    levels, theta = np.linspace(0.12, 0.88, n_states), np.empty((horizon, n_states))
+    for start, stop in pairwise(np.linspace(0, horizon, n_blocks + 1).astype(int)):
+        theta[start:stop] = levels[rng.permutation(n_states)]
+    return theta
 
 
 def normalise(rows: Floats) -> Floats:

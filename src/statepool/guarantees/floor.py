@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Ints, check_count, check_delay
+from statepool.checks import Ints, check_delay
 from statepool.guarantees.arguments import checked
-from statepool.guarantees.paper import check_sizes_of
 from statepool.guarantees.theorem_a import first_cost, wait_of_one
 from statepool.learners.parts.alarms import GUARD
 from statepool.learners.parts.safe import SHARE, rate_of
@@ -46,8 +45,6 @@ def self_tuned_floor(n_actions: int, n_states: int, horizon: int, delay: int | A
     >>> round(sp.guarantees.self_tuned_floor(n_actions=200, n_states=6, horizon=10**6, delay=50))
     420408
     """
-    check_sizes_of(n_actions, horizon, 0)
-    check_count(n_states, "n_states")
     delays = check_delay(delay, horizon)
     if isinstance(delays, np.ndarray):
         _check_order(delays)
@@ -107,8 +104,6 @@ def drift_lemma_floor(n_actions: int, n_states: int, horizon: int, delay: int) -
     >>> round(sp.guarantees.drift_lemma_floor(n_actions=200, n_states=6, horizon=10**7, delay=50))
     4265543
     """
-    check_sizes_of(n_actions, horizon, delay)
-    check_count(n_states, "n_states")
     size, width = log(n_actions * horizon), 3.3 * (n_states - 1) / SHARE + 2 * delay + 1
     epochs = 3.42 * (sqrt(2 * width * horizon * size) + GUARD * sqrt(horizon / SHARE))
     return epochs + (1 + log2(horizon)) * (e * (delay + 1) * size / SHARE + 2 * delay + 1) + 2 * delay + 5

@@ -11,7 +11,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import check_count, check_delay, check_number
+from statepool.checks import check_delay, check_number
 from statepool.guarantees.arguments import LARGEST, checked
 from statepool.guarantees.theorem_a import first_cost
 
@@ -24,8 +24,7 @@ def auer(n_actions: int, horizon: int) -> float:
     >>> round(sp.guarantees.auer(n_actions=200, horizon=20_000))
     12108
     """
-    check_count(n_actions, "n_actions")
-    return 2.63 * sqrt(n_actions * check_count(horizon, "horizon") * log(n_actions))
+    return 2.63 * sqrt(n_actions * horizon * log(n_actions))
 
 
 @checked
@@ -36,9 +35,7 @@ def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
     >>> round(sp.guarantees.zimmert_seldin(n_actions=200, horizon=20_000, waited=1_000_000.0))
     14510
     """
-    check_number(waited, "waited", 0, LARGEST)
-    size = check_count(n_actions, "n_actions") * check_count(horizon, "horizon")
-    return 4 * sqrt(size) + sqrt(8 * waited * log(n_actions))
+    return 4 * sqrt(n_actions * horizon) + sqrt(8 * waited * log(n_actions))
 
 
 @checked
@@ -51,9 +48,8 @@ def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float 
     >>> round(sp.guarantees.idle_copies(n_actions=200, most_in_flight=50, budget=30_000.0, rate=0.01))
     27171
     """
-    check_number(budget, "budget", 0, LARGEST)
     check_number(1.0 if rate is None else rate, "rate", 0, LARGEST, open_low=True)
-    learning = (check_count(most_in_flight, "most_in_flight", lowest=0) + 1) * log(n_actions)
+    learning = (most_in_flight + 1) * log(n_actions)
     return sqrt(2 * learning * budget) if rate is None else learning / rate + rate / 2 * budget
 
 
@@ -68,7 +64,7 @@ def skipping_at_a_constant_rate(
     10718
     """
     check_number(rate, "rate", 0, LARGEST, open_low=True)
-    delays = np.broadcast_to(check_delay(delay, check_count(horizon, "horizon")), horizon)
+    delays = np.broadcast_to(check_delay(delay, horizon), horizon)
     dropped = int((delays > patience).sum())
     waited = float(np.minimum(np.minimum(delays, patience), horizon - 1 - np.arange(horizon)).sum())
     spread = ((n_actions if width is None else width) - 1) * horizon
@@ -86,7 +82,7 @@ def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: 
     check_number(confidence, "confidence", 0, 1, open_low=True)
     check_number(caution, "caution", 0, LARGEST, open_low=True)
     check_number(rate, "rate", 0, LARGEST, open_low=True)
-    seen = n_states * check_count(horizon, "horizon") + log(2 / confidence) / (2 * caution)
+    seen = n_states * horizon + log(2 / confidence) / (2 * caution)
     return log(n_actions) / rate + (rate / 2 + caution) * seen + log(2 * n_actions / confidence) / (2 * caution)
 
 
@@ -98,7 +94,7 @@ def nsd_ucrl2(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
     >>> round(sp.guarantees.nsd_ucrl2(n_actions=200, n_states=6, horizon=20_000, delay=50))
     35154
     """
-    K, S, T = check_count(n_actions, "n_actions"), check_count(n_states, "n_states"), check_count(horizon, "horizon")
+    K, S, T = n_actions, n_states, horizon
     rows = sqrt(2 * (S * log(2) + log(2 * K * T))) * (2 * sqrt(K * T) + K)
     means = 2 * sqrt(log(2 * S * T) / 2) * (2 * S * (delay + 1) + 2 * sqrt(2 * S * T))
     return rows + means + sqrt(2 * T * log(T)) + 2
@@ -112,8 +108,7 @@ def meta_bio(base: float, n_states: int, horizon: int, drift: float = 0.0) -> fl
     >>> round(sp.guarantees.meta_bio(base=500.0, n_states=6, horizon=20_000, drift=50))
     7143
     """
-    S, T = check_count(n_states, "n_states"), check_count(horizon, "horizon")
-    return base + 4 * sqrt(S * T * log(2 * S * T**2)) + 1 + 2 * drift
+    return base + 4 * sqrt(n_states * horizon * log(2 * n_states * horizon**2)) + 1 + 2 * drift
 
 
 @checked
@@ -124,4 +119,4 @@ def surrogate_index(history: int, delay: int, undelayed: float, drift: float) ->
     >>> sp.guarantees.surrogate_index(history=1_000, delay=50, undelayed=100.0, drift=10.0)
     1170.0
     """
-    return check_count(history, "history") + delay + undelayed + 2 * drift
+    return history + delay + undelayed + 2 * drift

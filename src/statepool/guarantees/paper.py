@@ -43,8 +43,6 @@ def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
     >>> round(sp.guarantees.theorem_1(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
     4766
     """
-    check_sizes_of(n_actions, horizon, delay)
-    check_number(budget, "budget", 0, LARGEST)
     cap = largest_covered_rate(delay)
     if rate is None:
         rate = theorem_1_rate(n_actions, horizon, delay, budget)
@@ -75,7 +73,6 @@ def theorem_1_printed(n_actions: int, horizon: int, delay: int, budget: float) -
     >>> round(sp.guarantees.theorem_1_printed(n_actions=200, horizon=20_000, delay=50, budget=30_000.0))
     5501
     """
-    check_sizes_of(n_actions, horizon, delay)
     return sqrt(2 * (3.3 * budget + 2 * delay * horizon) * log(n_actions)) + e * (delay + 1) * log(n_actions) + delay
 
 
@@ -96,9 +93,7 @@ def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerB
     >>> round(sp.guarantees.theorem_2(horizon=20_000, delay=50, drift=50.0, n_drifting=6).value)
     32
     """
-    check_count(horizon, "horizon")
     check_count(delay, "delay")
-    check_count(n_drifting, "n_drifting")
     if 2 * delay > horizon:
         raise ValueError(f"delay: is {delay}, expected at most half the horizon, {horizon // 2}")
     check_number(drift, "drift", 0, horizon / 4)
@@ -134,8 +129,6 @@ def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
     >>> round(sp.guarantees.theorem_3(n_actions=200, delay=50, budget=30_000.0).value)
     4027
     """
-    check_count(n_actions, "n_actions")
-    check_count(delay, "delay", lowest=0)
     check_number(budget, "budget", 0, LARGEST, open_low=True)
     rate = sqrt(2 * (delay + 1) * log(n_actions) / budget)
     return Guarantee(sqrt(2 * (delay + 1) * budget * log(n_actions)), rate, True)
@@ -149,7 +142,6 @@ def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guara
     >>> round(sp.guarantees.theorem_4(n_actions=200, delay=50, budget=30_000.0, spread=100.0).value)
     4227
     """
-    check_number(spread, "spread", 0, LARGEST)
     merged = theorem_3(n_actions, delay, budget)
     return Guarantee(merged.value + 2 * spread, merged.rate, True)
 
@@ -233,10 +225,3 @@ def inaccuracy(instance: Instance, delay: int, n_drifting: int) -> tuple[BoundCh
     """
     e2, lambda2 = instance.e2(delay), instance.lambda2(delay)
     return BoundCheck(e2, lambda2), BoundCheck(lambda2, n_drifting * e2)
-
-
-def check_sizes_of(n_actions: int, horizon: int, delay: int) -> None:
-    """What every theorem is told."""
-    check_count(n_actions, "n_actions")
-    check_count(horizon, "horizon")
-    check_count(delay, "delay", lowest=0)

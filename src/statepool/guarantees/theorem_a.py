@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from statepool.checks import check_count, check_delay, check_number
 from statepool.guarantees.arguments import LARGEST, checked
-from statepool.guarantees.paper import Guarantee, check_sizes_of
+from statepool.guarantees.paper import Guarantee
 from statepool.learners.anytime import anytime_bound
 from statepool.rates import largest_covered_rate
 
@@ -49,7 +49,7 @@ def total_wait(delay: int | ArrayLike, horizon: int) -> int:
     >>> sp.guarantees.total_wait(delay=50, horizon=20_000)
     998725
     """
-    checked = check_delay(delay, check_count(horizon, "horizon"))
+    checked = check_delay(delay, horizon)
     if isinstance(checked, int):
         return wait_of_one(checked, horizon)
     return int(np.minimum(checked, horizon - 1 - np.arange(horizon)).sum())
@@ -71,8 +71,6 @@ def theorem_a(
     >>> round(sp.guarantees.theorem_a(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
     4635
     """
-    check_sizes_of(n_actions, horizon, 0)
-    check_number(budget, "budget", 0, LARGEST)
     return at_constant_rate(log(n_actions), budget, total_wait(delay, horizon), rate)
 
 
@@ -108,10 +106,7 @@ def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: floa
     >>> round(sp.guarantees.theorem_a_anytime(n_actions=200, n_states=6, spread=30_000.0, waited=1_000_000.0))
     6608
     """
-    check_number(spread, "spread", 0, LARGEST)
-    check_number(waited, "waited", 0, LARGEST)
-    width = min(check_count(n_actions, "n_actions"), check_count(n_states, "n_states")) - 1
-    return float(anytime_bound(log(n_actions), width, float(spread), float(waited)))
+    return float(anytime_bound(log(n_actions), min(n_actions, n_states) - 1, float(spread), float(waited)))
 
 
 @checked
@@ -122,7 +117,7 @@ def theorem_a_skip(n_actions: int, n_states: int, spread: float, waited: float, 
     >>> round(sp.guarantees.theorem_a_skip(n_actions=200, n_states=6, spread=30_000.0, waited=1_000_000.0, given_up=40))
     6648
     """
-    return theorem_a_anytime(n_actions, n_states, spread, waited) + check_count(given_up, "given_up", lowest=0)
+    return theorem_a_anytime(n_actions, n_states, spread, waited) + given_up
 
 
 @checked
@@ -133,7 +128,7 @@ def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float
     >>> round(sp.guarantees.skipping_cost(n_actions=200, horizon=20_000, delay=50))
     2300
     """
-    checked = check_delay(delay, check_count(horizon, "horizon"))
+    checked = check_delay(delay, horizon)
     waits = np.sort(np.minimum(checked, horizon - 1 - np.arange(horizon)))[::-1]
     outside = waits.sum() - np.concatenate([[0], np.cumsum(waits)])
     left_out = np.arange(horizon + 1)
@@ -148,8 +143,7 @@ def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
     >>> round(sp.guarantees.theorem_b(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
     3189
     """
-    check_sizes_of(n_actions, horizon, check_count(delay, "delay"))
-    check_number(budget, "budget", 0, LARGEST)
+    check_count(delay, "delay")
     variance = 3 * budget + 3 / 8 * delay * min(budget, horizon)
     cap = largest_covered_rate(delay)
     if rate is None:
@@ -167,9 +161,9 @@ def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: f
     >>> round(sp.guarantees.certified_worst_case(200, 6, spread=30_000.0, waited=1_000_000.0, most_in_flight=50))
     9418
     """
-    width = min(check_count(n_actions, "n_actions"), check_count(n_states, "n_states")) - 1
+    width = min(n_actions, n_states) - 1
     twice = theorem_a_anytime(n_actions, n_states, spread + width, waited) - 2 * log(n_actions)
-    return sqrt(2) * twice + 6 * log(n_actions) + 6 + check_count(most_in_flight, "most_in_flight", lowest=0)
+    return sqrt(2) * twice + 6 * log(n_actions) + 6 + most_in_flight
 
 
 @checked
@@ -180,4 +174,4 @@ def drift_lemma_cap(most_arrivals: int) -> float:
     >>> round(sp.guarantees.drift_lemma_cap(most_arrivals=1), 3)
     0.184
     """
-    return 1 / (e * (check_count(most_arrivals, "most_arrivals", lowest=0) + 1))
+    return 1 / (e * (most_arrivals + 1))

@@ -16,8 +16,7 @@ from math import log
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import check_count, check_number
-from statepool.guarantees.arguments import LARGEST, checked
+from statepool.guarantees.arguments import checked
 from statepool.guarantees.paper import Guarantee
 from statepool.guarantees.theorem_a import at_constant_rate, total_wait
 from statepool.model import Instance
@@ -35,9 +34,6 @@ def theorem_d(
     >>> round(sp.guarantees.theorem_d(log_actions=5.3, horizon=20_000, delay=50, budget=30_000.0).value)
     4636
     """
-    check_number(log_actions, "log_actions", 0, LARGEST)
-    check_number(budget, "budget", 0, LARGEST)
-    check_count(horizon, "horizon")
     return at_constant_rate(log_actions, budget, total_wait(delay, horizon), rate)
 
 

@@ -21,6 +21,11 @@ def draw_cell(
     sheet.target_box(ax, column - 0.5, row - 0.5, 1, 1, tip)
 
 
+def short_number(number: float) -> str:
+    """A whole number as a cell has room for it."""
+    return f"{number:.0f}" if abs(number) < 999.5 else f"{number / 1000:.1f}k"
+
+
 def frame_cells(ax: Axes, columns: list[str], rows: list[str]) -> None:
     """Axes of a heat map: names, no ticks, no grid, first row on top."""
     ax.grid(False)

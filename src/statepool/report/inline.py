@@ -1,6 +1,8 @@
 """A drawn SVG made part of the page: its colours become the theme's, its targets can be pointed at."""
 
 import re
+from collections import defaultdict
+from collections.abc import Sequence
 from html import escape
 
 from statepool.report.drawings import Drawing
@@ -15,16 +17,25 @@ _NOT_FOR_A_PAGE = re.compile(
 )
 
 
-def figure_of(drawing: Drawing) -> str:
+def figures_of(drawings: Sequence[Drawing], linked: bool = True) -> defaultdict[str, str]:
+    """The figures of each section."""
+    figures: defaultdict[str, str] = defaultdict(str)
+    for drawing in drawings:
+        figures[drawing.home] += figure_of(drawing, linked)
+    return figures
+
+
+def figure_of(drawing: Drawing, linked: bool) -> str:
     """The figure in both its shapes, of which the style sheet shows one, with title, caption and links to its files."""
     shapes = "".join(
         f'<div class="{shape}">{_svg(text, f"{drawing.name}-{shape}-", drawing.title, drawing.tips)}</div>'
         for shape, text in (("wide", drawing.wide), ("narrow", drawing.narrow))
     )
     files = " · ".join(f'<a href="figures/{drawing.name}.{kind}">{kind.upper()}</a>' for kind in ("svg", "pdf"))
+    links = f' <span class="files">{files}</span>' if linked else ""
     return (
         f'<figure id="figure-{drawing.name}" class="drawing">{shapes}<figcaption><b>{escape(drawing.title)}.</b> '
-        f'{escape(drawing.caption)} <span class="files">{files}</span></figcaption></figure>'
+        f"{escape(drawing.caption)}{links}</figcaption></figure>"
     )
 
 

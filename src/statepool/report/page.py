@@ -1,16 +1,19 @@
 """The page: one self-contained file, with the colours, the style and the script that all reports share."""
 
 from importlib import resources
+from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from statepool.report.palette import COLOURS
 
 
-def render(package: str, template: str, **parts: str) -> str:
-    """A template of a package, which extends `base.html`, filled with HTML that is escaped already."""
+def render(package: str, template: str, **parts: Any) -> str:
+    """A template of a package, which extends `base.html`."""
     loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader(__package__, ".")])
-    pages = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    pages = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
+    )
     return pages.get_template(template).render(
         colours=colours(), style=_asset("report.css"), script=_asset("report.js"), **parts
     )

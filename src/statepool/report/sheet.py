@@ -88,15 +88,17 @@ class Sheet:
     ) -> None:
         """A line through values with bars of one standard error; `name` and `at` tell what a value is."""
         ys, errors = [value.number for value in values], [value.se or 0.0 for value in values]
-        plain: dict[str, Any] = {
-            "marker": look.marker,
-            "markeredgecolor": SURFACE,
-            "markeredgewidth": 0.5,
-            "elinewidth": 0.9,
-        }
-        ax.errorbar(xs, ys, yerr=errors if any(errors) else None, color=look.colour, **(plain | style))
+        plain: dict[str, Any] = {"marker": look.marker, "markeredgecolor": SURFACE, "markeredgewidth": 0.5}
+        ax.errorbar(xs, ys, yerr=errors if any(errors) else None, color=look.colour, elinewidth=0.9, **(plain | style))
         for x, value, place in zip(xs, values, at, strict=True):
             self.target(ax, x, value.number, f"{name}, {place}: {told(value)}")
+
+    def bound(
+        self, ax: Axes, xs: Sequence[float], values: Sequence[Value], look: Look, name: str, at: Iterable[str]
+    ) -> None:
+        """The same for what is proved and not measured: dashed."""
+        edge = {"markeredgecolor": look.colour, "markeredgewidth": 1}
+        self.series(ax, xs, values, look, name, at, linestyle="--", **edge)
 
     def saved(self, kind: str) -> bytes:
         """The figure as the bytes of an SVG, PDF or PNG file."""

@@ -28,11 +28,21 @@ class Record:
         """How the published number is met: "digit", "within one standard error", or "not met"."""
         if self.published is None:
             return None
-        if self.published in (self.ours.shown(), f"{self.ours.number:.{_decimals(self.published)}f}"):
+        decimals = len(self.published.partition(".")[2])
+        if self.published in (self.ours.shown(), f"{self.ours.number:.{decimals}f}"):
             return "digit"
         if self.ours.se is not None and abs(self.ours.number - float(self.published)) <= self.ours.se:
             return "within one standard error"
         return "not met"
+
+    @property
+    def difference(self) -> float:
+        """Ours less the published number, both as printed."""
+        return 0.0 if self.published is None else round(float(self.ours.shown()) - float(self.published), 6)
+
+    def why(self, quick: bool) -> str:
+        """Why the published number is not met to the digit."""
+        return "fewer seeds than published" if quick else self.reason or "no reason known"
 
     @property
     def met(self) -> bool | None:
@@ -47,10 +57,6 @@ class Record:
             "shown": {"published": self.published, "ours": self.ours.shown(),
                       "se": None if self.ours.se is None else f"{self.ours.se:.{self.ours.digits}f}"},
         }  # fmt: skip
-
-
-def _decimals(text: str) -> int:
-    return len(text.partition(".")[2])
 
 
 @cache

@@ -1,6 +1,6 @@
 """Run the tasks of studies: from the store where they are there, else here or on a cluster, in any order."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,10 +14,9 @@ from statepool.studies.study import Results, Study, Task
 ALL_SEEDS = 1_000_000
 
 
-class Executor(Protocol):
-    """Yields (position, result) of every task, as they finish."""
-
-    def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, dict[str, float]]]: ...
+Done = tuple[int, dict[str, float]]
+Executor = Callable[[list[Task]], Iterator[Done]]
+"""Yields (position, result) of every task, as they finish."""
 
 
 class Watcher(Protocol):
@@ -27,13 +26,13 @@ class Watcher(Protocol):
     def finished(self, study: str, rounds: int, stored: bool) -> None: ...
 
 
-def perform(position: int, task: Task) -> tuple[int, dict[str, float]]:
+def perform(position: int, task: Task) -> Done:
     """Call a task's function."""
     module, name = task.function.split(":")
     return position, getattr(import_module(module), name)(**task.arguments)
 
 
-def perform_alike(position: int, task: Task, expected: tuple[str, list[str]]) -> tuple[int, dict[str, float]]:
+def perform_alike(position: int, task: Task, expected: tuple[str, list[str]]) -> Done:
     """Call a task's function on a worker, if it computes with what the results will be stored under."""
     own = fingerprint()
     if own != expected:
@@ -51,7 +50,7 @@ class LocalExecutor:
 
     jobs: int
 
-    def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, dict[str, float]]]:
+    def __call__(self, tasks: list[Task]) -> Iterator[Done]:
         with ThreadPoolExecutor(cpu_count() if self.jobs == -1 else self.jobs) as pool:
             futures = [pool.submit(perform, i, task) for i, task in enumerate(tasks)]
             try:
@@ -74,7 +73,7 @@ class ClusterExecutor:
         except (OSError, ValueError, TimeoutError) as error:
             raise ValueError(f"cluster: no scheduler answers at {address} ({type(error).__name__})") from None
 
-    def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, dict[str, float]]]:
+    def __call__(self, tasks: list[Task]) -> Iterator[Done]:
         from distributed import as_completed as as_they_come
 
         futures = self.client.map(perform_alike, range(len(tasks)), tasks, expected=fingerprint(), pure=False)

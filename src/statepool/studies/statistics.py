@@ -12,9 +12,10 @@ def standard_error(numbers: Floats) -> float | None:
     return float(numbers.std(ddof=1) / np.sqrt(numbers.size)) if numbers.size > 1 else None
 
 
-def mean_of(numbers: Floats, digits: int = 1) -> Value:
-    """The mean over seeds."""
-    return Value(float(numbers.mean()), standard_error(numbers), digits)
+def mean_of(numbers: Floats, digits: int = 1, over: float = 1.0) -> Value:
+    """The mean over seeds, divided by a scale."""
+    error = standard_error(numbers)
+    return Value(float(numbers.mean()) / over, None if error is None else error / over, digits)
 
 
 def means(results: Results, sweep: str, cell: str, names: tuple[str, ...], digits: int = 1) -> dict[str, Value]:
@@ -22,14 +23,16 @@ def means(results: Results, sweep: str, cell: str, names: tuple[str, ...], digit
     return {name: mean_of(results.of(sweep, cell, name), digits) for name in names}
 
 
-def gain(results: Results, sweep: str, cell: str, better: str, worse: str, digits: int = 1) -> dict[str, Value]:
+def gain(results: Results, sweep: str, cell: str, better: str, worse: str, name: str = "gain") -> dict[str, Value]:
     """How much less regret one arm has, with the standard error of the paired difference as a column of its own."""
-    saved = results.of(sweep, cell, worse) - results.of(sweep, cell, better)
-    error = standard_error(saved)
-    columns = {"gain": mean_of(saved, digits)}
-    if error is not None:
-        columns["gain ±"] = Value(error, None, digits)
-    return columns
+    saved = mean_of(results.of(sweep, cell, worse) - results.of(sweep, cell, better))
+    return {name: saved} | ({} if saved.se is None else {f"{name} ±": Value(saved.se)})
+
+
+def percent_saved(results: Results, sweep: str, cell: str, better: str, worse: str) -> Value:
+    """The mean gain in per cent of the worse arm's mean regret, its error that of the paired difference."""
+    high = results.of(sweep, cell, worse)
+    return mean_of(high - results.of(sweep, cell, better), over=float(high.mean()) / 100)
 
 
 def saved_share(results: Results, sweep: str, cell: str, better: str, worse: str) -> Value:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from statepool import families, learners
+from statepool import delays, families, learners
 from statepool.dimension import estimate
 from statepool.engine import simulate
 from statepool.learners import Learner
@@ -25,13 +25,17 @@ def make_learner(name: str, settings: Mapping[str, Any]) -> Learner:
 
 def paired(
     family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, arms: Mapping[str, Any],
-    dimension: list[str] | tuple[str, ...] = (), draws: int = 3,
+    dimension: list[str] | tuple[str, ...] = (), draws: int = 3, kind: str | None = None,
 ) -> dict[str, float]:  # fmt: skip
-    """Every arm's regret on one instance and one stream, and the mean dimension of the arms asked for."""
+    """Every arm's regret on one instance and one stream, and the mean dimension of the arms asked for.
+
+    `kind` is of random delays, one a round, of the mean `delay`.
+    """
     instance = make_instance(family, settings, seed)
+    waits = delays.KINDS[kind](seed, instance.horizon, delay) if kind else delay
     numbers = {}
     for label, (name, chosen) in arms.items():
-        run = simulate(instance, make_learner(name, chosen), delay, stream, draws)
+        run = simulate(instance, make_learner(name, chosen), waits, stream, draws)
         numbers[label] = run.regret
         if label in dimension:
             numbers[f"{label} dimension"] = run.dimension

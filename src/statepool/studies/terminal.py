@@ -117,8 +117,7 @@ def _entry(record: Record) -> Text:
         return text
     mark, style = MARKS[record.how]
     text.append(f" {mark}", style)
-    difference = round(float(record.ours.shown()) - float(record.published), 6)
-    return text.append(f"\n{record.published} {difference:+g}", "dim") if difference else text
+    return text.append(f"\n{record.published} {record.difference:+g}", "dim") if record.difference else text
 
 
 def print_summary(console: Console, records: list[Record], quick: bool) -> None:
@@ -127,12 +126,9 @@ def print_summary(console: Console, records: list[Record], quick: bool) -> None:
     for how in ("within one standard error", "not met"):
         for record in records:
             if record.how == how:
-                why = "fewer seeds than published" if quick else record.reason or "no reason known"
                 place = f"{record.study}, {record.cell}, {record.column}"
-                console.print(
-                    f"{how}: {place}: published {record.published}, ours {record.ours.shown()} ({why})",
-                    width=console.width,
-                )
+                numbers = f"published {record.published}, ours {record.ours.shown()}"
+                console.print(f"{how}: {place}: {numbers} ({record.why(quick)})", width=console.width)
     total = sum(count.values())
     console.print(
         f"[bold]{total} published numbers: {count['digit']} to the digit, "

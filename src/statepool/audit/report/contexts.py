@@ -33,7 +33,7 @@ def draw_contexts(sheet: Sheet, audit: "Audit") -> None:
     assert personal.worth is not None
     worth, shown = personal.worth, largest(audit)
     (ax,) = sheet.panels(1, 0.7 + 0.24 * (shown.size + 1))
-    names = [_short(personal.contexts.names[c]) for c in shown]
+    names = [short_name(personal.contexts.names[c]) for c in shown]
     for row, c in enumerate(shown):
         gain, error = unit.amount(worth.by_context[c]), unit.amount(worth.errors[c])
         own = audit.counts.actions[personal.best[c]]
@@ -42,7 +42,7 @@ def draw_contexts(sheet: Sheet, audit: "Audit") -> None:
         ax.errorbar(gain, row, xerr=1.96 * error, color=colour, marker="o", elinewidth=1.1)
         text = f"{personal.contexts.names[c]} ({counted(personal.contexts.rows[c])} rows): {own}"
         sheet.target(ax, gain, row, f"{text}, {gain:.3g} ± {error:.2g} {unit.name} a decision over the one for all")
-        label(ax, gain + 1.96 * error, row, _short(own), colour, (5, 0))
+        label(ax, gain + 1.96 * error, row, short_name(own), colour, (5, 0))
     value, low, high = (unit.amount(number) for number in (worth.value, worth.lower, worth.upper))
     last = shown.size
     ax.plot([low, high], [last, last], color=BLUE, linewidth=2.2, solid_capstyle="butt")
@@ -75,7 +75,8 @@ def context_rows(audit: "Audit") -> list[tuple[str, ...]]:
     ]  # fmt: skip
 
 
-def _short(name: str) -> str:
+def short_name(name: str) -> str:
+    """A label that fits beside a chart."""
     # A dollar sign would start a formula.
     name = name.replace("$", r"\$")
     return name if len(name) <= SHORT else name[: SHORT - 1] + "…"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statepool.audit.report.contexts import draw_contexts, has_worth
-from statepool.audit.sentences import duration
+from statepool.audit.report.contexts import draw_contexts, has_worth, short_name
+from statepool.audit.sentences import duration, unit_of_time
 from statepool.audit.verdict import ALONE, CORRECT, POOL
 from statepool.checks import Floats
 from statepool.report.drawings import Drawing, drawing_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LINES = (BLUE, VERMILLION, GREEN, PURPLE, AMBER, MUTED)
 KINDS = {POOL: BLUE, CORRECT: GREEN, ALONE: VERMILLION, "blind": MUTED}
-MOST_DOTS, MOST_ROWS, MOST_LINES, SHORT = 300, 12, 6, 18
+MOST_DOTS, MOST_ROWS, MOST_LINES = 300, 12, 6
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _draw_regrets(sheet: Sheet, audit: "Audit") -> None:
 
 def _draw_prediction(sheet: Sheet, audit: "Audit") -> None:
     (ax,) = sheet.panels(1, 3.0)
-    predicted, own = (audit.unit.outcomes(means) for means in (audit.effects.pooled, audit.effects.own))
+    predicted, own = (audit.unit.outcome(means) for means in (audit.effects.pooled, audit.effects.own))
     visits = audit.counts.n.sum(axis=1)
     shown = np.argsort(-visits, kind="stable")[:MOST_DOTS]
     low, high = min(predicted[shown].min(), own[shown].min()), max(predicted[shown].max(), own[shown].max())
@@ -102,7 +102,7 @@ def _draw_effects(sheet: Sheet, audit: "Audit") -> None:
         found = "beyond chance" if sure else "not beyond chance"
         sheet.target(ax, size, s, f"{name}: {size:.3g} ± {error:.2g} {unit.name}, p = "
                      f"{audit.sufficiency.corrected[s]:.2g}, {found}")  # fmt: skip
-    ax.set_yticks(range(audit.counts.n_states), [_short(name) for name in audit.counts.states])
+    ax.set_yticks(range(audit.counts.n_states), [short_name(name) for name in audit.counts.states])
     ax.set_ylim(audit.counts.n_states - 0.5, -0.5)
     ax.set_xlim(left=0)
     ax.tick_params(axis="y", length=0)
@@ -122,7 +122,7 @@ def _draw_map(sheet: Sheet, audit: "Audit") -> None:
             draw_cell(
                 sheet, ax, s, row, float(share) ** 0.5, f"{100 * share:.0f}", f"{text}{audit.map.upper[a, s]:.3f})"
             )
-    frame_cells(ax, [_short(name) for name in counts.states], [_short(counts.actions[a]) for a in top])
+    frame_cells(ax, [short_name(name) for name in counts.states], [short_name(counts.actions[a]) for a in top])
     ax.xaxis.tick_top()
     ax.tick_params(axis="x", rotation=40 if not sheet.narrow else 60)
     for tick in ax.get_xticklabels():
@@ -135,7 +135,7 @@ def _draw_delays(sheet: Sheet, audit: "Audit") -> None:
     draws = audit.lateness.draws[np.isfinite(audit.lateness.draws)]
     # The last half per cent would squeeze all others into a corner.
     shares = np.linspace(0, 0.995, 101)[1:]
-    size, unit = _unit(audit, float(np.quantile(times, shares[-1])))
+    size, unit = unit_of_time(audit, float(np.quantile(times, shares[-1])))
     for ax, values, scale in ((left, times, size), (right, draws, 1.0)):
         quantiles = np.quantile(values, shares)
         ax.plot(quantiles / scale, 100 * shares, color=BLUE)
@@ -157,7 +157,7 @@ def _delays_seen(audit: "Audit") -> Floats:
 def _draw_drift(sheet: Sheet, audit: "Audit") -> None:
     (ax,) = sheet.panels(1, 2.4)
     drift, unit = audit.drift, audit.unit
-    observed, means = unit.outcomes(drift.observed), unit.outcomes(drift.means)
+    observed, means = unit.outcome(drift.observed), unit.outcome(drift.means)
     chosen = np.argsort(-drift.spread, kind="stable")[:MOST_LINES]
     x = 100 * drift.times
     ends = []
@@ -173,7 +173,7 @@ def _draw_drift(sheet: Sheet, audit: "Audit") -> None:
     for y, (_, name, colour) in zip(
         _apart([(end[0] - unit.low) / unit.scale for end in ends], 0.075), ends, strict=True
     ):
-        label(ax, 100, unit.low + y * unit.scale, _short(name), colour, (4, 0))
+        label(ax, 100, unit.low + y * unit.scale, short_name(name), colour, (4, 0))
     ax.set_xlim(0, 132 if not sheet.narrow else 150)
     # Lines of the grid end where the data do: the names of the states stand to the right.
     ax.grid(False)
@@ -194,19 +194,6 @@ def _apart(values: list[float], least: float) -> list[float]:
         placed[upper] = min(placed[upper], 1.0) if over else placed[upper]
         placed[lower] = min(placed[lower], placed[upper] - least)
     return [float(value) for value in placed]
-
-
-def _short(name: str) -> str:
-    # A dollar sign would start a formula.
-    name = name.replace("$", r"\$")
-    return name if len(name) <= SHORT else name[: SHORT - 1] + "…"
-
-
-def _unit(audit: "Audit", largest: float) -> tuple[float, str]:
-    if not audit.seconds:
-        return 1.0, "as given"
-    units = ((2 * 86_400.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (120.0, 60.0, "minutes"))
-    return next(((size, unit) for least, size, unit in units if largest >= least), (1.0, "seconds"))
 
 
 PLANS = (

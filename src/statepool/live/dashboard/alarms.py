@@ -41,15 +41,9 @@ class Alarm(NamedTuple):
     text: str
 
 
-def alarms_of(
-    lessons: Lessons, oddities: dict[tuple[int, int], int], action: Name, states: Sequence[Any]
-) -> list[Alarm]:
+def alarms_of(lessons: Lessons, oddities: Oddities, action: Name, states: Sequence[Any]) -> list[Alarm]:
     """All alarms that ring, the gravest first."""
-    return [
-        *_impossible(oddities, action, states),
-        *_contradictions(lessons, action),
-        *_drifts(lessons, states),
-    ]  # fmt: skip
+    return _impossible(oddities, action, states) + _contradictions(lessons, action) + _drifts(lessons, states)
 
 
 def _impossible(oddities: Oddities, action: Name, states: Sequence[str]) -> list[Alarm]:

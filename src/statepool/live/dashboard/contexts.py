@@ -9,11 +9,10 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.live.catalogue import check_label
+from statepool.live.dashboard.lessons import LatestPlays
 from statepool.live.events import Corrected, Decided, Expired, Resolved
 
 MOST = 1_000
-REMEMBERED = 1 << 17
-"""Decisions whose context is known when their outcome comes: the latest."""
 
 
 @dataclass
@@ -21,7 +20,6 @@ class ContextTally:
     """The decisions of one context, and the outcomes that came for them."""
 
     context: Any
-    place: int
     reached: Floats
     """The sum of the rows of what was played."""
     decisions: int = 0
@@ -38,8 +36,7 @@ class ContextTallies:
         self._n_states = n_states
         self._place_of: dict[Any, int] = {}
         self._kept: list[ContextTally] = []
-        self._plays = np.full(REMEMBERED, -1, np.int64)
-        self._places = np.zeros(REMEMBERED, np.int32)
+        self._decided_in = LatestPlays()
         self.others = 0
         """Decisions of contexts that are not followed."""
 
@@ -53,25 +50,21 @@ class ContextTallies:
         """Count a decision of the learner's that was made in a context; `row` is that of its action there."""
         if event.context is None or event.is_holdout:
             return
-        tally = self._of(check_label(event.context, "context"))
-        if tally is None:
+        place = self._place(check_label(event.context, "context"))
+        if place is None:
             self.others += 1
             return
+        tally = self._kept[place]
         tally.decisions += 1
         tally.actions[event.action] += 1
         tally.reached += row
-        place = event.play % REMEMBERED
-        self._plays[place], self._places[place] = event.play, tally.place
+        self._decided_in.keep(event.play, place)
 
-    def _of(self, context: Any) -> ContextTally | None:
-        place = self._place_of.get(context)
-        if place is not None:
-            return self._kept[place]
-        if len(self._kept) >= MOST:
-            return None
-        place = self._place_of[context] = len(self._kept)
-        self._kept.append(ContextTally(context, place, np.zeros(self._n_states)))
-        return self._kept[place]
+    def _place(self, context: Any) -> int | None:
+        if context not in self._place_of and len(self._kept) < MOST:
+            self._place_of[context] = len(self._kept)
+            self._kept.append(ContextTally(context, np.zeros(self._n_states)))
+        return self._place_of.get(context)
 
     def lose(self, event: Resolved | Expired) -> None:
         """Count an outcome, or the default in its place."""
@@ -89,5 +82,5 @@ class ContextTallies:
 
     def _decided(self, play: int) -> ContextTally | None:
         """The context of a decision; None if it had none, or is not remembered."""
-        place = play % REMEMBERED
-        return self._kept[self._places[place]] if self._plays[place] == play else None
+        place = self._decided_in.find(play)
+        return None if place is None else self._kept[place]

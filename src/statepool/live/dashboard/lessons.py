@@ -19,6 +19,21 @@ class Means(NamedTuple):
     means: Floats
 
 
+class LatestPlays:
+    """A number for each of the latest decisions, by play."""
+
+    def __init__(self, kept: int = 1 << 17) -> None:
+        self._plays = np.full(kept, -1, np.int64)
+        self._numbers = np.zeros(kept, np.int64)
+
+    def keep(self, play: int, number: int) -> None:
+        self._plays[play % self._plays.size], self._numbers[play % self._plays.size] = play, number
+
+    def find(self, play: int) -> int | None:
+        place = play % self._plays.size
+        return int(self._numbers[place]) if self._plays[place] == play else None
+
+
 class Lessons:
     """A ring, in which the oldest make room."""
 

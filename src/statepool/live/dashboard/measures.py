@@ -14,7 +14,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.live.dashboard.buckets import EXPECTED, N_DELAYS, REACHED, SEEN, SQUARES, Buckets
 from statepool.live.dashboard.contexts import ContextTallies
-from statepool.live.dashboard.lessons import Lessons
+from statepool.live.dashboard.lessons import LatestPlays, Lessons
 from statepool.live.events import Corrected, Decided, Expired, Resolved, Seen, decode
 from statepool.live.holdout import ARMS
 from statepool.live.live_learner import POSSIBLE
@@ -28,21 +28,6 @@ ODDITIES = 100
 """Impossible (action, state) pairs that are remembered."""
 
 Row = Callable[[int], Floats]
-
-
-class Times:
-    """When the latest decisions were made, by play."""
-
-    def __init__(self, kept: int = 1 << 17) -> None:
-        self._plays = np.full(kept, -1, np.int64)
-        self._at = np.zeros(kept, np.int64)
-
-    def keep(self, play: int, at: int) -> None:
-        self._plays[play % self._plays.size], self._at[play % self._plays.size] = play, at
-
-    def find(self, play: int) -> int | None:
-        place = play % self._plays.size
-        return int(self._at[place]) if self._plays[place] == play else None
 
 
 class Measures:
@@ -62,7 +47,7 @@ class Measures:
         self.lessons = Lessons()
         self.contexts = ContextTallies(self._n_states)
         self.oddities: dict[tuple[int, int], int] = {}
-        self._times = Times()
+        self._times = LatestPlays()
         self._unknown: list[tuple[int, int]] = []
 
     def follow(self, view: View, last: int | None = None) -> None:

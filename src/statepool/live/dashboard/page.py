@@ -5,21 +5,10 @@ import threading
 import time
 from typing import Any
 
+from statepool.live.dashboard import panels
 from statepool.live.dashboard.alarms import Alarm, alarms_of
 from statepool.live.dashboard.curves import curves_of, delays_of, median_of
 from statepool.live.dashboard.measures import Measures
-from statepool.live.dashboard.panels import (
-    ContextsPanel,
-    LiftTile,
-    PlayedAction,
-    SeenState,
-    actions_of,
-    beliefs_of,
-    contexts_of,
-    lift_of,
-    settings_of,
-    states_of,
-)  # fmt: skip
 from statepool.live.dashboard.reading import Dimension, Reading, read
 from statepool.live.pool import Pool
 
@@ -52,13 +41,13 @@ class PageModel:
     n_actions: int
     n_retired: int
     n_states: int
-    actions: list[PlayedAction]
-    states: list[SeenState]
+    actions: list[panels.PlayedAction]
+    states: list[panels.SeenState]
     more_states: int
     widest: float
     """The largest share of a state shown: the length of a full bar."""
-    contexts: ContextsPanel | None
-    lift: LiftTile | None
+    contexts: panels.ContextsPanel | None
+    lift: panels.LiftTile | None
     flight: Flight
     alarms: list[Alarm]
     settings: list[tuple[str, str]]
@@ -102,8 +91,8 @@ class PageCache:
     def _put_together(self, reading: Reading, measures: Measures, flight: Flight) -> PageModel:
         status, lessons, whole = reading.status, measures.lessons, measures.buckets.total()
         of_states = lessons.of_states(len(reading.states))
-        beliefs = beliefs_of(status.beliefs, of_states)
-        states, more_states = states_of(reading, whole, of_states, beliefs)
+        beliefs = panels.beliefs_of(status.beliefs, of_states)
+        states, more_states = panels.states_of(reading, whole, of_states, beliefs)
         return PageModel(
             name=status.name,
             plays=status.plays,
@@ -116,15 +105,15 @@ class PageCache:
             n_actions=reading.play.size,
             n_retired=len(status.actions) - reading.play.size,
             n_states=len(reading.states),
-            actions=actions_of(reading, measures, beliefs),
+            actions=panels.actions_of(reading, measures, beliefs),
             states=states,
             more_states=more_states,
             widest=max((share for each in states for share in (each.played, each.expected) if share > 0), default=1.0),
-            contexts=contexts_of(reading, measures),
-            lift=lift_of(reading),
+            contexts=panels.contexts_of(reading, measures),
+            lift=panels.lift_of(reading),
             flight=dataclasses.replace(flight, median=median_of(whole.delays)),
             alarms=alarms_of(lessons, measures.oddities, reading.label, reading.states),
-            settings=settings_of(reading),
+            settings=panels.settings_of(reading),
             window=(status.at - measures.began) / 1e6 if measures.began else None,
             events=measures.events,
             journal=status.events,

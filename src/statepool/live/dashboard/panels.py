@@ -1,11 +1,11 @@
 """The tables of the page: what is played and why, the states, the lift, the settings."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
 from statepool.checks import Floats
+from statepool.learners.learner import short_name
 from statepool.live.dashboard import formatting
 from statepool.live.dashboard.buckets import EXPECTED, REACHED, SEEN, Bucket
 from statepool.live.dashboard.gain import Gain, gain_of
@@ -188,7 +188,7 @@ def settings_of(reading: Reading) -> list[tuple[str, str]]:
     status = reading.status
     settings, learner = status.settings, status.learner
     rate = status.registers.get("rate") or getattr(learner, "rate", None)
-    lines = [("learner", _learner(learner)), ("rate", f"{rate:.3g}" if rate else formatting.DASH)]
+    lines = [("learner", short_name(learner)), ("rate", f"{rate:.3g}" if rate else formatting.DASH)]
     if status.leader is not None:
         lines.append(("leader", formatting.label(status.leader)))
     if settings.refresh_seconds is not None:
@@ -211,12 +211,3 @@ def settings_of(reading: Reading) -> list[tuple[str, str]]:
     for action, low, high in settings.shares[:N_ACTIONS]:
         lines.append(("share of " + formatting.label(action), f"{formatting.share(low)} to {formatting.share(high)}"))
     return lines
-
-
-def _learner(learner: Any) -> str:
-    """The name of a learner, and what was set."""
-    told = [
-        f"{field.name}={value!r}" for field in dataclasses.fields(learner)
-        if (value := getattr(learner, field.name)) != field.default
-    ]  # fmt: skip
-    return type(learner).__name__ + (f"({', '.join(told)})" if told else "")

@@ -127,9 +127,8 @@ class Service:
         self.metrics.add(route, status, seconds)
         self._log.add(method, route, status, seconds, pool, fault)
 
-    def short_call(self, method: str, path: str) -> TicketCall | None:
-        """The call that a request makes which may come as a plain call (`take`)."""
-        return ticket_call(method, path)
+    short_call = staticmethod(ticket_call)
+    """What a request asks for that may come as a plain call (`take`)."""
 
     def take(self, call: TicketCall, headers: Headers, client: Client, body: bytes, answered: Answered) -> None:
         """Answer a request about tickets without a task of its own: `connections` hands it over, body and all."""

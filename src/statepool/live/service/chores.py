@@ -124,7 +124,7 @@ class Chores:
 
     async def _warm_up(self, name: str) -> None:
         worker = await self._pools.worker(name)
-        await worker.warm_up()
+        await worker.call(worker.pool.warm_up)
         self._health.note(name, None)
 
     async def _expire(self, name: str) -> None:

@@ -5,7 +5,7 @@ name and rights, and leaves the one before for a while, so that nobody is locked
 is open to whom its `Door` says. Once it has seen a key it stays closed, also without any left.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from hmac import compare_digest
 from secrets import token_urlsafe
@@ -127,11 +127,8 @@ class Keys:
         return caller is not None and caller.role == "admin" and not caller.pools
 
     def _find(self, digest: str) -> Caller | None:
-        found = _first(key for key in self._entries if compare_digest(key.hash, digest))
+        # All are compared, whichever fits.
+        found = next(iter([key for key in self._entries if compare_digest(key.hash, digest)]), None)
         if found is None or (found.until is not None and found.until <= time()):
             return None
         return Caller(found.name, found.role, found.pools)
-
-
-def _first(keys: Iterable[Key]) -> Key | None:
-    return next(iter(list(keys)), None)  # all are compared, whichever fits

@@ -1,40 +1,16 @@
 """The OpenAPI 3.1 document: what is sent and answered from the msgspec types that read and write it, the addresses
 written here, links from a decision to what may follow it."""
 
+import re
 from functools import cache
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from statepool import __version__
-from statepool.live.service.answers import (
-    ANSWERS,
-    ActionAnswer,
-    DecisionAnswer,
-    DecisionsAnswer,
-    ExpiryAnswer,
-    HealthAnswer,
-    NamesAnswer,
-    OutcomeAnswer,
-    PoolAnswer,
-    ReportsAnswer,
-    StateAnswer,
-    TicketAnswer,
-)
-from statepool.live.service.bodies import (
-    BODIES,
-    ActionBody,
-    DecisionBody,
-    Label,
-    OutcomeBody,
-    OutcomesBody,
-    PoolBody,
-    SettingsBody,
-    StateBody,
-    StatesBody,
-)
-from statepool.live.service.examples import EXAMPLES, Example
+from statepool.live.service import answers, bodies
+from statepool.live.service.examples import EXAMPLES
 from statepool.live.service.refusals import ErrorAnswer
 from statepool.live.settings import Settings
 
@@ -84,7 +60,7 @@ def document() -> dict[str, Any]:
 
 def _schemas() -> dict[str, Any]:
     """The schemas of all bodies and answers; what their types cannot say is added."""
-    _, schemas = msgspec.json.schema_components([*BODIES, *ANSWERS, Settings], ref_template=REF)
+    _, schemas = msgspec.json.schema_components([*bodies.BODIES, *answers.ANSWERS, Settings], ref_template=REF)
     for name, pairs in EXCLUSIVE.items():
         schemas[name]["not"] = {"anyOf": [{"required": list(pair)} for pair in pairs]}
     schemas["OutcomeBody"].update(minProperties=1, maxProperties=1)
@@ -108,174 +84,155 @@ def _loosen(settings: dict[str, Any]) -> None:
     by_action = {"type": "object", "additionalProperties": bounds}
     told = {name: settings[name].pop("description") for name in ("shares", "holdout_action")}
     settings["shares"] = {"description": told["shares"], "anyOf": [settings["shares"], by_action]}
-    settings["holdout_action"] = {"description": told["holdout_action"], **msgspec.json.schema(Label | None)}
+    settings["holdout_action"] = {"description": told["holdout_action"], **msgspec.json.schema(bodies.Label | None)}
+
+
+class Operation(NamedTuple):
+    """What is done at an address; `says` is a summary and, on a line of its own, what else there is to know."""
+
+    method: str
+    path: str
+    name: str
+    says: str
+    answer: type | tuple[type, type] | None
+    body: type | tuple[type, type] | None = None
+    also: int | None = None
+    body_needed: bool = True
+    links: dict[str, Any] | None = None
+    media: str = "application/json"
+    keyless: bool = False
+
+    def told(self) -> dict[str, Any]:
+        summary, _, more = self.says.partition("\n")
+        answered = {"schema": _schema(self.answer), "examples": self._examples("answer")}
+        fine: dict[str, Any] = {"description": summary, "content": {self.media: answered}}
+        if self.links:
+            fine["links"] = self.links
+        responses = {str(status): {"$ref": f"#/components/responses/{status}"} for status in REFUSALS}
+        operation: dict[str, Any] = {"operationId": self.name, "summary": summary}
+        if more:
+            operation["description"] = more
+        operation["responses"] = {"200": fine, **responses}
+        if self.also:
+            operation["responses"][str(self.also)] = fine
+        if self.body:
+            content = {"application/json": {"schema": _schema(self.body), "examples": self._examples("body")}}
+            operation["requestBody"] = {"required": self.body_needed, "content": content}
+        if self.keyless:
+            operation["security"] = []
+        return operation
+
+    def _examples(self, part: str) -> dict[str, Any]:
+        return {example.title: {"value": getattr(example, part)} for example in EXAMPLES[self.name]}
 
 
 def _paths() -> dict[str, Any]:
-    pool, ticket = "/v1/pools/{name}", "/v1/pools/{name}/decisions/{ticket}"
-    action = f"{pool}/actions/{{action}}"
-    return {
-        "/v1/pools": {"get": _operation("listPools", "The names of the pools.", NamesAnswer)},
-        pool: {
-            "parameters": [_in_path("name")],
-            "get": _operation(
-                "showPool",
-                "What a pool adds up to: its settings, what has come, what the learner is worth.\n"
-                "All numbers are of one moment. `losses` and `lift` compare the learner with the holdout, and start "
-                "anew when the holdout changes.",
-                PoolAnswer,
-            ),
-            "put": _operation(
-                "putPool",
-                "Make a pool (201), or make sure that it is there as described (200).\n"
-                "Repeating it is harmless. A pool that is there and differs is refused with 409, or changed with "
-                "`update`.",
-                PoolAnswer, PoolBody, also=201,
-            ),
-            "patch": _operation(
-                "changePool",
-                "Other settings from now on; those that are not named stay.\n"
-                'The body holds them flat, `{"holdout": 0.2}`, or as PUT has them, `{"settings": {"holdout": 0.2}}`. '
-                "After a change of `holdout` or `holdout_action` the comparison (`losses`, `lift`) starts anew: only "
-                "decisions made from then on count.",
-                PoolAnswer, (SettingsBody, Settings),
-            ),
-        },
-        f"{pool}/decisions": {
-            "parameters": [_in_path("name")],
-            "post": _operation(
-                "decide",
-                "An action to play, on disk before it is told.\n"
-                "The same ticket gets the same answer, so that a call without an answer may be repeated. One decision "
-                "is answered by itself; `count`, `tickets` and `requests` are answered as `decisions`.",
-                (DecisionAnswer, DecisionsAnswer), DecisionBody, body_needed=False,
-                links=_links("$response.body#/ticket"),
-            ),
-        },
-        ticket: {
-            "parameters": [_in_path("name"), _in_path("ticket")],
-            "get": _operation("showTicket", "What is known of a ticket.", TicketAnswer),
-        },
-        f"{ticket}/state": {
-            "parameters": [_in_path("name"), _in_path("ticket")],
-            "put": _operation(
-                "putState",
-                "The state that was seen after a decision.\n"
-                "Repeating it is harmless; another state for the same ticket is refused with 409.",
-                StateAnswer, StateBody, links=_after("putOutcome"),
-            ),
-        },
-        f"{ticket}/outcome": {
-            "parameters": [_in_path("name"), _in_path("ticket")],
-            "put": _operation(
-                "putOutcome",
-                "The outcome of a decision, before or after its state.\n"
-                "It teaches once both are there. Repeating it is harmless; another outcome is refused with 409, unless "
-                "the one before was the default loss of a decision that expired.",
-                OutcomeAnswer, OutcomeBody, links=_after("putState"),
-            ),
-        },
-        f"{pool}/states": {
-            "parameters": [_in_path("name")],
-            "put": _operation(
-                "putStates",
-                "The states of many tickets.\nEach is done or refused by itself, and the answer says which were "
-                "refused.",
-                ReportsAnswer, StatesBody,
-            ),
-        },
-        f"{pool}/outcomes": {
-            "parameters": [_in_path("name")],
-            "put": _operation(
-                "putOutcomes",
-                "The outcomes of many tickets.\nEach is done or refused by itself, and the answer says which were "
-                "refused.",
-                ReportsAnswer, OutcomesBody,
-            ),
-        },
-        action: {
-            "parameters": [_in_path("name"), _in_path("action")],
-            "put": _operation(
-                "putAction",
-                "Add an action, or give it another row.\n"
-                "A new action starts with all that was learnt about its states. One that is there is refused another "
-                "row with 409, unless `reweight` asks for it.",
-                ActionAnswer, ActionBody,
-            ),
-            "delete": _operation(
-                "retireAction",
-                "Play an action no more.\nOutcomes of decisions that played it still teach. The last one cannot go.",
-                ActionAnswer,
-            ),
-        },
-        f"{pool}/expire": {
-            "parameters": [_in_path("name")],
-            "post": _operation(
-                "expire",
-                "Give overdue decisions the default loss.\n"
-                "The service does so by itself every while; this does it now. Refused with 422 in a pool without "
-                "`expire_after`.",
-                ExpiryAnswer,
-            ),
-        },
-        f"{pool}/rows": {
-            "parameters": [_in_path("name")],
-            "get": _operation(
-                "rows",
-                "Every decision, one JSON line each, the oldest first.\nThe fields are those of a ticket.",
-                None, media="application/jsonl",
-            ),
-        },
-        "/healthz": {"get": _operation("health", "The process is up, whatever else.", HealthAnswer, keyless=True)},
-        "/readyz": {
-            "get": _operation(
-                "readiness",
-                "Whether it can be written; 503 if not.\nIt names the pools that are in trouble.",
-                HealthAnswer, keyless=True,
-            )
-        },
-        "/metrics": {
-            "get": _operation("metrics", "Counts and times for Prometheus, of this process.", None, media="text/plain")
-        },
-    }  # fmt: skip
+    """The operations by address, with what an address holds."""
+    paths: dict[str, Any] = {}
+    for each in OPERATIONS:
+        named = [_in_path(name) for name in re.findall(r"{(\w+)}", each.path)]
+        paths.setdefault(each.path, {"parameters": named} if named else {})[each.method] = each.told()
+    return paths
 
 
-def _operation(
-    name: str,
-    says: str,
-    answer: type | tuple[type, type] | None,
-    body: type | tuple[type, type] | None = None,
-    *,
-    also: int | None = None,
-    body_needed: bool = True,
-    links: dict[str, Any] | None = None,
-    media: str = "application/json",
-    keyless: bool = False,
-) -> dict[str, Any]:
-    """An operation; `says` is a summary and, on a line of its own, what else there is to know."""
-    summary, _, more = says.partition("\n")
-    shown = EXAMPLES[name]
-    fine: dict[str, Any] = {"description": summary}
-    fine["content"] = {media: {"schema": _schema(answer), "examples": _shown(shown, "answer")}}
-    if links:
-        fine["links"] = links
-    responses = {str(status): {"$ref": f"#/components/responses/{status}"} for status in REFUSALS}
-    operation: dict[str, Any] = {"operationId": name, "summary": summary}
-    if more:
-        operation["description"] = more
-    operation["responses"] = {"200": fine, **responses}
-    if also:
-        operation["responses"][str(also)] = fine
-    if body:
-        content = {"application/json": {"schema": _schema(body), "examples": _shown(shown, "body")}}
-        operation["requestBody"] = {"required": body_needed, "content": content}
-    if keyless:
-        operation["security"] = []
-    return operation
+def _links(ticket: str, *names: str) -> dict[str, Any]:
+    """What may follow about a ticket."""
+    parameters = {"name": "$request.path.name", "ticket": ticket}
+    return {name: {"operationId": name, "parameters": parameters} for name in names}
 
 
-def _shown(examples: tuple[Example, ...], part: str) -> dict[str, Any]:
-    return {example.title: {"value": getattr(example, part)} for example in examples}
+POOL = "/v1/pools/{name}"
+TICKET = f"{POOL}/decisions/{{ticket}}"
+ACTION = f"{POOL}/actions/{{action}}"
+OPERATIONS = (
+    Operation("get", "/v1/pools", "listPools", "The names of the pools.", answers.NamesAnswer),
+    Operation(
+        "get", POOL, "showPool",
+        "What a pool adds up to: its settings, what has come, what the learner is worth.\n"
+        "All numbers are of one moment. `losses` and `lift` compare the learner with the holdout, and start anew when "
+        "the holdout changes.",
+        answers.PoolAnswer,
+    ),
+    Operation(
+        "put", POOL, "putPool",
+        "Make a pool (201), or make sure that it is there as described (200).\n"
+        "Repeating it is harmless. A pool that is there and differs is refused with 409, or changed with `update`.",
+        answers.PoolAnswer, bodies.PoolBody, also=201,
+    ),
+    Operation(
+        "patch", POOL, "changePool",
+        "Other settings from now on; those that are not named stay.\n"
+        'The body holds them flat, `{"holdout": 0.2}`, or as PUT has them, `{"settings": {"holdout": 0.2}}`. '
+        "After a change of `holdout` or `holdout_action` the comparison (`losses`, `lift`) starts anew: only "
+        "decisions made from then on count.",
+        answers.PoolAnswer, (bodies.SettingsBody, Settings),
+    ),
+    Operation(
+        "post", f"{POOL}/decisions", "decide",
+        "An action to play, on disk before it is told.\n"
+        "The same ticket gets the same answer, so that a call without an answer may be repeated. One decision is "
+        "answered by itself; `count`, `tickets` and `requests` are answered as `decisions`.",
+        (answers.DecisionAnswer, answers.DecisionsAnswer), bodies.DecisionBody, body_needed=False,
+        links=_links("$response.body#/ticket", "putState", "putOutcome", "showTicket"),
+    ),
+    Operation("get", TICKET, "showTicket", "What is known of a ticket.", answers.TicketAnswer),
+    Operation(
+        "put", f"{TICKET}/state", "putState",
+        "The state that was seen after a decision.\n"
+        "Repeating it is harmless; another state for the same ticket is refused with 409.",
+        answers.StateAnswer, bodies.StateBody, links=_links("$request.path.ticket", "putOutcome", "showTicket"),
+    ),
+    Operation(
+        "put", f"{TICKET}/outcome", "putOutcome",
+        "The outcome of a decision, before or after its state.\n"
+        "It teaches once both are there. Repeating it is harmless; another outcome is refused with 409, unless the one "
+        "before was the default loss of a decision that expired.",
+        answers.OutcomeAnswer, bodies.OutcomeBody, links=_links("$request.path.ticket", "putState", "showTicket"),
+    ),
+    Operation(
+        "put", f"{POOL}/states", "putStates",
+        "The states of many tickets.\nEach is done or refused by itself, and the answer says which were refused.",
+        answers.ReportsAnswer, bodies.StatesBody,
+    ),
+    Operation(
+        "put", f"{POOL}/outcomes", "putOutcomes",
+        "The outcomes of many tickets.\nEach is done or refused by itself, and the answer says which were refused.",
+        answers.ReportsAnswer, bodies.OutcomesBody,
+    ),
+    Operation(
+        "put", ACTION, "putAction",
+        "Add an action, or give it another row.\n"
+        "A new action starts with all that was learnt about its states. One that is there is refused another row with "
+        "409, unless `reweight` asks for it.",
+        answers.ActionAnswer, bodies.ActionBody,
+    ),
+    Operation(
+        "delete", ACTION, "retireAction",
+        "Play an action no more.\nOutcomes of decisions that played it still teach. The last one cannot go.",
+        answers.ActionAnswer,
+    ),
+    Operation(
+        "post", f"{POOL}/expire", "expire",
+        "Give overdue decisions the default loss.\n"
+        "The service does so by itself every while; this does it now. Refused with 422 in a pool without "
+        "`expire_after`.",
+        answers.ExpiryAnswer,
+    ),
+    Operation(
+        "get", f"{POOL}/rows", "rows",
+        "Every decision, one JSON line each, the oldest first.\nThe fields are those of a ticket.",
+        None, media="application/jsonl",
+    ),
+    Operation("get", "/healthz", "health", "The process is up, whatever else.", answers.HealthAnswer, keyless=True),
+    Operation(
+        "get", "/readyz", "readiness",
+        "Whether it can be written; 503 if not.\nIt names the pools that are in trouble.",
+        answers.HealthAnswer, keyless=True,
+    ),
+    Operation(
+        "get", "/metrics", "metrics", "Counts and times for Prometheus, of this process.", None, media="text/plain"
+    ),
+)  # fmt: skip
 
 
 def _schema(kind: type | tuple[type, type] | None) -> dict[str, Any]:
@@ -295,16 +252,6 @@ def _in_path(name: str) -> dict[str, Any]:
     says, limits = IN_PATH[name]
     schema = {**TEXT, "minLength": 1, **limits}
     return {"name": name, "in": "path", "required": True, "description": says, "schema": schema}
-
-
-def _links(ticket: str) -> dict[str, Any]:
-    parameters = {"name": "$request.path.name", "ticket": ticket}
-    return {name: {"operationId": name, "parameters": parameters} for name in ("putState", "putOutcome", "showTicket")}
-
-
-def _after(name: str) -> dict[str, Any]:
-    parameters = {"name": "$request.path.name", "ticket": "$request.path.ticket"}
-    return {each: {"operationId": each, "parameters": parameters} for each in (name, "showTicket")}
 
 
 def _refused(why: str) -> dict[str, Any]:

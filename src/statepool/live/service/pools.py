@@ -76,18 +76,16 @@ class PoolWorker:
         if not self._busy:
             self._consider()
 
+    async def ask_one(self, request: Any) -> Any:
+        """The answer to one request; raises why there is none."""
+        [answer] = await self.ask([request])
+        return _checked(answer)
+
     async def call(self, work: Callable[[], Any]) -> Any:
         """Something else to be done by the pool's thread, between batches."""
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._put((work, lambda answer: _settle(future, answer)))
-        answer = await future
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    async def warm_up(self) -> None:
-        """Make a play that nobody is told of, so that the first who asks waits for no compiler."""
-        await self.call(self.pool.warm_up)
+        self._put((work, partial(_settle, future)))
+        return _checked(await future)
 
     def seconds_busy(self) -> float:
         """How long the batch that is being written has taken so far."""
@@ -160,10 +158,6 @@ class PoolWorker:
         """How long ago it was last asked for something."""
         return 0.0 if self._busy or self._waiting else perf_counter() - self._used
 
-    async def close(self) -> None:
-        """Save a snapshot, after the last request."""
-        await self.call(self.pool.close)
-
 
 def _waits_for_nobody(request: Any) -> bool:
     """Candidates whose rows have to be kept first wait for the pool's lock."""
@@ -184,6 +178,12 @@ def _tell(batch: list[Ask], answers: list[Any]) -> None:
 def _settle(future: "asyncio.Future[Any]", answer: Any) -> None:
     if not future.done():
         future.set_result(answer)
+
+
+def _checked(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _trouble(answers: Any) -> Exception | None:
@@ -274,6 +274,6 @@ class Pools:
 
     async def close(self) -> None:
         """Save snapshots of all pools, then close the store; one that is away loses nothing but the snapshots."""
-        closing = [worker.close() for worker in self._workers.values()]
+        closing = [worker.call(worker.pool.close) for worker in self._workers.values()]
         await asyncio.gather(*closing, return_exceptions=True)
         await asyncio.to_thread(self.store.close)

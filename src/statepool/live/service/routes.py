@@ -1,7 +1,7 @@
 """All other requests: pools, their catalogue and settings, what is known of a ticket, the state of the service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
@@ -93,10 +93,7 @@ class _Site:
         return await self._pools.worker(request.path_params["name"])
 
     async def _ask(self, request: Request, question: Any) -> Any:
-        [answer] = await (await self._worker(request)).ask([question])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return await (await self._worker(request)).ask_one(question)
 
     async def list_pools(self, request: Request) -> Response:
         names = await asyncio.to_thread(self._pools.names)
@@ -111,7 +108,7 @@ class _Site:
         created = await asyncio.to_thread(self._open, name, asked)
         worker = await self._worker(request)
         if created:
-            await worker.warm_up()
+            await worker.call(worker.pool.warm_up)
             self._host.health.note(name, None)
         return reply(await worker.call(lambda: summarise(worker.pool)), 201 if created else 200)
 
@@ -219,21 +216,14 @@ class _Site:
 async def expire(worker: PoolWorker) -> int:
     """Expire everything overdue, a thousand in a batch, so that others have their turn."""
     total = 0
-    while True:
-        [answer] = await worker.ask([Expire()])
-        if isinstance(answer, Exception):
-            raise answer
-        total += answer
-        if not answer:
-            return total
+    while expired := await worker.ask_one(Expire()):
+        total += expired
+    return total
 
 
 def _find_action(pool: Pool, text: str) -> Any:
     """The label that a path means: the text itself, or else the label that is written so; None: there is none."""
-    return _find_label(pool.listing().actions, text)
-
-
-def _find_label(known: Sequence[Any], text: str) -> Any:
+    known = pool.listing().actions
     if text in known:
         return text
     # Different labels that are no text are never written alike, so the first is the only one.

@@ -140,7 +140,9 @@ def read_decisions(call: TicketCall, body: bytes) -> Asked:
             raise ValueError("body: has requests, expected context and candidates inside each of them")
         asked_for = [_asked(each) for each in asked.requests]
     elif asked.count is not UNSET or asked.tickets is not UNSET:
-        tickets = [None] * asked.count if asked.count is not UNSET else _checked(asked.tickets)
+        # A ticket that is wrong is refused before any is decided.
+        named: Any = asked.tickets
+        tickets = [None] * asked.count if asked.count is not UNSET else [check_ticket(ticket) for ticket in named]
         plain = _asked(asked)
         asked_for = [Decide(ticket, None, plain.context, plain.candidates) for ticket in tickets]
     else:
@@ -159,10 +161,6 @@ def _asked(body: DecisionBody | RequestBody) -> Decide:
         candidates = rows
     ticket = None if body.ticket is UNSET else check_ticket(body.ticket)
     return Decide(ticket, None, None if body.context is UNSET else body.context, candidates)
-
-
-def _checked(tickets: Any) -> list[str]:
-    return [check_ticket(ticket) for ticket in tickets]  # one that is wrong is refused before any is decided
 
 
 def _show_decision(asked: Asked, answers: list[Any]) -> bytes:

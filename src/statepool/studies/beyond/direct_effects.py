@@ -1,6 +1,6 @@
 """Study D (ours): direct effects of actions on outcomes, and from which size on pooling alone loses."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,25 +40,21 @@ def crossing(at: Sequence[float], challenger: Sequence[float], leader: Sequence[
     return float(at[last] + part * (at[last + 1] - at[last]))
 
 
-def _crossings(results: Results, base: str) -> dict[str, Value]:
-    return {
-        f"{first} below {second}": Value(size, None, 3)
-        for first, second in DUELS
-        if (size := crossing(SIZES, _by_size(results, base, first), _by_size(results, base, second))) is not None
-    }
+def _crossings(at: Sequence[float], regrets: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Where the first of a duel comes to lead the second, of those in which it does."""
+    places = {f"{first} below {second}": crossing(at, regrets[first], regrets[second]) for first, second in DUELS}
+    return {duel: found for duel, found in places.items() if found is not None}
 
 
-def _overtakings(results: Results, base: str) -> dict[str, Value]:
-    at = np.log(HORIZONS).tolist()
-    return {
-        f"{first} below {second}": Value(float(np.exp(log_t)), None, 0)
-        for first, second in DUELS
-        if (log_t := crossing(at, _by_horizon(results, base, first), _by_horizon(results, base, second))) is not None
-    }
+def _in_the_size(results: Results, base: str) -> dict[str, Value]:
+    regrets = {arm: [results.mean("sizes", place(base, size), arm) for size in SIZES] for arm in ARMS}
+    return {duel: Value(size, None, 3) for duel, size in _crossings(SIZES, regrets).items()}
 
 
-def _by_size(results: Results, base: str, name: str) -> list[float]:
-    return [results.mean("sizes", place(base, size), name) for size in SIZES]
+def _in_the_horizon(results: Results, base: str) -> dict[str, Value]:
+    regrets = {arm: _by_horizon(results, base, arm) for arm in ARMS}
+    crossings = _crossings(np.log(HORIZONS).tolist(), regrets)
+    return {duel: Value(float(np.exp(log_t)), None, 0) for duel, log_t in crossings.items()}
 
 
 def _by_horizon(results: Results, base: str, name: str) -> list[float]:
@@ -82,8 +78,8 @@ def tables(results: Results) -> list[Table]:
     }
     growth = {f"{base}, {name}": _growth_row(results, base, name) for base in GROWN for name in ARMS}
     kept = {base: _kept(results, base) for base in BASES}
-    crossings = {base: _crossings(results, base) for base in BASES}
-    overtakings = {base: _overtakings(results, base) for base in GROWN}
+    crossings = {base: _in_the_size(results, base) for base in BASES}
+    overtakings = {base: _in_the_horizon(results, base) for base in GROWN}
     gain = "gain: of SelfTuned over State-EXP3"
     first = (
         "the standard deviation of effects from which on the first has less regret, interpolated; none: not up to .2"

@@ -194,10 +194,6 @@ def _tightness(results: Results, cell: str) -> dict[str, Value]:
     }  # fmt: skip
 
 
-def _late_cells() -> tuple[Cell, ...]:
-    return tuple(Cell(label, *family, 50, ARMS, {"kind": kind}) for label, (family, kind) in LATE.items())
-
-
 STUDY = Study(
     name="neighbours",
     number="E",
@@ -216,7 +212,9 @@ STUDY = Study(
     sweeps=(
         Sweep("settings", tuple(Cell(label, *cell, ARMS) for label, cell in SETTINGS.items()), 8, (1, 90_000), (1, 0),
               f"{__name__}:compared"),
-        Sweep("late", _late_cells(), 8, (1, 90_000), (1, 0), f"{__name__}:compared"),
+        Sweep("late",
+              tuple(Cell(label, *family, 50, ARMS, {"kind": kind}) for label, (family, kind) in LATE.items()),
+              8, (1, 90_000), (1, 0), f"{__name__}:compared"),
         Sweep("time", (Cell("funnel", "funnel", {"horizon": 10_000}, 50, ARMS),), 1, (1, 90_000), (1, 0),
               f"{__name__}:timed"),
         Sweep("bounds", tuple(Cell(label, *SETTINGS[label], {arm: ARMS[arm] for arm in COVERED}) for label in BOUNDED),

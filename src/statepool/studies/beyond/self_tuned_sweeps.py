@@ -54,15 +54,6 @@ PATHS = {
 """The settings of regret over time, all of ten thousand rounds with a delay of 50."""
 
 
-def on_random_delays(
-    family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, arms: Mapping[str, Any], kind: str
-) -> dict[str, float]:
-    """Paired regrets with one random delay a round, of the given mean."""
-    instance = make_instance(family, settings, seed)
-    drawn = delays.KINDS[kind](seed, instance.horizon, delay)
-    return {label: simulate(instance, make_learner(*arm), drawn, stream).regret for label, arm in arms.items()}
-
-
 def over_time(
     family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, arms: Mapping[str, Any]
 ) -> dict[str, float]:
@@ -135,7 +126,7 @@ def _drift_cells() -> tuple[Cell, ...]:
 SWEEPS = (
     Sweep("settings", tuple(Cell(label, *cell, ARMS) for label, cell in EIGHT.items()), 20, (1, 90_000)),
     Sweep("hostile", _hostile_cells("hostile, ", ARMS), 20, (1, 10_000)),
-    Sweep("delays", _delayed_cells(), 20, (1, 90_000), (1, 0), f"{__name__}:on_random_delays"),
+    Sweep("delays", _delayed_cells(), 20, (1, 90_000)),
     Sweep("locked", _kind_cells("locked", ("private-states", "decoys", "narrow-gate")), 20, (1, 90_000)),
     Sweep("shifting", _kind_cells("shifting", ("early-late", "random-walk", "seasons")), 20, (1, 90_000)),
     Sweep("unknown, hostile", _hostile_cells("", UNKNOWN), 20, (1, 10_000)),

@@ -31,11 +31,8 @@ def draw_certificates(sheet: Sheet, results: Mapping[str, Results]) -> None:
             Value(ratio.number * rows[place]["plug-in"].number, None, 0)
             for ratio, place in zip(ratios, places, strict=True)
         ]
-        sheet.series(
-            left, sizes, bounds, look, name, places, linestyle="--", markeredgecolor=look.colour, markeredgewidth=1
-        )
-        sheet.series(right, sizes, ratios, look, f"{name} over the plug-in's regret", places, linestyle="--",
-                     markeredgecolor=look.colour, markeredgewidth=1)  # fmt: skip
+        sheet.bound(left, sizes, bounds, look, name, places)
+        sheet.bound(right, sizes, ratios, look, f"{name} over the plug-in's regret", places)
         unknown = name == "warm start"
         title = "best rate for an unknown map" if unknown else "Theorem 3, map known"
         label(left, sizes[0], bounds[0].number, title, look.colour, (0, 13) if unknown else (12, -9), ha="left")
@@ -46,12 +43,8 @@ def draw_certificates(sheet: Sheet, results: Mapping[str, Results]) -> None:
         sheet.series(left, sizes, values, look, f"{name}, measured", places)
     label(left, sizes[2], rows["K=40"]["action"].number, "measured: action-level", ACTION.colour, (0, 9), ha="center")
     label(left, sizes[3], rows["K=80"]["known"].number, "map known, map estimated", STATE.colour, (0, -11), ha="center")
-    left.set_ylim(150, None)
-    left.set_ylabel("regret over $T=5\\,000$")
-    left.set_title("Certified and measured")
-    right.set_ylim(0, 21)
-    right.set_ylabel("times the plug-in's regret")
-    right.set_title("How loose the certificates are")
+    left.set(ylim=(150, None), ylabel="regret over $T=5\\,000$", title="Certified and measured")
+    right.set(ylim=(0, 21), ylabel="times the plug-in's regret", title="How loose the certificates are")
 
 
 def draw_bound_and_gain(sheet: Sheet, results: Mapping[str, Results]) -> None:
@@ -71,26 +64,15 @@ def draw_bound_and_gain(sheet: Sheet, results: Mapping[str, Results]) -> None:
         spot, shift, side = spots[name]
         label(left, sizes[spot], values[spot].number, name, look.colour, shift, ha=side)
     bounds = [Value(sqrt(2 * 51 * 4 * 10_000 * log(k)), None, 0) for k in sizes]
-    sheet.series(left, sizes, bounds, Look(AMBER, "_"), "bound on the interleaved learner", places, linestyle="--",
-                 markeredgecolor=AMBER, markeredgewidth=1)  # fmt: skip
+    sheet.bound(left, sizes, bounds, Look(AMBER, "_"), "bound on the interleaved learner", places)
     label(left, sizes[1], bounds[1].number, "bound on the interleaved learner", AMBER, (4, -12), ha="left")
-    left.set_xlabel("actions $K$")
-    left.set_title("Regret at $d=50$")
+    left.set(xlabel="actions $K$", title="Regret at $d=50$")
     log_axis(right.xaxis, delays)
     places = [f"d={d}" for d in delays]
     for name in ("action", "state"):
         values = [mean_of(found.of("delay", place, name)) for place in places]
         sheet.series(right, delays, values, looks[name], name, places)
-        label(
-            right,
-            delays[1],
-            values[1].number,
-            name,
-            looks[name].colour,
-            (0, 10 if name == "action" else -10),
-            ha="center",
-        )
-    right.set_xlabel("delay $d$")
-    right.set_title("Regret at $K=40$")
+        above = 10 if name == "action" else -10
+        label(right, delays[1], values[1].number, name, looks[name].colour, (0, above), ha="center")
+    right.set(xlabel="delay $d$", title="Regret at $K=40$", ylim=(0, None))
     left.set_ylim(280, 5_500)
-    right.set_ylim(0, None)

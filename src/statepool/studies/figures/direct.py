@@ -24,8 +24,7 @@ LABELS = {"action": (1, (12, 12)), "state": (1, (14, -10)), "self-tuned": (5, (-
 def draw_direct_effects(sheet: Sheet, results: Mapping[str, Results]) -> None:
     for i, (ax, base) in enumerate(zip(sheet.panels(3, 2.3), study.BASES, strict=True)):
         _draw_base(sheet, ax, results["direct-effects"], base)
-        ax.set_title(base.capitalize())
-        ax.set_xlabel("size of direct effects")
+        ax.set(title=base.capitalize(), xlabel="size of direct effects")
         ax.set_xticks((0, 0.05, 0.1, 0.15, 0.2), ("0", ".05", ".1", ".15", ".2"))
         ax.set_ylim(min(ax.get_ylim()[0], 0), None)
         if sheet.narrow or i == 0:

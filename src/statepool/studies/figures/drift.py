@@ -45,20 +45,11 @@ def _draw_regret(sheet: Sheet, ax: Axes, rows: Rows, saturated: Rows) -> None:
         for cells, fill in ((rows, look.colour), (saturated, SURFACE)):
             xs = [row["scale"].number for row in cells.values()]
             ys = [row[policy].number * x for row, x in zip(cells.values(), xs, strict=True)]
-            ax.plot(
-                xs,
-                ys,
-                look.marker,
-                markerfacecolor=fill,
-                markeredgecolor=look.colour,
-                markersize=3.2,
-                markeredgewidth=0.7,
-            )
+            ax.plot(xs, ys, look.marker, markerfacecolor=fill, markeredgecolor=look.colour, markersize=3.2,
+                    markeredgewidth=0.7)  # fmt: skip
             for cell, x, y in zip(cells, xs, ys, strict=True):
                 sheet.target(ax, x, y, f"{NAMES[policy]}, {cell}: regret {y:.1f}, scale {x:.0f}", 6)
-    ax.set_xlabel(r"$\sqrt{d\,E_2\,\min\{1+\log J,\,T/d\}}$")
-    ax.set_ylabel("regret")
-    ax.set_title("Regret follows the scale")
+    ax.set(xlabel=r"$\sqrt{d\,E_2\,\min\{1+\log J,\,T/d\}}$", ylabel="regret", title="Regret follows the scale")
     ax.text(
         0.97, 0.04, "hollow: saturated branch (ours)", transform=ax.transAxes, fontsize=6.8, color=MUTED, ha="right"
     )
@@ -83,9 +74,7 @@ def _draw_ratios(sheet: Sheet, ax: Axes, rows: Rows) -> None:
         start += len(numbers) + 0.8
     ax.set_xticks(ticks, names, fontsize=7)
     ax.tick_params(axis="x", length=0)
-    ax.set_ylim(0, 0.72)
-    ax.set_xlabel("value of the swept parameter")
-    ax.set_ylabel("regret / scale")
+    ax.set(ylim=(0, 0.72), xlabel="value of the swept parameter", ylabel="regret / scale")
     handles = [
         ax.plot([], [], look.marker, color=look.colour, markersize=3.4, markeredgewidth=0.4)[0]
         for look in LOOKS.values()

@@ -29,8 +29,7 @@ def draw_funnel(sheet: Sheet, results: Mapping[str, Results]) -> None:
     sizes = funnel.CATALOGUES
     left.plot(sizes, sizes, color=MUTED, linestyle="--", linewidth=0.9)
     log_axis(left.yaxis, [1, 10, 100, 1000])
-    left.set_ylim(0.9, 1500)
-    left.set_ylabel("")
+    left.set(ylim=(0.9, 1500), ylabel="")
     label(left, sizes[3], sizes[3], "number of items", MUTED, (-5, 6))
     label(left, sizes[2], 1.7, r"dimension $\hat v$", BLUE, (0, 9), ha="center")
     left.set_title("Items and dimension")

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from statepool.report.palette import AMBER, BLUE, MUTED, PURPLE, SURFACE, VERMILLION, Look
 from statepool.report.sheet import Sheet, told
-from statepool.report.values import Value
 from statepool.studies.paper import grouping as study
-from statepool.studies.statistics import standard_error
+from statepool.studies.statistics import percent_saved
 from statepool.studies.study import Results
 
 RULES = {
@@ -24,7 +23,7 @@ def draw_grouping(sheet: Sheet, results: Mapping[str, Results]) -> None:
     for row, (sweep, cell) in enumerate(places):
         rules = [rule for rule in RULES if sweep == "clustered" or rule != "true clusters"]
         for i, rule in enumerate(rules):
-            value, y = _saved(results["grouping"], sweep, cell, rule), row + (i - 1.5) * 0.17
+            value, y = percent_saved(results["grouping"], sweep, cell, rule, "identity"), row + (i - 1.5) * 0.17
             look = RULES[rule]
             ax.errorbar(value.number, y, xerr=value.se, color=look.colour, marker=look.marker, elinewidth=0.9,
                         markeredgecolor=SURFACE, markeredgewidth=0.5)  # fmt: skip
@@ -38,11 +37,3 @@ def draw_grouping(sheet: Sheet, results: Mapping[str, Results]) -> None:
     handles = [ax.plot([], [], look.marker, color=look.colour)[0] for look in RULES.values()]
     sheet.figure.legend(handles, list(RULES), loc="outside upper center", ncols=2 if sheet.narrow else 4, frameon=False,
                         fontsize=7.5, handlelength=1, handletextpad=0.3, columnspacing=1.4)  # fmt: skip
-
-
-def _saved(results: Results, sweep: str, cell: str, rule: str) -> Value:
-    """In per cent of the regret without merging, its error that of the paired difference."""
-    identity = results.of(sweep, cell, "identity")
-    saved = identity - results.of(sweep, cell, rule)
-    error, scale = standard_error(saved), 100 / float(identity.mean())
-    return Value(float(saved.mean()) * scale, None if error is None else error * scale)

@@ -9,7 +9,7 @@ from statepool.report.palette import BLUE, FAINT, INK, MUTED, STATE, SURFACE, VE
 from statepool.report.sheet import Sheet, label, log_axis
 from statepool.report.values import Value
 from statepool.studies.paper import funnel, matched_difficulty
-from statepool.studies.statistics import mean_of, standard_error
+from statepool.studies.statistics import mean_of, percent_saved
 from statepool.studies.study import Results
 
 HORIZON, DELAY, ROUND = 1_000, 200, 680
@@ -45,19 +45,13 @@ def _draw_staleness(sheet: Sheet, ax: Axes) -> None:
     label(ax, ROUND - DELAY / 2, old, "$d$ rounds", INK, (0, -7), ha="center")
     label(ax, ROUND, old, "handed over", INK, (6, -3))
     ax.set_xticks([ROUND - DELAY, ROUND], ["$t-d$", "$t$"])
-    ax.set_xlim(0, HORIZON)
-    ax.set_xlabel("round")
-    ax.set_ylabel("mean loss of a state")
-    ax.set_title("What was true is handed over late")
+    ax.set(xlim=(0, HORIZON), xlabel="round", ylabel="mean loss of a state", title="What was true is handed over late")
 
 
 def _draw_gain(sheet: Sheet, ax: Axes, results: Results) -> None:
     dimensions, gains, _, places = _matched(results, "first")
     sheet.series(ax, dimensions, gains, STATE, "regret saved", places)
-    ax.set_xlabel(DIMENSION)
-    ax.set_ylabel("regret saved by pooling")
-    ax.set_ylim(0, None)
-    ax.set_title("More overlap, more to share")
+    ax.set(xlabel=DIMENSION, ylabel="regret saved by pooling", ylim=(0, None), title="More overlap, more to share")
     ax.annotate(
         "more overlap", (0.04, 0.1), xytext=(0.4, 0.1), xycoords="axes fraction", textcoords="axes fraction",
         color=MUTED, fontsize=7.5, va="center", arrowprops={"arrowstyle": "->", "color": MUTED, "linewidth": 0.7},
@@ -72,13 +66,9 @@ def draw_dimension_not_count(sheet: Sheet, results: Mapping[str, Results]) -> No
         look = STATE._replace(marker=marker)
         sheet.series(left, dimensions, shares, look, f"{name}, regret saved %", places, linestyle=line, label=name)
     left.legend(frameon=False, loc="upper right", fontsize=7.5, borderpad=0)
-    left.set_ylim(0, None)
-    left.set_xlabel(DIMENSION)
-    left.set_ylabel("regret saved, %")
-    left.set_title("Gain at fixed difficulty")
+    left.set(ylim=(0, None), xlabel=DIMENSION, ylabel="regret saved, %", title="Gain at fixed difficulty")
     draw_catalogue(sheet, right, results["funnel"])
-    right.set_ylim(1, 2.2)
-    right.set_title("The catalogue grows, the dimension does not")
+    right.set(ylim=(1, 2.2), title="The catalogue grows, the dimension does not")
 
 
 def draw_catalogue(sheet: Sheet, ax: Axes, results: Results) -> None:
@@ -87,8 +77,7 @@ def draw_catalogue(sheet: Sheet, ax: Axes, results: Results) -> None:
     values = [mean_of(results.of("catalogue", f"K={k}", "vhat"), digits=2) for k in sizes]
     log_axis(ax.xaxis, sizes)
     sheet.series(ax, sizes, values, STATE, "estimated dimension", [f"{k} items" for k in sizes])
-    ax.set_xlabel("items in the catalogue, $K$")
-    ax.set_ylabel(DIMENSION)
+    ax.set(xlabel="items in the catalogue, $K$", ylabel=DIMENSION)
 
 
 def _matched(results: Results, point: str) -> tuple[list[float], list[Value], list[Value], list[str]]:
@@ -96,12 +85,8 @@ def _matched(results: Results, point: str) -> tuple[list[float], list[Value], li
     dimensions, gains, shares, places = [], [], [], []
     for overlap_ in matched_difficulty.OVERLAPS:
         cell = f"overlap {overlap_:g}"
-        action = results.of(point, cell, "action")
-        saved = action - results.of(point, cell, "state")
-        error = standard_error(saved)
-        scale = 100 / float(action.mean())
         dimensions.append(results.first(point, cell, "vhat"))
-        gains.append(mean_of(saved))
-        shares.append(Value(float(saved.mean()) * scale, None if error is None else error * scale))
+        gains.append(mean_of(results.of(point, cell, "action") - results.of(point, cell, "state")))
+        shares.append(percent_saved(results, point, cell, "state", "action"))
         places.append(f"{cell}, dimension {dimensions[-1]:.2f}")
     return dimensions, gains, shares, places

@@ -5,7 +5,7 @@ from math import log2
 
 from matplotlib.axes import Axes
 
-from statepool.report.heat_map import draw_cell, frame_cells
+from statepool.report.heat_map import draw_cell, frame_cells, short_number
 from statepool.report.palette import INK, MUTED, STATE
 from statepool.report.sheet import Sheet, log_axis
 from statepool.studies.beyond import neighbours as study
@@ -36,15 +36,11 @@ def _draw_cells(sheet: Sheet, ax: Axes, found: Results, cells: list[tuple[str, s
             doublings = log2(study.ratio_to_state(regret, state))
             tip = f"{arm}, {cell}: regret {regret:.0f}, State-EXP3's {state:.0f}"
             strength = min(abs(doublings) / FULL_STRENGTH, 1.0)
-            draw_cell(sheet, ax, column, row, strength, _short(regret), tip, doublings > 0, 4.4)
+            draw_cell(sheet, ax, column, row, strength, short_number(regret), tip, doublings > 0, 4.4)
     frame_cells(ax, [_name(cell) for _, cell in cells], list(study.ARMS))
     ax.tick_params(axis="x", rotation=90, top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=6)
     ax.tick_params(axis="y", labelsize=5.5 if sheet.narrow else 6.5)
     ax.axhline(study.OF_ACTIONS - 0.5, color=MUTED, linewidth=0.6)
-
-
-def _short(regret: float) -> str:
-    return f"{regret:.0f}" if abs(regret) < 999.5 else f"{regret / 1000:.1f}k"
 
 
 def _name(cell: str) -> str:

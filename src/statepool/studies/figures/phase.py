@@ -26,8 +26,7 @@ def draw_phase_diagram(sheet: Sheet, results: Mapping[str, Results]) -> None:
                 sheet, ax, column, row, sqrt(abs(value.number) / most), f"{value.number:.0f}", text, value.number < 0
             )
         frame_cells(ax, [f"{d}" for d in study.DELAYS], [f"{o:g}" for o in study.OVERLAPS])
-        ax.set_xlabel("delay $d$")
-        ax.set_title(title)
+        ax.set(xlabel="delay $d$", title=title)
         if sheet.narrow or arm == "known":
             ax.set_ylabel("overlap")
 

@@ -21,22 +21,12 @@ def draw_groups(sheet: Sheet, results: Mapping[str, Results]) -> None:
         xs = representation.GROUPS
         log_axis(ax.xaxis, xs)
         log_axis(ax.yaxis, [1000, 2000, 5000, 10000], ["1 000", "2 000", "5 000", "10 000"])
-        for name, look, shift in (("regret", STATE, (4, -13)), ("Theorem 4", Look(INK, "_"), (6, 7))):
-            values = [row[name] for row in rows.values()]
-            ring = {"linestyle": "--", "markeredgecolor": INK, "markeredgewidth": 1} if name != "regret" else {}
-            sheet.series(ax, xs, values, look, name, list(rows), **ring)
-            label(
-                ax,
-                xs[1],
-                values[1].number,
-                "regret, measured" if name == "regret" else name,
-                look.colour,
-                shift,
-                ha="left",
-            )
-        ax.set_ylim(500, 14_000)
-        ax.set_xlabel("groups the 16 states are merged into")
-        ax.set_title(titles[heterogeneity])
+        regrets, bounds = ([row[name] for row in rows.values()] for name in ("regret", "Theorem 4"))
+        sheet.series(ax, xs, regrets, STATE, "regret", list(rows))
+        sheet.bound(ax, xs, bounds, Look(INK, "_"), "Theorem 4", list(rows))
+        label(ax, xs[1], regrets[1].number, "regret, measured", STATE.colour, (4, -13), ha="left")
+        label(ax, xs[1], bounds[1].number, "Theorem 4", INK, (6, 7))
+        ax.set(ylim=(500, 14_000), xlabel="groups the 16 states are merged into", title=titles[heterogeneity])
 
 
 def draw_dependence(sheet: Sheet, results: Mapping[str, Results]) -> None:
@@ -51,9 +41,7 @@ def draw_dependence(sheet: Sheet, results: Mapping[str, Results]) -> None:
             places = [f"overlap {overlap:g}, d={delay}, T={horizon}" for horizon in dependence.HORIZONS]
             look = Look(colours[overlap], markers[overlap])
             sheet.series(ax, dependence.HORIZONS, values, look, "ratio", places, label=f"{overlap:g}")
-        ax.set_ylim(0.01, 0.8)
-        ax.set_xlabel("horizon $T$")
-        ax.set_title(f"$d={delay}$")
+        ax.set(ylim=(0.01, 0.8), xlabel="horizon $T$", title=f"$d={delay}$")
         if sheet.narrow or delay == dependence.DELAYS[0]:
             ax.set_ylabel(r"regret / $\sqrt{(d+1)\,\hat v\,T\log K}$")
         if delay == dependence.DELAYS[0]:
@@ -78,7 +66,6 @@ def draw_tuning(sheet: Sheet, results: Mapping[str, Results]) -> None:
                 title = "hybrid (Zimmert, Seldin)" if name == "hybrid" else "State-EXP3"
                 spot, shift, side = (8, (0, 8), "center") if name == "hybrid" else (3, (7, 3), "left")
                 label(ax, numbers[spot], values[spot].number, title, look.colour, shift, ha=side)
-        ax.set_xlabel("rate, in multiples of the default")
-        ax.set_title(cell.replace("funnel d=", "Funnel, $d=") + "$")
+        ax.set(xlabel="rate, in multiples of the default", title=cell.replace("funnel d=", "Funnel, $d=") + "$")
         if sheet.narrow or cell == next(iter(study.CELLS)):
             ax.set_ylabel("regret")

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from statepool.guarantees import drift_lemma_floor, self_tuned_floor, theorem_a
-from statepool.report.heat_map import draw_cell, frame_cells
+from statepool.report.heat_map import draw_cell, frame_cells, short_number
 from statepool.report.palette import AMBER, BLUE, GREEDY, GREEN, MUTED, SELF_TUNED, STATE, SURFACE, THOMPSON, Look
 from statepool.report.sheet import Sheet, label, log_axis, told
 from statepool.studies.beyond import self_tuned_sweeps as study
@@ -72,15 +72,11 @@ def draw_excess(sheet: Sheet, results: Mapping[str, Results]) -> None:
             tip = f"{arm}, {cell}: regret {mean:.1f}, {excess:.1f} above the best arm"
             strength = min(log1p(excess) / log1p(WORST), 1.0)
             size = 5.2 if sheet.narrow else 6.5
-            draw_cell(sheet, ax, column, row, strength, _short(excess), tip, negative=True, size=size)
+            draw_cell(sheet, ax, column, row, strength, short_number(excess), tip, negative=True, size=size)
     frame_cells(ax, list(study.ARMS), [_row_name(cell) for _, cell in cells])
     ax.tick_params(axis="x", rotation=90, top=True, labeltop=True, bottom=False, labelbottom=False)
     ax.tick_params(axis="y", labelsize=5.8 if sheet.narrow else 7)
     _rule_off(ax, cells)
-
-
-def _short(excess: float) -> str:
-    return f"{excess:.0f}" if excess < 999.5 else f"{excess / 1000:.1f}k"
 
 
 def _row_name(cell: str) -> str:
@@ -114,7 +110,4 @@ def draw_floor(sheet: Sheet, results: Mapping[str, Results]) -> None:
         for i in range(0, horizons.size, 50):
             sheet.target(ax, horizons[i], shares[i], f"{name}, T={horizons[i]}: {values[i]:.0f}", 9)
         label(ax, *place, name, colour, (0, 0), ha="right")
-    ax.set_xlim(1e4, 1e8)
-    ax.set_ylim(2e-3, 1.6)
-    ax.set_xlabel("horizon $T$")
-    ax.set_ylabel("bound over $T$")
+    ax.set(xlim=(1e4, 1e8), ylim=(2e-3, 1.6), xlabel="horizon $T$", ylabel="bound over $T$")

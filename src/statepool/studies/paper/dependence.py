@@ -7,7 +7,7 @@ from typing import Any
 from statepool.engine import simulate
 from statepool.learners import StateEXP3
 from statepool.report.values import Value
-from statepool.studies.statistics import standard_error
+from statepool.studies.statistics import mean_of
 from statepool.studies.study import Cell, Results, Study, Sweep, Table
 from statepool.studies.tasks import estimated_dimension, make_instance
 
@@ -39,9 +39,7 @@ def ratios_of(results: Results) -> dict[tuple[float, int, int], Value]:
     for (overlap, delay, horizon), cell in GRID.items():
         vhat = results.mean("vhat", f"overlap {overlap:g}", "vhat")
         scale = sqrt((delay + 1) * vhat * horizon * log(K))
-        regret = results.of("grid", cell.label, "interleaved")
-        error = standard_error(regret)
-        ratios[overlap, delay, horizon] = Value(regret.mean() / scale, None if error is None else error / scale, 3)
+        ratios[overlap, delay, horizon] = mean_of(results.of("grid", cell.label, "interleaved"), 3, over=scale)
     return ratios
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from statepool.report.values import Value
-from statepool.studies.statistics import standard_error
+from statepool.studies.statistics import mean_of
 from statepool.studies.study import Cell, Results, Study, Sweep, Table
 from statepool.studies.tasks import make_instance, paired
 
@@ -54,10 +54,7 @@ def rows_of(results: Results, sweep: str, grid: Mapping[str, tuple[Cell, int, in
         e2 = results.mean(sweep, label, "E2")
         scale = sqrt(d * e2 * min(1 + log(J), T / d))
         rows[label] = {"E2": Value(e2, None, 0), "scale": Value(scale, None, 0)}
-        for policy in POLICIES:
-            regret = results.of(sweep, label, policy)
-            error = standard_error(regret)
-            rows[label][policy] = Value(float(regret.mean()) / scale, None if error is None else error / scale, 3)
+        rows[label] |= {policy: mean_of(results.of(sweep, label, policy), 3, over=scale) for policy in POLICIES}
     return rows
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from statepool.guarantees import drift_lemma, interleaving_pays
 from statepool.rates import default_rate, largest_covered_rate
 from statepool.report.values import Value
-from statepool.studies.statistics import mean_of, means, saved_share, standard_error
+from statepool.studies.statistics import mean_of, means, saved_share
 from statepool.studies.study import Arms, Cell, Results, Study, Sweep, Table
 from statepool.studies.tasks import make_instance
 
@@ -44,11 +44,10 @@ def tables(results: Results) -> list[Table]:
         row = means(results, "funnel", cell, ("action", "state"))
         row["action"] = mean_of(results.of("funnel", cell, "action"), digits=0)
         row["cut vs action %"] = saved_share(results, "funnel", cell, "state", "action")
-        gap = results.of("funnel", cell, "plug-in") - results.of("funnel", cell, "state")
-        error = standard_error(gap)
+        gap = mean_of(results.of("funnel", cell, "plug-in") - results.of("funnel", cell, "state"))
         row["plug-in"] = mean_of(results.of("funnel", cell, "plug-in"))
-        if error:
-            row["plug-in off state, in se"] = Value(float(abs(gap.mean()) / error))
+        if gap.se:
+            row["plug-in off state, in se"] = Value(abs(gap.number) / gap.se)
         regret[cell] = row
         lemma[cell] = {
             "largest step": Value(float(results.of("lemma", cell, "ratio").max()), None, 3),

@@ -19,7 +19,7 @@ from statepool.learners import StateEXP3
 from statepool.model import Instance
 from statepool.rates import default_rate
 from statepool.report.values import Value
-from statepool.studies.statistics import mean_of, means, standard_error
+from statepool.studies.statistics import gain, mean_of, means
 from statepool.studies.study import Cell, Results, Study, Sweep, Table
 from statepool.studies.tasks import make_instance
 
@@ -80,16 +80,12 @@ def tables(results: Results) -> list[Table]:
 
 
 def _our_row(results: Results, sweep: str, cell: str) -> dict[str, Value]:
-    identity, chosen = results.of(sweep, cell, "identity"), results.of(sweep, cell, "our rule")
-    saved = identity - chosen
-    error = standard_error(saved)
-    row = {"identity": mean_of(identity), "our rule": mean_of(chosen), "saved": mean_of(saved)}
-    if error is not None:
-        row["saved ±"] = Value(error)
+    row = means(results, sweep, cell, ("identity", "our rule"))
+    row |= gain(results, sweep, cell, "our rule", "identity", name="saved")
     row["groups picked"] = mean_of(results.of(sweep, cell, "groups, ours"))
     if sweep == "clustered":
-        gap = float((identity - results.of(sweep, cell, "true clusters")).mean())
-        row["captured %"] = Value(100 * float(saved.mean()) / gap, None, 0)
+        gap = float((results.of(sweep, cell, "identity") - results.of(sweep, cell, "true clusters")).mean())
+        row["captured %"] = Value(100 * row["saved"].number / gap, None, 0)
     return row
 
 

@@ -7,11 +7,10 @@ import numpy as np
 
 from statepool.dimension import estimate
 from statepool.engine import simulate
-from statepool.families.matched import uniform_regret
 from statepool.learners import ActionEXP3, StateEXP3
 from statepool.rates import default_rate
 from statepool.report.values import Value
-from statepool.studies.statistics import gain, mean_of, saved_share
+from statepool.studies.statistics import gain, means, saved_share
 from statepool.studies.study import Cell, Results, Study, Sweep, Table
 from statepool.studies.tasks import make_instance
 
@@ -33,8 +32,9 @@ def matched_pair(
     instance = make_instance(family, settings, seed)
     vhat = estimate(instance.P, np.random.default_rng(seed + 3), 600)
     rate = default_rate(instance.n_actions, vhat, instance.horizon, delay)
+    losses = instance.total_losses
     numbers = {
-        "uniform": uniform_regret(instance.P, instance.theta),
+        "uniform": float(losses.mean() - losses.min()),
         "state": simulate(instance, StateEXP3(rate=rate), delay, stream).regret,
         "action": simulate(instance, ActionEXP3(), delay, stream).regret,
     }
@@ -47,8 +47,7 @@ def rows_of(results: Results, point: str) -> dict[str, dict[str, Value]]:
     rows = {}
     for label in (f"overlap {o:g}" for o in OVERLAPS):
         vhat = results.first(point, label, "vhat")
-        row = {"vhat": Value(vhat, None, 3), "uniform": mean_of(results.of(point, label, "uniform"))}
-        row |= {name: mean_of(results.of(point, label, name)) for name in ("state", "action")}
+        row = {"vhat": Value(vhat, None, 3)} | means(results, point, label, ("uniform", "state", "action"))
         row |= gain(results, point, label, "state", "action")
         rows[label] = row | {"saved %": saved_share(results, point, label, "state", "action")}
     return rows

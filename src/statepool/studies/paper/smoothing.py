@@ -1,7 +1,7 @@
 """Study 11: how much does the plug-in's smoothing matter when a state is scarce?"""
 
 from statepool.report.values import Value
-from statepool.studies.statistics import mean_of, standard_error
+from statepool.studies.statistics import mean_of
 from statepool.studies.study import Cell, Results, Study, Sweep, Table
 
 SHARES, SMOOTHINGS = (0.115, 0.05, 0.02, 0.008, 0.003), (1, 0.3, 0.1, 0.03, 0.01, 0.003)
@@ -17,8 +17,7 @@ def tables(results: Results) -> list[Table]:
         row = {"kappa": mean_of(results.of("shares", label, "kappa"))}
         action = results.of("shares", label, "action")
         for alpha in SMOOTHINGS:
-            saved = action - results.of("shares", label, f"plug-in {alpha:g}")
-            row[f"gain at {alpha:g}"] = Value(float(saved.mean()), standard_error(saved))
+            row[f"gain at {alpha:g}"] = mean_of(action - results.of("shares", label, f"plug-in {alpha:g}"))
         plugged = [results.mean("shares", label, f"plug-in {alpha:g}") for alpha in SMOOTHINGS]
         worst_over_best.append(max(plugged) / min(plugged))
         gains[label] = row

@@ -1,21 +1,18 @@
-"""The page: how much was met, the contents, the paper's two figures, then study by study."""
+"""The page: how much was met, the contents, the paper's two figures, then study by study; `report.html` says it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 
 from statepool.report.drawings import Drawing
-from statepool.report.inline import figure_of
+from statepool.report.inline import figures_of
 from statepool.report.page import render
 from statepool.studies.published import Record
-from statepool.studies.report.tables import CLASSES, LEGEND, MARKS, difference_of, table_of
 from statepool.studies.study import Study, Table
 
 WORDS = {"digit": "to the digit", "within one standard error": "within one standard error", "not met": "not met"}
-QUICK = (
-    "Quick run: every study on its first few seeds only. Numbers differ from the published ones for that reason alone "
-    "and are not to be quoted."
-)
+MARKS = {"digit": "=", "within one standard error": "~", "not met": "≠"}
+CLASSES = {"digit": "digit", "within one standard error": "near", "not met": "off"}
+Places = Mapping[tuple[str, str, str], Record]
 
 
 def page_of(
@@ -27,19 +24,16 @@ def page_of(
 ) -> str:
     """The whole file."""
     every = [record for study in studies for record in records[study.name]]
-    sections = "".join(_study(study, tables[study.name], records[study.name], drawings, quick) for study in studies)
-    front = "".join(figure_of(drawing) for drawing in drawings if not drawing.home)
-    parts = {
-        "heading": _heading(studies),
-        "these": "Here is every study behind that claim" if _is_whole(studies) else "Here is some of what is behind it",
-        "quick": f'<p class="warning" role="note">{QUICK}</p>' if quick else "",
-        "headline": _headline(every, quick),
-        "contents": _contents(studies, records),
-        "front": f'<section id="paper"><h2>The paper in two figures</h2>{front}</section>' if front else "",
-        "studies": sections,
-        "legend": LEGEND,
-    }
-    return render(__package__, "report.html", **parts)
+    return render(
+        __package__, "report.html", heading=_heading(studies), whole=_is_whole(studies), quick=quick,
+        total=_counted(every), counts=[(study, _counted(records[study.name])) for study in studies], tables=tables,
+        # Worst first.
+        exceptions=[each for how in ("not met", "within one standard error") for each in every if each.how == how],
+        places={study.name: {(each.table, each.cell, each.column): each for each in records[study.name]}
+                for study in studies},
+        figures=figures_of(drawings), words=WORDS, marks=MARKS, classes=CLASSES, worst=_worst, told=_told,
+        columns_of=_columns_of, is_published=_is_published,
+    )  # fmt: skip
 
 
 def _is_whole(studies: Sequence[Study]) -> bool:
@@ -62,91 +56,18 @@ def _counted(records: Iterable[Record]) -> dict[str, int]:
     return {how: count[how] for how in WORDS}
 
 
-def _headline(records: Sequence[Record], quick: bool) -> str:
-    count = _counted(records)
-    total = sum(count.values())
-    if not total:
-        return "<p class='lead'>The studies that were run have no published numbers: everything below is ours.</p>"
-    tiles = "".join(
-        f'<div class="tile {CLASSES[how]}"><b>{number}</b><span>{WORDS[how]}</span></div>'
-        for how, number in count.items()
-    )
-    shares = "".join(
-        f'<i class="{CLASSES[how]}" style="flex-grow:{number}"></i>' for how, number in count.items() if number
-    )
-    return (
-        f'<p class="lead"><b>{count["digit"]} of {total}</b> published numbers are met to the digit.</p>'
-        f'<div class="tiles">{tiles}</div><div class="bar" aria-hidden="true">{shares}</div>'
-        f"{_exceptions(records, quick)}"
-    )
+def _worst(count: Mapping[str, int]) -> str:
+    """The class of the worst way in which a number is met."""
+    return next((CLASSES[how] for how in reversed(WORDS) if count[how]), "none")
 
 
-def _exceptions(records: Sequence[Record], quick: bool) -> str:
-    """Those not met to the digit, worst first, with both figures and the reason."""
-    chosen = [record for how in ("not met", "within one standard error") for record in records if record.how == how]
-    if not chosen:
-        return ""
-    rows = "".join(_exception(record, quick) for record in chosen)
-    return (
-        f'<details class="exceptions"{"" if quick else " open"}>'
-        f"<summary>The {len(chosen)} not met to the digit, and why</summary>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="Numbers not met to the digit">'
-        '<table class="reasons"><thead><tr>'
-        '<th scope="col">where</th><th scope="col">published</th><th scope="col">ours</th><td></td>'
-        f'<th scope="col">reason</th></tr></thead><tbody>{rows}</tbody></table></div></details>'
-    )
+def _told(count: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {WORDS[how]}" for how, number in count.items() if number) or "no published numbers"
 
 
-def _exception(record: Record, quick: bool) -> str:
-    assert record.how is not None
-    reason = "fewer seeds than published" if quick else record.reason or "no reason known"
-    error = "" if record.ours.se is None else f'<span class="se">±{record.ours.se:.{record.ours.digits}f}</span>'
-    place = escape(f"{record.cell}, {record.column}")
-    return (
-        f'<tr><th scope="row"><a href="#{record.study}">{record.study}</a> {place}</th>'
-        f"<td>{record.published}</td><td>{record.ours.shown()}{error}{difference_of(record)}</td>"
-        f'<td class="{CLASSES[record.how]}">{MARKS[record.how]}</td><td class="words">{escape(reason)}</td></tr>'
-    )
+def _columns_of(table: Table) -> list[str]:
+    return list(dict.fromkeys(name for row in table.rows.values() for name in row))
 
 
-def _contents(studies: Sequence[Study], records: Mapping[str, Sequence[Record]]) -> str:
-    lines = "".join(
-        f'<li><a href="#{study.name}"><span class="number">{escape(study.number)}</span>'
-        f"<span>{escape(study.title)}</span>"
-        f"{_dots(records[study.name])}</a></li>"
-        for study in studies
-    )
-    return f"<ol>{lines}</ol>"
-
-
-def _dots(records: Sequence[Record]) -> str:
-    """The worst way in which a number of the study is met, as a mark of its colour."""
-    count = _counted(records)
-    worst = next((how for how in reversed(WORDS) if count[how]), None)
-    said = ", ".join(f"{number} {WORDS[how]}" for how, number in count.items() if number) or "no published numbers"
-    return f'<i class="dot {CLASSES[worst] if worst else "none"}" title="{said}"></i>'
-
-
-def _study(
-    study: Study, tables: Sequence[Table], records: Sequence[Record], drawings: Sequence[Drawing], quick: bool
-) -> str:
-    by_place = {(record.table, record.cell, record.column): record for record in records}
-    figures = "".join(figure_of(drawing) for drawing in drawings if drawing.home == study.name)
-    return (
-        f'<section id="{study.name}" class="study"><h2><span class="number">{escape(study.number)}</span>'
-        f'{escape(study.title)}{_chip(records)}</h2><p class="asks">{escape(study.asks)}</p>'
-        f'<p class="seen"><b>Seen.</b> {escape(study.seen)}</p>{figures}'
-        f"{''.join(table_of(table, by_place, quick) for table in tables)}"
-        f'<p class="limits"><b>Limits.</b> {escape(study.limits)}</p>'
-        f'<p class="source">Source: {escape(study.source)} · <code>statepool reproduce {study.name}</code></p>'
-        "</section>"
-    )
-
-
-def _chip(records: Sequence[Record]) -> str:
-    count = _counted(records)
-    total = sum(count.values())
-    if not total:
-        return '<span class="chip none">no published numbers</span>'
-    worst = next(how for how in reversed(WORDS) if count[how])
-    return f'<span class="chip {CLASSES[worst]}">{count["digit"]} of {total} to the digit</span>'
+def _is_published(table: Table, places: Places) -> bool:
+    return any(places[table.title, cell, name].published for cell, row in table.rows.items() for name in row)
