@@ -77,24 +77,27 @@ def _others(memory: Any) -> Rule | None:
     return _RULES.get(kind) if kind is not None and not is_own(kind) else None
 
 
+# Compiled code calls what is chosen for these below. Plain Python runs their bodies: slowly, but it knows every line.
+
+
 def act(memory: Any, t: int, u: float) -> int:
-    """Compiled code only: see `step_act`."""
-    raise NotImplementedError
+    """For the loop; from outside see `step_act`."""
+    return _RULES[type(memory)].act(memory, t, u)
 
 
 def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    """Compiled code only: see `step_observe`."""
-    raise NotImplementedError
+    """For the loop; from outside see `step_observe`."""
+    _RULES[type(memory)].observe(memory, t, action, state, ticket)
 
 
 def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    """Compiled code only: see `step_update`."""
-    raise NotImplementedError
+    """For the loop; from outside see `step_update`."""
+    _RULES[type(memory)].update(memory, t, action, state, loss, ticket)
 
 
 def play(memory: Any, t: int, out: Any) -> None:
-    """Compiled code only: see `step_play`."""
-    raise NotImplementedError
+    """For the loop; from outside see `step_play`."""
+    (_RULES[type(memory)].play or _leave_untold)(memory, t, out)
 
 
 def _leave_untold(memory: Any, t: int, out: Any) -> None:
