@@ -86,20 +86,10 @@ SAID = (
 
 
 def _states(audit: Audit) -> Table:
-    table = Table(
-        title="States: does anything but the state matter?", title_justify="left", caption=sentences.ERRORS,
-        caption_justify="left",
-    )  # fmt: skip
-    for heading in (
-        "state",
-        "rows",
-        f"mean {audit.unit.name}",
-        "direct effects",
-        "±",
-        "p (corrected)",
-        "drift",
-        "tells",
-    ):
+    title = "States: does anything but the state matter?"
+    caption = f"{sentences.ERRORS} p: corrected for the number of states."
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
+    for heading in ("state", "rows", f"mean {audit.unit.name}", "direct effects", "±", "p", "drift", "tells"):
         table.add_column(heading, justify="left" if heading == "state" else "right", overflow="fold")
     means, found, unit = audit.counts.state_means, audit.sufficiency, audit.unit
     for s, name in enumerate(audit.counts.states):

@@ -240,7 +240,7 @@ PLANS = (
     ),
     FigurePlan(
         "delays", "How late outcomes come",
-        "Left in time, right in decisions made while waiting. Only outcomes that come are counted.",
+        "First in time, second in decisions made while waiting. Only outcomes that come are counted.",
         "delays", _draw_delays, lambda audit: audit.lateness.known and _delays_seen(audit).size > 0,
     ),
     FigurePlan(
