@@ -112,12 +112,14 @@ def settings() -> str:
         "# Settings of a pool",
         "",
         "Given to `Pool.open(…, holdout=0.1)`, `pool.change(…)`, `PUT` and `PATCH /v1/pools/{name}`; journaled.",
+        "None is null over HTTP.",
         "",
     ]
     lines += ["| setting | default | what it does |", "|---|---|---|"]
     told = msgspec.json.schema_components([Settings])[1]["Settings"]["properties"]
     for name, default in zip(Settings.__struct_fields__, Settings.__struct_defaults__, strict=True):
-        lines.append(f"| `{name}` | `{default}` | {_cell(told[name]['description'])}{range_of(told[name])} |")
+        field = told[name] | {"default": None}  # it has a column of its own
+        lines.append(f"| `{name}` | `{default}` | {_cell(field['description'])}{range_of(field)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -128,18 +128,23 @@ def _type(told: Schema, schema: Schema) -> str:
 
 def range_of(schema: Schema) -> str:
     """The limits and the default of a field, as sentences to come after what it means."""
-    low, high = schema.get("minimum"), schema.get("maximum")
+    low, over, high = (_number(schema.get(each)) for each in ("minimum", "exclusiveMinimum", "maximum"))
     said = []
-    if low is not None:
-        said.append(f"From {low:,} to {high:,}." if high is not None else f"At least {low:,}.")
-    elif "exclusiveMinimum" in schema:
-        said.append(f"More than {schema['exclusiveMinimum']:,}" + (f", at most {high:,}." if high is not None else "."))
+    if low:
+        said.append(f"From {low} to {high}." if high else f"At least {low}.")
+    elif over:
+        said.append(f"More than {over}" + (f", at most {high}." if high else "."))
     for what, least, most in (("characters", "minLength", "maxLength"), ("entries", "minItems", "maxItems")):
         if most in schema:
-            said.append(f"{schema.get(least, 0):,} to {schema[most]:,} {what}.")
+            few, many = schema.get(least, 0), schema[most]
+            said.append(f"{many:,} {what}." if few == many else f"{few:,} to {many:,} {what}.")
     if schema.get("default") not in (None, {}, []):
         said.append(f"Default: `{json.dumps(schema['default'])}`.")
     return "".join(f" {each}" for each in said)
+
+
+def _number(limit: float | None) -> str:
+    return "" if limit is None else f"{int(limit) if limit == int(limit) else limit:,}"
 
 
 def _row(field: str, kind: str, meaning: str, schema: Schema) -> str:

@@ -89,3 +89,19 @@ def test_a_cache_folder_that_cannot_be_written_is_no_obstacle(tmp_path):
     code = "import statepool as sp; print(sp.simulate(sp.Instance([[1.0]], [[0.5]]), sp.Uniform()).regret)"
     assert float(python(code, TMPDIR=str(tmp_path), **places)) == 0
     assert list(tmp_path.rglob("statepool-*/**/*.nbc")), "a private folder, made anew"
+
+
+def test_a_pool_and_its_service_need_neither_matplotlib_nor_joblib(tmp_path):
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys(("matplotlib", "joblib", "duckdb")))  # importing them raises
+import statepool as sp
+import statepool.live.service.app, statepool.live.dashboard
+pool = sp.Pool.open("sqlite:///{tmp_path}/pool.db", "home", [[1.0, 0.0], [0.0, 1.0]], ["a", "b"], ["s", "t"])
+made = pool.decide()
+pool.observe(made.ticket, "s" if made.action == "a" else "t")
+pool.resolve(made.ticket, loss=1.0)
+print([row["loss"] for row in pool.rows()])
+pool.close()
+"""
+    assert python(code) == "[1.0]\n"

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llvmlite.binding import parse_assembly
-from numba import config, njit
+from numba import config, njit, types
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 from numba.core.compiler import compile_result
@@ -148,18 +148,24 @@ def _without_collecting() -> Iterator[None]:
 
 
 def chosen_by_type(find: Callable[[Any], Any], find_others: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
-    """What compiled code calls as a function: the one that is found for the type of its first argument.
+    """What is called as a function: the one that is found for the type of its first argument, a NamedTuple.
 
-    Functions of other packages are found apart: they may make arrays, and their indices are checked.
+    Functions of other packages are found apart: they may make arrays, and their indices are checked. Compiled code has
+    them compiled; plain Python runs them as they are, slowly, but it knows every line.
     """
 
-    def chosen(*arguments: Any) -> Any:
-        raise NotImplementedError("only compiled code can call this")
+    def chosen(first: Any, *rest: Any) -> Any:
+        found = find(type(first)) or (find_others and find_others(type(first)))
+        return found(first, *rest)  # type: ignore[misc]
 
-    overload(chosen, strict=False, jit_options=_AS_PART)(lambda first, *rest: find(first))
-    if find_others:
-        overload(chosen, strict=False, jit_options={"boundscheck": True})(lambda first, *rest: find_others(first))
+    for finding, options in ((find, _AS_PART), (find_others, {"boundscheck": True})):
+        if finding:
+            overload(chosen, strict=False, jit_options=options)(partial(_found, finding))
     return chosen
+
+
+def _found(find: Callable[[Any], Any], first: Any, *rest: Any) -> Any:
+    return find(first.instance_class) if isinstance(first, types.BaseNamedTuple) else None
 
 
 _UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

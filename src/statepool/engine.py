@@ -18,7 +18,7 @@ from statepool.compiling import compiled
 from statepool.frames import make_frame
 from statepool.kernels import draw_outcome, draw_row, row_of
 from statepool.learners.learner import Learner, problem_of, short_name, typical_delay
-from statepool.learners.outside import explained, suited
+from statepool.learners.outside import explained, python_of, suited
 from statepool.learners.rules import act, observe, update
 from statepool.model import Instance
 from statepool.probes import NO_PROBE, DimensionProbe, JointDimensionProbe, PlayProbe, look
@@ -183,17 +183,21 @@ def _run(
     """The run, and the memory it ended with."""
     horizon = instance.horizon
     problem = problem_of(instance, learner, typical_delay(delay), stream)
-    memory = learner.start(problem)
-    calendar = make_calendar(delay, horizon)
-    tickets = np.empty((calendar.n_slots, learner.ticket_width(problem)))
     effects = _NO_EFFECTS if instance.effects is None else instance.effects.reshape(-1, instance.n_states)
-    actions, states = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
-    outcomes = np.empty(horizon)
-    with explained(learner, memory):
-        suited(_play_rounds, memory)(
-            memory, probe, calendar, tickets, instance.rows, instance.requests, instance.n_actions, instance.theta,
-            effects, stream.uniforms(draws * horizon), draws, actions, states, outcomes,
+    uniforms = stream.uniforms(draws * horizon)
+
+    def started() -> tuple[Any, ...]:
+        calendar = make_calendar(delay, horizon)
+        return (
+            learner.start(problem), probe, calendar, np.empty((calendar.n_slots, learner.ticket_width(problem))),
+            instance.rows, instance.requests, instance.n_actions, instance.theta, effects, uniforms, draws,
+            np.empty(horizon, np.int32), np.empty(horizon, np.int32), np.empty(horizon),
         )  # fmt: skip
+
+    arguments = started()
+    memory, (actions, states, outcomes) = arguments[0], arguments[-3:]
+    with explained(learner, memory, lambda: python_of(_play_rounds)(*started())):
+        suited(_play_rounds, memory)(*arguments)
     if instance.available is not None and not instance.available[instance.contexts, actions].all():
         raise ValueError(f"learner: {learner} plays actions that are not available, expected one that looks at them")
     return Run(instance, learner, delay, stream, draws, actions, states, outcomes), memory

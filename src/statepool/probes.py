@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 from statepool.checks import Floats
 from statepool.compiling import chosen_by_type
@@ -24,11 +23,7 @@ def add_probe(probe: type, look: Callable[..., None]) -> None:
     _LOOKS[probe] = look
 
 
-def _look_of(probe: Any) -> Callable[..., None] | None:
-    return _LOOKS.get(probe.instance_class) if isinstance(probe, types.BaseNamedTuple) else None
-
-
-look = chosen_by_type(_look_of)
+look = chosen_by_type(_LOOKS.get)
 
 
 class DimensionProbe(NamedTuple):

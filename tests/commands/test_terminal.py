@@ -47,6 +47,12 @@ def test_tables_fit_and_no_word_of_a_heading_is_broken(printed, width):
     assert "= published, to the digit" in re.sub(r"\s+", " ", text)
 
 
+def test_headings_stand_on_one_line_where_there_is_room(printed):
+    room = sum(len(heading) + 3 for heading in HEADINGS) + 20
+    assert all(heading in printed(room) for heading in HEADINGS)
+    assert not all(heading in printed(80) for heading in HEADINGS)
+
+
 def test_equal_numbers_stand_once_and_different_ones_with_their_difference(printed):
     assert printed(200).count("1234.5") == len(HEADINGS)
     assert printed(200, "not met").count("1334.5 -100") == len(HEADINGS)

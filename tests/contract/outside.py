@@ -142,6 +142,10 @@ def far_act(memory, t, u):
     return int(memory.sums[0, t])
 
 
+def far_update(memory, t, action, state, loss, ticket):
+    memory.P[action + 9] += loss
+
+
 def foreseeing_act(memory, t, u):
     return int(memory.P[t])
 

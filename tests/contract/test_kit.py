@@ -65,7 +65,14 @@ def test_a_broken_promise_is_told(name):
 
 REFUSED = {
     "OnePast": ((begin, outside.one_past_act), "plays an action that is not there"),
-    "Far": ((begin, outside.far_act), "past the end of an array"),
+    "Far": (
+        (begin, outside.far_act),
+        r"in far_act at outside\.py, line \d+ \(return int\(memory\.sums\[0, t\]\)\), where index \d+ is out of bounds",
+    ),
+    "FarUpdate": (
+        (begin, outside.first_act, None, outside.far_update),
+        r"in far_update at outside\.py, line \d+ \(memory\.P\[action \+ 9\] \+= loss\), where index 9 is out of bounds",
+    ),
     "Attribute": (
         (begin, outside.typo_act),
         r"outside\.py, line \d+ \(return memory\.sumz\[0\]\.argmin\(\)\), expected",
@@ -88,6 +95,16 @@ def test_what_does_not_compile_is_refused_in_one_sentence(name):
             ask()
         assert str(refused.value).count("\n") == 0
         assert "nopython" not in str(refused.value)
+
+
+def test_by_hand_an_index_past_the_end_is_told_too():
+    with pytest.raises(ValueError, match="learner: OnePast plays action 9, expected 0 to 8"):
+        wrong_learner("OnePast", *REFUSED["OnePast"][0]).player(BAND.P).act(0.5)
+    far = wrong_learner("Far", *REFUSED["Far"][0]).player(BAND.P)
+    for _ in range(BAND.n_states):
+        far.act(0.5)
+    with pytest.raises(ValueError, match=REFUSED["Far"][1]):
+        far.act(0.5)
 
 
 class Memoryless(Learner):

@@ -88,8 +88,9 @@ SAID = (
 
 def _states(audit: Audit) -> Table:
     mean = f"mean {audit.unit.name}"
-    headings = ("state", "rows", mean, "direct effects", "±", "p (corrected)", "drift", "tells")
-    table = make_table("States: does anything but the state matter?", headings, caption=sentences.ERRORS)
+    headings = ("state", "rows", mean, "direct effects", "±", "p", "drift", "tells")
+    caption = f"{sentences.ERRORS} p: corrected for the number of states."
+    table = make_table("States: does anything but the state matter?", headings, caption=caption)
     means, found, unit = audit.counts.state_means, audit.sufficiency, audit.unit
     for s, name in enumerate(audit.counts.states):
         test = found.states[s]

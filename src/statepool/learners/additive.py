@@ -23,8 +23,6 @@ The sums told of a state seen get 1 each, those of an age its rounds and 1.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from numba import types
-
 from statepool.compiling import chosen_by_type, compiled, compiled_apart
 from statepool.learners.maps import turn_to_context, varies
 from statepool.learners.rules import add_rule
@@ -96,13 +94,9 @@ def add_additive_rule(
     add_rule(memory, _act, _observe, _update, _play, _play_for)
 
 
-def _rule_of(memory: Any) -> AdditiveRule | None:
-    return _RULES.get(memory.instance_class) if isinstance(memory, types.BaseNamedTuple) else None
-
-
 def _part(name: str) -> Callable[..., Any]:
     """What compiled code calls by this name: the function that the rule of its memory has there."""
-    return chosen_by_type(lambda memory: (rule := _rule_of(memory)) and getattr(rule, name))
+    return chosen_by_type(lambda memory: (rule := _RULES.get(memory)) and getattr(rule, name))
 
 
 prepare = _part("prepare")
@@ -120,8 +114,8 @@ read_rows = _part("read_rows")
 rebuild = _part("rebuild")
 
 
-def _writing(memory: Any) -> Any:
-    rule = _rule_of(memory)
+def _writing(memory: type) -> Any:
+    rule = _RULES.get(memory)
     if rule is None:
         return None
     lesson = rule.lesson

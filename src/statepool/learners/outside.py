@@ -2,21 +2,25 @@
 
 A rule of our own is compiled without reference counts and without bounds checks, and is tested for both. A rule that
 somebody else wrote may make arrays and use NumPy's reductions (it runs slower for it), and an index past the end of an
-array raises instead of writing somewhere. What Numba cannot compile is told by the line that it stands in.
+array raises instead of writing somewhere. What Numba cannot compile is told by the line that it stands in; so is an
+index past the end, which Numba tells without its line: the same calls in plain Python find it.
 """
 
 import linecache
 import re
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import typeof
 from numba.core.errors import NumbaError, NumbaWarning
 
+from statepool import checks
 from statepool.compiling import compiled_guarded
 from statepool.learners.rules import is_own, rule_of
 
@@ -24,7 +28,7 @@ PLACE = re.compile(r'(?:File "|at )([^"\n(]+?\.py)"?,? (?:line )?\(?(\d+)\)?')
 UNDEFINED = re.compile(r"NameError: (?:global )?name '(\w+)' is not defined")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 """Numba writes in colour where colorama is installed."""
-NOT_THEIRS = (Path(__file__).resolve().parents[1], Path(numba.__file__).resolve().parent)
+NOT_THEIRS = tuple(Path(file).resolve().parent for file in (checks.__file__, numba.__file__, np.__file__))
 EXPECTED = (
     "expected numbers, NumPy arrays, loops and the NumPy functions that Numba knows "
     "(functions that it calls need @numba.njit)"
@@ -36,9 +40,17 @@ def suited(kernel: Callable[..., Any], memory: Any) -> Callable[..., Any]:
     return kernel if is_own(type(memory)) else compiled_guarded(kernel)
 
 
+def python_of(kernel: Any) -> Callable[..., Any]:
+    """The kernel in plain Python."""
+    return kernel.py_func
+
+
 @contextmanager
-def explained(learner: Any, memory: Any) -> Iterator[None]:
-    """Turn what goes wrong in compiling somebody else's rule into one sentence; the package's own faults stay whole."""
+def explained(learner: Any, memory: Any, in_python: Callable[[], Any]) -> Iterator[None]:
+    """Turn what goes wrong in somebody else's rule into one sentence; the package's own faults stay whole.
+
+    `in_python` makes the same calls in plain Python.
+    """
     if is_own(type(memory)):
         yield
         return
@@ -51,9 +63,7 @@ def explained(learner: Any, memory: Any) -> Iterator[None]:
         except NumbaError as error:
             raise ValueError(_sentence(name, str(error), type(memory))) from None
         except IndexError:
-            raise ValueError(
-                f"learner: {name} reads or writes past the end of an array, or plays an action that is not there"
-            ) from None
+            raise ValueError(_past_the_end(name, in_python)) from None
 
 
 def check_memory(name: str, memory: Any) -> None:
@@ -74,6 +84,21 @@ def check_memory(name: str, memory: Any) -> None:
             ) from None
 
 
+def _past_the_end(name: str, in_python: Callable[[], Any]) -> str:
+    """Where an index is past the end of an array: in a line of theirs, or in the loop that looks up their action."""
+    with suppress(Exception):  # Python may stumble elsewhere, where the compiled rule did not
+        try:
+            in_python()
+        except IndexError as error:
+            theirs = [at for at in traceback.extract_tb(error.__traceback__) if _is_theirs(at.filename)]
+            if not theirs:
+                return f"learner: {name} plays an action that is not there, expected act to give 0 to K-1"
+            at = theirs[-1]
+            place = f"in {at.name} at {Path(at.filename).name}, line {at.lineno} ({at.line})"
+            return f"learner: {name} reads or writes past the end of an array {place}, where {error}"
+    return f"learner: {name} reads or writes past the end of an array, or plays an action that is not there"
+
+
 def _undefined(name: str, text: str, memory: type) -> str | None:
     """Where a rule says a name that nobody has defined, which Numba tells without the line."""
     missing = UNDEFINED.search(text)
@@ -90,12 +115,16 @@ def _undefined(name: str, text: str, memory: type) -> str | None:
     return f"learner: {name} says {missing[1]!r} in a function that its rule calls, expected a name that is defined"
 
 
+def _is_theirs(source: Path | str) -> bool:
+    return not any(Path(source).resolve().is_relative_to(folder) for folder in NOT_THEIRS)
+
+
 def _sentence(name: str, text: str, memory: type) -> str:
     """Which line of somebody else's file it was; if it is none of them, what the loop makes of the rule."""
     for path, number in PLACE.findall(COLOURS.sub("", text)):
-        source = Path(path.strip()).resolve()
-        if not any(source.is_relative_to(folder) for folder in NOT_THEIRS):
-            line = linecache.getline(str(source), int(number)).strip()
+        source = Path(path.strip())
+        if _is_theirs(source):
+            line = linecache.getline(str(source.resolve()), int(number)).strip()
             return f"learner: {name} does not compile at {source.name}, line {number} ({line}), {EXPECTED}"
     undefined = _undefined(name, text, memory)
     return undefined or (

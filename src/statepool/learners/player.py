@@ -10,7 +10,7 @@ import numpy as np
 
 from statepool.checks import Floats, check_count, check_number, shown, unknown_name
 from statepool.learners.learner import Learner, Problem, unknown_play
-from statepool.learners.outside import explained, suited
+from statepool.learners.outside import explained, python_of, suited
 from statepool.learners.rules import step, step_act, step_observe, step_play, step_update
 
 PLAYERS_LUCK = 2
@@ -71,6 +71,9 @@ class Player:
         if self.problem.instance is not None and self._round >= self.problem.instance.horizon:
             raise ValueError(f"act: round {self._round} is past the instance's {self.problem.instance.horizon} rounds")
         number = self._step(step_act, self._round, drawn)
+        if not 0 <= number < self.problem.n_actions:
+            played = f"{type(self.learner).__name__} plays action {number}"
+            raise ValueError(f"learner: {played}, expected 0 to {self.problem.n_actions - 1}")
         name = number if self._actions is None else self._actions[number]
         self._latest = PlayedRound(self._round, name, self._probability(number), number, np.empty(self._width))
         self._round += 1
@@ -90,8 +93,11 @@ class Player:
         contexts[self._round] = context
 
     def _step(self, function: Any, *arguments: Any) -> Any:
-        with explained(self.learner, self.memory):
-            return function(self.memory, *arguments, step=suited(step, self.memory))
+        def call(step: Any) -> Any:
+            return function(self.memory, *arguments, step=step)
+
+        with explained(self.learner, self.memory, lambda: call(python_of(step))):
+            return call(suited(step, self.memory))
 
     def _probability(self, number: int) -> float | None:
         if not self.learner.tells_play:

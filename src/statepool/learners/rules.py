@@ -23,7 +23,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 from statepool.checks import Floats
 from statepool.compiling import chosen_by_type, compiled
@@ -71,11 +70,10 @@ def _leave_untold(memory: Any, t: int, out: Any) -> None:
 
 
 def _part(name: str, otherwise: Any = None) -> Callable[..., Any]:
-    """What compiled code calls by this name: the function that the rule of its memory has there."""
+    """What the loop calls by this name: the function that the rule of its memory has there."""
 
-    def find(memory: Any, own: bool) -> Any:
-        kind = memory.instance_class if isinstance(memory, types.BaseNamedTuple) else None
-        rule = _RULES.get(kind) if kind is not None and is_own(kind) is own else None
+    def find(memory: type, own: bool) -> Any:
+        rule = _RULES.get(memory) if is_own(memory) is own else None
         return rule and (getattr(rule, name) or otherwise)
 
     return chosen_by_type(partial(find, own=True), partial(find, own=False))

@@ -31,19 +31,23 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         float | None,
         _told(
             "Seconds: a new version of the play at most this often, as soon as anything was learnt. Where it is set, "
-            "`refresh` is not looked at.",
+            "`refresh` is not looked at; None: `refresh` alone counts.",
             minimum=0, maximum=LONGEST,
         ),
     ] = None  # fmt: skip
     expire_after: Annotated[
         float | None,
         _told(
-            "Seconds after which a decision without outcome gets the default loss.",
+            "Seconds after which a decision without outcome gets the default loss; None: it waits for ever.",
             exclusiveMinimum=0, maximum=LONGEST,
         ),
     ] = None  # fmt: skip
     default_loss: Annotated[
-        float | None, _told("The loss, inside `loss_bounds`, of a decision whose outcome did not come in time.")
+        float | None,
+        _told(
+            "The loss, inside `loss_bounds`, of a decision whose outcome did not come in time; None: there is no such "
+            "time, as `expire_after` is not set."
+        ),
     ] = None
     loss_bounds: Annotated[
         tuple[float, float], _told("The lowest and the highest loss that may be reported.")

@@ -34,7 +34,8 @@ STYLE: dict[str, Any] = {
     "axes.grid": True, "axes.grid.axis": "y", "grid.color": FAINT, "grid.linewidth": 0.5,
     "axes.axisbelow": True, "lines.linewidth": 1.3, "lines.markersize": 4.2, "axes.unicode_minus": True,
     "figure.constrained_layout.h_pad": 0.03, "figure.constrained_layout.w_pad": 0.03,
-    "figure.constrained_layout.hspace": 0.05,
+    "figure.constrained_layout.hspace": 0.05, "legend.fancybox": False, "legend.framealpha": 1,
+    "legend.edgecolor": "none",
     # The same bytes every time; fonts travel with the file.
     "svg.hashsalt": "statepool", "svg.fonttype": "path", "pdf.fonttype": 42,
 }  # fmt: skip
@@ -123,10 +124,20 @@ def label(
 ) -> None:
     """Text beside a point, shifted by so many typographic points: a line's name, in its colour."""
     plain: dict[str, Any] = {"va": "center", "ha": "left" if shift[0] >= 0 else "right", "fontsize": 7.5}
+    # Above the grid, of which it shows nothing, and below what is drawn, of which it hides nothing.
+    plain |= {"zorder": 1.5, "bbox": {"facecolor": SURFACE, "edgecolor": "none", "pad": 0.8}}
     # Left out of the layout: a label must not squeeze its own axes.
     ax.annotate(
         text, (x, y), xytext=shift, textcoords="offset points", color=colour, in_layout=False, **(plain | style)
     )
+
+
+def leave_room(ax: Axes, left: float, right: float, far: float) -> None:
+    """Leave room for the names of lines: x goes on to `far`, its axis and the lines of the grid end at `right`."""
+    ax.set_xlim(left, far)
+    ax.grid(False)
+    ax.hlines(ax.get_yticks(), left, right, color=FAINT, linewidth=0.5, zorder=0)
+    ax.spines["bottom"].set_bounds(left, right)
 
 
 def log_axis(axis: Any, ticks: Sequence[float], names: Sequence[str] | None = None) -> None:

@@ -79,7 +79,11 @@ def _grids(table: Table, records: dict[tuple[str, str, str], Record], quick: boo
     }
     wide = {name: _width(name, [entry for (_, at), entry in entries.items() if at == name]) for name in columns}
     first = min(max(map(len, table.rows), default=0), width // 3)
-    pieces = list(_pieces(wide, width - first - BORDERS - GAP))
+    room = width - first - BORDERS - GAP
+    whole = {name: max(wide[name], len(name)) for name in columns}
+    if sum(whole.values()) + GAP * len(whole) <= room:  # headings on one line, where all of the table fits so
+        wide = whole
+    pieces = list(_pieces(wide, room))
     title = table.title + (" (ours)" if table.ours else "") + (" · QUICK: fewer seeds" if quick else "")
     for place, names in enumerate(pieces):
         needed = min(width, len(title)) if place == 0 else None

@@ -46,6 +46,15 @@ def test_every_field_says_what_it_means():
     assert not bare
 
 
+def test_every_field_that_may_be_null_says_what_null_means():
+    schemas = document()["components"]["schemas"].items()
+    fields = {f"{name}.{field}": told for name, each in schemas for field, told in each["properties"].items()}
+    nullable = [name for name, told in fields.items() if {"type": "null"} in told.get("anyOf", [])]
+    assert {"Settings.expire_after", "TicketAnswer.state", "PoolBody.seed"} <= set(nullable)
+    assert [name for name in nullable if not re.search(r"\b[Nn]ull\b", fields[name]["description"])] == []
+    assert [name for name, told in fields.items() if "None" in told["description"]] == []
+
+
 def test_every_parameter_says_what_it_means():
     inside = [each for item in document()["paths"].values() for each in item.get("parameters", [])]
     assert inside

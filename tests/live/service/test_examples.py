@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
+
+from live.service.clients import POOL
 from live.service.servers import serving
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -38,6 +41,24 @@ def test_the_service_with_curl_and_the_client(url):
             assert rows["visit-1"]["loss"] == 0.0
             assert rows["visit-2"]["action"] in ("discount", "gift")
         assert "with probability" in run(sys.executable, EXAMPLES / "client.py", served.url, "curl")
+
+
+ANY = {
+    "euros": ({"settings": {"loss_bounds": [-20, 300]}}, []),
+    "rewards": ({"settings": {"reward_bounds": [0, 100]}}, []),
+    "learnt": ({"P": None, "learner": {"name": "self-tuned", "options": {"learn_map": True}}}, []),
+    "contexts": ({"P": {"new": POOL["P"], "known": POOL["P"]}}, ["--context", "known"]),
+}
+
+
+def test_the_client_on_any_pool(url):
+    with serving("--store", url) as served:
+        for name, (more, arguments) in ANY.items():
+            made = httpx.put(f"{served.url}/v1/pools/{name}", json=POOL | more)
+            assert made.status_code == 201, made.text
+            told = run(sys.executable, EXAMPLES / "client.py", served.url, name, *arguments)
+            assert "with probability" in told
+            assert httpx.get(f"{served.url}/v1/pools/{name}").json()["counts"]["outcome"] == 1
 
 
 def test_the_client_says_what_was_refused(url):

@@ -14,8 +14,8 @@ from statepool.audit.verdict import ALONE, CORRECT, POOL
 from statepool.checks import Floats
 from statepool.report.drawings import Drawing, drawing_of
 from statepool.report.heat_map import draw_cell, frame_cells
-from statepool.report.palette import AMBER, BLUE, FAINT, GREEN, MUTED, PURPLE, SURFACE, VERMILLION
-from statepool.report.sheet import Sheet, label, styled
+from statepool.report.palette import AMBER, BLUE, GREEN, MUTED, PURPLE, SURFACE, VERMILLION
+from statepool.report.sheet import Sheet, label, leave_room, styled
 
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit
@@ -174,11 +174,7 @@ def _draw_drift(sheet: Sheet, audit: "Audit") -> None:
         _apart([(end[0] - unit.low) / unit.scale for end in ends], 0.075), ends, strict=True
     ):
         label(ax, 100, unit.low + y * unit.scale, short_name(name), colour, (4, 0))
-    ax.set_xlim(0, 132 if not sheet.narrow else 150)
-    # Lines of the grid end where the data do: the names of the states stand to the right.
-    ax.grid(False)
-    ax.hlines(np.linspace(unit.low, unit.high, 6), 0, 100, color=FAINT, linewidth=0.5, zorder=0)
-    ax.spines["bottom"].set_bounds(0, 100)
+    leave_room(ax, 0, 100, 132 if not sheet.narrow else 150)
     ax.set_xticks([0, 25, 50, 75, 100])
     ax.set(xlabel="share of the log's decisions, %", ylabel=f"mean {unit.name} of the state")
 
@@ -231,7 +227,7 @@ PLANS = (
     ),
     FigurePlan(
         "delays", "How late outcomes come",
-        "Left in time, right in decisions made while waiting. Only outcomes that come are counted.",
+        "First in time, second in decisions made while waiting. Only outcomes that come are counted.",
         "delays", _draw_delays, lambda audit: audit.lateness.known and _delays_seen(audit).size > 0,
     ),
     FigurePlan(

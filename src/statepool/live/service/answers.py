@@ -43,21 +43,30 @@ class TicketAnswer(Struct):
     ticket: TicketName
     action: Played
     probability: Probability
-    state: Annotated[Label | None, Meta(description="What was seen.")]
+    state: Annotated[Label | None, Meta(description="What was seen; null: nothing was reported yet.")]
     loss: Annotated[
         float | None,
-        Meta(description="The outcome scaled to 0–1, less is better; the default loss if `expired`."),
+        Meta(
+            description="The outcome scaled to 0–1, less is better; the default loss if `expired`; null: it has not "
+            "come yet."
+        ),
     ]
-    reward: Annotated[float | None, Meta(description="The outcome as it was reported, if that was as a reward.")]
-    decided_at: Annotated[Time | None, Meta(description="When the decision was made.")]
-    observed_at: Annotated[Time | None, Meta(description="When the state came.")]
-    resolved_at: Annotated[Time | None, Meta(description="When the outcome came, or the default loss.")]
+    reward: Annotated[
+        float | None,
+        Meta(description="The outcome as it was reported, as a reward; null: it was a loss, or has not come yet."),
+    ]
+    decided_at: Annotated[Time, Meta(description="When the decision was made.")]
+    observed_at: Annotated[Time | None, Meta(description="When the state came; null: not yet.")]
+    resolved_at: Annotated[Time | None, Meta(description="When the outcome came, or the default loss; null: not yet.")]
     is_holdout: Annotated[
         bool, Meta(description="Whether it belongs to the holdout, which the learner does not steer.")
     ]
     expired: Annotated[bool, Meta(description="Whether the loss is the default of an outcome that did not come.")]
     version: Annotated[int, Meta(description="The version of the play that it was drawn from.")]
-    context: Annotated[Label | None, Meta(description="Who was asking, in a pool that has contexts.")]
+    context: Annotated[
+        Label | None,
+        Meta(description="Who was asking; null: there are no contexts, or the request brought rows."),
+    ]
 
 
 class StateAnswer(Struct):

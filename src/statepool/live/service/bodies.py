@@ -167,7 +167,7 @@ class PoolBody(Struct, forbid_unknown_fields=True):
     ] = None
     categories: Annotated[
         list[Label] | None,
-        Meta(description="The category of each action, for a learner that learns the map."),
+        Meta(description="The category of each action, for a learner that learns the map; null: they have none."),
     ] = None
     update: Annotated[
         bool, Meta(description="Whether a pool that is there and differs is changed, instead of refused with 409.")
@@ -190,7 +190,8 @@ class ActionBody(Struct, forbid_unknown_fields=True):
         ),
     ] = None
     category: Annotated[
-        Label | None, Meta(description="Its category; where the map is learnt it starts with what that has shown.")
+        Label | None,
+        Meta(description="Its category; where the map is learnt it starts with what that has shown; null: none."),
     ] = None
     reweight: Annotated[bool, Meta(description="Whether to give an action that is there another row.")] = False
     label: Annotated[

@@ -80,6 +80,7 @@ def _loosen(settings: dict[str, Any]) -> None:
     """What is left out stays as it is, so nothing has a default here; shares may be an object by action as well."""
     for schema in settings.values():
         schema.pop("default", None)
+        schema["description"] = schema["description"].replace("None:", "null:")
     bounds = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
     by_action = {"type": "object", "additionalProperties": bounds}
     told = {name: settings[name].pop("description") for name in ("shares", "holdout_action")}

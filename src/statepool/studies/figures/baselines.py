@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from statepool.report.heat_map import draw_cell, frame_cells
 from statepool.report.palette import ACTION, BEST_STATE, INK, MUTED, STATE
-from statepool.report.sheet import Sheet, label, log_axis
+from statepool.report.sheet import Sheet, label, leave_room, log_axis
 from statepool.studies.paper import baselines as study
 from statepool.studies.statistics import growth_exponent, mean_of
 from statepool.studies.study import Results
@@ -57,7 +57,6 @@ def _draw_growth(sheet: Sheet, ax: Axes, results: Results) -> None:
         shift = {"action": 3, "state": -5}.get(arm, 0)
         text = f"{arm}\n$T^{{\\,{exponent:.2f}}}$"
         label(ax, horizons[-1], values[-1].number, text, look.colour, (5, shift), linespacing=0.95)
-    ax.set_xlim(2_000, 200_000)
-    ax.spines["bottom"].set_bounds(2_000, horizons[-1] * 1.2)
+    leave_room(ax, 2_000, horizons[-1] * 1.2, 200_000)
     ax.set_xlabel("horizon $T$", loc="left")
     ax.set_title("Growth on spread, $d=10$", pad=15 if not sheet.narrow else None)

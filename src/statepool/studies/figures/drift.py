@@ -79,5 +79,5 @@ def _draw_ratios(sheet: Sheet, ax: Axes, rows: Rows) -> None:
         ax.plot([], [], look.marker, color=look.colour, markersize=3.4, markeredgewidth=0.4)[0]
         for look in LOOKS.values()
     ]
-    ax.legend(handles, list(NAMES.values()), fontsize=6.8, frameon=False, loc="upper left", ncols=2, handlelength=1,
+    ax.legend(handles, list(NAMES.values()), fontsize=6.8, loc="upper left", ncols=2, handlelength=1,
               columnspacing=1, handletextpad=0.3)  # fmt: skip

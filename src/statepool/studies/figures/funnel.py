@@ -6,7 +6,7 @@ from math import log
 from matplotlib.axes import Axes
 
 from statepool.report.palette import ACTION, AMBER, BLUE, MUTED, PLUG_IN, PURPLE, STATE, Look
-from statepool.report.sheet import Sheet, label, log_axis
+from statepool.report.sheet import Sheet, label, leave_room, log_axis
 from statepool.studies.figures.mechanism import draw_catalogue
 from statepool.studies.paper import funnel
 from statepool.studies.statistics import mean_of
@@ -47,7 +47,6 @@ def _draw_arms(sheet: Sheet, ax: Axes, results: Results) -> None:
     vhat = results.mean("vhat", "seed 0", "vhat")
     holds = ["holds" if vhat * (d + 1) * log(N_ITEMS) <= N_ITEMS + d else "fails" for d in delays]
     ax.set_xticks(range(len(delays)), [f"$d={d}$\n{word}" for d, word in zip(delays, holds, strict=True)])
-    ax.set_xlim(-0.25, 3.45)
-    ax.spines["bottom"].set_bounds(-0.25, 2.25)
+    leave_room(ax, -0.25, 2.25, 3.45)
     ax.set_xlabel(r"whether $\hat v(d+1)\log K\leq K+d$", loc="left")
     ax.set_title(r"Regret, $T=20\,000$")

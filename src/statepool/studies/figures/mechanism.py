@@ -29,7 +29,7 @@ def _draw_staleness(sheet: Sheet, ax: Axes) -> None:
     rounds = range(HORIZON)
     for other in range(theta.shape[1]):
         if other != state:
-            ax.plot(rounds, theta[:, other], color=FAINT, linewidth=0.9)
+            ax.plot(rounds, theta[:, other], color=FAINT, linewidth=0.9, zorder=1)
     truth = theta[:, state]
     ax.plot(rounds, truth, color=BLUE)
     old, new = truth[ROUND - DELAY], truth[ROUND]
@@ -65,7 +65,7 @@ def draw_dimension_not_count(sheet: Sheet, results: Mapping[str, Results]) -> No
         dimensions, _, shares, places = _matched(results["matched-difficulty"], point)
         look = STATE._replace(marker=marker)
         sheet.series(left, dimensions, shares, look, f"{name}, regret saved %", places, linestyle=line, label=name)
-    left.legend(frameon=False, loc="upper right", fontsize=7.5, borderpad=0)
+    left.legend(loc="upper right", fontsize=7.5, borderpad=0)
     left.set(ylim=(0, None), xlabel=DIMENSION, ylabel="regret saved, %", title="Gain at fixed difficulty")
     draw_catalogue(sheet, right, results["funnel"])
     right.set(ylim=(1, 2.2), title="The catalogue grows, the dimension does not")

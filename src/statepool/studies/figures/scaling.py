@@ -46,7 +46,7 @@ def draw_dependence(sheet: Sheet, results: Mapping[str, Results]) -> None:
             ax.set_ylabel(r"regret / $\sqrt{(d+1)\,\hat v\,T\log K}$")
         if delay == dependence.DELAYS[0]:
             # The lines lie too close to be named one by one.
-            ax.legend(title="overlap", ncols=2, frameon=False, loc="lower right", fontsize=7, title_fontsize=7,
+            ax.legend(title="overlap", ncols=2, loc="lower right", fontsize=7, title_fontsize=7,
                       handlelength=1.4, columnspacing=1, borderpad=0)  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def draw_tuning(sheet: Sheet, results: Mapping[str, Results]) -> None:
     multipliers = [*study.MULTIPLIERS, *study.WIDER_MULTIPLIERS]
     sweeps = (("hybrid", HYBRID, [*study.PAPER_SCALES[:2], *scales], "k={:g}"), ("state", STATE, multipliers, "×{:g}"))
     for ax, cell in zip(sheet.panels(3, 2.1, sharey=not sheet.narrow), study.CELLS, strict=True):
-        log_axis(ax.xaxis, [1, 10, 100, 1000, 10000], ["1", "10", "100", "1k", "10k"])
+        log_axis(ax.xaxis, [1, 100, 1e4, 1e6, 1e8], ["1", "100", "10k", "1M", "100M"])
         log_axis(ax.yaxis, [20, 50, 100, 200, 500, 1000, 2000, 5000])
         for name, look, numbers, template in sweeps:
             values = [mean_of(found.of("funnel", cell, template.format(number))) for number in numbers]
@@ -64,7 +64,7 @@ def draw_tuning(sheet: Sheet, results: Mapping[str, Results]) -> None:
             sheet.series(ax, numbers, values, look, name, places, markersize=3)
             if sheet.narrow or cell == next(iter(study.CELLS)):
                 title = "hybrid (Zimmert, Seldin)" if name == "hybrid" else "State-EXP3"
-                spot, shift, side = (8, (0, 8), "center") if name == "hybrid" else (3, (7, 3), "left")
+                spot, shift, side = (-1, (0, 8), "right") if name == "hybrid" else (3, (7, 3), "left")
                 label(ax, numbers[spot], values[spot].number, title, look.colour, shift, ha=side)
         ax.set(xlabel="rate, in multiples of the default", title=cell.replace("funnel d=", "Funnel, $d=") + "$")
         if sheet.narrow or cell == next(iter(study.CELLS)):
