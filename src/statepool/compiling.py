@@ -160,12 +160,15 @@ def chosen_by_type(find: Callable[[Any], Any], find_others: Callable[[Any], Any]
 
     for finding, options in ((find, _AS_PART), (find_others, {"boundscheck": True})):
         if finding:
-            overload(chosen, strict=False, jit_options=options)(partial(_found, finding))
+            overload(chosen, strict=False, jit_options=options)(_of_numbas_type(finding))
     return chosen
 
 
-def _found(find: Callable[[Any], Any], first: Any, *rest: Any) -> Any:
-    return find(first.instance_class) if isinstance(first, types.BaseNamedTuple) else None
+def _of_numbas_type(find: Callable[[Any], Any]) -> Callable[..., Any]:
+    def found(first: Any, *rest: Any) -> Any:
+        return find(first.instance_class) if isinstance(first, types.BaseNamedTuple) else None
+
+    return found
 
 
 _UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

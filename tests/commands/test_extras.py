@@ -64,6 +64,7 @@ COMMANDS = {
     "keys drop": (["keys", "drop", "shop"], "live"),
     "keys renew": (["keys", "renew", "shop"], "live"),
     "keys calls": (["keys", "calls"], "live"),
+    "compile": (["compile", "uniform"], None),
     "backup": (["backup", "sqlite:///pool.db", "copy.db"], "live"),
     "restore": (["restore", "copy.db", "sqlite:///new.db"], "live"),
     "compact": (["compact", "sqlite:///pool.db"], "live"),
