@@ -20,11 +20,6 @@ FADE_OF_BLOCK = 32.0
 NOTHING = -700.0
 
 
-def fixed(value: float) -> int:
-    """A whole number of 2^-100; the same for -value, with the other sign."""
-    return int(value * SCALE)
-
-
 class ExactSums:
     """A row of sums, all fading alike (`log_factor` 0: not at all)."""
 
@@ -48,13 +43,15 @@ class ExactSums:
         return number, exp(self._log_factor * ((number + 1) * self._length - play))
 
     def put(self, place: int, number: int, weighed: float) -> None:
-        """Add to a block what has been weighed for it."""
-        if number < self._oldest:
-            return
-        block = self._blocks.get(number)
-        if block is None:
-            block = self._blocks[number] = [0] * self.size
-        block[place] += fixed(weighed)
+        """Add to a block what has been weighed for it, cut to a whole number: for -value the same with another sign."""
+        if weighed:
+            (self._blocks.get(number) or self._new_block(number))[place] += int(weighed * SCALE)
+
+    def _new_block(self, number: int) -> list[int]:
+        block = [0] * self.size
+        if number >= self._oldest:
+            self._blocks[number] = block
+        return block
 
     def read(self, now: int) -> Floats:
         """The sums as of round `now`."""

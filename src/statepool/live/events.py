@@ -6,6 +6,7 @@ is named by the place (`seq`) of the refresh that made it.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry",
 Label = str | int | float | bool | tuple[Any, ...]
 
 
-class Event(msgspec.Struct, frozen=True, array_like=True, tag=True):
+class Event(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """`at`: microseconds since 1970, by the clock of who wrote it."""
 
     at: int
@@ -286,6 +287,10 @@ AnyEvent = (
     | Refreshed | Decided | Seen | Resolved | Expired | Corrected | Forgotten
 )  # fmt: skip
 
+SMALL, KEPT = 256, 8_192
+"""Bytes up to which an event is kept once it is decoded, and how many are: whatever looks at a decision, its state and
+its outcome reads the same bytes again soon."""
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(AnyEvent | Erased)
 
@@ -319,26 +324,22 @@ def _unpack_decision(given: packed.PackedDecision) -> Decided:
     )  # fmt: skip
 
 
-def _shared(given: packed.PackedLesson) -> dict[str, Any]:
-    return {
-        "at": given.at, "ticket": "", "play": given.play, "version": given.version, "action": given.action,
-        "is_holdout": given.is_holdout, "plays": given.play + given.age, "state": given.state, "loss": given.loss,
-        "carry": given.carry, "of_request": given.of_request,
-        "round": None if given.later is None else given.play + given.later,
-    }  # fmt: skip
-
-
-def _told(given: packed.PackedOutcome | packed.PackedCorrection) -> dict[str, Any]:
-    return {**_shared(given), "reported": packed.reported_of(given), "as_reward": given.as_reward}
+def _unpack_lesson(kind: Callable[..., AnyEvent], given: packed.PackedLesson, *own: Any, then: Any = ()) -> AnyEvent:
+    """`own`: what an event has of its own before what travelled with the decision, `then`: after it."""
+    play = given.play
+    return kind(
+        given.at, "", play, given.version, given.action, given.is_holdout, play + given.age, given.state, given.loss,
+        *own, given.carry, given.of_request, *then, None if given.later is None else play + given.later,
+    )  # fmt: skip
 
 
 UNPACK: dict[type[packed.Packed], Callable[[Any], AnyEvent]] = {
     packed.PackedVersion: _unpack_version,
     packed.PackedDecision: _unpack_decision,
-    packed.PackedState: lambda given: Seen(**_shared(given), reached=given.reached),
-    packed.PackedOutcome: lambda given: Resolved(**_told(given)),
-    packed.PackedExpiry: lambda given: Expired(**_shared(given)),
-    packed.PackedCorrection: lambda given: Corrected(**_told(given), replaced=given.replaced),
+    packed.PackedState: lambda given: _unpack_lesson(Seen, given, then=(given.reached,)),
+    packed.PackedOutcome: lambda given: _unpack_lesson(Resolved, given, *packed.told(given)),
+    packed.PackedExpiry: lambda given: _unpack_lesson(Expired, given),
+    packed.PackedCorrection: lambda given: _unpack_lesson(Corrected, given, given.replaced, *packed.told(given)),
 }
 
 
@@ -351,11 +352,18 @@ def encode(event: Event) -> bytes:
 
 def decode(body: bytes) -> AnyEvent:
     """The event of its bytes, or what is left of it."""
+    return _decode_again(body) if len(body) <= SMALL else _decode(body)
+
+
+def _decode(body: bytes) -> AnyEvent:
     if packed.is_packed(body):
         given = packed.read(body)
         return UNPACK[type(given)](given)
     event = _decoder.decode(body)
     return decode(event.left) if isinstance(event, Erased) else event
+
+
+_decode_again = lru_cache(KEPT)(_decode)
 
 
 class _Timed(msgspec.Struct, array_like=True):

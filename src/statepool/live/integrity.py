@@ -1,7 +1,7 @@
 """What a store keeps beside the bytes of its events, checked against them: columns, indexes, pending tickets.
 
 A decision and its ticket are looked up here exactly as a live pool looks them up, so that an index that lost an entry
-shows; the index of a sealed segment is compared with its events as a whole.
+shows; the index of a sealed segment is compared with its events as a whole (`View.checked`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,8 +46,7 @@ class Beside:
             self._waiting.pop(event.play, None)
 
     def finish(self) -> Iterator[str]:
-        """What is wrong with the store as a whole, segments included."""
-        yield from self._view.check_segments()
+        """What is wrong with the store as a whole."""
         if self._view.catalogue() != self._catalogue:
             yield "the index of the catalogue is not that of the journal"
         pending = self._view.pending()

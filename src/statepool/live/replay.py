@@ -39,7 +39,8 @@ from statepool.live.snapshots import Outdated, Snapshot, UnusableSnapshot, unsea
 from statepool.live.stores.store import Entry, Store, View
 from statepool.live.versions import Version
 
-PIECE = 1_000
+PIECE = 5_000
+"""Events whose decisions are looked up together: the more, the more of one decision's are."""
 EPOCHS = 64
 """How many processes' latest versions are kept to draw from."""
 VERSIONS = 4 * MOST_BEHIND
@@ -108,7 +109,7 @@ def replay(
         try:
             found.faults += view.damage()
             check = _Checking(view, pool_state, found, redraw)
-            for entry in _linked(view.entries(), found):
+            for entry in _linked(view.checked(found.faults), found):
                 expect = None if entry.hash == expect else expect
                 found.faults += noted.compare(entry.seq, entry.hash)
                 check.take(entry)
