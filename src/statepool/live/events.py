@@ -8,7 +8,7 @@ is named by the place (`seq`) of the refresh that made it.
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -23,15 +23,13 @@ class Event(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """`at`: microseconds since 1970, by the clock of who wrote it."""
 
     at: int
-
-    @property
-    def kind(self) -> Kind:
-        return KINDS[type(self)]
+    kind: ClassVar[Kind]
 
 
 class Opened(Event, frozen=True):
     """The catalogue a pool starts with; `rows` is P, row by row, as float64 bytes."""
 
+    kind: ClassVar[Kind] = "catalogue"
     actions: list[Any]
     states: list[Any]
     categories: list[Any]
@@ -52,6 +50,7 @@ class Opened(Event, frozen=True):
 class Upgraded(Event, frozen=True):
     """From here on another release writes and plays by its own format and rule; `secret` as in `Opened`."""
 
+    kind: ClassVar[Kind] = "catalogue"
     format: int
     rule: int
     secret: bytes
@@ -60,6 +59,7 @@ class Upgraded(Event, frozen=True):
 class Added(Event, frozen=True):
     """A new action; `handicap`: what the past would have charged its states that no play could reach."""
 
+    kind: ClassVar[Kind] = "catalogue"
     action: Any
     category: Any
     row: bytes
@@ -68,12 +68,14 @@ class Added(Event, frozen=True):
 
 
 class Retired(Event, frozen=True):
+    kind: ClassVar[Kind] = "catalogue"
     action: Any
 
 
 class Reweighted(Event, frozen=True):
     """Another row of P for an action, from now on."""
 
+    kind: ClassVar[Kind] = "catalogue"
     action: Any
     row: bytes
     handicap: float
@@ -83,6 +85,7 @@ class Reweighted(Event, frozen=True):
 class Placed(Event, frozen=True):
     """Rows of P of contexts, from now on: a table for each context, a row for each of `actions` (their numbers)."""
 
+    kind: ClassVar[Kind] = "catalogue"
     contexts: list[Any]
     actions: list[int]
     rows: bytes
@@ -91,6 +94,7 @@ class Placed(Event, frozen=True):
 class Brought(Event, frozen=True):
     """The candidates of a request and their rows, kept once for all requests that bring the same."""
 
+    kind: ClassVar[Kind] = "rows"
     digest: bytes
     labels: list[Any]
     rows: bytes
@@ -113,12 +117,14 @@ def rows_name(digest: bytes) -> str:
 class Changed(Event, frozen=True):
     """Other settings, from now on."""
 
+    kind: ClassVar[Kind] = "catalogue"
     settings: dict[str, Any]
 
 
 class Refreshed(Event, frozen=True):
     """A version of the play, made after `plays` decisions: what tickets of this version will need, a value a state."""
 
+    kind: ClassVar[Kind] = "refresh"
     plays: int
     record: dict[str, Any]
     epoch: bytes = b""
@@ -131,6 +137,7 @@ class Decided(Event, frozen=True):
     `minted`: whether the pool made the ticket; then the number follows from `play`, else from the ticket.
     """
 
+    kind: ClassVar[Kind] = "decision"
     ticket: str
     play: int
     version: int
@@ -205,6 +212,7 @@ class Seen(Lesson, frozen=True):
     `carry`, here and below, is the decision's row of the state that was seen, where the learner has such.
     """
 
+    kind: ClassVar[Kind] = "state"
     carry: bytes = b""
     of_request: bool = False
     reached: bytes = b""
@@ -220,6 +228,7 @@ class Resolved(Lesson, frozen=True):
     again must be harmless. Journals of earlier versions do not have it.
     """
 
+    kind: ClassVar[Kind] = "outcome"
     reported: float | None = None
     as_reward: bool = False
     carry: bytes = b""
@@ -230,6 +239,7 @@ class Resolved(Lesson, frozen=True):
 class Expired(Lesson, frozen=True):
     """No outcome came in time; `loss` is the default (none: the ticket is closed and teaches nothing)."""
 
+    kind: ClassVar[Kind] = "expiry"
     carry: bytes = b""
     of_request: bool = False
     round: int | None = None
@@ -238,6 +248,7 @@ class Expired(Lesson, frozen=True):
 class Corrected(Lesson, frozen=True):
     """The outcome came after its expiry and replaces the default, `replaced`."""
 
+    kind: ClassVar[Kind] = "correction"
     replaced: float | None = None
     reported: float | None = None
     as_reward: bool = False
@@ -249,6 +260,7 @@ class Corrected(Lesson, frozen=True):
 class Forgotten(Event, frozen=True):
     """Events that somebody had erased: the number of each, its hash, and the hash of what is left of it."""
 
+    kind: ClassVar[Kind] = "erasure"
     erased: list[tuple[int, bytes, bytes]]
 
 
@@ -263,24 +275,6 @@ class Erased(Event, frozen=True):
     left: bytes
     check: bytes
 
-
-KINDS: dict[type[Event], Kind] = {
-    Opened: "catalogue",
-    Upgraded: "catalogue",
-    Added: "catalogue",
-    Retired: "catalogue",
-    Reweighted: "catalogue",
-    Placed: "catalogue",
-    Changed: "catalogue",
-    Refreshed: "refresh",
-    Decided: "decision",
-    Seen: "state",
-    Resolved: "outcome",
-    Expired: "expiry",
-    Corrected: "correction",
-    Brought: "rows",
-    Forgotten: "erasure",
-}
 
 AnyEvent = (
     Opened | Upgraded | Added | Retired | Reweighted | Placed | Brought | Changed

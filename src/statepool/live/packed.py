@@ -96,7 +96,7 @@ _decoder = msgspec.msgpack.Decoder(
     PackedVersion | PackedDecision | PackedState | PackedOutcome | PackedExpiry | PackedCorrection
 )
 _USUAL: dict[type[Packed], Values] = {
-    kind: (kind.__struct_config__.tag, *kind.__struct_defaults__)
+    kind: (kind.__struct_config__.tag, kind.__struct_defaults__[::-1])
     for kind in (PackedVersion, PackedDecision, PackedState, PackedOutcome, PackedExpiry, PackedCorrection)
 }
 WORD = range(0xA0, 0xC0)
@@ -110,9 +110,11 @@ def is_packed(body: bytes) -> bool:
 
 def write(kind: type[Packed], *values: Any) -> bytes:
     """The values, without those at the end that are the usual ones."""
-    tag, *usual = _USUAL[kind]
+    tag, usual = _USUAL[kind]
     size = len(values)
-    while usual and values[size - 1] == usual[-1] and type(values[size - 1]) is type(usual.pop()):  # 1 is no True
+    for each in usual:  # the last first
+        if values[size - 1] != each or type(values[size - 1]) is not type(each):  # 1 is no True
+            break
         size -= 1
     return _encoder.encode((tag, *values[:size]))
 
