@@ -3,9 +3,9 @@
     python benchmarks/compaction.py [DECISIONS] [STATES] [FOLDER]
 
 Decisions are made in batches of a thousand, with a state and an outcome each; a FOLDER that holds some already is taken
-as it is. A backup is restored. Then a second process replays what was restored, the whole journal in a database, while
-this one seals all of the journal but the last hundredth, and replays segments and tail. Both must give the same bits.
-Then a tenth as much is played, and sealed every tenth of that, to see that the file stops growing.
+as it is. A second process restores a backup and replays it, the whole journal in a database, while this one seals all
+of the journal but the last hundredth, and replays segments and tail. Both must give the same bits.
+Then a twentieth as much is played, sealed ten times on the way, to see that the file stops growing.
 """
 
 import os
@@ -64,6 +64,11 @@ def replayed(url):
     return found.last_hash, found.events, pool_state.dump()
 
 
+def restored(file, path):
+    timed("restore", restore, file, f"sqlite:///{path}")
+    return timed("replay of what was restored", replayed, f"sqlite:///{path}")
+
+
 def sealed(url, segments, share):
     """Seal a share of the events."""
     store = open_store(url)
@@ -95,8 +100,7 @@ def main(decisions, n_states, given):
         print(f"bytes a decision in the database   {size(file, f'{file}-wal') / decisions:9.0f}")
         timed("open and decide", opened, url)
         timed("back up", backup, url, folder / "b.db")
-        timed("restore", restore, folder / "b.db", f"sqlite:///{folder}/r.db")
-        before = beside.submit(timed, "replay of what was restored", replayed, f"sqlite:///{folder}/r.db")
+        before = beside.submit(restored, folder / "b.db", folder / "r.db")
         done = timed("compact", sealed, url, segments, 0.99)
         print(f"bytes a decision in segments       {done.size / decisions / 0.99:9.1f}")
         after = timed("replay of segments and tail", replayed, url)
@@ -107,9 +111,9 @@ def main(decisions, n_states, given):
         store = open_store(url)
         pool = sp.Pool.open(store, "home")
         for number in range(10):
-            play(pool, draws, P, decisions // 100)
+            play(pool, draws, P, decisions // 200)
             compact(store, "home", 0.0, str(segments), least=1)
-            print(f"file after {number + 1:2d} hundredths more, in MB {size(file) / 1e6:9.1f}", flush=True)
+            print(f"file after {(number + 1) * 0.5:3.1f} % more, in MB        {size(file) / 1e6:9.1f}", flush=True)
         began = time.perf_counter()
         for number in range(100):
             pool.decide(f"new-{number}")

@@ -286,14 +286,6 @@ class Segment:
         places = np.frombuffer(data, ">u4", count, 8 * count)
         return np.cumsum(steps, dtype=np.uint64) + np.uint64(first), places
 
-    def check(self) -> None:
-        """Whether its index and its catalogue are those of its events; else a `Damaged` error."""
-        faults: list[str] = []
-        for _ in self.checked(faults):
-            pass
-        if faults:
-            raise Damaged(faults[0])
-
     def checked(self, faults: list[str]) -> Iterator[Entry]:
         """Its events; after the last of them, what is wrong with its index and its catalogue is among the faults."""
         keys, seqs, catalogue = array("Q"), array("q"), []
