@@ -95,7 +95,9 @@ def main(decisions, n_states, given):
         folder = Path(name)
         file, segments, url = folder / "pool.db", folder / "segments", f"sqlite:///{folder}/pool.db"
         pool = sp.Pool.open(url, "home", **({} if file.exists() else known))
-        timed(f"{decisions} decisions", play, pool, draws, P, decisions - pool.status().plays)
+        there = pool.status().plays
+        decisions = max(decisions, there)
+        timed(f"{decisions} decisions", play, pool, draws, P, decisions - there)
         pool.close()
         print(f"bytes a decision in the database   {size(file, f'{file}-wal') / decisions:9.0f}")
         timed("open and decide", opened, url)
