@@ -20,6 +20,11 @@ FADE_OF_BLOCK = 32.0
 NOTHING = -700.0
 
 
+def fixed(value: float) -> int:
+    """A whole number of 2^-100; the same for -value, with the other sign."""
+    return int(value * SCALE)
+
+
 class ExactSums:
     """A row of sums, all fading alike (`log_factor` 0: not at all)."""
 
@@ -43,9 +48,9 @@ class ExactSums:
         return number, exp(self._log_factor * ((number + 1) * self._length - play))
 
     def put(self, place: int, number: int, weighed: float) -> None:
-        """Add to a block what has been weighed for it, cut to a whole number: for -value the same with another sign."""
+        """Add to a block what has been weighed for it."""
         if weighed:
-            (self._blocks.get(number) or self._new_block(number))[place] += int(weighed * SCALE)
+            (self._blocks.get(number) or self._new_block(number))[place] += fixed(weighed)
 
     def _new_block(self, number: int) -> list[int]:
         block = [0] * self.size

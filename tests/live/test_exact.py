@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statepool.exact_sums import BITS, SCALE, ExactSums
+from statepool.exact_sums import BITS, ExactSums, fixed
 
 PLACES = 3
 values = st.floats(0, 1e200, allow_subnormal=False) | st.floats(-5, 5)
@@ -27,7 +27,7 @@ def summed(added, log_factor=0.0, sums=ExactSums):
 def test_a_sum_that_does_not_fade_is_that_of_fractions(added):
     totals = [Fraction(0)] * PLACES
     for place, _, value in added:
-        totals[place] += Fraction(int(value * SCALE), 2**BITS)
+        totals[place] += Fraction(fixed(value), 2**BITS)
     np.testing.assert_array_equal(summed(added).read(0), [float(total) for total in totals])
 
 
