@@ -1,15 +1,20 @@
 """A journal before and after compaction: bytes a decision, seconds to open, replay, back up and restore; the same bits.
 
-    python benchmarks/compaction.py [DECISIONS] [STATES]
+    python benchmarks/compaction.py [DECISIONS] [STATES] [FOLDER]
 
-Decisions are made in batches of a thousand, with a state and an outcome each. Then everything is sealed, and compared
-with what was there before; then as much again is played, sealed every tenth, to see that the file stops growing.
+Decisions are made in batches of a thousand, with a state and an outcome each; a FOLDER that holds some already is taken
+as it is. A second process restores a backup and replays it, the whole journal in a database, while this one seals all
+of the journal but the last hundredth, and replays segments and tail. Both must give the same bits.
+Then a twentieth as much is played, sealed ten times on the way, to see that the file stops growing.
 """
 
 import os
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +38,11 @@ def play(pool, draws, P, decisions):
         pool.resolve_many([(each.ticket, float(loss)) for each, loss in zip(made, losses, strict=True)])
 
 
-def timed(name, work):
-    began = time.perf_counter()
-    answer = work()
-    print(f"{name:34s} {time.perf_counter() - began:9.2f} s", flush=True)
+def timed(name, work, *given):
+    wall, cpu = time.perf_counter(), time.process_time()
+    answer = work(*given)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    print(f"{name:34s} {wall:9.2f} s, {cpu:9.2f} s of a core", flush=True)
     return answer
 
 
@@ -58,46 +64,66 @@ def replayed(url):
     return found.last_hash, found.events, pool_state.dump()
 
 
+def restored(file, path):
+    timed("restore", restore, file, f"sqlite:///{path}")
+    return timed("replay of what was restored", replayed, f"sqlite:///{path}")
+
+
+def sealed(url, segments, share):
+    """Seal a share of the events."""
+    store = open_store(url)
+    try:
+        with store.view("home") as view:
+            age = view.clock() - view.linked(int(view.head().seq * share))[1].at
+        return compact(store, "home", age / 1e6, str(segments), least=1)
+    finally:
+        store.close()
+
+
 def size(*paths):
     return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
 
 
-def main(decisions, n_states):
+def main(decisions, n_states, given):
     draws = np.random.default_rng(0)
     P = draws.dirichlet(np.ones(n_states), 20)
-    with tempfile.TemporaryDirectory(dir=os.environ.get("STATEPOOL_BENCH")) as name:
+    known = {"P": P, "actions": range(20), "states": range(n_states), "seed": 1}
+    with (
+        nullcontext(given) if given else tempfile.TemporaryDirectory(dir=os.environ.get("STATEPOOL_BENCH")) as name,
+        ProcessPoolExecutor(1, get_context("spawn")) as beside,
+    ):
         folder = Path(name)
         file, segments, url = folder / "pool.db", folder / "segments", f"sqlite:///{folder}/pool.db"
-        pool = sp.Pool.open(url, "home", P=P, actions=range(20), states=range(n_states), seed=1)
-        timed(f"{decisions} decisions", lambda: play(pool, draws, P, decisions))
+        pool = sp.Pool.open(url, "home", **({} if file.exists() else known))
+        there = pool.status().plays
+        decisions = max(decisions, there)
+        timed(f"{decisions} decisions", play, pool, draws, P, decisions - there)
         pool.close()
         print(f"bytes a decision in the database   {size(file, f'{file}-wal') / decisions:9.0f}")
-        timed("open and decide", lambda: opened(url))
-        timed("back up", lambda: backup(url, folder / "b.db"))
-        timed("restore", lambda: restore(folder / "b.db", f"sqlite:///{folder}/r.db"))
-        before = timed("replay", lambda: replayed(url))
-        store = open_store(url)
-        done = timed("compact", lambda: compact(store, "home", 0.0, str(segments), least=1))
-        store.close()
-        print(f"bytes a decision in segments       {done.size / decisions:9.0f}")
-        after = timed("replay of segments", lambda: replayed(url))
-        assert before == after, "the same events, the same hash, the same sums"
-        print(f"the same bits: {before[1]} events, {before[0]}")
-        timed("open and decide", lambda: opened(url))
-        timed("back up", lambda: backup(url, folder / "c.db"))
+        timed("open and decide", opened, url)
+        timed("back up", backup, url, folder / "b.db")
+        before = beside.submit(restored, folder / "b.db", folder / "r.db")
+        done = timed("compact", sealed, url, segments, 0.99)
+        print(f"bytes a decision in segments       {done.size / decisions / 0.99:9.1f}")
+        after = timed("replay of segments and tail", replayed, url)
+        assert before.result() == after, "the same events, the same hash, the same sums"
+        print(f"the same bits: {after[1]} events, {after[0]}", flush=True)
+        timed("open and decide", opened, url)
+        timed("back up", backup, url, folder / "c.db")
         store = open_store(url)
         pool = sp.Pool.open(store, "home")
         for number in range(10):
-            play(pool, draws, P, decisions // 10)
+            play(pool, draws, P, decisions // 200)
             compact(store, "home", 0.0, str(segments), least=1)
-            print(f"file after {number + 1:2d} tenths more, in MB    {size(file) / 1e6:9.1f}")
+            print(f"file after {(number + 1) * 0.5:3.1f} % more, in MB        {size(file) / 1e6:9.1f}", flush=True)
         began = time.perf_counter()
         for number in range(100):
             pool.decide(f"new-{number}")
         print(f"a ticket of the caller's own       {(time.perf_counter() - began) * 10:9.2f} ms")
         store.close()
-        timed("replay of all", lambda: replayed(url))
+        timed("replay of all", replayed, url)
 
 
 if __name__ == "__main__":
-    main(*(int(given) for given in (sys.argv[1:] + ["200000", "8"][len(sys.argv) - 1 :])))
+    asked = [*sys.argv[1:], *["200000", "8", ""][len(sys.argv) - 1 :]]
+    main(int(asked[0]), int(asked[1]), asked[2])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -204,7 +205,7 @@ def _is_finite(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
-        return bool(np.isfinite(float(value)))
+        return isfinite(float(value))
     except OverflowError:  # a whole number too large for a float
         return False
 

@@ -49,12 +49,14 @@ class ExactSums:
 
     def put(self, place: int, number: int, weighed: float) -> None:
         """Add to a block what has been weighed for it."""
-        if number < self._oldest:
-            return
-        block = self._blocks.get(number)
-        if block is None:
-            block = self._blocks[number] = [0] * self.size
-        block[place] += fixed(weighed)
+        if weighed:
+            (self._blocks.get(number) or self._new_block(number))[place] += fixed(weighed)
+
+    def _new_block(self, number: int) -> list[int]:
+        block = [0] * self.size
+        if number >= self._oldest:
+            self._blocks[number] = block
+        return block
 
     def read(self, now: int) -> Floats:
         """The sums as of round `now`."""

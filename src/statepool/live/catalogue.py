@@ -22,6 +22,8 @@ def check_label(label: Any, what: str) -> Hashable:
     """A label that a journal can hold: text, a number, a truth value, or a tuple of these."""
     if type(label) is str and label.isascii() and len(label) <= LONGEST_LABEL:
         return label  # nearly all are, and a request may bring thousands
+    if type(label) is int and _fits(label):
+        return label
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, list):

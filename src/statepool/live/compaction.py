@@ -82,9 +82,11 @@ def write_segment(folder: Folder, header: Header, data: bytes) -> Sealed:
     digest = sha256(msgspec.msgpack.encode(header)).hexdigest()
     folder.write(f"{digest}.segment", data)
     written = Segment(folder, digest)
-    written.check()
-    if written.header != header:
-        raise Damaged(f"what was written to {folder} is not what is read there")
+    faults: list[str] = []
+    for _ in written.checked(faults):
+        pass
+    if faults or written.header != header:
+        raise Damaged(faults[0] if faults else f"what was written to {folder} is not what is read there")
     return Sealed(header.first, header.last, header.after, digest, str(folder), len(data))
 
 

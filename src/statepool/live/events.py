@@ -6,8 +6,9 @@ is named by the place (`seq`) of the refresh that made it.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -18,19 +19,17 @@ Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry",
 Label = str | int | float | bool | tuple[Any, ...]
 
 
-class Event(msgspec.Struct, frozen=True, array_like=True, tag=True):
+class Event(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """`at`: microseconds since 1970, by the clock of who wrote it."""
 
     at: int
-
-    @property
-    def kind(self) -> Kind:
-        return KINDS[type(self)]
+    kind: ClassVar[Kind]
 
 
 class Opened(Event, frozen=True):
     """The catalogue a pool starts with; `rows` is P, row by row, as float64 bytes."""
 
+    kind: ClassVar[Kind] = "catalogue"
     actions: list[Any]
     states: list[Any]
     categories: list[Any]
@@ -51,6 +50,7 @@ class Opened(Event, frozen=True):
 class Upgraded(Event, frozen=True):
     """From here on another release writes and plays by its own format and rule; `secret` as in `Opened`."""
 
+    kind: ClassVar[Kind] = "catalogue"
     format: int
     rule: int
     secret: bytes
@@ -59,6 +59,7 @@ class Upgraded(Event, frozen=True):
 class Added(Event, frozen=True):
     """A new action; `handicap`: what the past would have charged its states that no play could reach."""
 
+    kind: ClassVar[Kind] = "catalogue"
     action: Any
     category: Any
     row: bytes
@@ -67,12 +68,14 @@ class Added(Event, frozen=True):
 
 
 class Retired(Event, frozen=True):
+    kind: ClassVar[Kind] = "catalogue"
     action: Any
 
 
 class Reweighted(Event, frozen=True):
     """Another row of P for an action, from now on."""
 
+    kind: ClassVar[Kind] = "catalogue"
     action: Any
     row: bytes
     handicap: float
@@ -82,6 +85,7 @@ class Reweighted(Event, frozen=True):
 class Placed(Event, frozen=True):
     """Rows of P of contexts, from now on: a table for each context, a row for each of `actions` (their numbers)."""
 
+    kind: ClassVar[Kind] = "catalogue"
     contexts: list[Any]
     actions: list[int]
     rows: bytes
@@ -90,6 +94,7 @@ class Placed(Event, frozen=True):
 class Brought(Event, frozen=True):
     """The candidates of a request and their rows, kept once for all requests that bring the same."""
 
+    kind: ClassVar[Kind] = "rows"
     digest: bytes
     labels: list[Any]
     rows: bytes
@@ -112,12 +117,14 @@ def rows_name(digest: bytes) -> str:
 class Changed(Event, frozen=True):
     """Other settings, from now on."""
 
+    kind: ClassVar[Kind] = "catalogue"
     settings: dict[str, Any]
 
 
 class Refreshed(Event, frozen=True):
     """A version of the play, made after `plays` decisions: what tickets of this version will need, a value a state."""
 
+    kind: ClassVar[Kind] = "refresh"
     plays: int
     record: dict[str, Any]
     epoch: bytes = b""
@@ -130,6 +137,7 @@ class Decided(Event, frozen=True):
     `minted`: whether the pool made the ticket; then the number follows from `play`, else from the ticket.
     """
 
+    kind: ClassVar[Kind] = "decision"
     ticket: str
     play: int
     version: int
@@ -204,6 +212,7 @@ class Seen(Lesson, frozen=True):
     `carry`, here and below, is the decision's row of the state that was seen, where the learner has such.
     """
 
+    kind: ClassVar[Kind] = "state"
     carry: bytes = b""
     of_request: bool = False
     reached: bytes = b""
@@ -219,6 +228,7 @@ class Resolved(Lesson, frozen=True):
     again must be harmless. Journals of earlier versions do not have it.
     """
 
+    kind: ClassVar[Kind] = "outcome"
     reported: float | None = None
     as_reward: bool = False
     carry: bytes = b""
@@ -229,6 +239,7 @@ class Resolved(Lesson, frozen=True):
 class Expired(Lesson, frozen=True):
     """No outcome came in time; `loss` is the default (none: the ticket is closed and teaches nothing)."""
 
+    kind: ClassVar[Kind] = "expiry"
     carry: bytes = b""
     of_request: bool = False
     round: int | None = None
@@ -237,6 +248,7 @@ class Expired(Lesson, frozen=True):
 class Corrected(Lesson, frozen=True):
     """The outcome came after its expiry and replaces the default, `replaced`."""
 
+    kind: ClassVar[Kind] = "correction"
     replaced: float | None = None
     reported: float | None = None
     as_reward: bool = False
@@ -248,6 +260,7 @@ class Corrected(Lesson, frozen=True):
 class Forgotten(Event, frozen=True):
     """Events that somebody had erased: the number of each, its hash, and the hash of what is left of it."""
 
+    kind: ClassVar[Kind] = "erasure"
     erased: list[tuple[int, bytes, bytes]]
 
 
@@ -263,28 +276,14 @@ class Erased(Event, frozen=True):
     check: bytes
 
 
-KINDS: dict[type[Event], Kind] = {
-    Opened: "catalogue",
-    Upgraded: "catalogue",
-    Added: "catalogue",
-    Retired: "catalogue",
-    Reweighted: "catalogue",
-    Placed: "catalogue",
-    Changed: "catalogue",
-    Refreshed: "refresh",
-    Decided: "decision",
-    Seen: "state",
-    Resolved: "outcome",
-    Expired: "expiry",
-    Corrected: "correction",
-    Brought: "rows",
-    Forgotten: "erasure",
-}
-
 AnyEvent = (
     Opened | Upgraded | Added | Retired | Reweighted | Placed | Brought | Changed
     | Refreshed | Decided | Seen | Resolved | Expired | Corrected | Forgotten
 )  # fmt: skip
+
+SMALL, KEPT = 256, 8_192
+"""Bytes up to which an event is kept once it is decoded, and how many are: whatever looks at a decision, its state and
+its outcome reads the same bytes again soon."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(AnyEvent | Erased)
@@ -319,26 +318,22 @@ def _unpack_decision(given: packed.PackedDecision) -> Decided:
     )  # fmt: skip
 
 
-def _shared(given: packed.PackedLesson) -> dict[str, Any]:
-    return {
-        "at": given.at, "ticket": "", "play": given.play, "version": given.version, "action": given.action,
-        "is_holdout": given.is_holdout, "plays": given.play + given.age, "state": given.state, "loss": given.loss,
-        "carry": given.carry, "of_request": given.of_request,
-        "round": None if given.later is None else given.play + given.later,
-    }  # fmt: skip
-
-
-def _told(given: packed.PackedOutcome | packed.PackedCorrection) -> dict[str, Any]:
-    return {**_shared(given), "reported": packed.reported_of(given), "as_reward": given.as_reward}
+def _unpack_lesson(kind: Callable[..., AnyEvent], given: packed.PackedLesson, *own: Any, then: Any = ()) -> AnyEvent:
+    """`own`: what an event has of its own before what travelled with the decision, `then`: after it."""
+    play = given.play
+    return kind(
+        given.at, "", play, given.version, given.action, given.is_holdout, play + given.age, given.state, given.loss,
+        *own, given.carry, given.of_request, *then, None if given.later is None else play + given.later,
+    )  # fmt: skip
 
 
 UNPACK: dict[type[packed.Packed], Callable[[Any], AnyEvent]] = {
     packed.PackedVersion: _unpack_version,
     packed.PackedDecision: _unpack_decision,
-    packed.PackedState: lambda given: Seen(**_shared(given), reached=given.reached),
-    packed.PackedOutcome: lambda given: Resolved(**_told(given)),
-    packed.PackedExpiry: lambda given: Expired(**_shared(given)),
-    packed.PackedCorrection: lambda given: Corrected(**_told(given), replaced=given.replaced),
+    packed.PackedState: lambda given: _unpack_lesson(Seen, given, then=(given.reached,)),
+    packed.PackedOutcome: lambda given: _unpack_lesson(Resolved, given, *packed.told(given)),
+    packed.PackedExpiry: lambda given: _unpack_lesson(Expired, given),
+    packed.PackedCorrection: lambda given: _unpack_lesson(Corrected, given, given.replaced, *packed.told(given)),
 }
 
 
@@ -351,11 +346,18 @@ def encode(event: Event) -> bytes:
 
 def decode(body: bytes) -> AnyEvent:
     """The event of its bytes, or what is left of it."""
+    return _decode_again(body) if len(body) <= SMALL else _decode(body)
+
+
+def _decode(body: bytes) -> AnyEvent:
     if packed.is_packed(body):
         given = packed.read(body)
         return UNPACK[type(given)](given)
     event = _decoder.decode(body)
     return decode(event.left) if isinstance(event, Erased) else event
+
+
+_decode_again = lru_cache(KEPT)(_decode)
 
 
 class _Timed(msgspec.Struct, array_like=True):

@@ -1,7 +1,7 @@
 """What a store keeps beside the bytes of its events, checked against them: columns, indexes, pending tickets.
 
 A decision and its ticket are looked up here exactly as a live pool looks them up, so that an index that lost an entry
-shows; the index of a sealed segment is compared with its events as a whole.
+shows; the index of a sealed segment is compared with its events as a whole (`View.checked`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,21 +21,19 @@ class Beside:
 
     def check(self, piece: Sequence[tuple[Entry, AnyEvent]]) -> Iterator[str]:
         """What is wrong with these, a sentence each."""
-        tail = [event for entry, event in piece if entry.seq > self._n_sealed]
-        known = self._view.bodies_of([event.play for event in tail if isinstance(event, Decided | Lesson)])
-        by_ticket = self._view.bodies([str(entry.ticket) for entry, event in piece if self._is_named(entry, event)])
         for entry, event in piece:
             self._follow(entry, event)
+        # A segment has no columns: they are made of the bytes.
+        tail = [(entry, event) for entry, event in piece if entry.seq > self._n_sealed]
+        known = self._view.bodies_of([event.play for _, event in tail if isinstance(event, Decided | Lesson)])
+        by_ticket = self._view.bodies([str(entry.ticket) for entry, event in tail if _is_named(entry, event)])
+        for entry, event in tail:
             if columns_of(event) != (entry.kind, entry.ticket, entry.play):
                 yield f"event {entry.seq}: its columns are not those of its bytes"
-            if isinstance(event, Decided | Lesson) and entry.seq > self._n_sealed:
+            if isinstance(event, Decided | Lesson):
                 yield from _check_decision(entry, event, known.get(event.play, {}))
-                if self._is_named(entry, event) and by_ticket.get(event.ticket) != known.get(event.play):
+                if _is_named(entry, event) and by_ticket.get(event.ticket) != known.get(event.play):
                     yield f"event {entry.seq}: looking up its ticket does not find it, or finds another"
-
-    def _is_named(self, entry: Entry, event: AnyEvent) -> bool:
-        """Whether a decision is found by its ticket; without a column for it, by the number that its ticket says."""
-        return isinstance(event, Decided) and entry.ticket is not None and entry.seq > self._n_sealed
 
     def _follow(self, entry: Entry, event: AnyEvent) -> None:
         if event.kind == "catalogue":
@@ -46,8 +44,7 @@ class Beside:
             self._waiting.pop(event.play, None)
 
     def finish(self) -> Iterator[str]:
-        """What is wrong with the store as a whole, segments included."""
-        yield from self._view.check_segments()
+        """What is wrong with the store as a whole."""
         if self._view.catalogue() != self._catalogue:
             yield "the index of the catalogue is not that of the journal"
         pending = self._view.pending()
@@ -59,6 +56,11 @@ class Beside:
         last = max((each.at for each in self._waiting.values()), default=0)
         if self._view.pending(last + 1) != pending:
             yield "the index of the pending tickets' times is not that of the tickets"
+
+
+def _is_named(entry: Entry, event: AnyEvent) -> bool:
+    """Whether a decision is found by its ticket; without a column for it, by the number that its ticket says."""
+    return isinstance(event, Decided) and entry.ticket is not None
 
 
 def _check_decision(entry: Entry, event: Decided | Lesson, known: dict[Kind, bytes]) -> Iterator[str]:

@@ -13,7 +13,8 @@ from statepool.checks import Floats
 def carry_of(record: dict[str, Any], state: int, n_states: int) -> Floats:
     """What the outcome of a decision needs that led to a state."""
     if "carry" in record:
-        return np.frombuffer(record["carry"]).reshape(n_states, -1)[state]
+        size = len(record["carry"]) // n_states
+        return np.frombuffer(record["carry"], count=size // 8, offset=state * size)
     q = np.frombuffer(record["q"])[state]
     if "shares" in record:
         return np.array([np.frombuffer(record["shares"])[state]])

@@ -271,14 +271,14 @@ class LiveLearner:
                 self._unreached.add(s, play, loss, sign)
         lesson = np.zeros(self._taught)
         self._lesson(lesson, loss, play, self._ticket(record, state, event))
-        self._add("outcome", play, action, state, (sign * lesson).tolist())
+        self._add("outcome", play, action, state, (lesson if sign > 0 else -lesson).tolist())
 
     def _ticket(self, record: Record, state: int, event: Lesson) -> Floats:
-        ticket = carry_of(record, state, self.n_states).copy()
-        if event.is_request:
-            ticket[self._of_request] = np.frombuffer(event.carried)[OF_REQUEST:]
-        elif event.carried:
-            ticket[self._places] = np.frombuffer(event.carried)
+        ticket, carried = carry_of(record, state, self.n_states).copy(), event.carried
+        if carried and event.is_request:
+            ticket[self._of_request] = np.frombuffer(carried)[OF_REQUEST:]
+        elif carried:
+            ticket[self._places] = np.frombuffer(carried)
         return ticket
 
     def arrive(self, age: int) -> None:
@@ -287,17 +287,19 @@ class LiveLearner:
 
     def _add(self, told_by: Kind, play: int, action: int, state: int, values: Sequence[float]) -> None:
         """What one thing adds to the rows that are told of it, in the order of the rows."""
+        is_late = play < self.since
         for alike in self._told[told_by]:
             number, weight = alike[0][1].exact.block_of(play)
             for place, row in alike:
-                if row.of.anew and play < self.since:
+                if is_late and row.of.anew:
                     continue
                 exact = row.exact
                 if row.is_by_action:
                     if action < 0:  # a candidate that the catalogue does not have: nothing is known of it alone
                         continue
                     exact = row.of_action(action)
-                exact.put(state if row.is_by_state else 0, number, values[place] * weight)
+                if values[place]:
+                    exact.put(state if row.is_by_state else 0, number, values[place] * weight)
 
     def handicap(self, row: Floats, plays: int) -> float:
         """What the past would have charged a row on states that could not be reached: what was lost meanwhile."""

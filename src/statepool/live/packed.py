@@ -24,7 +24,7 @@ SOMETIMES = {"registers", "unreached"}
 Values = tuple[Any, ...]
 
 
-class Packed(msgspec.Struct, frozen=True, array_like=True):
+class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     at: int
 
 
@@ -95,8 +95,8 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(
     PackedVersion | PackedDecision | PackedState | PackedOutcome | PackedExpiry | PackedCorrection
 )
-_DEFAULTS: dict[type[Packed], Values] = {
-    kind: tuple(kind.__struct_defaults__)
+_USUAL: dict[type[Packed], Values] = {
+    kind: (kind.__struct_config__.tag, kind.__struct_defaults__[::-1])
     for kind in (PackedVersion, PackedDecision, PackedState, PackedOutcome, PackedExpiry, PackedCorrection)
 }
 WORD = range(0xA0, 0xC0)
@@ -110,15 +110,13 @@ def is_packed(body: bytes) -> bool:
 
 def write(kind: type[Packed], *values: Any) -> bytes:
     """The values, without those at the end that are the usual ones."""
-    defaults = _DEFAULTS[kind]
-    usual, size = len(defaults), len(values)
-    while usual and _is_same(values[size - 1], defaults[usual - 1]):
-        usual, size = usual - 1, size - 1
-    return _encoder.encode((kind.__struct_config__.tag, *values[:size]))
-
-
-def _is_same(value: Any, usual: Any) -> bool:
-    return type(value) is type(usual) and value == usual  # 1 is no True
+    tag, usual = _USUAL[kind]
+    size = len(values)
+    for each in usual:  # the last first
+        if values[size - 1] != each or type(values[size - 1]) is not type(each):  # 1 is no True
+            break
+        size -= 1
+    return _encoder.encode((tag, *values[:size]))
 
 
 def read(body: bytes) -> Any:
@@ -193,10 +191,10 @@ def lesson_values(event: Any) -> Values:
 
 def said(event: Any) -> Values:
     """What was reported, and whether that was a reward."""
-    same = event.loss is not None and event.reported is not None and repr(event.loss) == repr(event.reported)
+    same = event.loss == event.reported is not None and (event.loss or repr(event.loss) == repr(event.reported))
     return SAME if same else number(event.reported), event.as_reward
 
 
-def reported_of(packed: PackedOutcome | PackedCorrection) -> float | None:
-    reported = packed.reported
-    return packed.loss if reported is SAME else reported
+def told(packed: PackedOutcome | PackedCorrection) -> Values:
+    """The same of an event that was read."""
+    return packed.loss if packed.reported is SAME else packed.reported, packed.as_reward

@@ -6,6 +6,7 @@ but the number of plays, so one who only follows may leave them out.
 
 from collections import OrderedDict
 from collections.abc import Callable
+from struct import unpack_from
 from typing import Any
 
 import msgspec
@@ -224,9 +225,9 @@ class PoolState:
 
     def _learn(self, event: Lesson, loss: float | None, sign: int) -> None:
         record = self._records.find(event.version)
-        q = np.frombuffer(event.carried)[Q] if event.is_request else np.frombuffer(record["q"])[event.state]
+        assert event.state is not None
+        q = np.frombuffer(event.carried)[Q] if event.is_request else unpack_from("d", record["q"], 8 * event.state)[0]
         if loss is not None and q > 0:  # it may have underflowed
-            assert event.state is not None
             self.live_learner.learn(record, event, loss, sign)
 
     @property

@@ -120,8 +120,7 @@ def _seen_state(writer: Writer, ticket: str) -> int | None:
     return seen.state if isinstance(seen, Seen) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Observe:
+class Observe(msgspec.Struct, frozen=True):
     ticket: str
     state: Any
 
@@ -170,8 +169,7 @@ def _known_loss(writer: Writer, ticket: str) -> float | None:
     return latest.loss if isinstance(latest, Corrected | Resolved | Expired) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(msgspec.Struct, frozen=True):
     ticket: str
     loss: float | None = None
     reward: float | None = None

@@ -78,7 +78,8 @@ class Plays:
 
     def earn(self, size: int) -> None:
         """An event of a ticket was written."""
-        self._earned = min(0.0, self._earned + share_of(self._cost) * (size + A_ROW))
+        if self._earned < 0:
+            self._earned = min(0.0, self._earned + share_of(self._cost) * (size + A_ROW))
 
     def spend(self, cost: int) -> None:
         """A version was made."""

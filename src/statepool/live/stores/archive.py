@@ -76,7 +76,7 @@ def _ticket_of(body: bytes) -> str | None:
     return event.ticket if isinstance(event, Decided) else None
 
 
-def _is_of(ticket: str, found: dict[Kind, bytes]) -> bool:
+def is_of(ticket: str, found: dict[Kind, bytes]) -> bool:
     """Whether the events that a ticket led to are its own; one that was looked up by its number may be another's."""
     if "decision" not in found:
         return "rows" in found
@@ -184,7 +184,7 @@ class WholeView(View):
                 yield before, entry_of_row(*row)
 
     def bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
-        known = {ticket: found for ticket, found in self._tail_bodies(tickets).items() if _is_of(ticket, found)}
+        known = {ticket: found for ticket, found in self._tail_bodies(tickets).items() if is_of(ticket, found)}
         if self._n_sealed:
             # What happens to a ticket comes after its decision: one that is decided in the tail has nothing sealed.
             for ticket in [each for each in dict.fromkeys(tickets) if each not in known]:
@@ -199,7 +199,7 @@ class WholeView(View):
                 entry = self._at(sealed, seq)
                 if entry.kind == "rows" and entry.ticket == ticket:
                     return {"rows": entry.body}
-                if entry.kind == "decision" and entry.play is not None and _is_of(ticket, {"decision": entry.body}):
+                if entry.kind == "decision" and entry.play is not None and is_of(ticket, {"decision": entry.body}):
                     return {each.kind: each.body for each in self._entries_of_play(entry.play, ticket)}
         return {}
 
@@ -231,12 +231,10 @@ class WholeView(View):
         block = self._archive.block(sealed, seq)
         return block[seq - block[0][1].seq][1]
 
-    def check_segments(self) -> Iterator[str]:
+    def checked(self, faults: list[str]) -> Iterator[Entry]:
         for sealed in self.sealed():
-            try:
-                self._archive.open(sealed).check()
-            except Damaged as damage:
-                yield str(damage)
+            yield from self._archive.open(sealed).checked(faults)
+        yield from self.entries(self._n_sealed)
 
     def _check_next(self, segment: Sealed) -> None:
         """A segment goes on where the last one ended, and ends at an event of the journal."""

@@ -15,7 +15,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b, sha256
-from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -227,17 +226,15 @@ class Segment:
         """The events of a block, each with the hash before it."""
         stretch = self.header.stretches[number]
         bodies = msgspec.msgpack.decode(self.block(stretch.piece), type=list[bytes])
-        hashes, digest = [stretch.before], stretch.before
+        found, before, erased = [], stretch.before, self.header.erased
         for seq, body in enumerate(bodies, stretch.first):
-            digest = self.header.erased.get(seq) or sha256(digest + body).digest()
-            hashes.append(digest)
+            after = erased.get(seq) or sha256(before + body).digest()
+            found.append((before, entry_of(seq, body, after)))
+            before = after
         last = number + 1 == len(self.header.stretches)
-        if digest != (self.header.after if last else self.header.stretches[number + 1].before):
+        if before != (self.header.after if last else self.header.stretches[number + 1].before):
             raise self._damaged("its chain of hashes does not lead from one block to the next")
-        return [
-            (before, entry_of(seq, body, after))
-            for (before, after), (seq, body) in zip(pairwise(hashes), enumerate(bodies, stretch.first), strict=True)
-        ]
+        return found
 
     def catalogue(self) -> Iterator[tuple[bytes, Entry]]:
         """The events of the catalogue, each with the hash before it."""
@@ -289,20 +286,29 @@ class Segment:
         places = np.frombuffer(data, ">u4", count, 8 * count)
         return np.cumsum(steps, dtype=np.uint64) + np.uint64(first), places
 
-    def check(self) -> None:
-        """Whether its index and its catalogue are those of its events; else a `Damaged` error."""
-        keys, seqs, kept = array("Q"), array("q"), self.catalogue()
+    def checked(self, faults: list[str]) -> Iterator[Entry]:
+        """Its events; after the last of them, what is wrong with its index and its catalogue is among the faults."""
+        keys, seqs, catalogue = array("Q"), array("q"), []
+        keys_of_entry = keys_of if self.header.by_play else old_keys_of
         for number in range(len(self.header.stretches)):
             for before, entry in self.entries(number):
-                if entry.kind == "catalogue" and (before, entry) != next(kept, None):
-                    raise self._damaged("its catalogue is not that of its events")
-                for key in keys_of(entry) if self.header.by_play else old_keys_of(entry):
+                if entry.kind == "catalogue":
+                    catalogue.append((before, entry))
+                for key in keys_of_entry(entry):
                     keys.append(key)
                     seqs.append(entry.seq)
+                yield entry
+        try:
+            self._compare(catalogue, *_sorted(keys, seqs))
+        except Damaged as damage:
+            faults.append(str(damage))
+
+    def _compare(self, catalogue: list[tuple[bytes, Entry]], keys: np.ndarray, seqs: np.ndarray) -> None:
+        if list(self.catalogue()) != catalogue:
+            raise self._damaged("its catalogue is not that of its events")
         chunks = [self._unpack(self.block(chunk.piece), chunk.key) for chunk in self.header.index]
         found = [np.concatenate([chunk[part] for chunk in chunks] or [np.empty(0)]) for part in (0, 1)]
-        wanted = _sorted(keys, seqs)
-        if next(kept, None) or not all(map(np.array_equal, found, (wanted[0], wanted[1] - self.header.first))):
+        if not all(map(np.array_equal, found, (keys, seqs - self.header.first))):
             raise self._damaged("its index is not that of its events")
 
 

@@ -11,7 +11,7 @@ import apsw
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.luck import play_of
-from statepool.live.stores.archive import Archive
+from statepool.live.stores.archive import Archive, is_of
 from statepool.live.stores.contents import LEFT_BEHIND, TABLES, Contents, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.sql_view import COLUMNS, PIECE, SQLView
@@ -94,8 +94,14 @@ class SQLiteView(SQLView):
         return [entry_of_row(*row) for row in self._ask(sql, self._pool, play)]
 
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
-        known = ((ticket, self._ask(LOOK_UP, self._pool, ticket, play_of(ticket))) for ticket in tickets)
-        return {ticket: {kind_of(kind): body for kind, body in rows} for ticket, rows in known if rows}
+        plays = {ticket: play_of(ticket) for ticket in tickets}
+        by_play = self._tail_bodies_of([play for play in plays.values() if play is not None])
+        known = {ticket: by_play.get(play, {}) for ticket, play in plays.items() if play is not None}
+        for ticket in plays:
+            if not is_of(ticket, known.get(ticket, {})):
+                rows = self._ask(LOOK_UP, self._pool, ticket, plays[ticket])
+                known[ticket] = {kind_of(kind): body for kind, body in rows}
+        return {ticket: found for ticket, found in known.items() if found}
 
     def _tail_bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
         sql = "SELECT play, kind, body FROM events INDEXED BY events_play WHERE pool = ? AND play BETWEEN ? AND ?"

@@ -207,8 +207,8 @@ class View(ABC):
         """The segments that hold the first events of the journal, in order."""
 
     @abstractmethod
-    def check_segments(self) -> Iterator[str]:
-        """What is wrong with what segments keep beside their events, a sentence each."""
+    def checked(self, faults: list[str]) -> Iterator[Entry]:
+        """All events; what is wrong with what segments keep beside theirs is added to the faults, a sentence each."""
 
     @abstractmethod
     def damage(self) -> list[str]:
