@@ -29,7 +29,7 @@ def test_examples_run_and_print_what_they_say(page):
 def test_links_lead_somewhere(page):
     """In the repository's view, too: a page that only the site has is named by its file there, and not linked."""
     text = page.read_text()
-    for target in re.findall(r"\]\((?!http)([^)#]+)", text) + re.findall(r'(?:src|srcset)="([^"]+)"', text):
+    for target in re.findall(r"\]\((?!http)([^)#]+)", text) + re.findall(r'(?:src|srcset)="([^"#]+)', text):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
