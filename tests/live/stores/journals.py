@@ -18,7 +18,7 @@ def body_of(kind: Kind, ticket: str | None, number: int | None, at: int) -> byte
 
 
 def made(head: Head, kinds: Sequence[tuple[Kind, str | None, int | None]], at: int = 0) -> tuple[list[Entry], Head]:
-    """Entries of (kind, ticket, number) that go on from a head, and the head after them; a decision is numbered here."""
+    """Entries of (kind, ticket, number) that go on from a head, and the head after them; it numbers decisions."""
     entries: list[Entry] = []
     seq, digest, decisions, epoch = head
     for kind, ticket, given in kinds:
