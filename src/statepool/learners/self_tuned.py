@@ -1,7 +1,7 @@
 """SelfTuned: the learner to run; no horizon, no rate, no delay, no knob.
 
     leader    argmin_a P (h - b),  b² = log⁺(mean n / n) / (10 (n + 2))
-              h: state means mixed over memories of several lengths (`memories`);  n: visits of a state, in flight or not
+              h: state means mixed over memories of several lengths (`memories`);  n: visits of states, in flight or not
     safe      State-EXP3 on the rounds since the last power of two, s; starts on the leader of that moment with 1/s
               spread evenly, at the rate of Theorem 1 for a learner that is given SHARE of the rounds
     play      SHARE on safe, the rest on the leader; all on safe while one of two alarms is on
