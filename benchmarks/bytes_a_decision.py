@@ -65,7 +65,7 @@ def measure(url: str, n_states: int, rounds: int, at_once: int) -> str:
         pool.settle()
         pool.snapshot()
         sizes.append(sizes_of(url))
-    versions = pool._journal.plays.versions_made
+    versions = pool._journal.played.versions_made
     pool.close()
     store.close()
     grown = {of: round(size / rounds) for of, size in (sizes[2] - sizes[0]).most_common()}

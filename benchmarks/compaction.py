@@ -95,7 +95,7 @@ def main(decisions, n_states, given):
         folder = Path(name)
         file, segments, url = folder / "pool.db", folder / "segments", f"sqlite:///{folder}/pool.db"
         pool = sp.Pool.open(url, "home", **({} if file.exists() else known))
-        there = pool.status().plays
+        there = pool.status().decisions
         decisions = max(decisions, there)
         timed(f"{decisions} decisions", play, pool, draws, P, decisions - there)
         pool.close()

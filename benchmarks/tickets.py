@@ -32,13 +32,13 @@ def open_pool(path: Path, n_actions: int = 100, name: str = "tickets") -> sp.Poo
 def fill(path: Path, count: int) -> None:
     """Decisions without outcome, up to a number; prints the process's largest size in kB on the way."""
     with open_pool(path) as pool:
-        begun = plays = pool.status().plays
+        begun = made = pool.status().decisions
         start = perf_counter()
-        while plays < count:
-            plays += len(pool.decide_many(min(AT_ONCE, count - plays)))
-            if plays % FEW == 0:
-                rate = (plays - begun) / (perf_counter() - start)
-                print(plays, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, round(rate), flush=True)
+        while made < count:
+            made += len(pool.decide_many(min(AT_ONCE, count - made)))
+            if made % FEW == 0:
+                rate = (made - begun) / (perf_counter() - start)
+                print(made, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, round(rate), flush=True)
 
 
 def restart(path: Path) -> None:

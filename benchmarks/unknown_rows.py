@@ -9,7 +9,7 @@ counts. Each level is the same learner with strengths that are held where they l
     both         as it is
     overall      no row of the action: rows of (context, action) lean on the overall row
     no context   the action's row alone, whoever asks
-    nothing      the overall row counts as one play
+    nothing      the overall row counts as one round
 
 `margins` is a plug-in of the leader alone, which leans on the action's row times the context's over the overall one:
 what the state would be if action and context moved it independently of each other. Other packages take minutes where

@@ -17,4 +17,4 @@ with Pool.open(sys.argv[1] if len(sys.argv) > 1 else "sqlite:///shop.db", "home"
         pool.observe(decision.ticket, state)  # seconds later
         pool.resolve(decision.ticket, loss=float(random.random() > PAYS[state]))  # days later, in any order
     status = pool.status()
-    print(f"{status.plays} decisions, mean loss {status.losses['learner'].mean:.3f}, {status.pending} in flight")
+    print(f"{status.decisions} decisions, mean loss {status.losses['learner'].mean:.3f}, {status.pending} in flight")

@@ -289,7 +289,7 @@ def test_default_rates():
 
 def test_figures_of_live():
     assert number(said("live.md", r"`K·\|S\| / ([\d ]+)` lessons")) == CHEAP
-    of = said("live.md", r"starts on the first action, (\d+) of (\d+) plays")
+    of = said("live.md", r"starts on the first action, (\d+) of (\d+) decisions")
     assert int(of[0]) / int(of[1]) == 1 - SHARE
     assert "whole numbers of 2⁻¹⁰⁰" in (DOCS / "live.md").read_text()
     assert BITS == 100

@@ -35,17 +35,17 @@ class ExactSums:
         self._blocks: dict[int, list[int]] = {}
         self._oldest = 0
 
-    def add(self, place: int, play: int, value: float, sign: int = 1) -> None:
-        """Add a term of round `play`; with sign -1, take back exactly what was added."""
-        number, weight = self.block_of(play)
+    def add(self, place: int, round_played: int, value: float, sign: int = 1) -> None:
+        """Add a term of a round; with sign -1, take back exactly what was added."""
+        number, weight = self.block_of(round_played)
         self.put(place, number, sign * value * weight)
 
-    def block_of(self, play: int) -> tuple[int, float]:
-        """The block that holds round `play`, and the weight of its terms: the same for all sums that fade alike."""
+    def block_of(self, round_played: int) -> tuple[int, float]:
+        """The block that holds a round, and the weight of its terms: the same for all sums that fade alike."""
         if not self._length:
             return 0, 1.0
-        number = play // self._length
-        return number, exp(self._log_factor * ((number + 1) * self._length - play))
+        number = round_played // self._length
+        return number, exp(self._log_factor * ((number + 1) * self._length - round_played))
 
     def put(self, place: int, number: int, weighed: float) -> None:
         """Add to a block what has been weighed for it."""

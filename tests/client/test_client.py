@@ -56,7 +56,7 @@ def test_decide_observe_resolve_in_rewards(client, pool):
     assert row.decided_at <= row.observed_at <= row.resolved_at
     assert list(pool.rows()) == [row]
     assert pool.name in client.pools()
-    assert pool.status()["plays"] == 1
+    assert pool.status()["decisions"] == 1
 
 
 def test_many_at_once(pool):

@@ -15,10 +15,10 @@ def ticket_of(body):
     event = decode(body)
     if event[0] == "Erased":
         return ticket_of(event[2])
-    ticket, play, (lane, place) = event[2], event[3], (event[8:10] + [b"", 0][len(event[8:10]):])
+    ticket, number, (lane, place) = event[2], event[3], (event[8:10] + [b"", 0][len(event[8:10]):])
     if isinstance(ticket, str):
         return ticket
-    number = place + 2**47 if lane else play
+    number = place + 2**47 if lane else number
     return urlsafe_b64encode(number.to_bytes(6, "big") + lane + ticket).decode().rstrip("=")
 
 url, name = sys.argv[1:]
@@ -35,8 +35,8 @@ else:
     with psycopg.connect(url) as database:
         database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         rows, in_lanes = (database.execute(sql.format("statepool.")).fetchall() for sql in (events, lanes))
-made = {play: ticket_of(body) for kind, play, _, body in rows if KINDS[kind] == "decision"}
-told = [(KINDS[kind], made.get(play) if play is not None else ticket) for kind, play, ticket, _ in rows]
+made = {number: ticket_of(body) for kind, number, _, body in rows if KINDS[kind] == "decision"}
+told = [(KINDS[kind], made.get(number) if number is not None else ticket) for kind, number, ticket, _ in rows]
 print(json.dumps(told + [("decision", ticket) for ticket, in in_lanes]))
 """
 

@@ -116,10 +116,10 @@ def raw_events(url, name):
 
 def told(rows):
     """The kinds of rows by name, with the times, and the tickets of the decisions that they are of."""
-    decided = {play: decode(body).ticket for _, kind, _, play, body, _ in rows if KINDS[kind] == "decision"}
+    decided = {number: decode(body).ticket for _, kind, _, number, body, _ in rows if KINDS[kind] == "decision"}
     return [
-        (seq, KINDS[kind], ticket or decided.get(play), play, decode(body).at, body, digest)
-        for seq, kind, ticket, play, body, digest in rows
+        (seq, KINDS[kind], ticket or decided.get(number), number, decode(body).at, body, digest)
+        for seq, kind, ticket, number, body, digest in rows
     ]
 
 

@@ -61,7 +61,7 @@ def test_a_newcomer_starts_with_all_that_was_learnt_about_its_states(sqlite):
     pool.decide()
     totals = pool._fold().live_learner.memory.weights.totals[0]
     np.testing.assert_allclose(totals, np.vstack([P, ROWS["d"]]) @ charges, rtol=1e-12)
-    share = pool._journal.playing.version.play
+    share = pool._journal.playing.version.distribution
     assert share[3] == share.max() > 0.9, "it leads to the best state, and nobody has played it yet"
 
 
@@ -176,7 +176,7 @@ def newcomers_share(past, folder):
 def test_a_bad_newcomer_on_states_that_nobody_reached_is_not_free(sqlite, tmp_path, monkeypatch):
     live_a_past(sqlite, sp.StateEXP3(rate=0.01), 20_000)
     assert newcomers_share(sqlite, tmp_path / "charged") < 0.03
-    monkeypatch.setattr(LiveLearner, "handicap", lambda self, row, plays: 0.0)
+    monkeypatch.setattr(LiveLearner, "handicap", lambda self, row, decisions: 0.0)
     assert newcomers_share(sqlite, tmp_path / "a plain P G") > 0.5, "the test above cannot fail"
 
 

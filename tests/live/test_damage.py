@@ -23,7 +23,7 @@ READ = [
     "SELECT * FROM migrations",
 ]
 LOOK_UP = "SELECT play, kind, body FROM events INDEXED BY events_ticket WHERE pool = 1 AND ticket = ?"
-OF_PLAY = "SELECT kind, body FROM events INDEXED BY events_play WHERE pool = 1 AND play = ?"
+OF_NUMBER = "SELECT kind, body FROM events INDEXED BY events_play WHERE pool = 1 AND play = ?"
 
 
 def fill(path, rounds=150):
@@ -59,7 +59,7 @@ def read_raw(path, tickets):
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as database:
             tables = [list(database.execute(sql)) for sql in READ]
             by_ticket = [sorted(database.execute(LOOK_UP, (ticket,))) for ticket in tickets]
-            return tables, by_ticket, [sorted(database.execute(OF_PLAY, (play,))) for play in range(len(tickets))]
+            return tables, by_ticket, [sorted(database.execute(OF_NUMBER, (number,))) for number in range(len(tickets))]
     except (apsw.Error, UnicodeDecodeError):
         return None
 

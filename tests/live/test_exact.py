@@ -18,8 +18,8 @@ factors = st.sampled_from([0.0, log(0.99), log(0.9999)])
 
 def summed(added, log_factor=0.0, sums=ExactSums):
     kept = sums(PLACES, log_factor)
-    for place, play, value in added:
-        kept.add(place, play, value)
+    for place, round_played, value in added:
+        kept.add(place, round_played, value)
     return kept
 
 
@@ -42,8 +42,8 @@ def test_the_order_of_terms_leaves_no_trace(added, log_factor, random):
 @given(terms, terms, factors)
 def test_what_is_taken_back_was_never_there(kept, taken, log_factor):
     sums = summed(kept + taken, log_factor)
-    for place, play, value in taken:
-        sums.add(place, play, value, sign=-1)
+    for place, round_played, value in taken:
+        sums.add(place, round_played, value, sign=-1)
     assert sums.dump() == summed(kept, log_factor).dump()
 
 
@@ -51,10 +51,12 @@ def test_what_is_taken_back_was_never_there(kept, taken, log_factor):
 def test_terms_fade_by_the_round_played(factor):
     sums, now = ExactSums(1, log(factor)), 70_000
     draws = np.random.default_rng(0)
-    plays, losses = draws.integers(0, now, 500), draws.random(500)
-    for play, loss in zip(plays.tolist(), losses.tolist(), strict=True):
-        sums.add(0, play, loss)
-    wanted = sum(loss * exp(log(factor) * (now - play)) for play, loss in zip(plays, losses, strict=True))
+    rounds, losses = draws.integers(0, now, 500), draws.random(500)
+    for round_played, loss in zip(rounds.tolist(), losses.tolist(), strict=True):
+        sums.add(0, round_played, loss)
+    wanted = sum(
+        loss * exp(log(factor) * (now - round_played)) for round_played, loss in zip(rounds, losses, strict=True)
+    )
     assert sums.read(now)[0] == pytest.approx(wanted, rel=1e-12)
 
 
@@ -78,7 +80,7 @@ def test_a_dump_read_again_is_the_same(added, log_factor):
 
 
 def test_the_rarest_charge_beside_the_smallest_loss():
-    """A loss of 2^-47 is kept beside one divided by the probability of a state met once in 1e200 plays."""
+    """A loss of 2^-47 is kept beside one divided by the probability of a state met once in 1e200 rounds."""
     sums = summed([(0, 0, 1e200), (0, 0, 2.0**-47), (1, 0, 2.0**-99)])
     sums.add(0, 0, 1e200, sign=-1)
     assert sums.read(0).tolist() == [2.0**-47, 2.0**-99, 0.0]

@@ -67,7 +67,7 @@ def test_a_decision_waits_for_nobody_who_holds_the_lock(place):
         assert pool.decide("call 1").ticket == "call 1"
         assert time.monotonic() - began < 5
         assert [row["ticket"] for row in pool.rows()] == ["first", "call 0", "call 1", "call 2"]
-        assert pool.n_pending == len(pool.pending()) == pool.status().plays == 4
+        assert pool.n_pending == len(pool.pending()) == pool.status().decisions == 4
         assert pool.find("call 2")["loss"] is None
     teach(pool, "call 2")
     assert pool.n_pending == 3
@@ -100,7 +100,7 @@ def test_a_process_plays_from_the_version_that_another_has_made(place):
     versions = {seq: each.epoch for seq, each in made.items() if isinstance(each, Refreshed)}
     last = [each for each in made.values() if isinstance(each, Decided)][-1]
     assert last.version == max(versions)
-    assert Counter(versions.values()) == {decider._journal.plays.epoch: 1, teacher._journal.plays.epoch: 5}
+    assert Counter(versions.values()) == {decider._journal.played.epoch: 1, teacher._journal.played.epoch: 5}
     assert faults(place) == []
 
 
@@ -126,7 +126,7 @@ def test_another_processor_plays_from_a_version_of_its_own(place, monkeypatch):
     decider.decide("y")
     assert [decode(body).epoch for _, kind, *_, body, _ in place.events() if kind == "refresh"][
         -1
-    ] == decider._journal.plays.epoch
+    ] == decider._journal.played.epoch
 
 
 def versions(place):
@@ -148,7 +148,7 @@ def test_whoever_only_decides_draws_from_what_was_handed_on_and_follows_nothing(
         decider.decide(f"{n + 1}")
         assert decided(place)[-1].version == versions(place)[-1]
     assert decider._journal.pool_state.seq == folded
-    assert decider._journal.plays.versions_made == 1
+    assert decider._journal.played.versions_made == 1
     assert faults(place) == []
     assert decider.status().counts["outcome"] == 12
     assert decider._journal.pool_state.seq > folded
@@ -186,7 +186,7 @@ def a_published():
     answers = SimpleNamespace(digest=lambda: b"d")
     catalogue = SimpleNamespace(actions=["a", "b"], contexts=())
     pool_state = SimpleNamespace(
-        lessons=3, changes=1, plays=7, catalogue=catalogue, answers=answers, secret=b"s", seed=b"t", seeded=False
+        lessons=3, changes=1, decisions=7, catalogue=catalogue, answers=answers, secret=b"s", seed=b"t", seeded=False
     )
     return lanes.Published(lanes.Playing(version, 5, pool_state, 9, 100), 8, b"h", 0, None)
 
@@ -466,7 +466,7 @@ def test_a_batch_of_the_same_process_that_comes_between_is_no_other_store(place,
     """What this process knows is then ahead of what the decision's transaction has read."""
     pool = place.make(refresh=1)
     pool.decide_many([str(n) for n in range(10)])
-    epoch, clock, n = pool._journal.plays.epoch, journal.Journal.now, count()
+    epoch, clock, n = pool._journal.played.epoch, journal.Journal.now, count()
 
     def late(own, view=None):
         if isinstance(view, LaneBatch):
@@ -477,7 +477,7 @@ def test_a_batch_of_the_same_process_that_comes_between_is_no_other_store(place,
     pool.decide("x")
     pool.decide("y")
     assert next(n) == 2, "neither was tried again"
-    assert pool._journal.plays.epoch == epoch
+    assert pool._journal.played.epoch == epoch
     assert not caplog.records
     assert faults(place) == []
 
@@ -512,7 +512,7 @@ def test_what_is_minted_while_playing_from_the_version_of_another_is_known_to_re
     last = decisions_of(place)[-1]
     versions = {seq: decode(body) for seq, kind, *_, body, _ in place.events() if kind == "refresh"}
     assert last.ticket == made.ticket
-    assert versions[last.version].epoch == first._journal.plays.epoch
+    assert versions[last.version].epoch == first._journal.played.epoch
     assert faults(place) == []
 
 
@@ -520,7 +520,7 @@ def test_a_status_counts_what_is_taken_over_while_it_is_read(place, monkeypatch)
     first, second = two(place)
     first.decide_many(3)
     after(monkeypatch, journal.Journal, "_catch_up", second.settle)
-    assert first.status().plays == 5
+    assert first.status().decisions == 5
 
 
 def test_rows_go_on_though_somebody_has_a_ticket_forgotten(place):
@@ -685,13 +685,13 @@ def merged(events, random):
     while any(queues):
         ready = [
             queue for queue in queues if queue and not (
-                (isinstance(queue[0], Lesson) and queue[0].play not in decided)
+                (isinstance(queue[0], Lesson) and queue[0].number not in decided)
                 or (isinstance(queue[0], Decided) and queue[0].version > len(done))
             )
         ]  # fmt: skip
         event = random.choice(ready).pop(0)
         if isinstance(event, Decided):
-            decided.add(event.play)
+            decided.add(event.number)
         done.append(event)
     return done
 
@@ -734,7 +734,7 @@ def test_what_is_learnt_does_not_depend_on_how_lanes_interleave(played, random):
             pool_state.live_learner.dump(),
             pool_state.comparison.dump(),
             pool_state.counts,
-            pool_state.plays,
+            pool_state.decisions,
             sorted(pool_state.lanes.items()),
         )
 
@@ -750,12 +750,12 @@ def _renumbered(order, original):
 
     places = {id(event): seq for seq, event in enumerate(order, start=1)}
     moved = {seq: places[id(event)] for seq, event in enumerate(original, start=1) if isinstance(event, Refreshed)}
-    plays, done = {}, []
+    numbers, done = {}, []
     for event in order:
         if isinstance(event, Decided):
-            plays[event.play] = len(plays)
+            numbers[event.number] = len(numbers)
         if isinstance(event, Decided | Lesson):
-            event = msgspec.structs.replace(event, version=moved[event.version], play=plays[event.play])
+            event = msgspec.structs.replace(event, version=moved[event.version], number=numbers[event.number])
         done.append(event)
     return done
 

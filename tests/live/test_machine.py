@@ -82,7 +82,7 @@ DAMAGE = {
     "a head": "UPDATE %spools SET hash = epoch",
     "an event": "UPDATE %sevents SET body = hash",
     "pending tickets": "DELETE FROM %spending",
-    "the number of plays": "UPDATE %spools SET plays = plays + 1",
+    "the number of decisions": "UPDATE %spools SET plays = plays + 1",
 }
 
 

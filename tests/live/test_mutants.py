@@ -131,7 +131,7 @@ def hasty_write(self, requests):
     answers = []
     with suppress(StoreUnavailable), self.store.batch(self.name) as batch:
         head = self._catch_up(batch)
-        writer = Writer(self.plays, self.pool_state, batch, head, self.now())
+        writer = Writer(self.played, self.pool_state, batch, head, self.now())
         writer.take_over()
         writer.look_up([request.ticket for request in requests if request.ticket])
         answers += [answer(request, writer) for request in requests]
@@ -206,13 +206,13 @@ def check_turns(place):
     def follow():
         with suppress(StoreUnavailable), second.batch(place.name) as batch:
             entered.set()
-            seen.append(batch.head().plays)
+            seen.append(batch.head().decisions)
 
     with first.batch(place.name) as batch:
         thread = threading.Thread(target=follow)
         thread.start()
         in_between = entered.wait(0.3)
-        first_saw = batch.head().plays
+        first_saw = batch.head().decisions
     thread.join()
     check(not in_between, "two writers at once")
     check(seen == [first_saw], "the second writer did not get its turn")
@@ -302,7 +302,7 @@ def test_drawing_again_is_caught(tmp_path, monkeypatch):
 
     def draw_again(self, writer):
         made = answer(self, writer)
-        return Decision(made.ticket, made.action, made.probability / 2 if writer.pool_state.plays % 2 else 1.0)
+        return Decision(made.ticket, made.action, made.probability / 2 if writer.pool_state.decisions % 2 else 1.0)
 
     monkeypatch.setattr(Decide, "answer", draw_again)
     with pytest.raises(AssertionError):

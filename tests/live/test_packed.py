@@ -30,8 +30,8 @@ MAYBE = st.none() | FLOATS
 BLOBS = st.binary(max_size=40)
 SECRET = bytes(32)
 COMMON = {
-    "at": TIMES, "ticket": st.just(""), "play": NUMBERS, "version": NUMBERS, "action": st.integers(-99, 1 << 40),
-    "is_holdout": st.booleans(), "plays": NUMBERS, "state": st.none() | st.integers(0, 1 << 40), "loss": MAYBE,
+    "at": TIMES, "ticket": st.just(""), "number": NUMBERS, "version": NUMBERS, "action": st.integers(-99, 1 << 40),
+    "is_holdout": st.booleans(), "decisions": NUMBERS, "state": st.none() | st.integers(0, 1 << 40), "loss": MAYBE,
     "carry": BLOBS, "of_request": st.booleans(), "round": st.none() | NUMBERS,
 }  # fmt: skip
 REPORTED = {"reported": MAYBE, "as_reward": st.booleans()}
@@ -45,18 +45,18 @@ LESSONS = (
 
 @st.composite
 def decisions(draw):
-    lane, place, play = draw(st.sampled_from([b"", b"lane 1"])), draw(NUMBERS), draw(st.just(-1) | NUMBERS)
-    minted = draw(st.booleans()) and (bool(lane) or play >= 0)
+    lane, place, number = draw(st.sampled_from([b"", b"lane 1"])), draw(NUMBERS), draw(st.just(-1) | NUMBERS)
+    minted = draw(st.booleans()) and (bool(lane) or number >= 0)
     ticket = draw(st.text(min_size=1, max_size=40))
     if minted:
         ticket = (
             luck.mint_in_lane(SECRET, lane, place)
             if lane
-            else luck.mint(SECRET, draw(st.binary(min_size=6, max_size=6)), play)
+            else luck.mint(SECRET, draw(st.binary(min_size=6, max_size=6)), number)
         )
     label = st.none() | st.text(max_size=5) | st.integers(-5, 5)
     return Decided(
-        draw(TIMES), ticket, play, draw(NUMBERS), draw(st.integers(-9, 99)), draw(FLOATS), draw(st.booleans()),
+        draw(TIMES), ticket, number, draw(NUMBERS), draw(st.integers(-9, 99)), draw(FLOATS), draw(st.booleans()),
         draw(MAYBE), minted, draw(BLOBS), draw(label), draw(label), draw(BLOBS), lane, place if lane else 0,
         draw(st.none() | NUMBERS),
     )  # fmt: skip
@@ -93,11 +93,11 @@ def test_what_was_reported_is_not_taken_for_the_loss(kind, reported):
     of_decision = {
         "at": 1,
         "ticket": "",
-        "play": 1,
+        "number": 1,
         "version": 1,
         "action": 0,
         "is_holdout": False,
-        "plays": 2,
+        "decisions": 2,
         "state": 0,
     }
     check_comes_back(kind(**of_decision, loss=0.5, reported=reported))
@@ -115,14 +115,14 @@ def test_every_field_of_an_event_is_tried():
 @given(LESSONS)
 def test_what_is_told_of_a_decision_comes_back(event):
     check_comes_back(event)
-    assert columns_of(event) == (event.kind, None, event.play)
+    assert columns_of(event) == (event.kind, None, event.number)
 
 
 @given(decisions())
 def test_a_decision_comes_back(event):
     check_comes_back(event)
     follows = event.minted and not event.lane
-    assert columns_of(event) == ("decision", None if follows else event.ticket, event.play)
+    assert columns_of(event) == ("decision", None if follows else event.ticket, event.number)
 
 
 @given(versions())
@@ -165,7 +165,7 @@ def test_what_is_no_event_is_not_read_as_one(body):
 @given(NUMBERS, st.binary(min_size=6, max_size=6))
 def test_tickets_are_found_by_their_number_and_cannot_be_made_up(number, epoch):
     ticket, in_lane = luck.mint(SECRET, epoch, number), luck.mint_in_lane(SECRET, epoch, number)
-    assert (len(ticket), luck.play_of(ticket), luck.play_of(in_lane)) == (luck.TICKET_LENGTH, number, None)
+    assert (len(ticket), luck.number_of(ticket), luck.number_of(in_lane)) == (luck.TICKET_LENGTH, number, None)
     assert luck.is_minted_for(SECRET, ticket, b"", number)
     assert luck.is_minted_for(SECRET, in_lane, epoch, number)
     assert not luck.is_minted_for(SECRET, in_lane, b"", number)
@@ -181,7 +181,7 @@ def test_tickets_are_found_by_their_number_and_cannot_be_made_up(number, epoch):
 
 @pytest.mark.parametrize("ticket", ["ü" * 27, "=" * 27, "A" * 26 + "!", "AAAA!AAA" + "A" * 19, "\x7f" * 27, "AAAAAAA="])
 def test_any_text_may_be_a_ticket(ticket):
-    assert luck.play_of(ticket) in (None, 0)
+    assert luck.number_of(ticket) in (None, 0)
     assert not luck.is_minted(SECRET, ticket)
     check_comes_back(Decided(1, ticket, 0, 1, 0, 0.5, False))
 
@@ -200,5 +200,5 @@ def test_tickets_of_earlier_releases_are_known():
     assert luck.is_minted_for(SECRET, old, b"", 7)
     assert luck.is_minted_for(SECRET, old, b"epoch1", 7)
     assert not luck.is_minted_for(SECRET, old, b"", 8)
-    assert luck.play_of(old) is None, "its decision has a column for it"
+    assert luck.number_of(old) is None, "its decision has a column for it"
     assert not luck.is_minted(SECRET, old.upper())

@@ -243,7 +243,7 @@ def test_shares_are_honoured_in_the_probabilities(place, holdout):
     for t in range(12):
         made = pool.decide_many(40)
         probabilities |= {each.action: each.probability for each in made}
-        play = pool._journal.playing.version.play
+        play = pool._journal.playing.version.distribution
         assert play.sum() == pytest.approx(1, abs=1e-12)
         assert 0.15 - 1e-12 <= play[0] <= 0.2 + 1e-12
         assert play[1] >= 0.25 - 1e-12
@@ -264,7 +264,7 @@ def test_shares_are_honoured_in_the_probabilities(place, holdout):
 def test_actions_are_drawn_as_often_as_recorded(sqlite, settings):
     pool = sqlite.make(refresh=10**6, **settings)
     made = pool.decide_many(12_000)
-    play = pool._journal.playing.version.play
+    play = pool._journal.playing.version.distribution
     counts = np.array([sum(each.action == action for each in made) for action in ACTIONS])
     reached = play > 0
     assert not counts[~reached].any()

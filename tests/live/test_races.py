@@ -52,7 +52,7 @@ def test_processes_decide_on_overlapping_tickets_and_all_get_one_answer(raced):
     assert {ticket: kept[ticket] for ticket in told} == told
     events = place.events()
     check_chain(events)
-    assert [play for _, kind, _, play, *_ in events if kind == "decision"] == list(range(len(kept)))
+    assert [number for _, kind, _, number, *_ in events if kind == "decision"] == list(range(len(kept)))
 
 
 def test_handles_make_one_pool_together(place):

@@ -83,7 +83,7 @@ TAMPERING = {
     "an event gone": ("DELETE FROM events WHERE seq = 40", "missing"),
     "a zeroed snapshot": ("UPDATE snapshots SET body = zeroblob(length(body))", "checksum"),
     "a snapshot ahead": ("UPDATE snapshots SET seq = 100000", "stored as that of event 100000"),
-    "another count of plays": ("UPDATE pools SET plays = plays + 1", "plays"),
+    "another count of decisions": ("UPDATE pools SET plays = plays + 1", "decisions, not"),
     "a zeroed head": ("UPDATE pools SET hash = zeroblob(32)", "head"),
     "another epoch in the head": ("UPDATE pools SET epoch = zeroblob(6)", "head"),
     "nothing pending": ("DELETE FROM pending", "pending"),

@@ -242,7 +242,7 @@ def test_a_status_is_a_value_of_one_moment(place):
     for _ in requests(pool, 9, np.random.default_rng(5)):
         pass
     after = pool.status()
-    assert (before.plays, after.plays, after.pending) == (0, 9, 0)
+    assert (before.decisions, after.decisions, after.pending) == (0, 9, 0)
     assert before.sums["charges"].sum() == 0 < after.sums["charges"].sum()
     assert sum(after.distribution.values()) == pytest.approx(1)
     assert list(after.distribution) == ACTIONS
@@ -251,4 +251,4 @@ def test_a_status_is_a_value_of_one_moment(place):
         with pytest.raises((AttributeError, ValueError)):
             change()
     with pytest.raises(AttributeError):
-        after.plays = 0
+        after.decisions = 0

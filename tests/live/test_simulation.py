@@ -50,7 +50,7 @@ def drive(place, instance, learner, delay, seed):
     for t in range(instance.horizon):
         late = [Resolve(f"{t - delay - 1}", outcomes[t - delay - 1])] if t > delay else []
         made = pool.run([*late, Decide(f"{t}", next(uniforms))])[-1]
-        plays.append(pool._journal.playing.version.play.copy())
+        plays.append(pool._journal.playing.version.distribution.copy())
         state = draw_row(instance.P[made.action], next(uniforms))
         pool.observe(f"{t}", state)
         mean = instance.theta[t, state]

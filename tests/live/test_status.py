@@ -37,14 +37,14 @@ def test_what_is_read_does_not_move(sqlite):
     pool = open_pool(sqlite)
     teach(pool, 5)
     status, listing = pool.status(), pool.listing()
-    bits = status.playing.play.tobytes(), listing.rows.tobytes(), dict(status.distribution)
+    bits = status.playing.distribution.tobytes(), listing.rows.tobytes(), dict(status.distribution)
     pool.add_action("d", [0.1, 0.9])
     pool.reweight_action("a", [0.4, 0.6])
     teach(pool, 30)
-    assert (status.playing.play.tobytes(), listing.rows.tobytes(), dict(status.distribution)) == bits
+    assert (status.playing.distribution.tobytes(), listing.rows.tobytes(), dict(status.distribution)) == bits
     assert status.actions == listing.actions == ("a", "b", "c")
-    assert (status.plays, status.losses["learner"].count) == (5, 5)
-    for array in (status.playing.play, status.playing.numbers, listing.rows, *status.sums.values()):
+    assert (status.decisions, status.losses["learner"].count) == (5, 5)
+    for array in (status.playing.distribution, status.playing.numbers, listing.rows, *status.sums.values()):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
 

@@ -31,14 +31,14 @@ def test_a_newer_version_changes_nothing_of_an_older_one(sqlite, learner):
     pool = sqlite.make(learner, refresh=1, holdout=0.1)
     teach(pool, 3)
     older = pool._journal.playing.version
-    play, drawn = older.play.copy(), [older.draw(u) for u in GRID]
+    play, drawn = older.distribution.copy(), [older.draw(u) for u in GRID]
     teach(pool, 40)
     pool.add_action("d", [0.2, 0.2, 0.6])
     newer, _ = pool._fold().make_version()
     assert newer != older
-    np.testing.assert_array_equal(older.play, play)
+    np.testing.assert_array_equal(older.distribution, play)
     assert [older.draw(u) for u in GRID] == drawn
-    for array in (older.play, older.ids, *(part.sums for part in older.parts if part.sums is not None)):
+    for array in (older.distribution, older.ids, *(part.sums for part in older.parts if part.sums is not None)):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 
@@ -47,7 +47,7 @@ def check_warming_up_changes_nothing(place, learner, **given):
     """What an idempotent PUT does between the decisions of a version that is played for long."""
     pool = place.make(learner, **given)
     teach(pool, 30)
-    play = pool._journal.playing.version.play.copy()
+    play = pool._journal.playing.version.distribution.copy()
     made = []
     for _ in range(40):
         pool.warm_up()
@@ -87,7 +87,7 @@ def test_a_version_that_looks_into_moving_memory_is_caught(sqlite, monkeypatch):
             for mine, part in zip(shared, version.parts, strict=True):
                 mine.sums.setflags(write=True)
                 mine.sums[:] = part.sums
-        made = Version(version.ids, version.play.copy(), shared, 0.0, None)
+        made = Version(version.ids, version.distribution.copy(), shared, 0.0, None)
         return made, record
 
     monkeypatch.setattr(PoolState, "make_version", moving)
@@ -148,10 +148,10 @@ def test_parts_are_drawn_one_after_another():
     play = np.array([0.1 * 0.5 + 0.9 * 0.25, 0.9 * 0.75 + 0.05])
     parts = (Part(0.75, place=1), Part(1.0, place=0))
     version = Version(np.array([3, 7]), np.array([0.25, 0.75]), parts, 0.1, np.array([0.5, 0.5]))
-    np.testing.assert_allclose(version.play, play)
+    np.testing.assert_allclose(version.distribution, play)
     drawn = [version.draw(u) for u in GRID]
     assert sum(each.is_holdout for each in drawn) == 200
-    for action, probability in zip((3, 7), version.play, strict=True):
+    for action, probability in zip((3, 7), version.distribution, strict=True):
         assert sum(each.action == action for each in drawn) == pytest.approx(2_000 * probability, abs=1)
 
 
@@ -178,8 +178,8 @@ def test_a_version_of_any_size_is_made_again_and_costs_at_most_what_decisions_co
     states, rows = [f"s{n}" for n in range(n_states)], np.full((2, n_states), 1 / n_states)
     learner = sp.StateEXP3(rate=0.1)
     pool = sqlite.open(P=rows, actions=["a", "b"], states=states, learner=learner, seed=1)
-    plays, rounds = pool._journal.plays, 0
-    while plays.versions_made < 6:
+    played, rounds = pool._journal.played, 0
+    while played.versions_made < 6:
         for made in pool.decide_many(200):
             pool.run([Observe(made.ticket, "s1"), Resolve(made.ticket, loss=1.0)])
             rounds += 1

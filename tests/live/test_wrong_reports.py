@@ -74,7 +74,7 @@ def test_what_was_possible_when_it_was_played_still_teaches(place):
     pool.resolve(late.ticket, loss=1.0)
     pool_state = pool._fold()
     assert pool_state.counts["impossible"] == 0
-    assert pool_state.live_learner.sums("charges", pool_state.plays)[0, 0] > 0
+    assert pool_state.live_learner.sums("charges", pool_state.decisions)[0, 0] > 0
     pool.close()
     with place.open() as again:  # from the snapshot and the catalogue's events
         wrong = next(each for each in again.decide_many(30) if each.action == "good")
@@ -101,9 +101,9 @@ def test_no_charge_is_larger_than_an_honest_report_allows(sqlite):
         if isinstance(event, Refreshed):
             reach[seq] = np.frombuffer(event.record["q"])
         if isinstance(event, Decided):
-            made[event.play] = event
+            made[event.number] = event
         if isinstance(event, Seen | Resolved | Expired | Corrected) and None not in (event.state, event.loss):
-            decided = made[event.play]
+            decided = made[event.number]
             possible = list(ROWS.values())[event.action][event.state]
             if possible:
                 q = reach[event.version][event.state]

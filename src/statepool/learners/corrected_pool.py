@@ -3,7 +3,7 @@
     leader    argmin_a  P (h - b) + sum_s P(s|a) ê(a, s) - sqrt( doubt(a) log⁺(mean n / n(a)) )
               h, b: SelfTuned's state means and optimism;  ê, doubt: effects and their variance (`direct_effects`)
     safe      action-level EXP3 on the rounds since the last power of two, s; starts on the leader of that moment with
-              1/s spread evenly, at the rate for a learner that is given SHARE of the plays
+              1/s spread evenly, at the rate for a learner that is given SHARE of the rounds
     play      SHARE on safe, the rest on the leader; all on safe while one of two alarms is on (SelfTuned's)
 
 Where the state tells all, the evidence says so, ê and doubt vanish, and the leader is SelfTuned's. Where it does not,

@@ -1,7 +1,7 @@
 """ImpatientThompson: Gaussian Thompson sampling in which what is seen at once foretells what comes late.
 
     y = (one indicator a state but the last, X)        action a: z(a) ~ N(mean, between),   y ~ N(z(a), within)
-    known of a: the mean of the indicators over its n plays, of X over its j arrivals; their noise has covariance
+    known of a: the mean of the indicators over its n rounds, of X over its j arrivals; their noise has covariance
     within[i, k] / max(n_i, n_k).  Draw the last coordinate of z(a) from its posterior, play the lowest draw.
 
 With no covariance between states and outcome in the prior the states are ignored. Without a prior that is what is
@@ -48,7 +48,7 @@ def prior_of(P: ArrayLike, theta: ArrayLike) -> Prior:
     if means.size != rows.shape[1]:
         raise ValueError(f"theta: has {means.size} columns, expected {rows.shape[1]}, one for each state of P")
     truth = np.column_stack([rows[:, :-1], rows @ means])
-    # Of one play: indicators and the outcome share the state.
+    # Of one round: indicators and the outcome share the state.
     outcomes = np.column_stack([np.eye(rows.shape[1])[:, :-1], means])
     moments = np.einsum("as,si,sk->ik", rows, outcomes, outcomes) / len(rows) - truth.T @ truth / len(rows)
     moments[-1, -1] += float((rows @ (means * (1 - means))).mean())
@@ -117,7 +117,7 @@ class ImpatientMemory(NamedTuple):
     within: Floats
     sums: Floats
     """Of the indicators and of the outcome, one row an action."""
-    plays: Floats
+    played: Floats
     arrivals: Floats
     centres: Floats
     spreads: Floats
@@ -134,7 +134,7 @@ class ImpatientMemory(NamedTuple):
 def learn_about(memory: Any, action: int) -> None:
     """The posterior of one action's mean loss."""
     last = memory.mean.size - 1
-    n, j = memory.plays[action], memory.arrivals[action]
+    n, j = memory.played[action], memory.arrivals[action]
     used = last + (1 if j > 0.0 else 0)
     for i in range(used):
         for k in range(i + 1):
@@ -178,7 +178,7 @@ def act(memory: Any, t: int, u: float) -> int:
 
 
 def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    memory.plays[action] += 1.0
+    memory.played[action] += 1.0
     if state < memory.mean.size - 1:
         memory.sums[action, state] += 1.0
     learn_about(memory, action)

@@ -55,7 +55,7 @@ class Problem:
     newcomers: Newcomers | None = None
     """Where actions come and go: what each is charged for when it came."""
     live: bool = False
-    """Whether this is a live pool: a learner of the map starts from the rows of P, each worth one play, and not from
+    """Whether this is a live pool: a learner of the map starts from the rows of P, each worth one round, and not from
     even ones, and any request may bring rows of its own."""
 
     @property

@@ -1,7 +1,7 @@
 """NSD-UCRL2: optimism about means and about the rows of a map that may drift.
 
     means   low(s) = mean(s) - sqrt(radius · log(2ST) / (2 n(s))), at least 0 and 0 where nothing has come
-    rows    counted over the last `window` plays; a share ½ sqrt(2 radius (S log 2 + log 2KT) / N(a)) of each row is
+    rows    counted over the last `window` rounds; a share ½ sqrt(2 radius (S log 2 + log 2KT) / N(a)) of each row is
             moved from its worst states to the best one
     play    the action whose moved row costs least, the first of equals
 
@@ -30,7 +30,7 @@ from statepool.learners.rules import add_rule
 class NSDUCRL2(Learner):
     """Optimism about state means and about the rows of a map that may drift.
 
-    Rows are counted over the last `window` plays; `radius` scales the squared radii, 1 is what is proved; `known_map`
+    Rows are counted over the last `window` rounds; `radius` scales the squared radii, 1 is what is proved; `known_map`
     takes the rows from P.
 
     >>> import statepool as sp
@@ -64,7 +64,7 @@ class NSDUCRL2(Learner):
 class OptimistMemory(NamedTuple):
     rows: Floats
     """Counts of states in the window, or the map where it is known."""
-    plays: Floats
+    played: Floats
     recent: Ints
     """The (action, state) of the rounds in the window, in a ring."""
     sums: Floats
@@ -95,15 +95,15 @@ def sort_states(memory: Any) -> None:
 @compiled
 def hope_for(memory: Any, action: int) -> float:
     """What an action costs if its row is as good as it may be."""
-    plays = 1.0 if memory.known_map else memory.plays[action]
+    count = 1.0 if memory.known_map else memory.played[action]
     cheapest = memory.low[memory.order[0]]
-    if plays == 0.0:
+    if count == 0.0:
         return cheapest
-    left = memory.row_radius / np.sqrt(plays)
+    left = memory.row_radius / np.sqrt(count)
     cost = 0.0
     for i in range(memory.order.size - 1, -1, -1):
         state = memory.order[i]
-        share = memory.rows[action, state] / plays
+        share = memory.rows[action, state] / count
         moved = min(share, left)
         left -= moved
         cost += (share - moved) * memory.low[state] + moved * cheapest
@@ -127,10 +127,10 @@ def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
     window = memory.recent.shape[0]
     if t >= window:
         memory.rows[memory.recent[t % window, 0], memory.recent[t % window, 1]] -= 1.0
-        memory.plays[memory.recent[t % window, 0]] -= 1.0
+        memory.played[memory.recent[t % window, 0]] -= 1.0
     memory.recent[t % window, 0], memory.recent[t % window, 1] = action, state
     memory.rows[action, state] += 1.0
-    memory.plays[action] += 1.0
+    memory.played[action] += 1.0
 
 
 def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:

@@ -1,12 +1,12 @@
 """SelfTuned: the learner to run; no horizon, no rate, no delay, no knob.
 
     leader    argmin_a P (h - b),  b² = log⁺(mean n / n) / (10 (n + 2))
-              h: state means mixed over memories of several lengths (`memories`);  n: plays of a state, in flight or not
+              h: state means mixed over memories of several lengths (`memories`);  n: visits of states, in flight or not
     safe      State-EXP3 on the rounds since the last power of two, s; starts on the leader of that moment with 1/s
-              spread evenly, at the rate of Theorem 1 for a learner that is given SHARE of the plays
+              spread evenly, at the rate of Theorem 1 for a learner that is given SHARE of the rounds
     play      SHARE on safe, the rest on the leader; all on safe while one of two alarms is on
 
-An alarm rings when what h foretold was wrong by more than luck, or when the plays have lost more than safe would have
+An alarm rings when what h foretold was wrong by more than luck, or when more was lost than safe would have lost
 (`alarms`). The second gives the floor: on any oblivious instance with a fixed delay, regret is within a constant times
 sqrt(log(K T)/log K) of Theorem 1.
 
@@ -128,7 +128,7 @@ class LearntMap(NamedTuple):
 
     pairs: Floats
     prior: Floats
-    """Counts as one play."""
+    """Counts as one round."""
     visits: Floats
     rows: ContextRows
 
@@ -157,7 +157,7 @@ class SelfTunedMemory(NamedTuple):
 
 @compiled
 def hope_for_states(memory: Any) -> float:
-    """P (h - b) into `values`; how many plays h rests on is returned."""
+    """P (h - b) into `values`; how many rounds h rests on is returned."""
     mean, played, hopes = memory.memories.mean, memory.memories.visits, memory.hopes
     n_states = mean.size
     total = 0.0
@@ -189,7 +189,7 @@ def _hope_for_rows(memory: Any, total: float) -> None:
 
 @compiled
 def _worth_of_all(memory: Any) -> float:
-    """How many plays the rows of the request are worth together."""
+    """How many rounds the rows of the request are worth together."""
     total = 0.0
     for a in range(memory.learnt.rows.worth.size):
         total += memory.learnt.rows.worth[a]

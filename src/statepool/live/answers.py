@@ -49,8 +49,8 @@ class Answers:
         with self._live_learner.rooms:
             own = self.limits.keep(*self._live_learner.answer(version.known, offer), offer.numbers)
             place, held = own.find(uniform)
-            carry = self._live_learner.travelling(offer, own.play, place)
-        probability = min(own.play.item(place), 1.0)
+            carry = self._live_learner.travelling(offer, own.distribution, place)
+        probability = min(own.distribution.item(place), 1.0)
         return Answer(int(offer.numbers[place]), probability, held, carry, offer.labels[place])
 
     def has_room(self, offer: Offer, brought: int) -> bool:

@@ -38,7 +38,7 @@ class Held:
 
     @property
     def decisions(self) -> int:
-        return self.head.plays + self.in_lanes
+        return self.head.decisions + self.in_lanes
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -147,7 +147,7 @@ class Catalogue:
         if self._added[number] >= 0 and not np.array_equal(row, self._rows[number]):
             self._replaced.setdefault(number, []).append((seq, self._rows[number].copy()))
         self._rows[number] = row
-        self._handicaps[number], self._added[number] = event.handicap, event.plays
+        self._handicaps[number], self._added[number] = event.handicap, event.decisions
         if isinstance(event, Added):
             self.categories[number] = event.category
             self._set_active(number, True)

@@ -77,7 +77,7 @@ class Demo:
         self._rows = {f"item {number + 1}": row for number, row in enumerate(self._shop.P)}
         self._due: list[tuple[float, int, Any]] = []
         self._order = count()
-        self._plays = 0
+        self._decisions = 0
         self._last: float | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="statepool demo", daemon=True)
@@ -92,7 +92,7 @@ class Demo:
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopped.wait(TICK) and self._plays < MOST:
+        while not self._stopped.wait(TICK) and self._decisions < MOST:
             try:
                 self.tick(time.monotonic())
             except StoreUnavailable:
@@ -114,8 +114,8 @@ class Demo:
                 raise answer
 
     def _visit(self, decision: Decision, now: float) -> None:
-        rng, theta = self._rng, self._shop.theta[self._plays % SEASON]
-        self._plays += 1
+        rng, theta = self._rng, self._shop.theta[self._decisions % SEASON]
+        self._decisions += 1
         row = self._rows[str(decision.action)]
         state = int(rng.choice(row.size, p=row))
         self._later(now + rng.exponential(LOOK), Observe(decision.ticket, STATES[state]))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from statepool.live import packed
-from statepool.live.luck import play_of
+from statepool.live.luck import number_of
 
 Kind = Literal["catalogue", "refresh", "decision", "state", "outcome", "expiry", "correction", "rows", "erasure"]
 Label = str | int | float | bool | tuple[Any, ...]
@@ -64,7 +64,7 @@ class Added(Event, frozen=True):
     category: Any
     row: bytes
     handicap: float
-    plays: int
+    decisions: int
 
 
 class Retired(Event, frozen=True):
@@ -79,7 +79,7 @@ class Reweighted(Event, frozen=True):
     action: Any
     row: bytes
     handicap: float
-    plays: int
+    decisions: int
 
 
 class Placed(Event, frozen=True):
@@ -122,24 +122,24 @@ class Changed(Event, frozen=True):
 
 
 class Refreshed(Event, frozen=True):
-    """A version of the play, made after `plays` decisions: what tickets of this version will need, a value a state."""
+    """A version of the play, made after so many `decisions`: what tickets of it will need, a value a state."""
 
     kind: ClassVar[Kind] = "refresh"
-    plays: int
+    decisions: int
     record: dict[str, Any]
     epoch: bytes = b""
     """Of the process that made it and alone plays from it; the tickets that it mints carry it."""
 
 
 class Decided(Event, frozen=True):
-    """`play`: how many decisions came before; `uniform`: the number it was drawn from, where the caller gave it.
+    """`number`: how many decisions came before; `uniform`: the number it was drawn from, where the caller gave it.
 
-    `minted`: whether the pool made the ticket; then the number follows from `play`, else from the ticket.
+    `minted`: whether the pool made the ticket; then what it was drawn from follows from `number`, else from the ticket.
     """
 
     kind: ClassVar[Kind] = "decision"
     ticket: str
-    play: int
+    number: int
     version: int
     action: int
     probability: float
@@ -171,19 +171,20 @@ class Decided(Event, frozen=True):
     @property
     def round_played(self) -> int:
         """Which round it is to the learner."""
-        return self.play if self.round is None else self.round
+        return self.number if self.round is None else self.round
 
 
 class Lesson(Event, frozen=True):
-    """What state, outcome, expiry and correction share: the decision as it was made, and `plays` when this came."""
+    """What state, outcome, expiry and correction share: the decision as it was made, and how many `decisions` there
+    were when this came."""
 
     ticket: str
-    """Empty since format 5: `play` says which decision this is of."""
-    play: int
+    """Empty since format 5: `number` says which decision this is of."""
+    number: int
     version: int
     action: int
     is_holdout: bool
-    plays: int
+    decisions: int
     state: int | None
     loss: float | None
 
@@ -203,7 +204,7 @@ class Lesson(Event, frozen=True):
     def round_played(self) -> int:
         """Which round the decision is to the learner."""
         own: int | None = getattr(self, "round", None)
-        return self.play if own is None else own
+        return self.number if own is None else own
 
 
 class Seen(Lesson, frozen=True):
@@ -295,7 +296,7 @@ def _pack_lesson(kind: type[packed.PackedLesson], event: Any, *own: Any) -> byte
 
 
 PACK: dict[type[Event], Callable[[Any], bytes | None]] = {
-    Refreshed: lambda event: packed.pack_version(event.at, event.plays, event.record, event.epoch),
+    Refreshed: lambda event: packed.pack_version(event.at, event.decisions, event.record, event.epoch),
     Decided: packed.pack_decision,
     Seen: lambda event: _pack_lesson(packed.PackedState, event, event.reached),
     Resolved: lambda event: _pack_lesson(packed.PackedOutcome, event, *packed.said(event)),
@@ -307,11 +308,11 @@ PACK: dict[type[Event], Callable[[Any], bytes | None]] = {
 
 
 def _unpack_version(given: packed.PackedVersion) -> Refreshed:
-    return Refreshed(given.at, given.plays, packed.record_of(given), given.epoch)
+    return Refreshed(given.at, given.decisions, packed.record_of(given), given.epoch)
 
 
 def _unpack_decision(given: packed.PackedDecision) -> Decided:
-    drawn = given.play, given.version, given.action, given.probability, given.is_holdout, given.uniform
+    drawn = given.number, given.version, given.action, given.probability, given.is_holdout, given.uniform
     return Decided(
         given.at, packed.ticket_of(given), *drawn, isinstance(given.ticket, bytes), given.carry, given.context,
         given.label, given.digest, given.lane, given.place, given.round,
@@ -320,10 +321,10 @@ def _unpack_decision(given: packed.PackedDecision) -> Decided:
 
 def _unpack_lesson(kind: Callable[..., AnyEvent], given: packed.PackedLesson, *own: Any, then: Any = ()) -> AnyEvent:
     """`own`: what an event has of its own before what travelled with the decision, `then`: after it."""
-    play = given.play
+    number = given.number
     return kind(
-        given.at, "", play, given.version, given.action, given.is_holdout, play + given.age, given.state, given.loss,
-        *own, given.carry, given.of_request, *then, None if given.later is None else play + given.later,
+        given.at, "", number, given.version, given.action, given.is_holdout, number + given.age, given.state,
+        given.loss, *own, given.carry, given.of_request, *then, None if given.later is None else number + given.later,
     )  # fmt: skip
 
 
@@ -377,10 +378,10 @@ def columns_of(event: "AnyEvent") -> tuple[Kind, str | None, int | None]:
     """What a store finds an event by: its kind, the ticket of a decision unless it follows from its number, and the
     number of the decision that it is of."""
     if isinstance(event, Lesson):
-        return event.kind, None, event.play
+        return event.kind, None, event.number
     if isinstance(event, Decided):
-        follows = event.minted and play_of(event.ticket) == event.play
-        return event.kind, None if follows else event.ticket, event.play
+        follows = event.minted and number_of(event.ticket) == event.number
+        return event.kind, None if follows else event.ticket, event.number
     return event.kind, event.name if isinstance(event, Brought) else None, None
 
 

@@ -107,7 +107,7 @@ def _nameless(entry: Entry, pool_state: PoolState) -> Entry:
     """An event without its ticket: drawn from the same number, and of the same decision."""
     event = decode(entry.body)
     assert isinstance(event, Decided | Lesson)
-    ticket = f"{NAMELESS}{event.play}"
+    ticket = f"{NAMELESS}{event.number}"
     if isinstance(event, Lesson) and not event.ticket:
         ticket = ""
     if isinstance(event, Decided):

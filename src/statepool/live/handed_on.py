@@ -30,7 +30,7 @@ class HandedOn(msgspec.Struct, frozen=True, array_like=True):
     at: int
     cost: int
     lessons: int
-    plays: int
+    decisions: int
     version: PackedVersion
     brought: int
 
@@ -65,7 +65,7 @@ def hand_on(published: Published, seal: Seal) -> bytes | None:
         return None
     row = HandedOn(
         published.seq, published.hash, published.unplayed, playing.seq, playing.at, playing.cost, playing.lessons,
-        playing.plays, playing.version.packed(_is_asked_for_more(published)), published.brought,
+        playing.decisions, playing.version.packed(_is_asked_for_more(published)), published.brought,
     )  # fmt: skip
     body = msgspec.msgpack.encode(row)
     return _seal(seal.key(published), body) + body
@@ -78,7 +78,7 @@ def take_up(row: bytes, before: Published, seal: Seal) -> Published | None:
         return None
     found = _decoder.decode(body)
     playing = before.playing.followed_by(
-        Version.unpacked(found.version), found.version_seq, found.at, found.cost, found.lessons, found.plays
+        Version.unpacked(found.version), found.version_seq, found.at, found.cost, found.lessons, found.decisions
     )
     return Published(playing, found.seq, found.hash, found.unplayed, before.refresh_seconds, found.brought)
 

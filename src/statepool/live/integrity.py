@@ -25,23 +25,23 @@ class Beside:
             self._follow(entry, event)
         # A segment has no columns: they are made of the bytes.
         tail = [(entry, event) for entry, event in piece if entry.seq > self._n_sealed]
-        known = self._view.bodies_of([event.play for _, event in tail if isinstance(event, Decided | Lesson)])
+        known = self._view.bodies_of([event.number for _, event in tail if isinstance(event, Decided | Lesson)])
         by_ticket = self._view.bodies([str(entry.ticket) for entry, event in tail if _is_named(entry, event)])
         for entry, event in tail:
-            if columns_of(event) != (entry.kind, entry.ticket, entry.play):
+            if columns_of(event) != (entry.kind, entry.ticket, entry.number):
                 yield f"event {entry.seq}: its columns are not those of its bytes"
             if isinstance(event, Decided | Lesson):
-                yield from _check_decision(entry, event, known.get(event.play, {}))
-                if _is_named(entry, event) and by_ticket.get(event.ticket) != known.get(event.play):
+                yield from _check_decision(entry, event, known.get(event.number, {}))
+                if _is_named(entry, event) and by_ticket.get(event.ticket) != known.get(event.number):
                     yield f"event {entry.seq}: looking up its ticket does not find it, or finds another"
 
     def _follow(self, entry: Entry, event: AnyEvent) -> None:
         if event.kind == "catalogue":
             self._catalogue.append(entry.seq)
         if isinstance(event, Decided):
-            self._waiting[event.play] = Overdue(event.play, event.ticket, event.at)
+            self._waiting[event.number] = Overdue(event.number, event.ticket, event.at)
         elif isinstance(event, Resolved | Expired):
-            self._waiting.pop(event.play, None)
+            self._waiting.pop(event.number, None)
 
     def finish(self) -> Iterator[str]:
         """What is wrong with the store as a whole."""
@@ -75,4 +75,4 @@ def _check_decision(entry: Entry, event: Decided | Lesson, known: dict[Kind, byt
 
 def carried(event: Decided | Lesson) -> tuple[object, ...]:
     """What every event of a decision repeats of it."""
-    return event.play, event.version, event.action, event.is_holdout, event.round_played
+    return event.number, event.version, event.action, event.is_holdout, event.round_played

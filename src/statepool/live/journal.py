@@ -28,7 +28,7 @@ from statepool.live.lock_free import TRIES, LockFree
 from statepool.live.pool_state import PoolState, Records
 from statepool.live.snapshots import UnusableSnapshot, seal, unseal
 from statepool.live.stores.store import Batch, Entry, Head, LaneBatch, Store, View
-from statepool.live.writer import A_ROW, Plays, Request, Writer, answer, is_ticket
+from statepool.live.writer import A_ROW, PlayedVersions, Request, Writer, answer, is_ticket
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Journal:
         self.name = name
         self.store = store
         self.pool_state: PoolState | None = None
-        self.plays = Plays()
+        self.played = PlayedVersions()
         self.on_batch: Callable[[Timed], None] | None = None
         """Told of every batch that was kept, by whoever wrote it."""
         self.refused_snapshots = 0
@@ -98,7 +98,7 @@ class Journal:
     @property
     def playing(self) -> Playing | None:
         """The version this process plays from."""
-        return self.plays.playing
+        return self.played.playing
 
     def now(self, view: View | None = None) -> int:
         """Microseconds, by the clock that was given, or else by the store's."""
@@ -132,7 +132,7 @@ class Journal:
 
     def run(self, requests: Sequence[Request]) -> list[Any]:
         """Answer requests durably; an answer may be the exception that its request earned."""
-        apart = _apart(requests, self.plays.rows_recur) if self.store.has_lanes else []
+        apart = _apart(requests, self.played.rows_recur) if self.store.has_lanes else []
         if not apart:
             return self.run_in_turn(requests)
         told = zip(apart, self._lock_free.run([requests[n] for n in apart]), strict=True)
@@ -159,7 +159,7 @@ class Journal:
     def _start_again(self) -> None:
         """What was folded may not have been kept, or only by half: read it from the store, next time."""
         self.pool_state = self.published = None
-        self.plays.start_again()
+        self.played.start_again()
         self._lock_free.start_again()
 
     @contextmanager
@@ -186,7 +186,7 @@ class Journal:
             entered = time.perf_counter()
             head = self._catch_up(batch)
             assert self.pool_state is not None
-            writer = Writer(self.plays, self.pool_state, batch, head, self.now(batch))
+            writer = Writer(self.played, self.pool_state, batch, head, self.now(batch))
             self._find_event = writer.event
             writer.take_over()
             writer.look_up(tickets)
@@ -209,7 +209,7 @@ class Journal:
         """Publish the latest version as of this reading, or later; None: it takes another reading, or a new one."""
         self._check_open()
         with self._lock, self._or_start_again():
-            if not self._is_level_with(view) or self.pool_state is None or self.plays.are_stale(self.pool_state, now):
+            if not self._is_level_with(view) or self.pool_state is None or self.played.are_stale(self.pool_state, now):
                 return None
             self._publish()
             return self.published
@@ -239,7 +239,7 @@ class Journal:
         with self._lock, self._or_start_again(), self.store.view(self.name) as view:
             self._catch_up(view)
             assert self.pool_state is not None
-            stale = self.plays.are_stale(self.pool_state, now)
+            stale = self.played.are_stale(self.pool_state, now)
             if not stale:
                 self._publish()
         if stale:
@@ -250,7 +250,7 @@ class Journal:
         self.published = self._drawn_from() or self.published
 
     def _drawn_from(self) -> Published | None:
-        pool_state, playing = self.pool_state, self.plays.playing
+        pool_state, playing = self.pool_state, self.played.playing
         if pool_state is None or playing is None:
             return None
         unplayed = pool_state.lessons - playing.lessons
@@ -302,7 +302,7 @@ class Journal:
         )
         while piece := list(islice(entries, PIECE)):
             self._follow_piece(pool_state, piece)
-        if (pool_state.seq, self._hash, pool_state.plays, pool_state.epoch) != head:
+        if (pool_state.seq, self._hash, pool_state.decisions, pool_state.epoch) != head:
             raise Damaged("the head of the journal is not its last event: run `statepool replay` on this store")
         return head
 
@@ -318,7 +318,7 @@ class Journal:
             self._hash = entry.hash
             # Another processor may round another way: then this process plays from a version of its own.
             if made is not None and isinstance(event, Refreshed) and made[1] == event.record:
-                self.plays.playing = Playing(made[0], entry.seq, pool_state, event.at, len(entry.body) + A_ROW)
+                self.played.playing = Playing(made[0], entry.seq, pool_state, event.at, len(entry.body) + A_ROW)
 
     def _load(self, view: View) -> PoolState:
         """From the snapshot, and the catalogue's events up to it; from the first event if that will not do."""

@@ -59,17 +59,17 @@ class Playing:
 
     def __init__(self, version: Version, seq: int, pool_state: PoolState, at: int, cost: int) -> None:
         self.version, self.seq, self.at, self.cost = version, seq, at, cost
-        self.lessons, self.changes, self.plays = pool_state.lessons, pool_state.changes, pool_state.plays
+        self.lessons, self.changes, self.decisions = pool_state.lessons, pool_state.changes, pool_state.decisions
         self.actions: Sequence[Any] = pool_state.catalogue.actions  # which only grows
         self.has_contexts = bool(pool_state.catalogue.contexts)
         self.answers = pool_state.answers
         self.secret, self.seed, self.seeded = pool_state.secret, pool_state.seed, pool_state.seeded
 
-    def followed_by(self, version: Version, seq: int, at: int, cost: int, lessons: int, plays: int) -> "Playing":
+    def followed_by(self, version: Version, seq: int, at: int, cost: int, lessons: int, decisions: int) -> "Playing":
         """A later version of the same catalogue, made elsewhere."""
         other = copy(self)
         other.version, other.seq, other.at, other.cost = version, seq, at, cost
-        other.lessons, other.plays = lessons, plays
+        other.lessons, other.decisions = lessons, decisions
         return other
 
     def draw(self, offer: Offer | None, uniform: float) -> "Chosen":
@@ -196,7 +196,7 @@ class LaneWriter:
         if offer is not None and offer.digest:
             self._check_kept(offer)
         playing, lane, place = self.playing, self._lane.name, self._lane.place + len(self._rows)
-        round_played, minted = playing.plays + self._drawn, ticket is None
+        round_played, minted = playing.decisions + self._drawn, ticket is None
         name = ticket or mint_in_lane(playing.secret, lane, place)
         uniform = given
         if uniform is None:
@@ -266,6 +266,6 @@ def _columns(event: Decided) -> tuple[bytes, int, str, int]:
     return event.lane, event.place, event.ticket, event.at
 
 
-def placed(event: Decided, play: int) -> Decided:
+def placed(event: Decided, number: int) -> Decided:
     """A decision of a lane as the journal has it: with its number."""
-    return msgspec.structs.replace(event, play=play)
+    return msgspec.structs.replace(event, number=number)

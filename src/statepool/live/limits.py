@@ -19,15 +19,15 @@ class Limits:
         self._holdout_action = catalogue.number_of_action.get(settings.holdout_action, NOBODY)
         self._shares = [(catalogue.action(label), low, high) for label, low, high in settings.shares]
 
-    def keep(self, play: Floats, parts: tuple[Part, ...], ids: Ints) -> Version:
+    def keep(self, distribution: Floats, parts: tuple[Part, ...], ids: Ints) -> Version:
         """The version of a learner's play over these actions, and of how it is drawn from."""
-        base = self._holdout_play(ids) if self._holdout else None
+        base = self._holdout_distribution(ids) if self._holdout else None
         if self._shares:
-            play = within(play, *self._bounds(base, ids))
-            parts = (spread(play),)
-        return Version(ids, play, parts, self._holdout, base)
+            distribution = within(distribution, *self._bounds(base, ids))
+            parts = (spread(distribution),)
+        return Version(ids, distribution, parts, self._holdout, base)
 
-    def _holdout_play(self, ids: Ints) -> Floats:
+    def _holdout_distribution(self, ids: Ints) -> Floats:
         place = _place(ids, self._holdout_action)
         if place is None:
             return np.full(len(ids), 1 / len(ids))

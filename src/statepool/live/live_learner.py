@@ -40,7 +40,7 @@ ROOMS = 8
 
 UNREACHED = 1e-6
 """A state less likely than this counts as one the play could not reach: its estimate, a charge of a million about once
-in a million plays, is worth less than a guess."""
+in a million decisions, is worth less than a guess."""
 
 
 class SumRow(NamedTuple):
@@ -127,17 +127,17 @@ class LiveLearner:
         """The map that is played by, transposed."""
         return np.asarray(self.memory.maps.columns[0]) if self.learns_map else columns_of(self.P)
 
-    def play(self, plays: int) -> tuple[Floats, tuple[Part, ...]]:
-        """The distribution of the round after `plays` decisions, and how an action is drawn from it."""
-        self._write_sums(plays)
+    def distribution(self, decisions: int) -> tuple[Floats, tuple[Part, ...]]:
+        """The distribution of the round after so many decisions, and how an action is drawn from it."""
+        self._write_sums(decisions)
         self._write_registers()
-        return _prepared(self.memory, plays)
+        return _prepared(self.memory, decisions)
 
-    def known(self, plays: int) -> Known:
+    def known(self, decisions: int) -> Known:
         """All that the version which was just made is made from, after it was made."""
         memory = self.memory
         table = memory.sums.flat.copy(), memory.sums.registers.copy()
-        return Known(plays, memory.clock.tobytes(), self.ids, *map(_read_only, table))
+        return Known(decisions, memory.clock.tobytes(), self.ids, *map(_read_only, table))
 
     def answer(self, known: Known, offer: Offer) -> tuple[Floats, tuple[Part, ...]]:
         """The distribution over the candidates of a request, from what a version knows and the rows of the request."""
@@ -149,7 +149,7 @@ class LiveLearner:
         memory.sums.flat[:] = self._narrowed(known, offer.numbers)
         memory.sums.registers[:] = known.registers
         _set_clock(memory.clock, known.clock)
-        return _prepared(memory, known.plays)
+        return _prepared(memory, known.decisions)
 
     def _room(self, size: int) -> Any:
         """A memory for so many candidates; its rows, sums and registers are written before each use."""
@@ -183,31 +183,31 @@ class LiveLearner:
             place += size
         return np.concatenate(parts)
 
-    def travelling(self, offer: Offer, play: Floats, place: int) -> bytes:
+    def travelling(self, offer: Offer, distribution: Floats, place: int) -> bytes:
         """What travels with the action at a place of a request just answered, a row a state.
 
         A row has q of the state, P(s|a) of the action, and what of the ticket depends on the request or the action.
         """
         memory, carry = self._room(len(offer.numbers)), self._carry_of_request
-        q = np.array([dot(play, column) for column in memory.maps.columns[0]])
-        step_carry(memory, play, carry)
+        q = np.array([dot(distribution, column) for column in memory.maps.columns[0]])
+        step_carry(memory, distribution, carry)
         if self._places.size:
-            step_carry_of_action(memory, play, place, carry)
+            step_carry_of_action(memory, distribution, place, carry)
         return np.column_stack([q, offer.P[place], carry[:, self._of_request]]).tobytes()
 
-    def _write_sums(self, plays: int) -> None:
+    def _write_sums(self, decisions: int) -> None:
         flat, place = self.memory.sums.flat, 0
         for row in self._rows:
-            known = self._cells(row, plays) if row.is_by_action else row.exact.read(plays)
+            known = self._cells(row, decisions) if row.is_by_action else row.exact.read(decisions)
             flat[place : place + known.size] = known
             place += known.size
 
-    def _cells(self, row: SumRow, plays: int) -> Floats:
+    def _cells(self, row: SumRow, decisions: int) -> Floats:
         table = np.zeros((_width(row.of, self.n_states), len(self.ids)))
         for number, exact in row.cells.items():
             place = self.place_of(number)
             if place is not None:
-                table[:, place] = exact.read(plays)
+                table[:, place] = exact.read(decisions)
         return table.ravel()
 
     def _write_registers(self) -> None:
@@ -217,9 +217,9 @@ class LiveLearner:
         else:
             self.memory.clock["start"] = 0
 
-    def record(self, play: Floats, q: Floats) -> Record:
+    def record(self, distribution: Floats, q: Floats) -> Record:
         """What tickets of this version will need, and what the next version goes on from."""
-        step_carry(self.memory, play, self._carry)
+        step_carry(self.memory, distribution, self._carry)
         memory = self.memory
         record: Record = {"q": q.tobytes(), "carry": self._carry.tobytes(), "clock": memory.clock.tobytes()}
         if memory.sums.registers.size:
@@ -229,18 +229,18 @@ class LiveLearner:
             record["unreached"] = unreached.tolist()
         return record
 
-    def carries(self, play: Floats) -> Floats | None:
+    def carries(self, distribution: Floats) -> Floats | None:
         """What travels with each action, a row a state, where lessons depend on the action; after `record`."""
         if not self._places.size:
             return None
         out = np.empty((len(self.ids), self.n_states, self._places.size))
-        step_carry_of_actions(self.memory, play, self._carry.copy(), self._places, out)
+        step_carry_of_actions(self.memory, distribution, self._carry.copy(), self._places, out)
         return out
 
-    def resume(self, record: Record, plays: int) -> None:
+    def resume(self, record: Record, decisions: int) -> None:
         """A version was made, here or elsewhere."""
         for row in self._rows:
-            row.exact.forget(plays)
+            row.exact.forget(decisions)
         self._clock, self._registers = record.get("clock", b""), record.get("registers", b"")
         start = int(np.frombuffer(self._clock, np.int64, 1)[0]) if self._clock else 0  # the first field of every clock
         if start != self.since:
@@ -251,27 +251,27 @@ class LiveLearner:
                     row.exact.clear()
                     row.cells.clear()
 
-    def see(self, play: int, action: int, state: int) -> None:
+    def see(self, round_played: int, action: int, state: int) -> None:
         """A state was seen."""
-        self._add("state", play, action, state, self._ones)
+        self._add("state", round_played, action, state, self._ones)
 
-    def see_request(self, play: int, reached: bytes) -> None:
+    def see_request(self, round_played: int, reached: bytes) -> None:
         """The state of a request with rows of its own was seen; `reached`: how likely each was."""
         for alike in self._told["request"]:
             for _, row in alike:
                 for place, value in enumerate(np.frombuffer(reached).tolist() if row.is_by_state else [1.0]):
-                    row.exact.add(place, play, value)
+                    row.exact.add(place, round_played, value)
 
     def learn(self, record: Record, event: Lesson, loss: float, sign: int = 1) -> None:
         """The outcome of a round came, or (sign -1) is taken back."""
-        play, action, state = event.round_played, event.action, event.state
+        round_played, action, state = event.round_played, event.action, event.state
         assert state is not None
-        for s in record.get("unreached", ()) if play >= self.since else ():
+        for s in record.get("unreached", ()) if round_played >= self.since else ():
             if s != state:
-                self._unreached.add(s, play, loss, sign)
+                self._unreached.add(s, round_played, loss, sign)
         lesson = np.zeros(self._taught)
-        self._lesson(lesson, loss, play, self._ticket(record, state, event))
-        self._add("outcome", play, action, state, (lesson if sign > 0 else -lesson).tolist())
+        self._lesson(lesson, loss, round_played, self._ticket(record, state, event))
+        self._add("outcome", round_played, action, state, (lesson if sign > 0 else -lesson).tolist())
 
     def _ticket(self, record: Record, state: int, event: Lesson) -> Floats:
         ticket, carried = carry_of(record, state, self.n_states).copy(), event.carried
@@ -285,11 +285,11 @@ class LiveLearner:
         """An outcome came `age` rounds after it was played."""
         self._add("age", 0, 0, 0, (float(age), 1.0))
 
-    def _add(self, told_by: Kind, play: int, action: int, state: int, values: Sequence[float]) -> None:
+    def _add(self, told_by: Kind, round_played: int, action: int, state: int, values: Sequence[float]) -> None:
         """What one thing adds to the rows that are told of it, in the order of the rows."""
-        is_late = play < self.since
+        is_late = round_played < self.since
         for alike in self._told[told_by]:
-            number, weight = alike[0][1].exact.block_of(play)
+            number, weight = alike[0][1].exact.block_of(round_played)
             for place, row in alike:
                 if is_late and row.of.anew:
                     continue
@@ -301,9 +301,9 @@ class LiveLearner:
                 if values[place]:
                     exact.put(state if row.is_by_state else 0, number, values[place] * weight)
 
-    def handicap(self, row: Floats, plays: int) -> float:
+    def handicap(self, row: Floats, decisions: int) -> float:
         """What the past would have charged a row on states that could not be reached: what was lost meanwhile."""
-        return float(row @ self._unreached.read(plays))
+        return float(row @ self._unreached.read(decisions))
 
     def category_row(self, ids: list[int]) -> Floats | None:
         """The row that actions of a category have shown together, where the map is learnt."""
@@ -332,14 +332,14 @@ class LiveLearner:
         """Of the sums that tell no actions apart."""
         return list(dict.fromkeys(row.of.name for row in self._rows if not row.is_by_action))
 
-    def sums(self, name: str, plays: int) -> Floats:
-        """What is known under a name after `plays` decisions: a row for each memory of it."""
-        return np.array([row.exact.read(plays) for row in self._rows if row.of.name == name])
+    def sums(self, name: str, decisions: int) -> Floats:
+        """What is known under a name after so many decisions: a row for each memory of it."""
+        return np.array([row.exact.read(decisions) for row in self._rows if row.of.name == name])
 
-    def by_action(self, name: str, plays: int) -> dict[int, Floats]:
+    def by_action(self, name: str, decisions: int) -> dict[int, Floats]:
         """The same of a sum that tells actions apart, of those that were played."""
         rows = [row for row in self._rows if row.of.name == name]
-        return {number: exact.read(plays) for row in rows for number, exact in row.cells.items()}
+        return {number: exact.read(decisions) for row in rows for number, exact in row.cells.items()}
 
     def dump(self) -> list[Any]:
         rows = [[row.exact.dump(), [[id_, row.cells[id_].dump()] for id_ in sorted(row.cells)]] for row in self._rows]
@@ -356,16 +356,16 @@ class LiveLearner:
         self.since = int(np.frombuffer(self._clock, np.int64, 1)[0]) if self._clock else 0
 
 
-def _prepared(memory: Any, plays: int) -> tuple[Floats, tuple[Part, ...]]:
+def _prepared(memory: Any, decisions: int) -> tuple[Floats, tuple[Part, ...]]:
     """The distribution of a memory whose sums and registers are written, and how an action is drawn from it."""
     rest = np.empty(memory.maps.columns.shape[-1])
-    place, share = step_prepare(memory, plays, rest)
+    place, share = step_prepare(memory, decisions, rest)
     if not share:
         return rest, (spread(rest),)
-    play = rest * (1.0 - share)
-    play[place] += share
+    distribution = rest * (1.0 - share)
+    distribution[place] += share
     leader = Part(share, place=int(place))
-    return play, (leader, spread(rest)) if share < 1 else (leader,)
+    return distribution, (leader, spread(rest)) if share < 1 else (leader,)
 
 
 def _set_clock(clock: Any, saved: bytes) -> None:

@@ -10,7 +10,7 @@ from statepool.live.errors import InTurn, LaneTaken, StoreUnavailable, Taken
 from statepool.live.group_commit import GroupCommit
 from statepool.live.lanes import Lane, LaneWriter, Published
 from statepool.live.stores.store import LaneBatch, LaneRow, Store, View
-from statepool.live.writer import Plays, Request, answer, is_ticket
+from statepool.live.writer import PlayedVersions, Request, answer, is_ticket
 
 TRIES = 8
 SETTLE_AT = 1_000
@@ -22,7 +22,7 @@ class JournalSide(Protocol):
 
     name: str
     store: Store
-    plays: Plays
+    played: PlayedVersions
     published: Published | None
 
     def now(self, view: View | None = None) -> int: ...
@@ -99,7 +99,7 @@ class LockFree:
         assert published is not None
         self._note(writer.entries, published.seq)
         if any(isinstance(each, InTurn) for each in answers):
-            journal.plays.rows_recur = False
+            journal.played.rows_recur = False
         journal.tell(began, entered, written, len(writer.entries))
         return answers
 
@@ -110,7 +110,7 @@ class LockFree:
         journal, head = self._journal, batch.head()
 
         def will_do(published: Published) -> bool:
-            return published.can_answer(with_rows) and published.is_level(head, now, journal.plays.budget)
+            return published.can_answer(with_rows) and published.is_level(head, now, journal.played.budget)
 
         if before is not None:
             if will_do(before):
@@ -137,7 +137,7 @@ class LockFree:
         if head != self._head:  # a batch has taken over what there was
             self._head, self._unsettled = head, 0
         for row in rows:
-            self._journal.plays.earn(len(row.body))
+            self._journal.played.earn(len(row.body))
         self._unsettled += len(rows)
         if self._unsettled >= SETTLE_AT and not self.is_settling:
             self.is_settling, self._unsettled = True, 0

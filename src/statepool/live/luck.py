@@ -67,9 +67,9 @@ def uniform_of_ticket(seed: bytes, ticket: str) -> float:
     return _uniform(seed, b"", ticket.encode())
 
 
-def uniform_of_play(seed: bytes, play: int) -> float:
+def uniform_of_number(seed: bytes, number: int) -> float:
     """The uniform number in [0, 1) of a decision whose caller brought no ticket."""
-    return _uniform(seed, b"play", play.to_bytes(NUMBER_BYTES, "big"))
+    return _uniform(seed, b"play", number.to_bytes(NUMBER_BYTES, "big"))
 
 
 def uniform_of_place(seed: bytes, lane: bytes, place: int) -> float:
@@ -87,16 +87,16 @@ def uniform_of(
     """
     if not minted:
         return uniform_of_ticket(seed, ticket)
-    return uniform_of_place(seed, lane, place) if lane and not seeded else uniform_of_play(seed, round_played)
+    return uniform_of_place(seed, lane, place) if lane and not seeded else uniform_of_number(seed, round_played)
 
 
-def mint(secret: bytes, epoch: bytes, play: int) -> str:
+def mint(secret: bytes, epoch: bytes, number: int) -> str:
     """The ticket of a decision whose caller brought none: numbered, and not to be guessed.
 
     It is found by its number. That nobody guesses another's is due to 64 bits that only the pool's secret gives, and
     that two copies of a journal never mint the same to 48 random ones (`new_epoch`).
     """
-    return _minted(secret, play, epoch)
+    return _minted(secret, number, epoch)
 
 
 def mint_in_lane(secret: bytes, lane: bytes, place: int) -> str:
@@ -144,7 +144,7 @@ def _raw(ticket: str) -> bytes:
     return a2b_base64(f"{ticket}{PADDING}".encode().translate(FROM_URL))
 
 
-def play_of(ticket: str) -> int | None:
+def number_of(ticket: str) -> int | None:
     """The decision that a ticket is of, if this release minted it in the journal; whoever looks it up compares."""
     if len(ticket) != TICKET_LENGTH:
         return None

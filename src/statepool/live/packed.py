@@ -29,7 +29,7 @@ class Packed(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PackedVersion(Packed, frozen=True, tag=0):
-    plays: int
+    decisions: int
     epoch: bytes
     q: bytes
     columns: list[bytes]
@@ -42,7 +42,7 @@ class PackedVersion(Packed, frozen=True, tag=0):
 class PackedDecision(Packed, frozen=True, tag=1):
     ticket: Any
     """Text, or bytes: what a minted one has after its number."""
-    play: int
+    number: int
     version: int
     action: int
     probability: float
@@ -58,7 +58,7 @@ class PackedDecision(Packed, frozen=True, tag=1):
 
 
 class PackedLesson(Packed, frozen=True):
-    play: int
+    number: int
     version: int
     action: int
     age: int
@@ -130,14 +130,14 @@ def number(value: float | None) -> Any:
     return int(value)
 
 
-def pack_version(at: int, plays: int, record: dict[str, Any], epoch: bytes) -> bytes | None:
+def pack_version(at: int, decisions: int, record: dict[str, Any], epoch: bytes) -> bytes | None:
     """None: it is not a record that this release makes."""
     if not RECORD <= record.keys() <= RECORD | SOMETIMES or not record["q"]:
         return None
     table = np.frombuffer(record["carry"]).reshape(len(record["q"]) // 8, -1)
     columns = [_narrow(column.tobytes(), record["q"]) for column in table.T]
     given = columns, record["clock"], record.get("registers"), record.get("unreached")
-    return write(PackedVersion, at, plays, epoch, record["q"], *given)
+    return write(PackedVersion, at, decisions, epoch, record["q"], *given)
 
 
 def _narrow(column: bytes, q: bytes) -> bytes:
@@ -164,11 +164,11 @@ def pack_decision(event: Any) -> bytes | None:
     """None: its ticket was minted by an earlier release."""
     ticket = event.ticket
     if event.minted:
-        ticket = tail_of(ticket, event.lane, event.place if event.lane else event.play)
+        ticket = tail_of(ticket, event.lane, event.place if event.lane else event.number)
         if ticket is None:
             return None
     return write(
-        PackedDecision, event.at, ticket, event.play, event.version, event.action, number(event.probability),
+        PackedDecision, event.at, ticket, event.number, event.version, event.action, number(event.probability),
         event.is_holdout, event.lane, event.place, event.round, number(event.uniform), event.carry, event.context,
         event.label, event.digest,
     )  # fmt: skip
@@ -179,13 +179,13 @@ def ticket_of(packed: PackedDecision) -> str:
         return packed.ticket
     if not isinstance(packed.ticket, bytes):
         raise msgspec.ValidationError("Expected `str` or `bytes` - at `$[2]`")
-    return text_of(packed.ticket, packed.lane, packed.place if packed.lane else packed.play)
+    return text_of(packed.ticket, packed.lane, packed.place if packed.lane else packed.number)
 
 
 def lesson_values(event: Any) -> Values:
     """What all that is told of a decision has in common."""
-    later = None if event.round is None else event.round - event.play
-    of_decision = event.at, event.play, event.version, event.action, event.plays - event.play
+    later = None if event.round is None else event.round - event.number
+    of_decision = event.at, event.number, event.version, event.action, event.decisions - event.number
     return *of_decision, event.state, number(event.loss), event.is_holdout, later, event.carry, event.of_request
 
 

@@ -285,7 +285,7 @@ class Pool:
             with self.view() as view:
                 events = takewhile(lambda entry: entry.seq <= after + EVENTS_AT_ONCE, view.entries(after))  # noqa: B023
                 decisions = (entry for entry in events if entry.kind == "decision" and entry.seq <= last)
-                decided = [entry.play for entry in decisions if entry.play is not None]
+                decided = [entry.number for entry in decisions if entry.number is not None]
                 found = _rows_of(view.bodies_of(decided), catalogue, decided)
             yield from found
         # Decisions of lanes, which the journal may have taken over meanwhile, and somebody may have had forgotten.
@@ -318,13 +318,13 @@ class Pool:
         kept = self._kept_for(pool_state)
         with self.view() as view:
             in_lanes = view.n_in_lanes()
-            moment = Moment(self.name, now, view.head().plays + in_lanes, view.n_pending() + in_lanes, played)
+            moment = Moment(self.name, now, view.head().decisions + in_lanes, view.n_pending() + in_lanes, played)
         kept.status = read_status(moment, pool_state, kept.status)
         return kept.status
 
     def _kept_for(self, pool_state: PoolState) -> _Kept:
         """What was read of this catalogue before; another epoch is another state, and maybe another journal."""
-        key = self._journal.plays.epoch, pool_state.changes
+        key = self._journal.played.epoch, pool_state.changes
         if self._kept.key != key:
             self._kept = _Kept(key)
         return self._kept
@@ -340,7 +340,7 @@ class Pool:
             made_at = None if journal.playing is None else journal.playing.at
             return Vitals(
                 pool_state.catalogue.n_active, pool_state.settings, MappingProxyType(dict(pool_state.counts)),
-                MappingProxyType(means), folded, made_at, journal.plays.versions_made, journal.refused_snapshots,
+                MappingProxyType(means), folded, made_at, journal.played.versions_made, journal.refused_snapshots,
             )  # fmt: skip
 
         return journal.look(take)
@@ -387,9 +387,9 @@ class Pool:
     def __repr__(self) -> str:
         with self._journal.store.view(self.name) as view:
             in_lanes = view.n_in_lanes()
-            plays, waiting = view.head().plays + in_lanes, view.n_pending() + in_lanes
+            count, waiting = view.head().decisions + in_lanes, view.n_pending() + in_lanes
         pool_state = self._journal.read()
-        decisions = f"{plays} decision{'' if plays == 1 else 's'}"
+        decisions = f"{count} decision{'' if count == 1 else 's'}"
         sizes = f"{pool_state.catalogue.n_active} actions, {len(pool_state.catalogue.states)} states"
         return f"Pool({self.name!r}: {sizes}, {short_name(pool_state.learner)}, {decisions}, {waiting} waiting)"
 

@@ -1,7 +1,7 @@
 """What a journal adds up to: the catalogue, the learner, the latest version, and counts for people to read.
 
 `apply` takes the events one by one, in order; nothing else changes it, and it reads no clock. Decisions change nothing
-but the number of plays, so one who only follows may leave them out.
+but the number of decisions, so one who only follows may leave them out.
 """
 
 from collections import OrderedDict
@@ -97,7 +97,7 @@ class PoolState:
         """By which rule the pool plays, and since which event."""
         self.learner = find(opened.learner)(**opened.options)
         self.live_learner = LiveLearner(self.learner, len(self.catalogue.states), opened.seed)
-        self.seq = self.plays = 0
+        self.seq = self.decisions = 0
         self.version = 0
         """The event that made the latest version; 0: none yet."""
         self.epoch = b""
@@ -155,14 +155,14 @@ class PoolState:
         self._count_change()
 
     def _refresh(self, event: Refreshed, seq: int) -> None:
-        self.live_learner.resume(event.record, event.plays)
+        self.live_learner.resume(event.record, event.decisions)
         self._records.keep(seq, event.record)
         self.version, self.epoch = seq, event.epoch
 
     def _decide(self, event: Decided, seq: int) -> None:
         if event.lane:
             self._follow_lane(event)
-        self.plays = event.play + 1
+        self.decisions = event.number + 1
 
     def _follow_lane(self, event: Decided) -> None:
         """Every decision of a lane comes into the journal, once and in order."""
@@ -220,7 +220,7 @@ class PoolState:
         """A state and a loss are both there now."""
         if event.state is not None and loss is not None and not self._is_impossible(event):
             self._learn(event, loss, 1)
-            self.live_learner.arrive(event.plays - 1 - event.round_played)
+            self.live_learner.arrive(event.decisions - 1 - event.round_played)
             self.lessons += 1
 
     def _learn(self, event: Lesson, loss: float | None, sign: int) -> None:
@@ -244,9 +244,10 @@ class PoolState:
         if self._stale_actions:
             self.live_learner.set_actions(*self.catalogue.active())
             self._stale_actions = False
-        version = self.answers.limits.keep(*self.live_learner.play(self.plays), self.live_learner.ids)
-        record = self.live_learner.record(version.play, version.reach(self.live_learner.columns()))
-        return version.carrying(self.live_learner.carries(version.play), self.live_learner.known(self.plays)), record
+        version = self.answers.limits.keep(*self.live_learner.distribution(self.decisions), self.live_learner.ids)
+        record = self.live_learner.record(version.distribution, version.reach(self.live_learner.columns()))
+        carries, known = self.live_learner.carries(version.distribution), self.live_learner.known(self.decisions)
+        return version.carrying(carries, known), record
 
     @property
     def answers(self) -> Answers:
@@ -266,7 +267,7 @@ class PoolState:
         """A snapshot: equal folds give equal bytes. The catalogue is not in it: its events are few."""
         state = {
             "seq": self.seq,
-            "plays": self.plays,
+            "plays": self.decisions,
             "version": self.version,
             "epoch": self.epoch,
             "lessons": self.lessons,
@@ -286,7 +287,8 @@ class PoolState:
             raise UnusableSnapshot(
                 f"the snapshot knows {state['changes']} changes of the catalogue, the journal {self.changes}"
             )
-        for name in ("seq", "plays", "version", "epoch", "lessons", "brought", "counts"):
+        self.decisions = state["plays"]
+        for name in ("seq", "version", "epoch", "lessons", "brought", "counts"):
             setattr(self, name, state[name])
         self.lanes = OrderedDict((lane, count) for lane, count in state["lanes"])
         self.comparison.load(state["tallies"])

@@ -259,8 +259,8 @@ class _Checking:
             waiting = decisions_in(self._view.lane_rows(), pool_state.lanes)
             for _, event in waiting:
                 if self._again:
-                    self._again.check(placed(event, pool_state.plays), pool_state.seq)
-                pool_state.apply(placed(event, pool_state.plays), pool_state.seq)
+                    self._again.check(placed(event, pool_state.decisions), pool_state.seq)
+                pool_state.apply(placed(event, pool_state.decisions), pool_state.seq)
             self._found.in_lanes = len(waiting)
             self._found.decisions += len(waiting)
         except Exception as error:  # whatever forged bytes lead to
@@ -268,9 +268,10 @@ class _Checking:
 
     def _compare_head(self, pool_state: PoolState) -> None:
         head, found = self._view.head(), self._found
-        if (head.seq, head.plays) != (pool_state.seq, pool_state.plays):
+        if (head.seq, head.decisions) != (pool_state.seq, pool_state.decisions):
             found.faults.append(
-                f"the store says {head.seq} events and {head.plays} plays, not {pool_state.seq} and {pool_state.plays}"
+                f"the store says {head.seq} events and {head.decisions} decisions, "
+                f"not {pool_state.seq} and {pool_state.decisions}"
             )
         if head.hash.hex() != found.last_hash or head.epoch != pool_state.epoch:
             found.faults.append("the hash or the epoch of the head is not that of the last event")
@@ -288,7 +289,7 @@ class _Made(NamedTuple):
     """A version: by which process, after how many decisions."""
 
     epoch: bytes
-    plays: int
+    decisions: int
     version: Version
     answers: Answers
     """To requests, as of when it was made: decisions of lanes may come after another change."""
@@ -319,12 +320,12 @@ class _Redrawing:
         version, record = self._fold.make_version()
         if record != event.record:
             self._found.faults.append(f"event {seq}: another version of the play comes out of the events before")
-        self._versions[seq] = _Made(event.epoch, event.plays, version, self._fold.answers)
+        self._versions[seq] = _Made(event.epoch, event.decisions, version, self._fold.answers)
         self._latest.pop(event.epoch, None)
         self._latest[event.epoch] = seq
         if len(self._latest) > EPOCHS:
             self._latest.popitem(last=False)
-        most = max(2, min(VERSIONS, BYTES // max(version.play.nbytes, 1)))
+        most = max(2, min(VERSIONS, BYTES // max(version.distribution.nbytes, 1)))
         while len(self._versions) > most:
             oldest = next((each for each in self._versions if each not in self._latest.values()), None)
             if oldest is None:
@@ -336,7 +337,7 @@ class _Redrawing:
         if made is None or not (event.lane or self._latest.get(made.epoch) == event.version):
             self._found.faults.append(f"event {seq}: its version is not one that its process plays from")
             return
-        if event.lane and event.round != made.plays + self._count(event):
+        if event.lane and event.round != made.decisions + self._count(event):
             self._found.faults.append(f"event {seq}: it is counted as another round than its lane's")
         drawn = self._drawn(made, event)
         if drawn is None:
@@ -360,7 +361,7 @@ class _Redrawing:
         return count
 
     def _is_minted_here(self, event: Decided) -> bool:
-        number = event.place if event.lane else event.play
+        number = event.place if event.lane else event.number
         return is_minted_for(self._fold.secret, event.ticket, event.lane, number)
 
     def _drawn(self, made: _Made, event: Decided) -> tuple[Any, ...] | None:

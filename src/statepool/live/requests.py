@@ -135,13 +135,13 @@ class Observe(msgspec.Struct, frozen=True):
         loss = _known_loss(writer, made.ticket)
         row = _carry_of(writer, made, state)
         reached = _reached(writer, made)
-        seen = writer.now, *_carried(made), writer.pool_state.plays, state, loss, row, made.is_request, reached
+        seen = writer.now, *_carried(made), writer.pool_state.decisions, state, loss, row, made.is_request, reached
         writer.add(Seen(*seen, round=made.round))
 
 
 def _carried(made: Decided) -> tuple[str, int, int, int, bool]:
     """What is repeated of a decision; its ticket is not."""
-    return "", made.play, made.version, made.action, made.is_holdout
+    return "", made.number, made.version, made.action, made.is_holdout
 
 
 def _carry_of(writer: Writer, made: Decided, state: int | None) -> bytes:
@@ -183,7 +183,7 @@ class Resolve(msgspec.Struct, frozen=True):
             return
         loss = loss_of(writer.pool_state.settings, self.loss, self.reward)
         state = _seen_state(writer, made.ticket)
-        carried = writer.now, *_carried(made), writer.pool_state.plays, state, loss
+        carried = writer.now, *_carried(made), writer.pool_state.decisions, state, loss
         said = float(self._value()), self.reward is not None, _carry_of(writer, made, state), made.is_request
         expiry = events.get("expiry")
         if isinstance(expiry, Expired):
@@ -233,7 +233,7 @@ class Expire:
         for ticket in open_still:
             made = _decision(writer, ticket)
             state = _seen_state(writer, ticket)
-            carried = writer.now, *_carried(made), writer.pool_state.plays, state, loss
+            carried = writer.now, *_carried(made), writer.pool_state.decisions, state, loss
             row = _carry_of(writer, made, state)
             writer.add(Expired(*carried, row, made.is_request, round=made.round))
         return len(open_still)
@@ -265,8 +265,8 @@ class AddAction:
                 raise Conflict(f"action: {label!r} is there with another row, expected reweight_action to change it")
             return
         category = None if self.category is None else check_label(self.category, "category")
-        handicap = pool_state.live_learner.handicap(row, pool_state.plays)
-        writer.add(Added(writer.now, label, category, row.tobytes(), handicap, pool_state.plays))
+        handicap = pool_state.live_learner.handicap(row, pool_state.decisions)
+        writer.add(Added(writer.now, label, category, row.tobytes(), handicap, pool_state.decisions))
 
     def _row(self, writer: Writer) -> Any:
         pool_state = writer.pool_state
@@ -319,9 +319,9 @@ class ReweightAction:
         if not pool_state.catalogue.is_active(pool_state.catalogue.actions[number]):
             raise ValueError(f"action: {self.action!r} is retired, expected add_action to bring it back")
         if not np.array_equal(pool_state.catalogue.row(number), row):
-            handicap = pool_state.live_learner.handicap(row, pool_state.plays)
+            handicap = pool_state.live_learner.handicap(row, pool_state.decisions)
             label = pool_state.catalogue.actions[number]
-            writer.add(Reweighted(writer.now, label, row.tobytes(), handicap, pool_state.plays))
+            writer.add(Reweighted(writer.now, label, row.tobytes(), handicap, pool_state.decisions))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Status:
     at: int
     """When this was read, in microseconds by the pool's clock."""
     events: int
-    plays: int
+    decisions: int
     """Decisions made."""
     pending: int
     """Decisions that wait for an outcome."""
@@ -69,7 +69,7 @@ class Status:
         """What this process plays, by the label of each active action (without a context): the version that it draws
         from, or one made for this reading where it has none, or where that one is old and more is known by now."""
         labels = [self.actions[number] for number in self.playing.numbers.tolist()]
-        return MappingProxyType(dict(zip(labels, self.playing.play.tolist(), strict=True)))
+        return MappingProxyType(dict(zip(labels, self.playing.distribution.tolist(), strict=True)))
 
 
 class CurrentPlay(NamedTuple):
@@ -78,7 +78,7 @@ class CurrentPlay(NamedTuple):
     key: tuple[Hashable, ...]
     """Another key, another play."""
     numbers: Ints
-    play: Floats
+    distribution: Floats
     learnt: Floats | None
     """Where the map is learnt: a row a state, a column an action, as the latest version had them."""
 
@@ -129,7 +129,7 @@ class Moment(NamedTuple):
 
     name: str
     at: int
-    plays: int
+    decisions: int
     """Decisions made, those that the journal has not taken over yet included."""
     pending: int
     played: tuple[int, Version] | None
@@ -145,7 +145,7 @@ def read_status(moment: Moment, pool_state: PoolState, known: Status | None) -> 
         name=moment.name,
         at=moment.at,
         events=pool_state.seq,
-        plays=moment.plays,
+        decisions=moment.decisions,
         pending=moment.pending,
         counts=MappingProxyType(dict(pool_state.counts)),
         lessons=pool_state.lessons,
@@ -159,7 +159,7 @@ def read_status(moment: Moment, pool_state: PoolState, known: Status | None) -> 
         seeded=pool_state.seeded,
         lessons_a_version=pool_state.lessons_a_version,
         sums=MappingProxyType(
-            {name: _frozen(live_learner.sums(name, pool_state.plays)) for name in live_learner.names()}
+            {name: _frozen(live_learner.sums(name, pool_state.decisions)) for name in live_learner.names()}
         ),
         registers=MappingProxyType(live_learner.registers()),
         leader=None if leader is None else catalogue.actions[leader],
@@ -176,7 +176,7 @@ def _read_playing(moment: Moment, pool_state: PoolState, known: Status | None) -
         return known.playing
     version = pool_state.make_version()[0] if moment.played is None else moment.played[1]
     learnt = _frozen(pool_state.live_learner.columns()) if pool_state.live_learner.learns_map else None
-    return CurrentPlay(key, version.ids, version.play, learnt)
+    return CurrentPlay(key, version.ids, version.distribution, learnt)
 
 
 def read_listing(catalogue: Catalogue) -> Listing:

@@ -38,15 +38,15 @@ class Drawn(NamedTuple):
     carry: bytes = b""
 
 
-def spread(play: Floats, share: float = 1.0) -> Part:
+def spread(distribution: Floats, share: float = 1.0) -> Part:
     """A part that is drawn from a distribution."""
-    return Part(share, sums=_frozen(np.cumsum(play)))
+    return Part(share, sums=_frozen(np.cumsum(distribution)))
 
 
 class Known(NamedTuple):
     """All that a learner knew when a version was made, so that requests with rows of their own play from it, too."""
 
-    plays: int
+    decisions: int
     clock: bytes
     ids: Ints
     """The actions that sums of actions are of."""
@@ -67,7 +67,7 @@ class PackedVersion(NamedTuple):
     """All that drawing takes, as plain values, and what requests need, where that travels, too."""
 
     ids: bytes
-    play: bytes
+    distribution: bytes
     parts: tuple[PackedPart, ...]
     has_holdout: bool
     carries: tuple[tuple[int, ...], bytes] | None
@@ -75,20 +75,24 @@ class PackedVersion(NamedTuple):
 
 
 class Version:
-    """`play` is the distribution over `ids`, the numbers of the active actions; `parts` say how it is drawn from.
+    """`distribution` is over `ids`, the numbers of the active actions; `parts` say how it is drawn from.
 
     `carries` has what travels with each action, a row a state, for learners whose lessons depend on the action.
     """
 
-    __slots__ = ("carries", "has_holdout", "ids", "known", "parts", "play")
+    __slots__ = ("carries", "distribution", "has_holdout", "ids", "known", "parts")
 
-    def __init__(self, ids: Ints, play: Floats, parts: tuple[Part, ...], holdout: float, base: Floats | None) -> None:
+    def __init__(
+        self, ids: Ints, distribution: Floats, parts: tuple[Part, ...], holdout: float, base: Floats | None
+    ) -> None:
         if base is not None:
-            play = (1 - holdout) * play + holdout * base
+            distribution = (1 - holdout) * distribution + holdout * base
             parts = (spread(base, holdout), *parts)
-        if not (play >= 0).all() or not abs(play.sum() - 1) < SLACK:
-            raise ValueError("play: what the learner knows gives no distribution, expected probabilities that sum to 1")
-        self.ids, self.play, self.parts = _frozen(ids), _frozen(play), parts
+        if not (distribution >= 0).all() or not abs(distribution.sum() - 1) < SLACK:
+            raise ValueError(
+                "distribution: what the learner knows gives no distribution, expected probabilities that sum to 1"
+            )
+        self.ids, self.distribution, self.parts = _frozen(ids), _frozen(distribution), parts
         self.has_holdout = base is not None
         self.carries: Floats | None = None
         self.known: Known | None = None
@@ -103,7 +107,7 @@ class Version:
     @property
     def nbytes(self) -> int:
         """What it takes in memory, but for what was known."""
-        tables = [self.ids, self.play, self.carries, *(part.sums for part in self.parts)]
+        tables = [self.ids, self.distribution, self.carries, *(part.sums for part in self.parts)]
         return sum(table.nbytes for table in tables if table is not None)
 
     def packed(self, with_known: bool) -> PackedVersion:
@@ -111,21 +115,21 @@ class Version:
         parts = tuple((share, place, None if sums is None else sums.tobytes()) for share, place, sums in self.parts)
         carries = None if self.carries is None else (self.carries.shape, self.carries.tobytes())
         known = self.known if with_known else None
-        packed = known and (known.plays, known.clock, known.flat.tobytes(), known.registers.tobytes())
-        return PackedVersion(self.ids.tobytes(), self.play.tobytes(), parts, self.has_holdout, carries, packed)
+        packed = known and (known.decisions, known.clock, known.flat.tobytes(), known.registers.tobytes())
+        return PackedVersion(self.ids.tobytes(), self.distribution.tobytes(), parts, self.has_holdout, carries, packed)
 
     @classmethod
     def unpacked(cls, packed: PackedVersion) -> "Version":
         """The version that was packed."""
         version = cls.__new__(cls)
-        version.ids, version.play = np.frombuffer(packed.ids, np.int64), np.frombuffer(packed.play)
+        version.ids, version.distribution = np.frombuffer(packed.ids, np.int64), np.frombuffer(packed.distribution)
         version.parts = tuple(
             Part(share, place, None if sums is None else np.frombuffer(sums)) for share, place, sums in packed.parts
         )
         version.has_holdout, version.known = packed.has_holdout, None
         if packed.known is not None:
-            plays, clock, *tables = packed.known
-            version.known = Known(plays, clock, version.ids, *map(np.frombuffer, tables))
+            decisions, clock, *tables = packed.known
+            version.known = Known(decisions, clock, version.ids, *map(np.frombuffer, tables))
         version.carries = (
             None if packed.carries is None else np.frombuffer(packed.carries[1]).reshape(packed.carries[0])
         )
@@ -135,7 +139,7 @@ class Version:
         """The action of a uniform number; what is recorded is its probability over all parts together."""
         place, is_holdout = self.find(uniform)
         carry = b"" if self.carries is None else self.carries[place].tobytes()
-        return Drawn(int(self.ids[place]), min(self.play.item(place), 1.0), is_holdout, carry)
+        return Drawn(int(self.ids[place]), min(self.distribution.item(place), 1.0), is_holdout, carry)
 
     def find(self, uniform: float) -> tuple[int, bool]:
         """The place of the action among `ids`, and whether it is of the holdout."""
@@ -147,7 +151,7 @@ class Version:
 
     def reach(self, columns: Floats) -> Floats:
         """q, the probability of each state."""
-        return np.array([dot(self.play, column) for column in columns])
+        return np.array([dot(self.distribution, column) for column in columns])
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Version) and self._bits() == other._bits()
@@ -156,7 +160,7 @@ class Version:
 
     def _bits(self) -> tuple[Any, ...]:
         parts = [(share, place, sums is not None and sums.tobytes()) for share, place, sums in self.parts]
-        return self.ids.tobytes(), self.play.tobytes(), parts, self.has_holdout
+        return self.ids.tobytes(), self.distribution.tobytes(), parts, self.has_holdout
 
 
 def _frozen(values: Any) -> Any:
@@ -173,13 +177,13 @@ def draw_from(sums: Floats, uniform: float) -> int:
     return place if place < sums.size else int(np.searchsorted(sums, sums[-1], side="left"))
 
 
-def within(play: Floats, low: Floats, high: Floats) -> Floats:
-    """The play clip(c x, low, high) whose sum is 1: proportions are kept wherever no bound is in the way."""
+def within(distribution: Floats, low: Floats, high: Floats) -> Floats:
+    """The distribution clip(c x, low, high) whose sum is 1: proportions are kept wherever no bound is in the way."""
     if high.sum() < 1:  # actions retired since: a decision is worth more than a bound
         high = high / high.sum() if high.sum() > TINY else np.ones(high.size)
     if low.sum() > 1:
         low = low / low.sum()
-    floored = np.maximum(play, TINY)
+    floored = np.maximum(distribution, TINY)
     bottom, top = 0.0, 1.0
     while np.clip(top * floored, low, high).sum() < 1 and top < LARGEST:  # bounds may sum to a hair less than 1
         bottom, top = top, 2 * top

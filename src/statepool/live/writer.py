@@ -47,7 +47,7 @@ def share_of(cost: int) -> float:
     return min(1.0, FOR_VERSIONS * max(1.0, sqrt(cost / A_SMALL_VERSION)))
 
 
-class Plays:
+class PlayedVersions:
     """The version that a process plays from, its epoch, and the bytes that it may spend on versions."""
 
     def __init__(self) -> None:
@@ -99,12 +99,12 @@ class Request(Protocol):
 class Writer:
     """One batch being written."""
 
-    def __init__(self, plays: "Plays", pool_state: PoolState, batch: Batch, head: Head, now: int) -> None:
+    def __init__(self, played: "PlayedVersions", pool_state: PoolState, batch: Batch, head: Head, now: int) -> None:
         self.pool_state, self.batch, self.now = pool_state, batch, now
         self.entries: list[Entry] = []
         """What the store has not been handed yet."""
         self.n_written = 0
-        self._plays = plays
+        self._played = played
         self._seq, self._hash = head.seq, head.hash
         self._events: dict[str, dict[Kind, AnyEvent]] = {}
         self._tickets: dict[int, str] = {}
@@ -119,10 +119,10 @@ class Writer:
         self._hash = chain(self._hash, body)
         if isinstance(event, Decided):
             check_probability(event)
-            self._tickets[event.play] = event.ticket
+            self._tickets[event.number] = event.ticket
         if isinstance(event, Decided | Lesson):
-            self._events.setdefault(self._tickets[event.play], {})[event.kind] = event
-            self._plays.earn(len(body))
+            self._events.setdefault(self._tickets[event.number], {})[event.kind] = event
+            self._played.earn(len(body))
         if isinstance(event, Brought):
             self._events[event.name] = {event.kind: event}
         self.entries.append(Entry(self._seq, *columns_of(event), body, self._hash))
@@ -140,7 +140,7 @@ class Writer:
             self._events[ticket] = known = {kind: decode(body) for kind, body in bodies.items()}
             made = known.get("decision")
             if isinstance(made, Decided):
-                self._tickets[made.play] = ticket
+                self._tickets[made.number] = ticket
 
     def event(self, seq: int) -> AnyEvent:
         """An event, of this batch or of an earlier one."""
@@ -150,14 +150,14 @@ class Writer:
 
     def playing(self) -> Playing:
         """The version to draw from, made anew when enough was learnt."""
-        plays = self._plays
-        if plays.playing is None or plays.are_stale(self.pool_state, self.now):
+        played = self._played
+        if played.playing is None or played.are_stale(self.pool_state, self.now):
             version, record = self.pool_state.make_version()
-            seq = self.add(Refreshed(self.now, self.pool_state.plays, record, plays.epoch))
+            seq = self.add(Refreshed(self.now, self.pool_state.decisions, record, played.epoch))
             cost = len(self.entries[-1].body) + A_ROW
-            plays.spend(cost)
-            plays.playing = Playing(version, seq, self.pool_state, self.now, cost)
-        return plays.playing
+            played.spend(cost)
+            played.playing = Playing(version, seq, self.pool_state, self.now, cost)
+        return played.playing
 
     def refresh(self) -> None:
         """Make a version for the lanes, if this batch has taught enough; the first one is made when they ask for it."""
@@ -168,7 +168,7 @@ class Writer:
         """The decisions that are in lanes, into the journal, where all that follows in this batch finds them."""
         last: dict[bytes, LaneRow] = {}
         for row, event in decisions_in(self.batch.lane_rows(), self.pool_state.lanes):
-            self.add(placed(event, self.pool_state.plays))
+            self.add(placed(event, self.pool_state.decisions))
             last[row.lane] = row
         if last:
             self.write()
@@ -184,14 +184,14 @@ class Writer:
     def draw(self, ticket: str | None, given: float | None, offer: Offer | None) -> Decided:
         """A decision from the version, for a ticket or for one that is minted; of an offer, if a request has one."""
         pool_state, playing, minted = self.pool_state, self.playing(), ticket is None
-        name = ticket or mint(pool_state.secret, self._plays.epoch, pool_state.plays)
+        name = ticket or mint(pool_state.secret, self._played.epoch, pool_state.decisions)
         uniform = given
         if uniform is None:
-            uniform = uniform_of(pool_state.seed, pool_state.seeded, name, minted, b"", 0, pool_state.plays)
+            uniform = uniform_of(pool_state.seed, pool_state.seeded, name, minted, b"", 0, pool_state.decisions)
         drawn = playing.draw(offer, uniform)
         if offer is not None and offer.digest:
             self._keep_rows(offer)
-        event = drawn.event((self.now, name, pool_state.plays, playing.seq), given, minted)
+        event = drawn.event((self.now, name, pool_state.decisions, playing.seq), given, minted)
         self.add(event)
         return event
 
@@ -203,7 +203,7 @@ class Writer:
         is_new = has_room and "rows" not in self.events_of(name)
         if is_new:
             self.add(Brought(self.now, offer.digest, offer.labels, offer.P.tobytes()))
-        self._plays.rows_recur = not is_new
+        self._played.rows_recur = not is_new
 
     @property
     def answers(self) -> Answers:
@@ -222,7 +222,7 @@ class Writer:
         return self.pool_state.secret
 
     def head(self) -> Head:
-        return Head(self._seq, self._hash, self.pool_state.plays, self.pool_state.epoch)
+        return Head(self._seq, self._hash, self.pool_state.decisions, self.pool_state.epoch)
 
 
 def answer(request: Request, writer: Writer | LaneWriter) -> Any:

@@ -63,7 +63,7 @@ def test_drift_rings_for_the_state_that_moved():
 
 
 def test_young_plays_whose_slow_outcomes_are_to_come_are_left_out():
-    """Wins come fast, losses slowly: of the latest plays only wins are known. That is no drift."""
+    """Wins come fast, losses slowly: of the latest decisions only wins are known. That is no drift."""
     rng = np.random.default_rng(4)
     lessons = Lessons()
     arrivals = []

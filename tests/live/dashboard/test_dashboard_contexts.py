@@ -95,15 +95,15 @@ def test_rows_that_requests_brought_are_theirs(tmp_path):
 
 def tallies_of(tables, counts):
     """Of each context: so many decisions, by so many of each action."""
-    tallies, play = ContextTallies(2), 0
+    tallies, number = ContextTallies(2), 0
     for context, of_actions in counts.items():
         numbers, rows = tables[context]
         for place, count in enumerate(of_actions):
             for _ in range(count):
                 tallies.decide(
-                    Decided(0, f"{play}", play, 1, int(numbers[place]), 0.5, False, context=context), rows[place]
+                    Decided(0, f"{number}", number, 1, int(numbers[place]), 0.5, False, context=context), rows[place]
                 )
-                play += 1
+                number += 1
     return tallies
 
 
@@ -138,8 +138,10 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
         tallies, states = ContextTallies(4), []
         for context, of_actions in counts.items():
             for action in np.repeat(np.arange(3), of_actions):
-                play = len(states)
-                tallies.decide(Decided(0, "", play, 1, int(action), 0.5, False, context=context), rows[context][action])
+                number = len(states)
+                tallies.decide(
+                    Decided(0, "", number, 1, int(action), 0.5, False, context=context), rows[context][action]
+                )
                 states.append(rng.choice(4, p=rows[context][action]))
         losses = (rng.random(len(states)) < theta[states]).astype(float)
         found = compare(tallies, state_means(np.array(states), losses, 4), listing)

@@ -84,7 +84,7 @@ def test_counts_are_the_folds(tmp_path):
     pool.resolve(late[0].ticket, loss=0.25)
     measures, pool_state = follow(pool), pool._fold()
     tallies = measures.buckets.total().tallies
-    assert tallies["decisions"] == pool_state.plays == 57
+    assert tallies["decisions"] == pool_state.decisions == 57
     assert [tallies[name] for name in ("states", "outcomes", "expiries", "corrections")] == [51, 50, 7, 1]
     assert tallies["learner"] == pool_state.tallies["learner"].count
     assert tallies["holdout"] == pool_state.tallies["holdout"].count > 0
@@ -140,7 +140,7 @@ def test_dimension_now_is_that_of_the_version(tmp_path):
     play(pool, 100)
     model = PageCache(pool).model()
     P = np.array([pool._fold().catalogue.row(number) for number in range(5)])
-    assert model.dimension == pytest.approx(effective(P, pool._journal.playing.version.play), abs=1e-9)
+    assert model.dimension == pytest.approx(effective(P, pool._journal.playing.version.distribution), abs=1e-9)
 
 
 def test_in_flight_over_time_ends_at_what_waits_now(tmp_path):
@@ -176,12 +176,12 @@ def test_a_process_that_only_looks_sees_what_the_others_taught(tmp_path):
     writer = open_pool(tmp_path, P=[[1.0, 0.0], [0.0, 1.0]])
     reader = open_pool(tmp_path, P=[[1.0, 0.0], [0.0, 1.0]])
     page = PageCache(reader)
-    assert page.model().plays == 0
+    assert page.model().decisions == 0
     for seed in range(10):
         play(writer, 40, lost=lambda action, state: float(state == "s0"), seed=seed)
     page._at = 0.0
     model = page.model()
-    assert model.plays == 400
+    assert model.decisions == 400
     assert model.actions[0].label == "a1"
     assert model.actions[0].probability > 0.9
     assert reader._journal.playing is None, "nothing was journaled by looking"
@@ -196,6 +196,6 @@ def test_lessons_keep_the_latest():
     lessons = Lessons(kept=3)
     for play_ in range(5):
         lessons.add(play_, 0, 0, 0, play_ / 10)
-    assert sorted(lessons.column("play")) == [2, 3, 4]
+    assert sorted(lessons.column("number")) == [2, 3, 4]
     lessons.correct(3, 0.9)
     assert sorted(lessons.losses) == [0.2, 0.4, 0.9]

@@ -26,11 +26,11 @@ def run(folder, monkeypatch, seconds, rate=40.0):
 def test_everything_that_can_happen_happens(tmp_path, monkeypatch):
     pool = run(tmp_path, monkeypatch, seconds=3 * EXPIRY)
     pool_state = pool._fold()
-    assert pool_state.plays > 2000
+    assert pool_state.decisions > 2000
     assert min(pool_state.counts[name] for name in ("state", "outcome", "expiry", "correction")) > 0
     assert pool_state.counts["impossible"] == 0
     assert pool_state.catalogue.states == STATES
-    assert 0 < pool.n_pending < 0.5 * pool_state.plays
+    assert 0 < pool.n_pending < 0.5 * pool_state.decisions
     saved = pool_state.tallies["holdout"].mean - pool_state.tallies["learner"].mean
     assert saved > 0.15, "the learner is worth something"
 
@@ -39,14 +39,14 @@ def test_started_and_stopped_twice_it_goes_on(tmp_path):
     store = open_store(f"sqlite:///{tmp_path}/pool.db")
     for _ in range(2):
         pool = create(store)
-        before = pool._fold().plays
+        before = pool._fold().decisions
         demo = Demo(pool, rate=200)
         demo.start()
-        while pool._fold().plays < before + 20:
+        while pool._fold().decisions < before + 20:
             pass
         demo.stop()
-        after = pool._fold().plays
-        assert pool._fold().plays == after
+        after = pool._fold().decisions
+        assert pool._fold().decisions == after
     store.close()
 
 
@@ -54,7 +54,7 @@ def test_a_store_for_who_names_none_leaves_nothing():
     with temporary_store() as url:
         path = Path("/" + url.removeprefix("sqlite:///").lstrip("/"))
         store = open_store(url)
-        assert create(store)._fold().plays == 2
+        assert create(store)._fold().decisions == 2
         assert path.exists()
         store.close()
     assert not path.parent.exists()

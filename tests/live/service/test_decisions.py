@@ -19,14 +19,14 @@ def test_a_decision_and_what_follows(client):
     known = client.get(address).json()
     assert (known["state"], known["loss"], known["action"]) == ("click", 0.25, decision["action"])
     pool = client.get("/v1/pools/home").json()
-    assert (pool["plays"], pool["pending"], pool["counts"]["outcome"]) == (1, 0, 1)
+    assert (pool["decisions"], pool["pending"], pool["counts"]["outcome"]) == (1, 0, 1)
 
 
 def test_a_ticket_of_ones_own_is_never_drawn_again(client):
     first = client.post(DECISIONS, json={"ticket": "order/7 ü"})
     again = client.post(DECISIONS, json={"ticket": "order/7 ü"})
     assert first.json() == again.json()
-    assert client.get("/v1/pools/home").json()["plays"] == 1
+    assert client.get("/v1/pools/home").json()["decisions"] == 1
     assert client.put(f"{DECISIONS}/order%2F7%20ü/state", json={"state": "left"}).status_code == 200
     assert client.get(f"{DECISIONS}/order%2F7%20ü").json()["state"] == "left"
 
@@ -37,7 +37,7 @@ def test_many_at_once(client):
     named = client.post(DECISIONS, json={"tickets": ["x", "y", "x"]}).json()["decisions"]
     assert [decision["ticket"] for decision in named] == ["x", "y", "x"]
     assert named[0] == named[2]
-    assert client.get("/v1/pools/home").json()["plays"] == 7
+    assert client.get("/v1/pools/home").json()["decisions"] == 7
 
 
 def test_repeating_is_harmless_and_contradicting_is_refused(client):
@@ -104,7 +104,7 @@ def test_a_restart_continues(start, url):
     client.stop()
     again = start(None)
     assert [again.post(DECISIONS, json={"ticket": str(i)}).json() for i in range(5)] == before
-    assert again.get("/v1/pools/home").json()["plays"] == 5
+    assert again.get("/v1/pools/home").json()["decisions"] == 5
 
 
 @pytest.mark.parametrize("holdout_action", [None, "tea"])

@@ -17,7 +17,7 @@ def test_a_follower_shows_everything_and_writes_nothing(start, url):
     follower = Client(create_app(open_store(url), follow=True))
     try:
         before = everything(url)
-        assert follower.get("/v1/pools/home").json()["plays"] == 3
+        assert follower.get("/v1/pools/home").json()["decisions"] == 3
         assert len(follower.get("/v1/pools/home/rows").text.splitlines()) == 3
         assert 'statepool_decisions_total{pool="home"} 3.0' in follower.get("/metrics").text
         assert [follower.get(address).status_code for address in ("/", "/pools/home", "/readyz", "/healthz")] == [
@@ -32,7 +32,7 @@ def test_a_follower_shows_everything_and_writes_nothing(start, url):
             assert (answer.status_code, "follows" in answer.json()["error"]) == (405, True), (method, address)
         assert everything(url) == before
         client.post(DECISIONS)
-        assert follower.get("/v1/pools/home").json()["plays"] == 4
+        assert follower.get("/v1/pools/home").json()["decisions"] == 4
         before = everything(url)
     finally:
         follower.stop()

@@ -34,7 +34,7 @@ def test_a_batch_counts_by_its_decisions(start):
         passed += 25 * (answer.status_code == 200)
         assert answer.status_code in (200, 429)
     assert passed <= 50 * (time.monotonic() - began + 1)
-    assert client.app.pools.get("home")._fold().plays == passed
+    assert client.app.pools.get("home")._fold().decisions == passed
     time.sleep(0.1)  # the request itself has to be paid too
     too_many = client.post(DECISIONS, json={"tickets": [str(number) for number in range(51)]})
     assert (too_many.status_code, "at most 50 at once" in too_many.json()["error"]) == (429, True)

@@ -80,6 +80,6 @@ def test_following_the_links(address, schema):
     before = httpx.get(f"{address}/v1/pools/home").json()
     Machine.run(settings=settings(EXAMPLES, max_examples=40, stateful_step_count=10))
     after = httpx.get(f"{address}/v1/pools/home").json()
-    assert after["plays"] > before["plays"] + 5
+    assert after["decisions"] > before["decisions"] + 5
     assert after["counts"]["state"] > before["counts"]["state"]
     assert after["counts"]["outcome"] > before["counts"]["outcome"]

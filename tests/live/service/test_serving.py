@@ -36,7 +36,7 @@ def test_serve_stop_and_go_on(url, map_file):
         assert asked == ["/v1/pools/{name}/decisions", "/dashboard"]
     with serving("--store", url, "--quiet") as served:
         assert served.post(DECISIONS, json={"ticket": "t"}).json() == before
-        assert served.get("/v1/pools/home").json()["plays"] == 1
+        assert served.get("/v1/pools/home").json()["decisions"] == 1
         assert served.end(signal.SIGINT) == 0
         assert len(served.said) == 1
 
@@ -98,7 +98,7 @@ def test_two_workers_share_a_store(url, map_file):
             made[number] = served.post(DECISIONS, json={"ticket": str(number)}).json()
         for number, decision in made.items():
             assert served.post(DECISIONS, json={"ticket": str(number)}).json() == decision
-        assert served.get("/v1/pools/home").json()["plays"] == 12
+        assert served.get("/v1/pools/home").json()["decisions"] == 12
         assert served.end(signal.SIGTERM) == 0
 
 

@@ -10,26 +10,26 @@ from statepool.live.stores import open_store
 from statepool.live.stores.store import Batch, Entry, Head, Store
 
 
-def body_of(kind: Kind, ticket: str | None, play: int | None, at: int) -> bytes:
+def body_of(kind: Kind, ticket: str | None, number: int | None, at: int) -> bytes:
     """The bytes of an event that is not of its kind, unless it is a decision: stores read those."""
     if kind == "decision":
-        return encode(Decided(at, ticket or "", play or 0, 1, 0, 0.5, False))
+        return encode(Decided(at, ticket or "", number or 0, 1, 0, 0.5, False))
     return msgspec.msgpack.encode([99, at, f"{kind} of {ticket}"])
 
 
 def made(head: Head, kinds: Sequence[tuple[Kind, str | None, int | None]], at: int = 0) -> tuple[list[Entry], Head]:
-    """Entries of (kind, ticket, play) that go on from a head, and the head after them; a decision is numbered here."""
+    """Entries of (kind, ticket, number) that go on from a head, and the head after them; it numbers decisions."""
     entries: list[Entry] = []
-    seq, digest, plays, epoch = head
+    seq, digest, decisions, epoch = head
     for kind, ticket, given in kinds:
         seq += 1
-        play = plays if kind == "decision" else given
-        plays += kind == "decision"
+        number = decisions if kind == "decision" else given
+        decisions += kind == "decision"
         digest = f"hash {seq} of {ticket}".encode()
-        body = body_of(kind, ticket, play, at or seq)
+        body = body_of(kind, ticket, number, at or seq)
         column = ticket if kind in ("decision", "rows") else None
-        entries.append(Entry(seq, kind, column, play, body, digest))
-    return entries, Head(seq, digest, plays, epoch)
+        entries.append(Entry(seq, kind, column, number, body, digest))
+    return entries, Head(seq, digest, decisions, epoch)
 
 
 def append(batch: Batch, kinds: Sequence[tuple[Kind, str | None, int | None]], at: int = 0) -> list[Entry]:

@@ -51,7 +51,7 @@ def tickets_left(folder: Path) -> list[str]:
         entries = list(view.entries())
         assert [entry.seq for entry in entries] == list(range(1, view.head().seq + 1))
         assert (
-            [overdue.play for overdue in view.pending()] == list(range(view.n_pending())) == list(range(len(entries)))
+            [overdue.number for overdue in view.pending()] == list(range(view.n_pending())) == list(range(len(entries)))
         )
     decide(store, "after the power came back")
     store.close()

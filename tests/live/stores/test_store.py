@@ -32,7 +32,7 @@ def journal(store: Store) -> list[Entry]:
 
 def plays_pending(store: Store, before: int | None = None, limit: int | None = None) -> list[int]:
     with store.view("home") as view:
-        return [overdue.play for overdue in view.pending(before, limit)]
+        return [overdue.number for overdue in view.pending(before, limit)]
 
 
 def test_pools_are_made_once_and_sorted(store: Store) -> None:
@@ -120,7 +120,7 @@ def test_bodies_of_tickets(store: Store) -> None:
 def test_a_ticket_that_was_minted_is_found_by_its_number(store: Store) -> None:
     """Nothing is kept of it beside its decision, and another one of the same number is not taken for it."""
     own, others = mint(b"secret", b"epoch1", 1), [mint(b"other", b"epoch1", 1), mint(b"secret", b"epoch1", 7)]
-    bodies = [encode(Decided(5, ticket, play, 1, 0, 0.5, False)) for play, ticket in enumerate(["a", own])]
+    bodies = [encode(Decided(5, ticket, number, 1, 0, 0.5, False)) for number, ticket in enumerate(["a", own])]
     event = Decided(5, own, 1, 1, 0, 0.5, False, minted=True)
     assert columns_of(event) == ("decision", None, 1)
     bodies[1] = encode(event)
@@ -228,11 +228,13 @@ def test_gaps_are_refused(store: Store, first: int, second: int, seq: int) -> No
     assert len(journal(store)) == 1
 
 
-@pytest.mark.parametrize(("play", "plays"), [(0, 2), (1, 1), (2, 2)])
-def test_decisions_are_counted(store: Store, play: int, plays: int) -> None:
+@pytest.mark.parametrize(("number", "decisions"), [(0, 2), (1, 1), (2, 2)])
+def test_decisions_are_counted(store: Store, number: int, decisions: int) -> None:
     decide(store, "a")
     with pytest.raises(ValueError, match="without a gap"), store.batch("home") as batch:
-        batch.append([Entry(2, "decision", "b", play, body_of("decision", "b", play, 2), b"")], Head(2, b"", plays))
+        batch.append(
+            [Entry(2, "decision", "b", number, body_of("decision", "b", number, 2), b"")], Head(2, b"", decisions)
+        )
 
 
 @pytest.mark.parametrize("body", [body_of("decision", "a", 1, 1), encode(Retired(1, "a"))])
@@ -401,7 +403,7 @@ def test_a_store_that_closes_under_a_view_leaves_it_to_end(store: Store) -> None
 def test_head_and_entries_must_agree(store: Store) -> None:
     entries, head = made(NOTHING, [("decision", "a", None)])
     with pytest.raises(ValueError, match="without a gap"), store.batch("home") as batch:
-        batch.append(entries, head._replace(plays=0))
+        batch.append(entries, head._replace(decisions=0))
 
 
 @pytest.mark.parametrize(

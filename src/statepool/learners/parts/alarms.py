@@ -3,7 +3,7 @@
 doubt     sum (h(S) - g)(X - g) < -2 sqrt(sum (h(S) - g)² g (1 - g)),  g: mean of h over the states played
           What h foretold was wrong by more than luck: losses swing with the delay, and who follows comes late.
 guard     sum X (1 - q_safe(S)/q(S)) > 3 sqrt(s / SHARE), counted anew from each start s of the safe part
-          The plays have lost that much more than safe would have.
+          What was played has lost that much more than safe would have.
 """
 
 from typing import Any, NamedTuple

@@ -21,7 +21,7 @@ LEAST_SHARE, MOST_SHARE = 1e-4, 0.5
 """Of the variance, what lies between rows: 1 / (strength + 1)."""
 
 FIRST_LOOK = 16.0
-"""Plays before the strengths are read for the first time; until then a prior counts as one play."""
+"""Rounds before the strengths are read for the first time; until then a prior counts as one round."""
 
 
 class ContextRows(NamedTuple):
@@ -35,12 +35,12 @@ class ContextRows(NamedTuple):
     held: Floats
     """A strength that is set and not read; 0 where it is read. Only comparisons set one."""
     look: Floats
-    """How many plays there have to be before the strengths are read again."""
+    """How many rounds there have to be before the strengths are read again."""
     overall: Floats
     of_actions: Floats
     """[state, action]: the rows that a context's lean on, where it was looked at last."""
     worth: Floats
-    """Of each action in the context of the request: how many plays its row is worth."""
+    """Of each action in the context of the request: how many rounds its row is worth."""
 
 
 def start_rows(n_contexts: int, n_states: int, n_actions: int) -> ContextRows:
@@ -73,7 +73,7 @@ def read_context(rows: Any, pairs: Any, visits: Any, context: int, columns: Any)
     for a in range(columns.shape[1]):
         own = rows.visits[context, a]
         elsewhere = visits[a] - own
-        # A prior seen m times stands for no more than m plays, and for less where it leans on the overall row itself.
+        # A prior seen m times stands for no more than m rounds, and for less where it leans on the overall row itself.
         told = of_row * elsewhere / (of_row + elsewhere) * elsewhere / (of_action + elsewhere)
         rows.worth[a] = own + told
 

@@ -1,7 +1,7 @@
 """The safe part of a play: EXP3 on the rounds since the last power of two, at the rate of Theorem 1.
 
 It starts anew in each round s that is a power of two, on the leader of that moment with 1/s spread evenly, and is given
-SHARE of the plays (all of them while an alarm rings). Its rate is set for as many rounds as there were, at the delay
+SHARE of the rounds (all of them while an alarm rings). Its rate is set for as many rounds as there were, at the delay
 seen so far, for a learner that is given that share.
 """
 

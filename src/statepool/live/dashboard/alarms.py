@@ -7,8 +7,8 @@
 
     drift           a state's mean loss of late differs from what it was before
 
-z is compared with the normal quantile of ERROR, shared among all that were tested. Only plays old enough for nearly all
-their outcomes to have come are compared.
+z is compared with the normal quantile of ERROR, shared among all that were tested. Only decisions old enough for
+nearly all their outcomes to have come are compared.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,10 +75,10 @@ def _contradictions(lessons: Lessons, action: Name) -> list[Alarm]:
 def contradictions(lessons: Lessons) -> tuple[Ints, Floats, Floats]:
     """The actions that ring: their numbers, z, and by how much they lose more than others."""
     ripe = lessons.ripe()
-    losses, states, plays = lessons.losses[ripe], lessons.column("state")[ripe], lessons.column("play")[ripe]
+    losses, states, decisions = lessons.losses[ripe], lessons.column("state")[ripe], lessons.column("number")[ripe]
     if losses.size < FEWEST:
         return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
-    span = np.argsort(np.argsort(plays, kind="stable")) * SPANS // losses.size
+    span = np.argsort(np.argsort(decisions, kind="stable")) * SPANS // losses.size
     numbers, mine = np.unique(lessons.column("action")[ripe], return_inverse=True)
     _, stratum = np.unique(states * SPANS + span, return_inverse=True)
     cells, cell = np.unique(stratum * numbers.size + mine, return_inverse=True)
@@ -115,10 +115,10 @@ def _drifts(lessons: Lessons, states: Sequence[str]) -> list[Alarm]:
 def drifts(lessons: Lessons, n_states: int) -> list[tuple[int, float, float, float]]:
     """The states that ring: (state, mean before, mean of late, z)."""
     ripe = lessons.ripe()
-    losses, states, plays = lessons.losses[ripe], lessons.column("state")[ripe], lessons.column("play")[ripe]
+    losses, states, decisions = lessons.losses[ripe], lessons.column("state")[ripe], lessons.column("number")[ripe]
     if losses.size < FEWEST:
         return []
-    late = plays > np.quantile(plays, 1 - LATE)
+    late = decisions > np.quantile(decisions, 1 - LATE)
 
     def sums(which: Any, weights: Any = None) -> Floats:
         return np.bincount(states[which], None if weights is None else weights[which], n_states).astype(float)

@@ -9,7 +9,7 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.live.catalogue import check_label
-from statepool.live.dashboard.lessons import LatestPlays
+from statepool.live.dashboard.lessons import LatestDecisions
 from statepool.live.events import Corrected, Decided, Expired, Resolved
 
 MOST = 1_000
@@ -36,7 +36,7 @@ class ContextTallies:
         self._n_states = n_states
         self._place_of: dict[Any, int] = {}
         self._kept: list[ContextTally] = []
-        self._decided_in = LatestPlays()
+        self._decided_in = LatestDecisions()
         self.others = 0
         """Decisions of contexts that are not followed."""
 
@@ -58,7 +58,7 @@ class ContextTallies:
         tally.decisions += 1
         tally.actions[event.action] += 1
         tally.reached += row
-        self._decided_in.keep(event.play, place)
+        self._decided_in.keep(event.number, place)
 
     def _place(self, context: Any) -> int | None:
         if context not in self._place_of and len(self._kept) < MOST:
@@ -68,19 +68,19 @@ class ContextTallies:
 
     def lose(self, event: Resolved | Expired) -> None:
         """Count an outcome, or the default in its place."""
-        tally = self._decided(event.play)
+        tally = self._decided(event.number)
         if tally is not None and event.loss is not None:
             tally.outcomes += 1
             tally.loss += event.loss
 
     def correct(self, event: Corrected) -> None:
         """Count an outcome that came after its default, in the default's place."""
-        tally = self._decided(event.play)
+        tally = self._decided(event.number)
         if tally is not None and event.loss is not None:
             tally.outcomes += event.replaced is None
             tally.loss += event.loss - (event.replaced or 0.0)
 
-    def _decided(self, play: int) -> ContextTally | None:
+    def _decided(self, number: int) -> ContextTally | None:
         """The context of a decision; None if it had none, or is not remembered."""
-        place = self._decided_in.find(play)
+        place = self._decided_in.find(number)
         return None if place is None else self._kept[place]

@@ -9,7 +9,7 @@ from statepool.checks import Floats, Ints
 
 KEPT = 50_000
 RIPE = 0.99
-"""A play is ripe when it is older than this part of the outcomes were when they came."""
+"""A decision is ripe when it is older than this part of the outcomes were when they came."""
 
 
 class Means(NamedTuple):
@@ -19,42 +19,42 @@ class Means(NamedTuple):
     means: Floats
 
 
-class LatestPlays:
-    """A number for each of the latest decisions, by play."""
+class LatestDecisions:
+    """A value for each of the latest decisions, by its number."""
 
     def __init__(self, kept: int = 1 << 17) -> None:
-        self._plays = np.full(kept, -1, np.int64)
-        self._numbers = np.zeros(kept, np.int64)
+        self._numbers = np.full(kept, -1, np.int64)
+        self._values = np.zeros(kept, np.int64)
 
-    def keep(self, play: int, number: int) -> None:
-        self._plays[play % self._plays.size], self._numbers[play % self._plays.size] = play, number
+    def keep(self, number: int, value: int) -> None:
+        self._numbers[number % self._numbers.size], self._values[number % self._values.size] = number, value
 
-    def find(self, play: int) -> int | None:
-        place = play % self._plays.size
-        return int(self._numbers[place]) if self._plays[place] == play else None
+    def find(self, number: int) -> int | None:
+        place = number % self._numbers.size
+        return int(self._values[place]) if self._numbers[place] == number else None
 
 
 class Lessons:
     """A ring, in which the oldest make room."""
 
     def __init__(self, kept: int = KEPT) -> None:
-        self._columns = {name: np.zeros(kept, np.int64) for name in ("play", "age", "action", "state")}
+        self._columns = {name: np.zeros(kept, np.int64) for name in ("number", "age", "action", "state")}
         self._losses = np.zeros(kept)
         self._added = 0
 
     def __len__(self) -> int:
         return min(self._added, self._losses.size)
 
-    def add(self, play: int, age: int, action: int, state: int, loss: float) -> None:
+    def add(self, number: int, age: int, action: int, state: int, loss: float) -> None:
         place = self._added % self._losses.size
-        for column, value in zip(self._columns.values(), (play, age, action, state), strict=True):
+        for column, value in zip(self._columns.values(), (number, age, action, state), strict=True):
             column[place] = value
         self._losses[place] = loss
         self._added += 1
 
-    def correct(self, play: int, loss: float) -> None:
-        """Replace the loss of a play, which was a default and is known now."""
-        self._losses[: len(self)][self.column("play") == play] = loss
+    def correct(self, number: int, loss: float) -> None:
+        """Replace the loss of a decision, which was a default and is known now."""
+        self._losses[: len(self)][self.column("number") == number] = loss
 
     def column(self, name: str) -> Ints:
         return self._columns[name][: len(self)]
@@ -64,14 +64,14 @@ class Lessons:
         return self._losses[: len(self)]
 
     def ripe(self) -> NDArray[np.bool_]:
-        """Which are of plays so old that nearly all outcomes of their time have come.
+        """Which are of decisions so old that nearly all outcomes of their time have come.
 
-        Among younger plays only those with fast outcomes are here, and fast ones may be better or worse than slow ones.
+        Among younger ones only those with fast outcomes are here, and fast ones may be better or worse than slow ones.
         """
         if not len(self):
             return np.zeros(0, np.bool_)
-        plays = self.column("play")
-        return np.asarray(plays <= plays.max() - np.quantile(self.column("age"), RIPE))
+        numbers = self.column("number")
+        return np.asarray(numbers <= numbers.max() - np.quantile(self.column("age"), RIPE))
 
     def of_states(self, n_states: int) -> Means:
         states = self.column("state")

@@ -14,7 +14,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.live.dashboard.buckets import EXPECTED, N_DELAYS, REACHED, SEEN, SQUARES, Buckets
 from statepool.live.dashboard.contexts import ContextTallies
-from statepool.live.dashboard.lessons import LatestPlays, Lessons
+from statepool.live.dashboard.lessons import LatestDecisions, Lessons
 from statepool.live.events import Corrected, Decided, Expired, Resolved, Seen, decode
 from statepool.live.holdout import ARMS
 from statepool.live.live_learner import POSSIBLE
@@ -47,7 +47,7 @@ class Measures:
         self.lessons = Lessons()
         self.contexts = ContextTallies(self._n_states)
         self.oddities: dict[tuple[int, int], int] = {}
-        self._times = LatestPlays()
+        self._times = LatestDecisions()
         self._unknown: list[tuple[int, int]] = []
 
     def follow(self, view: View, last: int | None = None) -> None:
@@ -68,9 +68,9 @@ class Measures:
     def _look_up(self, view: View) -> None:
         """Find the delays of outcomes whose decision came before the window; of some, where there are many."""
         some, self._unknown = self._unknown[:LOOKED_UP], []
-        bodies = view.bodies_of([play for play, _ in some]) if some else {}
-        for play, at in some:
-            made = decode(bodies[play]["decision"])
+        bodies = view.bodies_of([number for number, _ in some]) if some else {}
+        for number, at in some:
+            made = decode(bodies[number]["decision"])
             self._delay(at, at - made.at)
 
     def _decided(self, event: Decided) -> None:
@@ -78,7 +78,7 @@ class Measures:
         bucket.tallies["decisions"] += 1
         bucket.by_state[REACHED] += row
         bucket.by_state[SQUARES] += row * row
-        self._times.keep(event.play, event.at)
+        self._times.keep(event.number, event.at)
         self.contexts.decide(event, row)
 
     def _seen(self, event: Seen) -> None:
@@ -105,9 +105,9 @@ class Measures:
 
     def _resolved(self, event: Resolved) -> None:
         self.buckets.at(event.at).tallies["outcomes"] += 1
-        made_at = self._times.find(event.play)
+        made_at = self._times.find(event.number)
         if made_at is None:
-            self._unknown.append((event.play, event.at))
+            self._unknown.append((event.number, event.at))
         else:
             self._delay(event.at, event.at - made_at)
         self._lose(event)
@@ -120,7 +120,7 @@ class Measures:
         """Curves show losses as they came, so the default stays in them; means use the outcome."""
         self.buckets.at(event.at).tallies["corrections"] += 1
         if event.loss is not None:
-            self.lessons.correct(event.play, event.loss)
+            self.lessons.correct(event.number, event.loss)
         self.contexts.correct(event)
 
     def _lose(self, event: Resolved | Expired) -> None:
@@ -133,7 +133,7 @@ class Measures:
 
     def _teach(self, event: Seen | Resolved | Expired) -> None:
         if event.state is not None and event.loss is not None:
-            self.lessons.add(event.play, event.plays - 1 - event.play, event.action, event.state, event.loss)
+            self.lessons.add(event.number, event.decisions - 1 - event.number, event.action, event.state, event.loss)
 
     def _delay(self, at: int, microseconds: int) -> None:
         place = int(log2(max(microseconds / 1000, 1)))

@@ -31,7 +31,7 @@ class PageModel:
     """What the templates of a pool's page are filled with."""
 
     name: str
-    plays: int
+    decisions: int
     lessons: int
     counts: dict[str, int]
     speed: float
@@ -95,15 +95,15 @@ class PageCache:
         states, more_states = panels.states_of(reading, whole, of_states, beliefs)
         return PageModel(
             name=status.name,
-            plays=status.plays,
+            decisions=status.decisions,
             lessons=status.lessons,
             counts=dict(status.counts),
             speed=_speed(measures, status.at),
             loss=_mean_loss(whole.tallies),
             dimension=self._dimension.of(reading),
             seeded=status.seeded,
-            n_actions=reading.play.size,
-            n_retired=len(status.actions) - reading.play.size,
+            n_actions=reading.distribution.size,
+            n_retired=len(status.actions) - reading.distribution.size,
             n_states=len(reading.states),
             actions=panels.actions_of(reading, measures, beliefs),
             states=states,

@@ -110,7 +110,7 @@ def actions_of(reading: Reading, measures: Measures, beliefs: Floats) -> list[Pl
     return [
         PlayedAction(
             label=reading.label(number),
-            probability=float(reading.play[place]),
+            probability=float(reading.distribution[place]),
             bars=[(100 * float(row[s]) / highest, shades[s]) for s in drawn],
             row=", ".join(f"{states[s]} {formatting.share(float(row[s]))}" for s in top(row, 6) if row[s] > 0),
             expected=float(row @ beliefs),
@@ -123,10 +123,10 @@ def actions_of(reading: Reading, measures: Measures, beliefs: Floats) -> list[Pl
 
 def _most_played(reading: Reading, beliefs: Floats) -> list[int]:
     """Order actions by probability, and equals by what they are expected to lose, unless there are very many."""
-    if reading.play.size > FEW:
-        return top(reading.play, N_ACTIONS)
+    if reading.distribution.size > FEW:
+        return top(reading.distribution, N_ACTIONS)
     expected = np.nan_to_num(beliefs) @ reading.columns
-    return [int(place) for place in np.lexsort((expected, -np.round(reading.play, 4)))[:N_ACTIONS]]
+    return [int(place) for place in np.lexsort((expected, -np.round(reading.distribution, 4)))[:N_ACTIONS]]
 
 
 def states_of(reading: Reading, whole: Bucket, outcomes: Means, beliefs: Floats) -> tuple[list[SeenState], int]:
@@ -206,8 +206,8 @@ def settings_of(reading: Reading) -> list[tuple[str, str]]:
         lines.append(("rewards", "from {:g} to {:g}".format(*settings.reward_bounds)))
     if settings.holdout:
         fixed = settings.holdout_action
-        plays = "every action alike" if fixed is None else formatting.label(fixed)
-        lines.append(("holdout", f"{formatting.share(settings.holdout)}, plays {plays}"))
+        played = "every action alike" if fixed is None else formatting.label(fixed)
+        lines.append(("holdout", f"{formatting.share(settings.holdout)}, plays {played}"))
     for action, low, high in settings.shares[:N_ACTIONS]:
         lines.append(("share of " + formatting.label(action), f"{formatting.share(low)} to {formatting.share(high)}"))
     return lines

@@ -22,7 +22,7 @@ class Reading:
 
     def __init__(self, status: Status, listing: Listing) -> None:
         self.status, self.listing = status, listing
-        self.numbers, self.play, self._learnt = status.playing.numbers, status.playing.play, status.playing.learnt
+        _, self.numbers, self.distribution, self._learnt = status.playing
         self.states = [formatting.label(state) for state in status.states]
 
     def row(self, number: int) -> Floats:
@@ -61,16 +61,16 @@ class Dimension:
 
     def of(self, reading: Reading) -> float:
         key, now = reading.status.playing.key, time.monotonic()
-        large = reading.play.size * len(reading.states) > LARGE
+        large = reading.distribution.size * len(reading.states) > LARGE
         if self._key is None or (key != self._key and not (large and now - self._at < RARELY)):
-            self._value = float(effective_dimension(reading.columns, reading.play))
+            self._value = float(effective_dimension(reading.columns, reading.distribution))
             self._key, self._at = key, now
         return self._value
 
 
-def top(play: Floats, n: int) -> list[int]:
+def top(distribution: Floats, n: int) -> list[int]:
     """The places of the n largest, in order; of equals, the first."""
-    if play.size > n:
-        largest = np.argpartition(-play, n)[:n]
-        return sorted(largest.tolist(), key=lambda place: (-play[place], place))
-    return sorted(range(play.size), key=lambda place: (-play[place], place))
+    if distribution.size > n:
+        largest = np.argpartition(-distribution, n)[:n]
+        return sorted(largest.tolist(), key=lambda place: (-distribution[place], place))
+    return sorted(range(distribution.size), key=lambda place: (-distribution[place], place))

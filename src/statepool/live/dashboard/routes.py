@@ -133,10 +133,10 @@ class Dashboard:
 
     def _summary(self, name: str) -> dict[str, Any]:
         """Two numbers that a store has at hand; a pool that is in trouble says so, and the others are listed beside."""
-        unknown = {"name": name, "plays": None, "in_flight": None, "trouble": None}
+        unknown = {"name": name, "decisions": None, "in_flight": None, "trouble": None}
         try:
             with self._open(name).view() as view:
-                return unknown | {"plays": view.head().plays, "in_flight": view.n_pending()}
+                return unknown | {"decisions": view.head().decisions, "in_flight": view.n_pending()}
         except NoSuchPool:
             return unknown
         except StoreUnavailable as error:

@@ -175,7 +175,7 @@ class PoolAnswer(Struct):
     states: Annotated[list[Label], Meta(description="The states that can be reported.")]
     learner: Annotated[LearnerAnswer, Meta(description="Which learner plays.")]
     settings: Annotated[Settings, Meta(description="All settings, as they are now.")]
-    plays: Annotated[int, Meta(description="Decisions made.")]
+    decisions: Annotated[int, Meta(description="Decisions made.")]
     pending: Annotated[int, Meta(description="Decisions that wait for an outcome.")]
     counts: Annotated[CountsAnswer, Meta(description="What has come, over the pool's life.")]
     version: Annotated[int, Meta(description="The event that made the latest version of the play; 0: none yet.")]

@@ -34,7 +34,7 @@ NEW_POOL = {
         "loss_bounds": [0.0, 1.0], "reward_bounds": None, "holdout": 0.1, "holdout_action": None, "shares": [],
         "request_bytes": 268435456,
     },
-    "plays": 0,
+    "decisions": 0,
     "pending": 0,
     "counts": {"state": 0, "outcome": 0, "expiry": 0, "correction": 0, "impossible": 0},
     "version": 0,
@@ -43,13 +43,13 @@ NEW_POOL = {
 }  # fmt: skip
 CHANGED_POOL = NEW_POOL | {
     "settings": NEW_POOL["settings"] | {"holdout": 0.2},  # type: ignore[operator]
-    "plays": 3,
+    "decisions": 3,
     "pending": 1,
     "counts": {"state": 2, "outcome": 2, "expiry": 0, "correction": 0, "impossible": 0},
     "version": 2,
 }
 OLD_POOL = CHANGED_POOL | {
-    "plays": 12003,
+    "decisions": 12003,
     "pending": 1201,
     "counts": {"state": 12002, "outcome": 10802, "expiry": 0, "correction": 0, "impossible": 0},
     "version": 31925,

@@ -141,7 +141,7 @@ class _PoolCollector(Collector):
             up.add_metric([name], name not in self._troubled)
             if name in self._troubled:
                 continue
-            decisions.add_metric([name], head.plays + in_lanes)
+            decisions.add_metric([name], head.decisions + in_lanes)
             lanes.add_metric([name], in_lanes)
             events.add_metric([name], head.seq)
             pending.add_metric([name], waiting)

@@ -17,7 +17,7 @@ def summarise(pool: Pool) -> PoolAnswer:
         states=list(status.states),
         learner=LearnerAnswer(*specification(status.learner)),
         settings=status.settings,
-        plays=status.plays,
+        decisions=status.decisions,
         pending=status.pending,
         counts=CountsAnswer(**status.counts),
         version=status.version,

@@ -12,7 +12,7 @@ from typing import Any
 
 from statepool.live.errors import Damaged
 from statepool.live.events import Decided, Kind, decode
-from statepool.live.luck import play_of
+from statepool.live.luck import number_of
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.segments import Segment
 from statepool.live.stores.store import Entry, Sealed, View, check_linked, entry_of_row, missing_event
@@ -80,7 +80,7 @@ def is_of(ticket: str, found: dict[Kind, bytes]) -> bool:
     """Whether the events that a ticket led to are its own; one that was looked up by its number may be another's."""
     if "decision" not in found:
         return "rows" in found
-    return play_of(ticket) is None or _ticket_of(found["decision"]) == ticket
+    return number_of(ticket) is None or _ticket_of(found["decision"]) == ticket
 
 
 def _next(after: int, seq: int) -> int:
@@ -115,10 +115,10 @@ class WholeView(View):
         """By the column of tickets, or else of the decision whose number a ticket begins with."""
 
     @abstractmethod
-    def _tail_bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]: ...
+    def _tail_bodies_of(self, numbers: Sequence[int]) -> dict[int, dict[Kind, bytes]]: ...
 
     @abstractmethod
-    def _tail_entries_of(self, play: int) -> list[Entry]: ...
+    def _tail_entries_of(self, number: int) -> list[Entry]: ...
 
     def n_sealed(self) -> int:
         return self._n_sealed
@@ -199,33 +199,33 @@ class WholeView(View):
                 entry = self._at(sealed, seq)
                 if entry.kind == "rows" and entry.ticket == ticket:
                     return {"rows": entry.body}
-                if entry.kind == "decision" and entry.play is not None and is_of(ticket, {"decision": entry.body}):
-                    return {each.kind: each.body for each in self._entries_of_play(entry.play, ticket)}
+                if entry.kind == "decision" and entry.number is not None and is_of(ticket, {"decision": entry.body}):
+                    return {each.kind: each.body for each in self._entries_of_decision(entry.number, ticket)}
         return {}
 
-    def bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
-        known = self._tail_bodies_of(plays)
+    def bodies_of(self, numbers: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
+        known = self._tail_bodies_of(numbers)
         if self._n_sealed:
-            for play in [each for each in dict.fromkeys(plays) if "decision" not in known.get(each, {})]:
-                found = {entry.kind: entry.body for entry in self._entries_of_play(play)}
+            for number in [each for each in dict.fromkeys(numbers) if "decision" not in known.get(each, {})]:
+                found = {entry.kind: entry.body for entry in self._entries_of_decision(number)}
                 if found:
-                    known[play] = found
+                    known[number] = found
         return known
 
-    def _entries_of_play(self, play: int, ticket: str | None = None) -> list[Entry]:
+    def _entries_of_decision(self, number: int, ticket: str | None = None) -> list[Entry]:
         """The events of a decision, in order; old segments are faster to search if its ticket is known."""
-        found = {entry.seq: entry for entry in self._tail_entries_of(play)}
+        found = {entry.seq: entry for entry in self._tail_entries_of(number)}
         if not any(entry.kind == "decision" for entry in found.values()):
             for sealed in self.sealed():
-                events = [self._at(sealed, seq) for seq in self._archive.open(sealed).find_play(play, ticket)]
-                found |= {entry.seq: entry for entry in events if entry.play == play}
+                events = [self._at(sealed, seq) for seq in self._archive.open(sealed).find_number(number, ticket)]
+                found |= {entry.seq: entry for entry in events if entry.number == number}
                 ticket = ticket or next((_ticket_of(each.body) for each in events if each.kind == "decision"), None)
         return [found[seq] for seq in sorted(found)]
 
     def entries_of(self, ticket: str) -> list[Entry]:
         known = self.bodies([ticket]).get(ticket, {})
         made = decode(known["decision"]) if "decision" in known else None
-        return self._entries_of_play(made.play, ticket) if isinstance(made, Decided) else []
+        return self._entries_of_decision(made.number, ticket) if isinstance(made, Decided) else []
 
     def _at(self, sealed: Sealed, seq: int) -> Entry:
         block = self._archive.block(sealed, seq)

@@ -19,7 +19,7 @@ import psycopg
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.forks import forks
-from statepool.live.luck import play_of
+from statepool.live.luck import number_of
 from statepool.live.stores.archive import Archive
 from statepool.live.stores.contents import TABLES, Contents, Rows, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
@@ -165,7 +165,7 @@ LOOK_UP = f"""
         SELECT ticket, 0, body FROM statepool.lanes WHERE pool = %s AND ticket = wanted.ticket OFFSET 0
     ) AS found
 """
-LOOK_UP_PLAYS = """
+LOOK_UP_NUMBERS = """
     SELECT wanted.play, found.* FROM unnest(%s::bigint[]) AS wanted (play) CROSS JOIN LATERAL (
         SELECT kind, body FROM statepool.events WHERE pool = %s AND play = wanted.play OFFSET 0
     ) AS found
@@ -193,7 +193,7 @@ APPEND = """
         RETURNING 1
     )
     UPDATE statepool.pools
-    SET seq = %(seq)s, hash = %(hash)s, plays = %(plays)s, epoch = %(epoch)s,
+    SET seq = %(seq)s, hash = %(hash)s, plays = %(decisions)s, epoch = %(epoch)s,
         pending = pending + (SELECT count(*) FROM opened) - (SELECT count(*) FROM closed)
     WHERE id = %(pool)s
 """
@@ -230,9 +230,9 @@ class PostgresView(SQLView):
     def _tail_linked_catalogue(self, after: int, last: int) -> list[Any]:
         return self._ask(CATALOGUE, self._pool, after, last, PIECE)
 
-    def _tail_entries_of(self, play: int) -> list[Entry]:
+    def _tail_entries_of(self, number: int) -> list[Entry]:
         sql = f"SELECT {COLUMNS} FROM statepool.events WHERE pool = %s AND play = %s"
-        return [entry_of_row(*row) for row in self._ask(sql, self._pool, play)]
+        return [entry_of_row(*row) for row in self._ask(sql, self._pool, number)]
 
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
         if not tickets:
@@ -240,21 +240,21 @@ class PostgresView(SQLView):
         return _grouped(self._ask(LOOK_UP, *self._wanted(tickets), list(tickets), self._pool))
 
     def _wanted(self, tickets: Sequence[str]) -> tuple[Any, ...]:
-        return list(tickets), [play_of(ticket) for ticket in tickets], self._pool, self._pool, self._pool
+        return list(tickets), [number_of(ticket) for ticket in tickets], self._pool, self._pool, self._pool
 
-    def _tail_bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
-        return _grouped(self._ask(LOOK_UP_PLAYS, list(plays), self._pool)) if plays else {}
+    def _tail_bodies_of(self, numbers: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
+        return _grouped(self._ask(LOOK_UP_NUMBERS, list(numbers), self._pool)) if numbers else {}
 
     def pending(self, before: int | None = None, limit: int | None = None) -> list[Overdue]:
         sql = "SELECT play, ticket, at FROM statepool.pending WHERE pool = %s"
         if before is None:
             return [Overdue(*row) for row in self._ask(f"{sql} ORDER BY play LIMIT %s", self._pool, limit)]
-        # By time as long as few are overdue; else the first by play are near the start of the table.
+        # By time as long as few are overdue; else the first by number are near the start of the table.
         by_time = f"{sql} AND at < %s ORDER BY at LIMIT %s"
         rows = self._ask(by_time, self._pool, before, None if limit is None else limit + 1)
         if limit is not None and len(rows) > limit:
-            by_play = f"{sql} AND at + 0 < %s ORDER BY play LIMIT %s"  # + 0: not by the index of times, and a sort
-            rows = self._ask(by_play, self._pool, before, limit)
+            by_number = f"{sql} AND at + 0 < %s ORDER BY play LIMIT %s"  # + 0: not by the index of times, and a sort
+            rows = self._ask(by_number, self._pool, before, limit)
         return sorted(Overdue(*row) for row in rows)
 
     def damage(self) -> list[str]:
@@ -322,7 +322,7 @@ class PostgresBatch(PostgresView, Batch):
         check_gapless(self._head, entries, head)
         opened = opened_by(entries)
         self._claim([each.ticket for each in opened])
-        rows = [(each.seq, NUMBERS[each.kind], each.ticket, each.play, each.body, each.hash) for each in entries]
+        rows = [(each.seq, NUMBERS[each.kind], each.ticket, each.number, each.body, each.hash) for each in entries]
         texts = {"entries": msgspec.json.encode(rows).decode(), "opened": msgspec.json.encode(opened).decode()}
         self._write(APPEND, **texts, **head._asdict())
         self._head = head
@@ -359,8 +359,8 @@ class PostgresBatch(PostgresView, Batch):
                 f"{sql} WHERE pool = %(pool)s AND seq = %(seq)s", ticket=entry.ticket, body=entry.body, seq=entry.seq
             )
             if entry.kind == "decision":
-                sql = "UPDATE statepool.pending SET ticket = %(ticket)s WHERE pool = %(pool)s AND play = %(play)s"
-                self._write(sql, ticket=entry.ticket, play=entry.play)
+                sql = "UPDATE statepool.pending SET ticket = %(ticket)s WHERE pool = %(pool)s AND play = %(number)s"
+                self._write(sql, ticket=entry.ticket, number=entry.number)
 
     def replace_segment(self, old: Sealed, new: Sealed) -> None:
         sql = """UPDATE statepool.segments SET digest = %s, place = %s, size = %s

@@ -23,7 +23,7 @@ import zstandard
 
 from statepool.live.errors import Damaged
 from statepool.live.events import Decided, Lesson, columns_of, decode, erased_of
-from statepool.live.luck import HEX_LENGTH, play_of
+from statepool.live.luck import HEX_LENGTH, number_of
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.store import Entry
 
@@ -64,7 +64,7 @@ class Header(msgspec.Struct, frozen=True):
     pool: str
     first: int
     last: int
-    plays: int
+    decisions: int = msgspec.field(name="plays")
     before: bytes
     after: bytes
     from_time: int
@@ -74,7 +74,7 @@ class Header(msgspec.Struct, frozen=True):
     index: list[Chunk]
     erased: dict[int, bytes] = {}
     """The hashes of events that were erased: they do not follow from what is left."""
-    by_play: bool = False
+    by_number: bool = msgspec.field(default=False, name="by_play")
     """Whether the index is by the numbers of decisions; the first segments have one by tickets alone."""
 
 
@@ -95,7 +95,7 @@ def old_key_of(ticket: str) -> int:
 
 def keys_of(entry: Entry) -> list[int]:
     """What an event is found by."""
-    keys = [] if entry.play is None else [entry.play]
+    keys = [] if entry.number is None else [entry.number]
     return keys if entry.ticket is None else [*keys, key_of(entry.ticket)]
 
 
@@ -127,7 +127,7 @@ class _Sealing:
         self._stretches: list[Stretch] = []
         self._bodies: list[bytes] = []
         self._erased: dict[int, bytes] = {}
-        self._plays = 0
+        self._decisions = 0
 
     def run(self, entries: Iterable[Entry]) -> tuple[Header, bytes]:
         first = last = 0
@@ -145,7 +145,7 @@ class _Sealing:
         if not first:
             raise ValueError("a segment without events")
         header = Header(
-            self._pool, first, last, self._plays, self._before, digest, min(times), max(times), self._stretches,
+            self._pool, first, last, self._decisions, self._before, digest, min(times), max(times), self._stretches,
             self._put(msgspec.msgpack.encode(self._catalogue)), self._index(first), self._erased, True,
         )  # fmt: skip
         head = msgspec.msgpack.encode(header)
@@ -155,7 +155,7 @@ class _Sealing:
         self._bodies.append(entry.body)
         if erased_of(entry.body) is not None:
             self._erased[entry.seq] = entry.hash
-        self._plays += entry.kind == "decision"
+        self._decisions += entry.kind == "decision"
         if entry.kind == "catalogue":
             self._catalogue.append((entry.seq, before, entry.body))
         for key in keys_of(entry):
@@ -244,30 +244,30 @@ class Segment:
 
     def find(self, ticket: str) -> list[int]:
         """Events that a ticket may lead to, its decision among them."""
-        if not self.header.by_play:
+        if not self.header.by_number:
             return self._find(old_key_of(ticket))
-        play = play_of(ticket)
-        return self._find(key_of(ticket)) + ([] if play is None else self._find(play))
+        number = number_of(ticket)
+        return self._find(key_of(ticket)) + ([] if number is None else self._find(number))
 
-    def find_play(self, play: int, ticket: str | None) -> list[int]:
+    def find_number(self, number: int, ticket: str | None) -> list[int]:
         """Events that may be of a decision; its ticket, if that is known, spares a search where the index is of
         tickets."""
-        if self.header.by_play:
-            return self._find(play)
-        ticket = ticket or self._search(play)
+        if self.header.by_number:
+            return self._find(number)
+        ticket = ticket or self._search(number)
         return [] if ticket is None else self._find(old_key_of(ticket))
 
-    def _search(self, play: int) -> str | None:
+    def _search(self, number: int) -> str | None:
         """The ticket of a decision: decisions are in order."""
-        number = bisect_right(range(len(self._firsts)), play, key=self._first_play) - 1
-        events = (decode(entry.body) for _, entry in (self.entries(number) if number >= 0 else ()))
-        return next((each.ticket for each in events if isinstance(each, Decided) and each.play == play), None)
+        block = bisect_right(range(len(self._firsts)), number, key=self._first_number) - 1
+        events = (decode(entry.body) for _, entry in (self.entries(block) if block >= 0 else ()))
+        return next((each.ticket for each in events if isinstance(each, Decided) and each.number == number), None)
 
-    def _first_play(self, number: int) -> int:
+    def _first_number(self, start: int) -> int:
         """Of the decisions from a block on, the first."""
-        blocks = range(number, len(self._firsts))
-        plays = (entry.play for block in blocks for _, entry in self.entries(block) if entry.kind == "decision")
-        return next((play for play in plays if play is not None), sys.maxsize)
+        blocks = range(start, len(self._firsts))
+        numbers = (entry.number for block in blocks for _, entry in self.entries(block) if entry.kind == "decision")
+        return next((number for number in numbers if number is not None), sys.maxsize)
 
     def _find(self, key: int) -> list[int]:
         found: list[int] = []
@@ -289,7 +289,7 @@ class Segment:
     def checked(self, faults: list[str]) -> Iterator[Entry]:
         """Its events; after the last of them, what is wrong with its index and its catalogue is among the faults."""
         keys, seqs, catalogue = array("Q"), array("q"), []
-        keys_of_entry = keys_of if self.header.by_play else old_keys_of
+        keys_of_entry = keys_of if self.header.by_number else old_keys_of
         for number in range(len(self.header.stretches)):
             for before, entry in self.entries(number):
                 if entry.kind == "catalogue":

@@ -10,7 +10,7 @@ import apsw
 
 from statepool.live.errors import StoreUnavailable
 from statepool.live.events import Kind
-from statepool.live.luck import play_of
+from statepool.live.luck import number_of
 from statepool.live.stores.archive import Archive, is_of
 from statepool.live.stores.contents import LEFT_BEHIND, TABLES, Contents, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
@@ -89,26 +89,26 @@ class SQLiteView(SQLView):
     def _tail_linked_catalogue(self, after: int, last: int) -> list[Any]:
         return self._ask(CATALOGUE, self._pool, after, last, PIECE)
 
-    def _tail_entries_of(self, play: int) -> list[Entry]:
+    def _tail_entries_of(self, number: int) -> list[Entry]:
         sql = f"SELECT {COLUMNS} FROM events INDEXED BY events_play WHERE pool = ? AND play = ?"
-        return [entry_of_row(*row) for row in self._ask(sql, self._pool, play)]
+        return [entry_of_row(*row) for row in self._ask(sql, self._pool, number)]
 
     def _tail_bodies(self, tickets: Sequence[str]) -> dict[str, dict[Kind, bytes]]:
-        plays = {ticket: play_of(ticket) for ticket in tickets}
-        by_play = self._tail_bodies_of([play for play in plays.values() if play is not None])
-        known = {ticket: by_play.get(play, {}) for ticket, play in plays.items() if play is not None}
-        for ticket in plays:
+        numbers = {ticket: number_of(ticket) for ticket in tickets}
+        by_number = self._tail_bodies_of([number for number in numbers.values() if number is not None])
+        known = {ticket: by_number.get(number, {}) for ticket, number in numbers.items() if number is not None}
+        for ticket in numbers:
             if not is_of(ticket, known.get(ticket, {})):
-                rows = self._ask(LOOK_UP, self._pool, ticket, plays[ticket])
+                rows = self._ask(LOOK_UP, self._pool, ticket, numbers[ticket])
                 known[ticket] = {kind_of(kind): body for kind, body in rows}
         return {ticket: found for ticket, found in known.items() if found}
 
-    def _tail_bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
+    def _tail_bodies_of(self, numbers: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
         sql = "SELECT play, kind, body FROM events INDEXED BY events_play WHERE pool = ? AND play BETWEEN ? AND ?"
         known: dict[int, dict[Kind, bytes]] = {}
-        for first, last in runs_of(plays):
-            for play, kind, body in self._ask(sql, self._pool, first, last):
-                known.setdefault(play, {})[kind_of(kind)] = body
+        for first, last in runs_of(numbers):
+            for number, kind, body in self._ask(sql, self._pool, first, last):
+                known.setdefault(number, {})[kind_of(kind)] = body
         return known
 
     def pending(self, before: int | None = None, limit: int | None = None) -> list[Overdue]:
@@ -117,12 +117,12 @@ class SQLiteView(SQLView):
         if before is None:
             rows = self._ask(f"{sql} WHERE pool = ? ORDER BY play LIMIT ?", self._pool, most)
             return [Overdue(*row) for row in rows]
-        # By time as long as few are overdue; else the first by play are near the start of the table.
+        # By time as long as few are overdue; else the first by number are near the start of the table.
         by_time = f"{sql} INDEXED BY pending_at WHERE pool = ? AND at < ? LIMIT ?"
         rows = self._ask(by_time, self._pool, before, most if limit is None else limit + 1)
         if limit is not None and len(rows) > limit:
-            by_play = f"{sql} NOT INDEXED WHERE pool = ? AND at < ? ORDER BY play LIMIT ?"
-            rows = self._ask(by_play, self._pool, before, limit)
+            by_number = f"{sql} NOT INDEXED WHERE pool = ? AND at < ? ORDER BY play LIMIT ?"
+            rows = self._ask(by_number, self._pool, before, limit)
         return sorted(Overdue(*row) for row in rows)
 
     def damage(self) -> list[str]:
@@ -147,16 +147,16 @@ class SQLiteBatch(SQLiteView, Batch):
 
     def append(self, entries: Sequence[Entry], head: Head) -> None:
         check_gapless(self._head, entries, head)
-        self._write(lambda: self._append(entries, head, head.plays - self._head.plays))
+        self._write(lambda: self._append(entries, head, head.decisions - self._head.decisions))
         self._head = head
 
     def _append(self, entries: Sequence[Entry], head: Head, opened: int) -> None:
         ask, pool = self._connection.execute, self._pool
-        rows = [(each.seq, NUMBERS[each.kind], each.play, each.ticket, each.body, each.hash) for each in entries]
+        rows = [(each.seq, NUMBERS[each.kind], each.number, each.ticket, each.body, each.hash) for each in entries]
         # The pool's number is written out so that a row binds as it is.
         self._connection.executemany(f"INSERT INTO events VALUES ({pool}, ?, ?, ?, ?, ?, ?)", rows)
         self._connection.executemany(f"INSERT INTO pending VALUES ({pool}, ?, ?, ?)", opened_by(entries))
-        ended = [(pool, entry.play) for entry in entries if entry.kind in ("outcome", "expiry")]
+        ended = [(pool, entry.number) for entry in entries if entry.kind in ("outcome", "expiry")]
         before = self._connection.total_changes()
         self._connection.executemany("DELETE FROM pending WHERE pool = ? AND play = ?", ended)
         change = opened - (self._connection.total_changes() - before)
@@ -187,7 +187,7 @@ class SQLiteBatch(SQLiteView, Batch):
             sql = "UPDATE events SET ticket = ?, body = ? WHERE pool = ? AND seq = ?"
             ask(sql, (entry.ticket, entry.body, pool, entry.seq))
             if entry.kind == "decision":
-                ask("UPDATE pending SET ticket = ? WHERE pool = ? AND play = ?", (entry.ticket, pool, entry.play))
+                ask("UPDATE pending SET ticket = ? WHERE pool = ? AND play = ?", (entry.ticket, pool, entry.number))
         self._connection.pragma("secure_delete", False)
 
     def replace_segment(self, old: Sealed, new: Sealed) -> None:

@@ -29,21 +29,21 @@ class Head(NamedTuple):
 
     seq: int
     hash: bytes
-    plays: int
+    decisions: int
     epoch: bytes = b""
 
 
 class Entry(NamedTuple):
     """One event as stored, with the columns that it is found by (`events.columns_of`).
 
-    `play`: the decision that it is of, if any. `ticket`: of a decision, unless it follows from `play`; or the name of
-    rows that a request brought.
+    `number`: of the decision that it is of, if any. `ticket`: of a decision, unless it follows from `number`; or the
+    name of rows that a request brought.
     """
 
     seq: int
     kind: Kind
     ticket: str | None
-    play: int | None
+    number: int | None
     body: bytes
     hash: bytes
 
@@ -134,7 +134,7 @@ class Standings(NamedTuple):
 class Overdue(NamedTuple):
     """A decision without an outcome."""
 
-    play: int
+    number: int
     ticket: str
     at: int
 
@@ -171,7 +171,7 @@ class View(ABC):
         """What is known of each ticket: the bodies of its events by kind (tickets that are not known are absent)."""
 
     @abstractmethod
-    def bodies_of(self, plays: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
+    def bodies_of(self, numbers: Sequence[int]) -> dict[int, dict[Kind, bytes]]:
         """The same of decisions by their numbers."""
 
     @abstractmethod
@@ -222,8 +222,8 @@ class Batch(View):
     def append(self, entries: Sequence[Entry], head: Head) -> None:
         """Add events, whose seq go on from the present head without a gap, and move the head.
 
-        A decision becomes pending; an outcome or an expiry of its `play` ends that. The same kind twice of a decision,
-        or the same ticket, is refused by the table itself.
+        A decision becomes pending; an outcome or an expiry of its `number` ends that. The same kind twice of one, or
+        the same ticket, is refused by the table itself.
         """
 
     @abstractmethod
@@ -289,9 +289,9 @@ def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
     """Events and decisions go on from one head to the next."""
     if [entry.seq for entry in entries] != list(range(before.seq + 1, after.seq + 1)):
         raise ValueError(f"events must go on from {before.seq} to {after.seq} without a gap")
-    plays = [entry.play for entry in entries if entry.kind == "decision"]
-    if plays != list(range(before.plays, after.plays)):
-        raise ValueError(f"decisions must go on from {before.plays} to {after.plays} without a gap")
+    numbers = [entry.number for entry in entries if entry.kind == "decision"]
+    if numbers != list(range(before.decisions, after.decisions)):
+        raise ValueError(f"decisions must go on from {before.decisions} to {after.decisions} without a gap")
 
 
 def check_replaced(old: Sealed, count: int) -> None:
@@ -304,8 +304,8 @@ def missing_event(seq: int) -> Damaged:
     return Damaged(f"the journal has no event {seq}, or none before it: run `statepool replay` on this store")
 
 
-def entry_of_row(seq: int, kind: int, ticket: str | None, play: int | None, body: bytes, digest: bytes) -> Entry:
-    return Entry(seq, kind_of(kind), ticket, play, body, digest)
+def entry_of_row(seq: int, kind: int, ticket: str | None, number: int | None, body: bytes, digest: bytes) -> Entry:
+    return Entry(seq, kind_of(kind), ticket, number, body, digest)
 
 
 def opened_by(entries: Sequence[Entry]) -> list[Overdue]:
@@ -314,9 +314,9 @@ def opened_by(entries: Sequence[Entry]) -> list[Overdue]:
     for entry in entries:
         if entry.kind == "decision":
             event = decode(entry.body)
-            if not isinstance(event, Decided) or event.play != entry.play:
-                raise ValueError(f"event {entry.seq} is refused: its bytes are not those of decision {entry.play}")
-            opened.append(Overdue(event.play, event.ticket, event.at))
+            if not isinstance(event, Decided) or event.number != entry.number:
+                raise ValueError(f"event {entry.seq} is refused: its bytes are not those of decision {entry.number}")
+            opened.append(Overdue(event.number, event.ticket, event.at))
     return opened
 
 
