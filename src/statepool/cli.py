@@ -223,12 +223,15 @@ def restore(
     file: Annotated[Path, Argument(help="What `statepool backup` wrote.")],
     store: Annotated[str, Argument(help="A new sqlite:///… file, or an empty postgresql://… database.")],
     verify: Annotated[bool, Option("--verify", help="Replay every journal before it is put there.")] = False,
+    place: Annotated[
+        str | None, Option(help="Where the segments of `compact` lie now; where they lay before when not given.")
+    ] = None,
     as_json: Annotated[bool, Option("--json", help="Print what it holds as JSON and nothing else.")] = False,
 ) -> None:
     """Put a backup into an empty store: all of it, or nothing."""
     from statepool.commands.backup import run_restore
 
-    if not run_restore(file, store, verify, as_json):
+    if not run_restore(file, store, verify, place, as_json):
         raise typer.Exit(1)
 
 

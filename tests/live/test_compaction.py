@@ -242,6 +242,35 @@ def test_a_backup_of_a_compacted_store_replays(sqlite, tmp_path):
     assert Path(tmp_path / "r.db").exists()
 
 
+def test_a_backup_is_restored_where_its_segments_lie_now(sqlite, tmp_path):
+    pool = sqlite.make()
+    play(pool, 30)
+    pool.close()
+    statepool("compact", sqlite.url, "--older-than", "0s", "--least", "1", "--place", str(tmp_path / "s"))
+    file, before = tmp_path / "b.db", n_events(sqlite)
+    with closing(sqlite.open()) as more:
+        more.decide()
+    told = f"{sqlite.name}: {before} of {n_events(sqlite)} events are in segments at {tmp_path}"
+    assert f"{told}/s, which are not in this file" in statepool("backup", sqlite.url, str(file)).stdout
+    (tmp_path / "s").rename(tmp_path / "moved")
+    asked = ("restore", str(file), f"sqlite:///{tmp_path}/r.db")
+    for wrong in ((), ("--place", str(tmp_path / "nowhere"))):
+        done = statepool(*asked, *wrong)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert ".segment is not in" in done.stderr
+        assert "--place" in done.stderr
+        assert not (tmp_path / "r.db").exists()
+    done = statepool(*asked, "--place", "moved", "--verify", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"{told}/moved, which must stay there" in done.stdout
+    assert "everything agrees" in statepool("replay", f"sqlite:///{tmp_path}/r.db", sqlite.name, "--redraw").stdout
+
+
+def n_events(place):
+    with closing(place.store()) as store, store.view(place.name) as view:
+        return view.head().seq
+
+
 def test_the_command(sqlite, tmp_path):
     pool = sqlite.make()
     play(pool, 30)

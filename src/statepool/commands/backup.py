@@ -15,18 +15,20 @@ def run_backup(url: str, file: Path, verify: bool, as_json: bool) -> bool:
     with answering():
         from statepool.live.backup import backup
 
-        return _tell(f"{file} holds", backup(url, file, verify), verify, as_json)
+        held = backup(url, file, verify)
+    return _tell(f"{file} holds", held, "which are not in this file: copy them, too", verify, as_json)
 
 
-def run_restore(file: Path, url: str, verify: bool, as_json: bool) -> bool:
+def run_restore(file: Path, url: str, verify: bool, place: str | None, as_json: bool) -> bool:
     """Put a backup into an empty store and print what it holds; whether all that was replayed agrees."""
     with answering():
         from statepool.live.backup import restore
 
-        return _tell("restored", restore(file, url, verify), verify, as_json)
+        held = restore(file, url, verify, place)
+    return _tell("restored", held, "which must stay there", verify, as_json)
 
 
-def _tell(did: str, held: "list[Held]", verified: bool, as_json: bool) -> bool:
+def _tell(did: str, held: "list[Held]", segments: str, verified: bool, as_json: bool) -> bool:
     agrees = not any(pool.faults for pool in held)
     if as_json:
         pools = [pool.as_json() for pool in held]
@@ -36,6 +38,9 @@ def _tell(did: str, held: "list[Held]", verified: bool, as_json: bool) -> bool:
     for pool in held:
         print(f"{pool.pool}: {pool.head.seq} events, {pool.decisions} decisions, the last event's hash is")
         print(f"  {pool.head.hash.hex()}")
+        if pool.in_segments:
+            where = " and ".join(pool.places)
+            print(f"{pool.pool}: {pool.in_segments} of {pool.head.seq} events are in segments at {where}, {segments}")
         for fault in pool.faults:
             print(f"  FAULT: {fault}")
     if verified:

@@ -20,6 +20,7 @@ from statepool.live.hash_chain import follows
 from statepool.live.lanes import decisions_in
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
+from statepool.live.stores.folders import check_place
 from statepool.live.stores.sqlite import SQLiteStore
 from statepool.live.stores.store import Head, Store
 
@@ -35,6 +36,9 @@ class Held:
     faults: tuple[str, ...] = ()
     in_lanes: int = 0
     """Decisions that the journal has not taken over yet."""
+    in_segments: int = 0
+    """Events that are in none of the store's tables, but in segments at these places."""
+    places: tuple[str, ...] = ()
 
     @property
     def decisions(self) -> int:
@@ -43,7 +47,7 @@ class Held:
     def as_json(self) -> dict[str, Any]:
         return {
             "pool": self.pool, "events": self.head.seq, "decisions": self.decisions, "hash": self.head.hash.hex(),
-            "faults": list(self.faults),
+            "faults": list(self.faults), "in_segments": self.in_segments, "places": list(self.places),
         }  # fmt: skip
 
 
@@ -60,18 +64,22 @@ def backup(url: str, file: Path, verify: bool = False) -> list[Held]:
         store.close()
 
 
-def restore(file: Path, url: str, verify: bool = False) -> list[Held]:
-    """Put a backup into a store that is empty; nothing is there until all of it is."""
+def restore(file: Path, url: str, verify: bool = False, place: str | None = None) -> list[Held]:
+    """Put a backup into a store that is empty; nothing is there until all of it is.
+
+    `place` is where its segments lie now; None: where they lay when it was taken.
+    """
     _check_path(file)
+    place = None if place is None else check_place(place)
     if not file.is_file():
         raise ValueError(f"file: there is no file {file}, expected one that `statepool backup` wrote")
     if not url.startswith("sqlite://"):
-        return _restore_into(open_store(url), file, verify)
+        return _restore_into(open_store(url), file, verify, place)
     target = Path(_path_of(url))
     _check_new(target, "store")
     with _new_file(target) as made:
         _copy(file, made)
-        return _look(made, verify, restoring=True)
+        return _look(made, verify, restoring=True, place=place)
 
 
 def _check_path(file: Path) -> None:
@@ -81,12 +89,12 @@ def _check_path(file: Path) -> None:
         raise ValueError(f"file: is a URL, expected a path, not a URL: {rest.lstrip('/') or '…'}")
 
 
-def _restore_into(target: Store, file: Path, verify: bool) -> list[Held]:
+def _restore_into(target: Store, file: Path, verify: bool, place: str | None) -> list[Held]:
     try:
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / "backup.db"
             _copy(file, made)
-            held = _look(made, verify, restoring=True)
+            held = _look(made, verify, restoring=True, place=place)
             source = SQLiteStore(made)
             try:
                 with source.contents() as contents:
@@ -160,17 +168,26 @@ def _copy(file: Path, made: Path) -> None:
                 each.close(force=True)
 
 
-def _look(made: Path, verify: bool, restoring: bool = False) -> list[Held]:
+def _look(made: Path, verify: bool, restoring: bool = False, place: str | None = None) -> list[Held]:
     """What a copy holds; refuses one whose pages or whose ends are damaged, and before it is put anywhere also one with
     a damaged event."""
     _check_pages(made, restoring)
     store = SQLiteStore(made)
     try:
+        for name in store.pools() if place is not None else ():
+            _move_segments(store, name, place)
         held = [_held(store, name, verify, restoring) for name in store.pools()]
     finally:
         store.close()
     _make_single(made)
     return held
+
+
+def _move_segments(store: Store, name: str, place: str) -> None:
+    """Every event is read afterwards, so that a segment that is not there is noticed before anything is kept."""
+    with store.batch(name) as batch:
+        for segment in batch.sealed():
+            batch.replace_segment(segment, segment._replace(place=place))
 
 
 def _check_pages(made: Path, restoring: bool) -> None:
@@ -198,8 +215,9 @@ def _held(store: Store, name: str, verify: bool, restoring: bool) -> Held:
             in_lanes = len(decisions_in(view.lane_rows(), None))
         except Damaged as error:
             raise ValueError(f"file: {error} (pool {name!r}): nothing was kept") from None
+        in_segments, places = view.n_sealed(), tuple(dict.fromkeys(segment.place for segment in view.sealed()))
     faults = replay(store, name)[0].faults if verify and head.seq else []
-    return Held(name, head, tuple(faults), in_lanes)
+    return Held(name, head, tuple(faults), in_lanes, in_segments, places)
 
 
 def _make_single(made: Path) -> None:

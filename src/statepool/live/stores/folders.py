@@ -29,7 +29,8 @@ class Folder:
                 return os.pread(file.fileno(), size, offset)
         except FileNotFoundError:
             raise StoreUnavailable(
-                f"segment {name} is not in {self}: it holds events of the journal; put it back there"
+                f"segment {name} is not in {self}: it holds events of the journal; put it back there, "
+                "or restore a backup with --place where it lies now"
             ) from None
         except Exception as error:
             if isinstance(error, MemoryError):
