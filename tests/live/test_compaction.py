@@ -134,7 +134,8 @@ def test_only_what_is_old_enough_and_enough_of_it(sqlite, tmp_path):
     old = len(sqlite.events())
     now[0] = 10**9 * 9.0  # later than the store's own clock
     play(pool, 5, seed=2)
-    assert compact(store, sqlite.name, 86_400, str(tmp_path / "s"), least=old + 1).events == 0
+    few = compact(store, sqlite.name, 86_400, str(tmp_path / "s"), least=old + 1)
+    assert (few.events, few.left) == (0, old)
     assert not (tmp_path / "s").exists()
     assert compact(store, sqlite.name, 86_400, str(tmp_path / "s"), least=old).events == old
     assert compact(store, sqlite.name, 86_400, str(tmp_path / "s"), least=1).events == 0
@@ -246,7 +247,8 @@ def test_a_backup_is_restored_where_its_segments_lie_now(sqlite, tmp_path):
     pool = sqlite.make()
     play(pool, 30)
     pool.close()
-    statepool("compact", sqlite.url, "--older-than", "0s", "--least", "1", "--place", str(tmp_path / "s"))
+    done = statepool("compact", sqlite.url, "--older-than", "0s", "--least", "1", "--place", str(tmp_path / "s"))
+    assert " events sealed in 1 segment, " in done.stdout
     file, before = tmp_path / "b.db", n_events(sqlite)
     with closing(sqlite.open()) as more:
         more.decide()
@@ -276,6 +278,9 @@ def test_the_command(sqlite, tmp_path):
     play(pool, 30)
     events = sqlite.events()
     pool.close()
+    done = statepool("compact", sqlite.url, "--older-than", "0s")
+    said = f"nothing sealed, {len(events)} events older than 0s: fewer than 10 000 (--least) are left where they are"
+    assert done.stdout == f"{sqlite.name}: {said}\n"
     done = statepool("compact", sqlite.url, "--older-than", "0s", "--least", "1", "--json")
     assert done.returncode == 0, done.stderr
     [told] = json.loads(done.stdout)["pools"]

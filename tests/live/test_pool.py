@@ -236,6 +236,13 @@ def test_labels_of_many_kinds(place):
         place.open(**given | {"holdout_action": "text"})
 
 
+def test_other_states_are_refused_with_a_way_out(sqlite):
+    given = {"P": [[0.5, 0.5]], "actions": ["a"]}
+    sqlite.open(**given, states=["x", "y"])
+    with pytest.raises(sp.live.Conflict, match=r"are \['x', 'z'\], and .* has \['x', 'y'\].*or another name or file"):
+        sqlite.open(**given, states=["x", "z"])
+
+
 @pytest.mark.parametrize("holdout", [0.0, 0.25])
 def test_shares_are_honoured_in_the_probabilities(place, holdout):
     pool = place.make(sp.StateEXP3(rate=50.0), shares={"a": (0.15, 0.2), "b": (0.25, 1.0)}, holdout=holdout)

@@ -2,8 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from statepool.commands.store import opened
+
+if TYPE_CHECKING:
+    from statepool.live.compaction import Compacted
 
 
 def run(url: str, pools: Sequence[str], older_than: str, place: str | None, least: int, as_json: bool) -> None:
@@ -22,7 +26,15 @@ def run(url: str, pools: Sequence[str], older_than: str, place: str | None, leas
         print(json.dumps({"place": where, "pools": [each.as_json() for each in done]}, indent=1))
         return
     for each in done:
-        print(f"{each.pool}: {each.events} events sealed in {each.segments} segments, {each.size} bytes")
+        print(f"{each.pool}: {_said(each, older_than, least)}")
+
+
+def _said(done: "Compacted", older_than: str, least: int) -> str:
+    if done.segments:
+        segments = f"{done.segments} segment{'' if done.segments == 1 else 's'}"
+        return f"{done.events} events sealed in {segments}, {done.size} bytes"
+    old, fewer = f"{done.left} event{'' if done.left == 1 else 's'}", f"{least:_}".replace("_", " ")
+    return f"nothing sealed, {old} older than {older_than}: fewer than {fewer} (--least) are left where they are"
 
 
 def _beside(url: str) -> str:

@@ -174,8 +174,8 @@ def _look(made: Path, verify: bool, restoring: bool = False, place: str | None =
     _check_pages(made, restoring)
     store = SQLiteStore(made)
     try:
-        for name in store.pools() if place is not None else ():
-            _move_segments(store, name, place)
+        if place is not None:
+            _move_segments(store, place)
         held = [_held(store, name, verify, restoring) for name in store.pools()]
     finally:
         store.close()
@@ -183,11 +183,12 @@ def _look(made: Path, verify: bool, restoring: bool = False, place: str | None =
     return held
 
 
-def _move_segments(store: Store, name: str, place: str) -> None:
+def _move_segments(store: Store, place: str) -> None:
     """Every event is read afterwards, so that a segment that is not there is noticed before anything is kept."""
-    with store.batch(name) as batch:
-        for segment in batch.sealed():
-            batch.replace_segment(segment, segment._replace(place=place))
+    for name in store.pools():
+        with store.batch(name) as batch:
+            for segment in batch.sealed():
+                batch.replace_segment(segment, segment._replace(place=place))
 
 
 def _check_pages(made: Path, restoring: bool) -> None:

@@ -6,6 +6,7 @@ part of anything, and rows that a segment holds are not read any more, deleted o
 across the seam, and so does everything else: replay, and late outcomes, which find their decision in the segment.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from itertools import islice, takewhile
@@ -17,7 +18,7 @@ from statepool.live.errors import Damaged
 from statepool.live.pool import Pool
 from statepool.live.stores.folders import Folder, check_place
 from statepool.live.stores.segments import Header, Segment, seal
-from statepool.live.stores.store import Sealed, Store, View
+from statepool.live.stores.store import Entry, Sealed, Store, View
 
 MOST_EVENTS = 1_000_000
 """Of a segment."""
@@ -34,6 +35,8 @@ class Compacted:
     events: int
     segments: int
     size: int
+    left: int
+    """Events that are old enough, and too few to be sealed."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,18 +54,26 @@ def compact(store: Store, name: str, older_than: float, place: str, least: int =
         done.append(segment)
         _drop_rows(store, name)
     events = sum(each.last - each.first + 1 for each in done)
-    return Compacted(name, events, len(done), sum(each.size for each in done))
+    return Compacted(name, events, len(done), sum(each.size for each in done), _count_left(store, name, older_than))
+
+
+def _count_left(store: Store, name: str, older_than: float) -> int:
+    with store.view(name) as view:
+        return sum(1 for _ in _old_entries(view, older_than))
+
+
+def _old_entries(view: View, older_than: float) -> Iterator[Entry]:
+    cutoff = _cutoff(view, older_than)
+    return takewhile(lambda entry: entry.at < cutoff, view.entries(view.n_sealed()))
 
 
 def _seal_next(store: Store, name: str, older_than: float, place: str, least: int) -> Sealed | None:
     with store.view(name) as view:
-        cutoff = view.clock() - round(older_than * 1e6)
         first = view.n_sealed() + 1
-        if not _is_old(view, first + least - 1, cutoff):
+        if not _is_old(view, first + least - 1, _cutoff(view, older_than)):
             return None
         before = view.linked(first)[0]
-        old = takewhile(lambda entry: entry.at < cutoff, view.entries(first - 1))
-        header, data = seal(name, before, islice(old, MOST_EVENTS))
+        header, data = seal(name, before, islice(_old_entries(view, older_than), MOST_EVENTS))
     if header.last - header.first + 1 < least:
         return None
     segment = write_segment(Folder(place), header, data)
@@ -71,6 +82,10 @@ def _seal_next(store: Store, name: str, older_than: float, place: str, least: in
             raise ValueError(f"pool: {name!r} is being compacted by another process, expected one at a time")
         batch.seal(segment)
     return segment
+
+
+def _cutoff(view: View, older_than: float) -> int:
+    return view.clock() - round(older_than * 1e6)
 
 
 def _is_old(view: View, seq: int, cutoff: int) -> bool:

@@ -451,7 +451,10 @@ class Pool:
             rows = [today.row(today.action(label)) for label in actions]
         names, seen, table = catalogue_rows(rows, actions, states, pool_state.live_learner.learns_map)
         if seen != today.states:
-            raise Conflict(f"states: pool {self.name!r} has {today.states[:8]}, which cannot be changed")
+            raise Conflict(
+                f"states: are {seen[:8]}, and pool {self.name!r} has {today.states[:8]}, which cannot be changed: "
+                "expected the same, or another name or file"
+            )
         if self._began_with(names, table):
             return []
         kinds = check_categories(categories, names)

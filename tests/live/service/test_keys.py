@@ -39,6 +39,8 @@ def test_each_role_may_do_its_part_and_no_more(keys, start):
         for role in ("decide", "report"):
             answer = client.request(method, address, headers=keys[role])
             assert (answer.status_code != 403) == (role in allowed), (address, role)
+            if not allowed:
+                assert answer.json()["error"].endswith(f"has the role {role}, expected admin"), address
         assert client.request(method, address, headers=keys["admin"]).status_code not in (401, 403), address
 
 

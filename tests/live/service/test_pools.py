@@ -73,6 +73,15 @@ def test_settings_change(client):
     assert client.post(DECISIONS).status_code == 200
     assert client.patch(HOME, json={"nothing": 1}).status_code == 422
     assert client.patch(HOME, json={"loss_bounds": None}).status_code == 200
+    beside = client.patch(HOME, json={"settings": {"holdout": 0.1}, "sharez": 1})
+    assert (beside.status_code, beside.json()) == (422, {"error": "body: 'sharez' is not known beside settings"})
+
+
+@pytest.mark.parametrize("nothing", [{}, None])
+def test_shares_are_set_by_name_and_removed(client, nothing):
+    changed = client.patch(HOME, json={"settings": {"shares": {"tea": [0.05, 0.5]}}})
+    assert changed.json()["settings"]["shares"] == [["tea", 0.05, 0.5]]
+    assert client.patch(HOME, json={"settings": {"shares": nothing}}).json()["settings"]["shares"] == []
 
 
 def test_expiry_by_request(start):

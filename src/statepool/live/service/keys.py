@@ -114,7 +114,8 @@ class Keys:
         if caller is None:
             raise Refused(401, "the key is not known", ASK)
         if caller.role != "admin" and need not in (caller.role, "read"):
-            raise Refused(403, f"the key {caller.name!r} has the role {caller.role}, expected {need} or admin")
+            expected = "admin" if need == "admin" else f"{need} or admin"
+            raise Refused(403, f"the key {caller.name!r} has the role {caller.role}, expected {expected}")
         if pool is not None and not caller.may_use(pool):
             raise Refused(403, f"the key {caller.name!r} is not for the pool {pool[:64]!r}")
         if pool is None and caller.pools and need == "admin":

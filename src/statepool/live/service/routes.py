@@ -121,7 +121,10 @@ class _Site:
 
     async def change_pool(self, request: Request) -> Response:
         settings = decode(await self._host.body(request), dict[str, Any])
-        if settings.keys() == {"settings"} and isinstance(settings["settings"], dict):
+        if isinstance(settings.get("settings"), dict):
+            unknown = sorted(settings.keys() - {"settings"})
+            if unknown:
+                raise Refused(422, f"body: {unknown[0]!r} is not known beside settings")
             settings = settings["settings"]  # as PUT has them; without the outer name is the older form
         await self._ask(request, Change(known_settings(settings)))
         return await self.show_pool(request)
