@@ -42,6 +42,14 @@ def test_pages_that_only_the_site_has_are_linked_there():
         assert hooks.count(f'"{name}.md": ') == 2, f"site/{name}.html is named, and docs/hooks.py does not know it"
 
 
+def test_every_metric_is_in_the_docs():
+    source = (ROOT / "src" / "statepool" / "live" / "service" / "metrics.py").read_text()
+    named = set(re.findall(r'"statepool_(\w+)"|_(?:gauge|counter)\(\s*"(\w+)"', source))
+    told = re.findall(r"`(?:statepool)?_(\w+?)(?:_total)?[`{]", (ROOT / "docs" / "operations.md").read_text())
+    assert len(named) > 15
+    assert {first or second for first, second in named} <= set(told)
+
+
 def test_every_figure_of_the_papers_studies_is_on_the_site():
     studies = {study.name for study in STUDIES.values() if not study.beyond}
     drawn = {figure.name for figure in FIGURES if set(figure.needs) <= studies}

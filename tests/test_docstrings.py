@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -81,6 +82,14 @@ def test_its_example_runs(name, tmp_path, monkeypatch):
 def test_every_setting_of_a_pool_is_explained():
     told = msgspec.json.schema_components([Settings])[1]["Settings"]["properties"]
     assert {name for name, schema in told.items() if schema.get("description")} == set(Settings.__struct_fields__)
+
+
+def test_every_setting_is_in_the_docs_with_its_default():
+    page = (Path(__file__).parents[1] / "docs" / "live.md").read_text()
+    table = re.findall(r"^\| `(\w+)` \| .* \| `(.*)` \|$", page.split("## Settings")[1].split("\n## ")[0], flags=re.M)
+    assert table == [(name, repr(value)) for name, value in msgspec.structs.asdict(Settings()).items()]
+    for call in (sp.Pool.open, sp.Pool.change):
+        assert ", ".join(Settings.__struct_fields__) in re.sub(r"\s+", " ", call.__doc__)
 
 
 @pytest.mark.parametrize("end", ["minimum", "maximum", "exclusiveMinimum"])

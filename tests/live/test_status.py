@@ -89,3 +89,10 @@ def test_vitals_make_no_play(sqlite, monkeypatch):
     assert (vitals.n_actions, vitals.counts["outcome"], vitals.settings.expire_after) == (3, 3, 60.0)
     assert (vitals.version_at, vitals.versions_made) == (None, 0)
     assert pool.vitals().versions_made > 0
+
+
+def test_what_is_printed_has_no_raw_times(sqlite):
+    pool = open_pool(sqlite)
+    teach(pool, 2)
+    for reading in (pool.status(), pool.vitals()):
+        assert not re.search(r"\d{12}", repr(reading))

@@ -139,7 +139,7 @@ class RemotePool:
             self._client.send(call)
 
     def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:
-        """The outcome, as a loss or as a reward."""
+        """The outcome, as a loss or as a reward; a bare number, `resolve(ticket, 0.3)`, is a loss."""
         self._client.send(self._calls.resolve(ticket, loss, reward))
 
     def resolve_many(self, losses: Pairs = (), rewards: Pairs = ()) -> None:

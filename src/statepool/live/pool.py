@@ -118,6 +118,9 @@ class Pool:
         With contexts, P is {context: rows}: one row an action, or {action: row} of those that it may be answered with.
         `learner` may be a name, such as "self-tuned". `clock` is for simulations; without one, time is the store's, the
         same for all its users.
+
+        Settings: refresh, refresh_seconds, expire_after, default_loss, loss_bounds, reward_bounds, holdout,
+        holdout_action, shares, request_bytes; docs/live.md says what each does.
         """
         learner = find(learner)() if isinstance(learner, str) else learner
         store = url if isinstance(url, Store) else open_store(url)
@@ -197,7 +200,7 @@ class Pool:
         self._all([Observe(ticket, state) for ticket, state in check_pairs(pairs, "state")])
 
     def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:
-        """The outcome, as a loss or as a reward."""
+        """The outcome, as a loss or as a reward; a bare number, `resolve(ticket, 0.3)`, is a loss."""
         self._one(Resolve(ticket, loss, reward))
 
     def resolve_many(
@@ -235,7 +238,11 @@ class Pool:
         self._one(ReweightAction(action, row))
 
     def change(self, **settings: Any) -> None:
-        """Other settings from now on."""
+        """Other settings from now on; those that are not named stay, and None is the default.
+
+        They are: refresh, refresh_seconds, expire_after, default_loss, loss_bounds, reward_bounds, holdout,
+        holdout_action, shares, request_bytes.
+        """
         self._one(Change(settings))
 
     def run(self, requests: Sequence[Any]) -> list[Any]:

@@ -24,12 +24,14 @@ from statepool.live.versions import Version
 
 @dataclass(frozen=True)
 class Status:
-    """What a pool knows and does after `events` events."""
+    """What a pool knows and does after `events` events; printed without what is long."""
 
     name: str
-    at: int
+    """Of the pool."""
+    at: int = field(repr=False)
     """When this was read, in microseconds by the pool's clock."""
     events: int
+    """Of the journal, all that was written up to now."""
     decisions: int
     """Decisions made."""
     pending: int
@@ -37,6 +39,7 @@ class Status:
     counts: Mapping[str, int]
     """States, outcomes, expiries and corrections that came, and states that were impossible for their action."""
     lessons: int
+    """States and outcomes that taught the learner."""
     changes: int
     """How often the catalogue or the settings have changed."""
     version: int
@@ -44,9 +47,13 @@ class Status:
     actions: tuple[Any, ...] = field(repr=False)
     """The label of every action by its number, retired ones included."""
     states: tuple[Any, ...]
+    """The label of every state, in the order of the columns of P."""
     contexts: tuple[Any, ...] = field(repr=False)
+    """The label of every context; none: the pool has no contexts."""
     learner: Learner
+    """What decides, with its options."""
     settings: Settings
+    """As they are now, defaults included."""
     seeded: bool
     """Whether the seed was given by somebody, who can then foretell the draws."""
     lessons_a_version: int
@@ -95,7 +102,7 @@ class Vitals:
     """Of the learner and of the holdout, since the holdout last changed; not a number: none came."""
     folded: int
     """The last event that this process had taken in before it was asked."""
-    version_at: int | None
+    version_at: int | None = field(repr=False)
     """When the version was made that this process plays from, in microseconds; None: it has made none."""
     versions_made: int
     refused_snapshots: int
