@@ -63,3 +63,11 @@ def test_it_says_what_is_stored(path, tmp_path, monkeypatch):
 def test_it_is_small_and_on_the_site(path):
     assert path.stat().st_size < MOST_BYTES
     assert f"notebooks/{path.stem}.md" in (ROOT / "mkdocs.yml").read_text()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_its_pools_are_new_in_every_run(path):
+    """Notebooks are followed one after another in one folder, and again."""
+    cells = json.loads(path.read_text())["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    assert code.count("sqlite:///") == code.count("sqlite:///{tempfile.mkdtemp()}/")

@@ -72,6 +72,8 @@ def test_registries_hold_what_is_exported(registry):
 def test_a_near_miss_gets_a_hint():
     with pytest.raises(ValueError, match=r"did you mean state-exp3\?"):
         learners.find("state-exp")
+    with pytest.raises(ValueError, match=r"'mine:EpsState' is not known .*; one of your own: .* an entry point"):
+        learners.find("mine:EpsState")
     with pytest.raises(ValueError, match=r"did you mean funnel\?"):
         families.find("funel")
 

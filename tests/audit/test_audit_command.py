@@ -11,7 +11,7 @@ from generated import generate
 from rich.console import Console
 
 from command_line import statepool
-from statepool.commands.audit import print_sentence
+from statepool.commands.audit import _how_to_serve, print_sentence
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -38,6 +38,14 @@ def test_for_people(log, tmp_path):
     assert (tmp_path / "mine.html").exists()
     assert f"Report: {tmp_path / 'mine.html'}\n" in done.stdout
     assert done.stdout.endswith(f": {tmp_path / 'AUDIT.json'}\n")
+    assert "tells: " in done.stdout
+    assert "drift: " in done.stdout
+
+
+def test_how_to_start_the_pool_names_what_was_written():
+    assert _how_to_serve(Path("audit/AUDIT.json")) == "statepool serve --map audit/AUDIT.json"
+    assert _how_to_serve(Path("my audit/AUDIT.json")) == "statepool serve --map 'my audit/AUDIT.json'"
+    assert _how_to_serve(None).startswith("audit again with --out audit")
 
 
 @pytest.mark.parametrize("width", range(24, 48))

@@ -1,13 +1,17 @@
 """Logs of the shapes that shops keep, each with a truth that is known: the answer is the true one, or *cannot tell*."""
 
+import io
 import json
 
 import numpy as np
 import pytest
 from generated import generate, write_columns
+from rich.console import Console
 from windowed import DAY, make_windowed
 
 import statepool as sp
+from statepool.audit import sentences
+from statepool.commands.audit import print_audit
 from statepool.commands.serve import _open_map
 from statepool.live.stores import open_store
 
@@ -105,7 +109,13 @@ def test_nothing_is_mature_yet(tmp_path):
     assert found.advice.verdict == "cannot tell"
     assert "window" in found.advice.missing
     assert "wait for about" in found.document["advice"]["would_change_it"][0]
-    found.write(tmp_path / "report")
+    page = found.write(tmp_path / "report").read_text()
+    print_audit(found, Console(width=100, file=(told := io.StringIO())))
+    for invented in ("In none of", "regret", "as good", "drift", "worth merging", "What each state is worth"):
+        assert invented not in "\n".join(sentences.reasons(found))
+        assert invented not in told.getvalue().replace("no mean, drift", "")
+        assert invented not in page.replace("no mean, drift", "")
+    assert "behave like" in told.getvalue()  # the map needs no outcome
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +233,18 @@ def test_a_window_that_is_no_length_of_time(window, tmp_path):
     path = generate(0, n_actions=3, n_rows=100).write(tmp_path / "log.parquet")
     with pytest.raises(ValueError, match=r"window: is .* expected a length of time"):
         sp.audit_log(path, window=window)
+
+
+@pytest.mark.parametrize("window", ["30", 30, "1e3"])
+def test_a_bare_number_is_no_window_where_times_are_dates(window, tmp_path):
+    days = [f"2026-01-{day:02}" for day in range(1, 21)]
+    columns = {"action": [0, 1] * 10, "state": [0, 0, 1, 1] * 5, "loss": [0, 1, 1, 0] * 5, "decided_at": days}
+    path = write_columns(columns, tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match=rf"window: is {window!r}, expected a unit, such as 30d, 12h or 30s"):
+        sp.audit_log(path, window=window)
+    assert sp.audit_log(path, window="0", **QUICK).maturity.window is None
+    numbers = write_columns(columns | {"decided_at": list(range(20))}, tmp_path / "numbers.parquet")
+    assert sp.audit_log(numbers, window=window, **QUICK).maturity.window == float(window)
 
 
 def test_a_window_without_decision_times_and_odd_blanks(tmp_path):

@@ -54,6 +54,12 @@ def test_says_what_was_met_and_why_not(tmp_path: Path) -> None:
     assert "published from Monte Carlo" in page
 
 
+def test_no_table_names_a_number_of_seeds_that_a_quick_run_does_not_have() -> None:
+    _, tables, _, _ = made_up()
+    told = [f"{table.title} {table.note}" for found in tables.values() for table in found]
+    assert [text for text in told if re.search(r"(?i)(two|three|four|five|ten|twenty|\d+) seeds", text)] == []
+
+
 def test_a_quick_run_says_so_at_the_top_and_on_every_table(tmp_path: Path) -> None:
     studies, tables, records, results = made_up(["unknown-map", "phase-diagram"], seeds=2)
     page = write_report(tmp_path, studies, tables, records, results, quick=True).read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ from statepool.audit.first_look import Looked, look
 from statepool.audit.fit import Fitted, default_horizon, fit_instance
 from statepool.audit.log import Log
 from statepool.audit.map import Map, estimate_map
-from statepool.audit.maturity import Maturity, read_missing, read_window
+from statepool.audit.maturity import Maturity, read_missing
 from statepool.audit.personal import Personal, personalise
 from statepool.audit.propensities import Propensities, check_propensities
 from statepool.audit.ranking import Ranking, rank_actions
@@ -99,8 +99,8 @@ def audit_log(
 
     Columns are named, or found by name; `context` names one or several that say who is asking. `reward` says that
     larger outcomes are better (None: the outcome's name does); `rescale` maps outcomes to [0, 1]; `window` is how long
-    after its decision an outcome is what it is ("30d"; 0: there is none; None: looked for); `missing` what a blank
-    outcome means (a number, or "drop"); `delay` that in decisions where the log has no outcome times; `horizon` the
+    after its decision an outcome is what it is ("30d", or a bare number where times are numbers; 0: there is none;
+    None: looked for); `missing` what a blank outcome means (a number, or "drop"); `delay` that in decisions where the log has no outcome times; `horizon` the
     decisions to simulate; `level` that of intervals; `seconds` the time allowed for the dimension's bracket. Raises
     ValueError, in one sentence, for a log that cannot be read so.
 
@@ -113,7 +113,7 @@ def audit_log(
     Audit(pandas frame: 1200 rows, 3 actions, 2 states: ...)
     """
     _check(delay, horizon, level, seconds, seed)
-    length, blank = read_window(window), read_missing(missing)
+    blank = read_missing(missing)
     given = {
         "action": action, "state": state, "outcome": outcome, "decided": decided, "observed": observed,
         "resolved": resolved, "propensity": propensity, "group": group, "ticket": ticket, "holdout": holdout,
@@ -121,7 +121,7 @@ def audit_log(
     }  # fmt: skip
     opened = open_log(log, given, reward, blank if isinstance(blank, float) else None, table)
     try:
-        looked = look(opened, length, blank is not None, rescale, seed)
+        looked = look(opened, window, blank is not None, rescale, seed)
     finally:
         opened.engine.close()
     return weigh_up(opened, looked, delay, horizon, level, seconds, seed)

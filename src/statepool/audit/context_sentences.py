@@ -14,7 +14,8 @@ def about_contexts(audit: "Audit") -> list[str]:
     """Everything, the worth first; nothing where no context was asked about."""
     if audit.personal is None:
         return []
-    return [*about_worth(audit), about_movement(audit), *about_maps(audit)]
+    moved = [about_movement(audit)] if audit.counts.has_outcomes else []
+    return [*about_worth(audit), *moved, *about_maps(audit)]
 
 
 def about_worth(audit: "Audit") -> list[str]:
@@ -52,7 +53,7 @@ def _barred(audit: "Audit") -> str:
         return f"{personal.contexts.title} is {personal.contexts.names[0]} in every row"
     if audit.counts.n_actions < 2:
         return "there is one action only"
-    if audit.counts.k.sum() < 2:
+    if not audit.counts.has_outcomes:
         return "no outcome is known that is old enough"
     return (
         "no action was tried in nearly all contexts, so there is none for all to compare with; a holdout that tries "

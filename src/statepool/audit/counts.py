@@ -58,6 +58,11 @@ class Counts:
         return int(self.n.sum())
 
     @property
+    def has_outcomes(self) -> bool:
+        """Whether there are any to find something in."""
+        return bool(self.k.sum() >= 2)
+
+    @property
     def state_means(self) -> Floats:
         """The mean loss of each state; of all rows where the state was never seen with an outcome."""
         k, loss = self.k.sum(axis=0), self.loss.sum(axis=0)

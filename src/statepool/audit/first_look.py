@@ -5,6 +5,7 @@ are counted again without them.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from statepool.audit.counts import Counts, count_log, define_rows
 from statepool.audit.delays import measure_lateness, settling_age
 from statepool.audit.facts import Facts, unit_of
 from statepool.audit.log import Log
-from statepool.audit.maturity import FOUND, GIVEN, NONE, SETTLING, Maturity
+from statepool.audit.maturity import FOUND, GIVEN, NONE, SETTLING, Maturity, read_window
 from statepool.audit.sample import Rows, draw_rows
 from statepool.audit.units import Unit
 from statepool.audit.windows import find_window
@@ -35,14 +36,15 @@ class Looked:
     contexts: Contexts | None
 
 
-def look(log: Log, window: float | None, missing_told: bool, rescale: bool, seed: int) -> Looked:
+def look(log: Log, window: Any, missing_told: bool, rescale: bool, seed: int) -> Looked:
+    length = read_window(window, log.seconds)
     facts = Facts.of(log)
     unit = unit_of(log, facts, rescale, missing_told)
     define_rows(log, facts, unit)
     counts = count_log(log, facts)
     labels = context_labels(log, counts) if log.columns.context else None
     recorded = draw_rows(log, counts, facts, seed, labels)
-    maturity = _maturity(log, recorded, window)
+    maturity = _maturity(log, recorded, length)
     held = recorded.held is not None and bool(
         (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
     )

@@ -59,8 +59,8 @@ class Maturity:
         return np.where(decided <= self.cut, loss, np.nan)
 
 
-def read_window(given: Any) -> float | None:
-    """A length of time in seconds (or in the log's own numbers, without a unit); 0 says that there is no window."""
+def read_window(given: Any, dated: bool) -> float | None:
+    """A length of time in seconds (without a unit, in the numbers of a log not `dated`); 0: there is no window."""
     told = f"window: is {given!r}, expected a length of time such as 30d, 12h, 90min or 0 for none"
     if given is None:
         return None
@@ -77,6 +77,8 @@ def read_window(given: Any) -> float | None:
     unit = _WORDS.get(unit.removesuffix("s"), unit) if len(unit) > 1 and unit != "min" else unit
     if unit and unit not in SECONDS:
         raise ValueError(told)
+    if dated and not unit and number > 0:
+        raise ValueError(f"window: is {given!r}, expected a unit, such as 30d, 12h or 30s, since times are dates")
     return _not_negative(number * SECONDS.get(unit, 1.0), told)
 
 

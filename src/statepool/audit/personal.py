@@ -76,7 +76,7 @@ def personalise(
     one = best_for_all(c, contexts.rows / contexts.rows.sum(), tried > 0)
     joint = bracket(P, gap=0.01, seconds=seconds, available=offered)
     worth = None
-    if one >= 0 and counts.k.sum() >= 2 and min(len(contexts.names), counts.n_actions) > 1:
+    if one >= 0 and counts.has_outcomes and min(len(contexts.names), counts.n_actions) > 1:
         worth = judge_worth(contexts, counts, known, ContextMaps(P, strength, offered), effects, level, seed)
     more = rows_needed(worth, contexts, level) if worth is not None and worth.verdict == OPEN else 0
     return Personal(

@@ -130,6 +130,7 @@ def about_regret(audit: "Audit") -> str:
 
 
 ERRORS = "±: one standard error."
+TELLS = "tells: the state's part in what the states predict of the differences between actions."
 
 
 def about_regret_itself(audit: "Audit") -> str:
@@ -144,6 +145,8 @@ def about_regret_itself(audit: "Audit") -> str:
 def reasons(audit: "Audit") -> tuple[str, ...]:
     """What the verdict rests on."""
     first = () if not audit.advice.missing else (f"{audit.advice.missing[0].upper()}{audit.advice.missing[1:]}.",)
+    if not audit.counts.has_outcomes:
+        return first
     return (*first, about_sufficiency(audit), about_price(audit), about_regret(audit))
 
 
@@ -181,7 +184,7 @@ def how_much_more(audit: "Audit") -> str:
 
 def _what_else(audit: "Audit") -> str:
     counts, maturity = audit.counts, audit.maturity
-    if counts.k.sum() < 2 and maturity.window is not None:
+    if not counts.has_outcomes and maturity.window is not None:
         span = audit.rows.latest - float(audit.rows.decided[0])
         left = max(maturity.window - span, 0) + 0.25 * maturity.window
         return (
@@ -235,10 +238,10 @@ def where_it_starts(audit: "Audit") -> str:
     return f"{found}; the log cannot tell it apart from {', '.join(others)}{more}."
 
 
-def what_to_do(audit: "Audit") -> list[str]:
-    """On Monday."""
-    serve = "Start the pool that AUDIT.json describes (statepool serve --map AUDIT.json) with a holdout of"
-    kept = f"{serve} {HOLDOUT:.0%}, and look after a window of outcomes at what it gains over the holdout."
+def what_to_do(audit: "Audit", serve: str = "statepool serve --map AUDIT.json") -> list[str]:
+    """On Monday; `serve` is how to start the pool."""
+    start = f"Start the pool that AUDIT.json describes ({serve}) with a holdout of"
+    kept = f"{start} {HOLDOUT:.0%}, and look after a window of outcomes at what it gains over the holdout."
     live = live_learner(audit.advice)
     nearest = "" if live == audit.advice.learner else f" It runs {live}, the nearest to {audit.advice.learner} live."
     return {
@@ -342,7 +345,7 @@ def about_states(audit: "Audit") -> list[str]:
 
 def about_propensities(audit: "Audit") -> list[str]:
     p, unit = audit.propensities, audit.unit
-    if p is None:
+    if p is None or not audit.counts.has_outcomes:
         return []
     held = ["Means and effects rest on the rows of the holdout alone, where chance chose."] if p.held else []
     return [

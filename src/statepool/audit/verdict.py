@@ -109,7 +109,7 @@ def classify(shares: tuple[float, float]) -> str:
 
 def _barred(counts: Counts, maturity: Maturity) -> str:
     """What makes any answer impossible, whatever the numbers."""
-    if counts.k.sum() < 2:
+    if not counts.has_outcomes:
         return (
             "no outcome is old enough: the window is as long as the log, or longer"
             if maturity.window is not None

@@ -8,7 +8,7 @@ from statepool.audit.effects import estimate_effects
 from statepool.audit.export import export_rows
 from statepool.audit.first_look import Looked, look
 from statepool.audit.map import estimate_map
-from statepool.audit.maturity import read_missing, read_window
+from statepool.audit.maturity import read_missing
 from statepool.audit.offpolicy import Evidence, WhatIf, estimate_play
 from statepool.audit.policies import read_policy
 from statepool.audit.sources import open_log
@@ -29,10 +29,10 @@ def what_if(
     check_number(level, "level", 0.5, 0.9999)
     if not policies:
         raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
-    length, blank = read_window(window), read_missing(missing)
+    blank = read_missing(missing)
     opened = open_log(log, columns or {}, reward, blank if isinstance(blank, float) else None, table)
     try:
-        looked = look(opened, length, blank is not None, rescale, seed)
+        looked = look(opened, window, blank is not None, rescale, seed)
         seen = _see(looked, seed)
         found = [estimate_play(seen, read_policy(policy, seen), policy, level) for policy in policies]
         if export is not None:
@@ -44,7 +44,7 @@ def what_if(
 
 def _see(looked: Looked, seed: int) -> Evidence:
     counts = looked.counts
-    if counts.k.sum() < 2:
+    if not counts.has_outcomes:
         raise ValueError("log: has no outcome that is old enough, expected some to estimate from")
     found = sufficiency_test(looked.rows, counts.n_actions, counts.n_states, seed)
     return Evidence(counts, looked.unit, found, estimate_effects(counts, estimate_map(counts), found, seed))

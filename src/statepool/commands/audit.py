@@ -1,6 +1,7 @@
 """`statepool audit`: answer from a log, on the terminal the advice first, then what it rests on."""
 
 import json
+import shlex
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -36,18 +37,21 @@ def run(log: str, out: Path | None, as_json: bool, **settings: Any) -> None:
     if as_json:
         print(json.dumps(found.document, indent=1))
         return
-    print_audit(found)
+    written = report.parent / "AUDIT.json" if report else None
+    print_audit(found, written=written)
     if report:
-        print(f"Report: {report}\nMap, learner and settings: {report.parent / 'AUDIT.json'}")
+        print(f"Report: {report}\nMap, learner and settings: {written}")
 
 
-def print_audit(audit: Audit, console: Console | None = None) -> None:
+def print_audit(audit: Audit, console: Console | None = None, written: Path | None = None) -> None:
+    """Print the answer, which says how to start the pool that was `written`."""
     console = console or Console(width=terminal_width())
     advice = audit.advice
     for sentence in (*sentences.about_reading(audit), *sentences.about_window(audit)):
         print_sentence(console, sentence)
     told = "learner meanwhile" if advice.verdict == UNCLEAR else "learner"
-    learner = advice.learner + (f" (as good: {', '.join(advice.ties)})" if advice.ties else "")
+    told_apart = audit.counts.has_outcomes
+    learner = advice.learner + (f" (as good: {', '.join(advice.ties)})" if advice.ties and told_apart else "")
     reasons = "\n".join(_lines(reason, console.width - FRAME) for reason in sentences.reasons(audit))
     console.print(
         Panel(
@@ -56,16 +60,24 @@ def print_audit(audit: Audit, console: Console | None = None) -> None:
         )
     )  # fmt: skip
     for title, lines in (
-        ("What would change it: ", sentences.what_would_change_it(audit)), ("On Monday: ", sentences.what_to_do(audit)),
+        ("What would change it: ", sentences.what_would_change_it(audit)),
+        ("On Monday: ", sentences.what_to_do(audit, _how_to_serve(written))),
     ):  # fmt: skip
         print_sentence(console, " ".join(lines), title)
     for sentence in about_contexts(audit):
         print_sentence(console, sentence)
-    console.print(_states(audit))
-    console.print(_learners(audit))
-    for say in SAID:
+    if audit.counts.has_outcomes:
+        console.print(_states(audit))
+        console.print(_learners(audit))
+    for say in SAID if audit.counts.has_outcomes else SAID_OF_ACTIONS:
         for sentence in say(audit):
             print_sentence(console, sentence)
+
+
+def _how_to_serve(written: Path | None) -> str:
+    if written is None:
+        return "audit again with --out audit, then statepool serve --map audit/AUDIT.json"
+    return f"statepool serve --map {shlex.quote(str(written))}"
 
 
 def print_sentence(console: Console, sentence: str, title: str = "") -> None:
@@ -84,12 +96,17 @@ SAID = (
     sentences.about_rows, sentences.about_map, sentences.about_pooling, sentences.about_delays,
     sentences.about_drift, sentences.about_states, sentences.about_propensities,
 )  # fmt: skip
+SAID_OF_ACTIONS = (sentences.about_rows, sentences.about_map)
+"""What can be said where no outcome is old enough."""
 
 
 def _states(audit: Audit) -> Table:
     mean = f"mean {audit.unit.name}"
     headings = ("state", "rows", mean, "direct effects", "±", "p", "drift", "tells")
-    caption = f"{sentences.ERRORS} p: corrected for the number of states."
+    caption = (
+        f"rows: immature ones included. {sentences.ERRORS} p: corrected for the number of states. drift: how far the "
+        f"mean moves over time (standard deviation). {sentences.TELLS}"
+    )
     table = make_table("States: does anything but the state matter?", headings, caption=caption)
     means, found, unit = audit.counts.state_means, audit.sufficiency, audit.unit
     for s, name in enumerate(audit.counts.states):

@@ -61,6 +61,8 @@ REGISTRY: dict[str, type[Learner]] = {
     "zimmert-seldin": ZimmertSeldin,
 }
 
+OF_ONES_OWN = "one of your own: sp.compare from Python, or an entry point, docs/how-to/write-a-learner.md"
+
 
 def find(name: str) -> type[Learner]:
     """The learner of a name: one of these, or one that an installed package adds."""
@@ -68,7 +70,8 @@ def find(name: str) -> type[Learner]:
         return REGISTRY[name]
     found = plugins.load("learner", name) if isinstance(name, str) else None
     if found is None:
-        raise ValueError(unknown_name("learner", name, [*REGISTRY, *plugins.installed("learner")]))
+        told = unknown_name("learner", name, [*REGISTRY, *plugins.installed("learner")])
+        raise ValueError(f"{told}; {OF_ONES_OWN}")
     if not isinstance(found, type) or not issubclass(found, Learner):
         raise ValueError(f"learner: {name!r} is {shown(found)}, expected a subclass of Learner")
     return found

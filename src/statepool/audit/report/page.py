@@ -56,11 +56,17 @@ def page_of(audit: "Audit", drawings: Sequence[Drawing]) -> str:
     return render(
         __package__, "audit.html", audit=audit, kind=CLASSES[audit.advice.verdict],
         is_open=audit.advice.verdict == UNCLEAR, read=[*sentences.about_reading(audit), *sentences.about_window(audit)],
-        tiles=tiles, parts=parts, regret=sentences.about_regret_itself(audit),
+        tiles=tiles if counts.has_outcomes else tiles[:1], parts=parts,
+        regret=sentences.about_regret_itself(audit) if counts.has_outcomes else "",
         figures=figures_of(drawings, linked=False),  # the report is one file
-        # That about contexts only where they were asked about.
-        sections=[section for section in SECTIONS if section.name != "contexts" or audit.personal is not None],
+        sections=_sections(audit),
     )  # fmt: skip
+
+
+def _sections(audit: "Audit") -> list[Section]:
+    """That about contexts only where they were asked about; where no outcome is old enough, what needs none."""
+    found = [section for section in SECTIONS if section.name != "contexts" or audit.personal is not None]
+    return [section for section in found if audit.counts.has_outcomes or section.name in ("map", "contexts", "log")]
 
 
 def _lost(audit: "Audit") -> str:
@@ -95,7 +101,8 @@ def _how_to_start(audit: "Audit") -> str:
         return "AUDIT.json holds the map for the record; a pool does not run a learner that does not pool."
     advised, runs = audit.advice.learner, live_learner(audit.advice)
     told = f"{runs}, the nearest to {advised} that runs live" if runs != advised else runs
-    return f"To start with this map: statepool serve --map AUDIT.json (actions, states, P, and the learner {told})."
+    serve = "statepool serve --map AUDIT.json, the file beside this"
+    return f"To start with this map: {serve} (actions, states, P, and the learner {told})."
 
 
 def _tests(audit: "Audit") -> Table:
@@ -114,9 +121,11 @@ def _tests(audit: "Audit") -> Table:
     return Table("State by state", headings, rows, note)
 
 
-def _by_context(audit: "Audit") -> Table:
+def _by_context(audit: "Audit") -> Table | None:
     personal = audit.personal
     assert personal is not None
+    if not audit.counts.has_outcomes:
+        return None
     one = f"{audit.counts.actions[personal.one]} is the best for all. " if personal.one >= 0 else ""
     title = f"Context by context, in {audit.unit.name} a decision"
     note = (
@@ -134,14 +143,15 @@ def _states(audit: "Audit") -> Table:
          f"{audit.unit.amount(audit.drift.spread[s]):.3g}", "" if groups is None else f"{groups[s]}")
         for s, name in enumerate(audit.counts.states)
     ]  # fmt: skip
-    note = "Tells: the state's part in what the states predict of the differences between actions."
+    note = (
+        "share of rows: immature ones included. drift: how far the mean moves over time (standard deviation). "
+        f"{sentences.TELLS}"
+    )
     return Table("What each state is worth", ("share of rows", "tells", "drift", "group"), rows, note)
 
 
-def _what_if(audit: "Audit") -> Table | None:
-    """What other plays would have been worth on the log, where it has outcomes to tell."""
-    if audit.counts.k.sum() < 2:
-        return None
+def _what_if(audit: "Audit") -> Table:
+    """What other plays would have been worth on the log."""
     seen = Evidence(audit.counts, audit.unit, audit.sufficiency, audit.effects)
     found = [estimate_play(seen, read_policy(name, seen), name) for name in ("best", "uniform")]
     rows = [
