@@ -127,7 +127,7 @@ def audit(
     rescale: Annotated[bool, Option("--rescale", help="Map the range of outcomes to [0, 1].")] = False,
     window: Annotated[
         str | None,
-        Option(help="An outcome is final that long after a decision: 30d, 12h, 30s (bare if times are numbers); 0: no window."),
+        Option(help="Outcomes are final so long after a decision: 30d, 12h (bare if times are numbers); 0: no window."),
     ] = None,
     missing: Annotated[str | None, Option(help="What a blank outcome means: 0, 1, a number, or drop.")] = None,
     delay: Annotated[int | None, Option(help="Delay in decisions, if the log has no outcome times.")] = None,

@@ -100,9 +100,10 @@ def audit_log(
     Columns are named, or found by name; `context` names one or several that say who is asking. `reward` says that
     larger outcomes are better (None: the outcome's name does); `rescale` maps outcomes to [0, 1]; `window` is how long
     after its decision an outcome is what it is ("30d", or a bare number where times are numbers; 0: there is none;
-    None: looked for); `missing` what a blank outcome means (a number, or "drop"); `delay` that in decisions where the log has no outcome times; `horizon` the
-    decisions to simulate; `level` that of intervals; `seconds` the time allowed for the dimension's bracket. Raises
-    ValueError, in one sentence, for a log that cannot be read so.
+    None: looked for); `missing` what a blank outcome means (a number, or "drop"); `delay` that
+    in decisions where the log has no outcome times; `horizon` the decisions to simulate; `level` that of intervals;
+    `seconds` the time allowed for the dimension's bracket. Raises ValueError, in one sentence, for a log that cannot be
+    read so.
 
     >>> import pandas as pd
     >>> import statepool as sp
