@@ -104,10 +104,10 @@ def main(decisions, n_states, given):
         timed("back up", backup, url, folder / "b.db")
         before = beside.submit(restored, folder / "b.db", folder / "r.db")
         done = timed("compact", sealed, url, segments, 0.99)
-        print(f"bytes a decision in segments       {done.size / decisions / 0.99:9.1f}")
+        print(f"bytes a decision in segments       {3 * done.size / done.events:9.1f}")
         after = timed("replay of segments and tail", replayed, url)
         assert before.result() == after, "the same events, the same hash, the same sums"
-        print(f"the same bits: {after[1]} events, {after[0]}", flush=True)
+        print(f"the same bits: {after[1]} events, {after[1] - done.events} not sealed, {after[0]}", flush=True)
         timed("open and decide", opened, url)
         timed("back up", backup, url, folder / "c.db")
         store = open_store(url)

@@ -50,30 +50,31 @@ def compact(store: Store, name: str, older_than: float, place: str, least: int =
     Pool(store, name).snapshot()  # whoever opens the pool next reads no segment but for the catalogue
     done: list[Sealed] = []
     _drop_rows(store, name)  # of one that was stopped before
-    while (segment := _seal_next(store, name, older_than, folder, least)) is not None:
+    with store.view(name) as view:
+        cutoff = view.clock() - round(older_than * 1e6)
+    while (segment := _seal_next(store, name, cutoff, folder, least)) is not None:
         done.append(segment)
         _drop_rows(store, name)
     events = sum(each.last - each.first + 1 for each in done)
-    return Compacted(name, events, len(done), sum(each.size for each in done), _count_left(store, name, older_than))
+    return Compacted(name, events, len(done), sum(each.size for each in done), _count_left(store, name, cutoff))
 
 
-def _count_left(store: Store, name: str, older_than: float) -> int:
+def _count_left(store: Store, name: str, cutoff: int) -> int:
     with store.view(name) as view:
-        return sum(1 for _ in _old_entries(view, older_than))
+        return sum(1 for _ in _old_entries(view, cutoff))
 
 
-def _old_entries(view: View, older_than: float) -> Iterator[Entry]:
-    cutoff = _cutoff(view, older_than)
+def _old_entries(view: View, cutoff: int) -> Iterator[Entry]:
     return takewhile(lambda entry: entry.at < cutoff, view.entries(view.n_sealed()))
 
 
-def _seal_next(store: Store, name: str, older_than: float, place: str, least: int) -> Sealed | None:
+def _seal_next(store: Store, name: str, cutoff: int, place: str, least: int) -> Sealed | None:
     with store.view(name) as view:
         first = view.n_sealed() + 1
-        if not _is_old(view, first + least - 1, _cutoff(view, older_than)):
+        if not _is_old(view, first + least - 1, cutoff):
             return None
         before = view.linked(first)[0]
-        header, data = seal(name, before, islice(_old_entries(view, older_than), MOST_EVENTS))
+        header, data = seal(name, before, islice(_old_entries(view, cutoff), MOST_EVENTS))
     if header.last - header.first + 1 < least:
         return None
     segment = write_segment(Folder(place), header, data)
@@ -82,10 +83,6 @@ def _seal_next(store: Store, name: str, older_than: float, place: str, least: in
             raise ValueError(f"pool: {name!r} is being compacted by another process, expected one at a time")
         batch.seal(segment)
     return segment
-
-
-def _cutoff(view: View, older_than: float) -> int:
-    return view.clock() - round(older_than * 1e6)
 
 
 def _is_old(view: View, seq: int, cutoff: int) -> bool:
