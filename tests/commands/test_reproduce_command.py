@@ -110,7 +110,6 @@ def test_killed_five_times_it_loses_nothing_and_ends_the_same(undisturbed, tmp_p
     [
         (["funel"], "did you mean funnel?"),
         (["funnel", "--jobs", "0"], "jobs: is 0"),
-        (["funnel", "--cluster", "tcp://127.0.0.1:1"], "no scheduler answers"),
         (["funnel", "--out", "/dev/null/x"], "out: cannot write"),
     ],
 )
@@ -120,6 +119,14 @@ def test_bad_input_is_one_sentence(arguments, sentence, tmp_path):
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Traceback" not in done.stderr
+
+
+def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path):
+    """In a process of its own: Dask leaves the thread of a client that never connected to the end of one."""
+    command = [STATEPOOL, "reproduce", "funnel", "--cluster", "tcp://127.0.0.1:1"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "statepool: cluster: no scheduler answers at tcp://127.0.0.1:1 (OSError)\n"
 
 
 class Cluster:

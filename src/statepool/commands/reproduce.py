@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -27,10 +28,10 @@ def run(studies: list[str], quick: bool, jobs: int, cluster: str | None, out: Pa
         raise ValueError(f"jobs: is {jobs}, expected a positive number, or -1 for one a core")
     chosen = [find(name) for name in studies or [s.name for s in STUDIES.values() if not s.beyond]]
     store = CellStore(out / "cells")
-    execute = ClusterExecutor(cluster) if cluster else LocalExecutor(jobs)
     progress = Console(stderr=True)
     bars = Bars(progress)
-    with told_of_compiling(bars.compiling if progress.is_terminal else said_once(progress)), bars.progress:
+    heard = told_of_compiling(bars.compiling if progress.is_terminal else said_once(progress))
+    with ClusterExecutor(cluster) if cluster else nullcontext(LocalExecutor(jobs)) as execute, heard, bars.progress:
         results = run_studies(chosen, execute, store, bars, QUICK_SEEDS if quick else ALL_SEEDS)
     if store.damaged:
         print(f"{store.damaged} damaged entries in {store.folder} were computed again", file=sys.stderr)

@@ -61,7 +61,7 @@ class LocalExecutor:
 
 
 class ClusterExecutor:
-    """On the workers of a Dask scheduler, which runs a lost worker's tasks again elsewhere."""
+    """On the workers of a Dask scheduler, which runs a lost worker's tasks again elsewhere; `with` lets go of them."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -72,6 +72,12 @@ class ClusterExecutor:
             self.client = Client(address, timeout="5s")
         except (OSError, ValueError, TimeoutError) as error:
             raise ValueError(f"cluster: no scheduler answers at {address} ({type(error).__name__})") from None
+
+    def __enter__(self) -> "ClusterExecutor":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()  # what still waits on a worker is cancelled
 
     def __call__(self, tasks: list[Task]) -> Iterator[Done]:
         from distributed import as_completed as as_they_come
