@@ -17,23 +17,23 @@ def take_under_load(url, name, folder, moments, targets):
         for number, seconds in enumerate(moments):
             time.sleep(seconds)
             told, file = dict(record.told), folder / f"backup-{number}.db"
-            [is_holdout] = backup(url, file)
-            taken.append((told, file, is_holdout))
-    for (told, file, is_holdout), target in zip(taken, targets, strict=True):
-        check_restored(name, told, file, is_holdout, target)
+            [copied] = backup(url, file)
+            taken.append((told, file, copied))
+    for (told, file, copied), target in zip(taken, targets, strict=True):
+        check_restored(name, told, file, copied, target)
     return taken
 
 
-def check_restored(name, told, file, is_holdout, target):
+def check_restored(name, told, file, copied, target):
     [restored] = restore(file, target, verify=True)
-    assert (restored.head, restored.faults) == (is_holdout.head, ())
+    assert (restored.head, restored.faults) == (copied.head, ())
     kept = Record()
     kept.told = told
     kept.check(target, name)
     store = open_store(target)
     try:
-        found, _ = replay(store, name, redraw=True, expect=is_holdout.head.hash)
+        found, _ = replay(store, name, redraw=True, expect=copied.head.hash)
     finally:
         store.close()
     assert found.faults == []
-    assert found.decisions == is_holdout.decisions
+    assert found.decisions == copied.decisions

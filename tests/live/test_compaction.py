@@ -237,13 +237,13 @@ def test_a_backup_of_a_compacted_store_replays(sqlite, tmp_path):
     play(pool, 30)
     sealed(sqlite, pool, tmp_path / "s")
     play(pool, 10, seed=2)
-    [is_holdout] = backup(sqlite.url, tmp_path / "b.db", verify=True)
+    [copied] = backup(sqlite.url, tmp_path / "b.db", verify=True)
     [again] = restore(tmp_path / "b.db", f"sqlite:///{tmp_path}/r.db", verify=True)
-    assert is_holdout.faults == again.faults == ()
+    assert copied.faults == again.faults == ()
     assert Path(tmp_path / "r.db").exists()
 
 
-def test_a_backup_is_restored_where_its_segments_lie_now(sqlite, tmp_path):
+def test_a_backup_is_restored_where_its_segments_lie_now(sqlite, server, tmp_path):
     pool = sqlite.make()
     play(pool, 30)
     pool.close()
@@ -262,10 +262,11 @@ def test_a_backup_is_restored_where_its_segments_lie_now(sqlite, tmp_path):
         assert ".segment is not in" in done.stderr
         assert "--place" in done.stderr
         assert not (tmp_path / "r.db").exists()
-    done = statepool(*asked, "--place", "moved", "--verify", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert f"{told}/moved, which must stay there" in done.stdout
-    assert "everything agrees" in statepool("replay", f"sqlite:///{tmp_path}/r.db", sqlite.name, "--redraw").stdout
+    for target in (f"sqlite:///{tmp_path}/r.db", server.emptied()):
+        done = statepool("restore", str(file), target, "--place", "moved", "--verify", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert f"{told}/moved, which must stay there" in done.stdout
+        assert "everything agrees" in statepool("replay", target, sqlite.name, "--redraw").stdout
 
 
 def n_events(place):
