@@ -50,10 +50,10 @@ def test_the_command_leaves_nothing_to_compile(tmp_path):
     """Neither for a simulation nor for a live pool."""
     code = (
         "from statepool.commands.ahead import compile_all; from statepool.compiling import told_of_compiling\n"
-        "with told_of_compiling(print): compile_all(['pooled-greedy'])"
+        "with told_of_compiling(print): compile_all(['uniform'])"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    for arguments in (["-m", "statepool", "compile", "pooled-greedy"], ["-c", code]):
+    for arguments in (["-m", "statepool", "compile", "uniform"], ["-c", code]):
         command = [sys.executable, *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr

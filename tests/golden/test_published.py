@@ -16,7 +16,12 @@ class Unwatched:
         pass
 
 
-@pytest.mark.parametrize("name", published_numbers())
+LARGEST = ("grouping", "tuned-baseline")
+"""As long as all others together: `make soak` and `statepool reproduce` set their numbers beside ours."""
+EACH = [pytest.param(name, marks=[pytest.mark.soak] * (name in LARGEST)) for name in published_numbers()]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_study_meets_its_published_numbers(name, tmp_path):
     study = STUDIES[name]
     results = run_studies([study], LocalExecutor(1), CellStore(tmp_path), Unwatched())[name]

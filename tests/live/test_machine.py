@@ -308,7 +308,7 @@ def run_on(make_place, **how):
 
 
 def test_a_pool_is_a_dictionary_sqlite(tmp_path):
-    run_on(lambda: SQLitePlace(Path(mkdtemp(dir=tmp_path)) / "pool.db"), max_examples=25, stateful_step_count=25)
+    run_on(lambda: SQLitePlace(Path(mkdtemp(dir=tmp_path)) / "pool.db"), max_examples=15, stateful_step_count=25)
 
 
 def test_a_pool_is_a_dictionary_postgres(database):

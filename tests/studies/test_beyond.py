@@ -23,6 +23,7 @@ def tables(request, tmp_path):
     return {table.title: table.rows for table in study.tables(results[study.name])}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("tables", ["certified-dimension"], indirect=True)
 def test_random_search_lies_below_every_proved_bracket_and_theorem_1_holds(tables):
     promised = tables.pop("Theorem 1 at its own rate, d=50")
@@ -31,6 +32,7 @@ def test_random_search_lies_below_every_proved_bracket_and_theorem_1_holds(table
     assert all(row["largest / bound"].number < 1 for row in promised.values())
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("tables", ["self-tuned"], indirect=True)
 def test_self_tuned_is_far_below_state_exp3_and_below_its_hindsight_tuning(tables):
     for row in tables["SelfTuned against the best rule of each setting"].values():

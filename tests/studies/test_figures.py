@@ -60,7 +60,6 @@ def test_ticks_and_titles_stay_apart(figure: Figure, narrow: bool) -> None:
     with styled():
         sheet, _ = saved(figure, narrow)
         sheet.figure.dpi = 100  # an SVG's points are too coarse for small letters
-        sheet.saved("png")
         renderer = FigureCanvasAgg(sheet.figure).get_renderer()
         for ax in sheet.figure.axes:
             ticks = [text for text in ax.get_xticklabels() if text.get_text()]

@@ -13,10 +13,22 @@ from statepool.studies import STUDIES
 from statepool.studies.figures import FIGURES
 from statepool.studies.report import write_report
 
+SOME = ["effective-dimension", "matched-difficulty", "phase-diagram"]
+
+
+@pytest.fixture(scope="module", params=[SOME, pytest.param(list(STUDIES), marks=pytest.mark.soak)], ids=["some", "all"])
+def studies(request: pytest.FixtureRequest) -> list[str]:
+    return request.param
+
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(tmp_path_factory.mktemp("report"), *made_up(), quick=False)
+def figures(studies: list[str]) -> list[str]:
+    return [figure.name for figure in FIGURES if set(figure.needs) <= set(studies)]
+
+
+@pytest.fixture(scope="module")
+def report(studies: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(tmp_path_factory.mktemp("report"), *made_up(studies), quick=False)
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +40,12 @@ def browser() -> Iterator[Chromium]:
         yield opened
 
 
-def test_holds_every_study_and_figure_and_loads_nothing(report: Path) -> None:
+def test_holds_every_study_and_figure_and_loads_nothing(report: Path, studies: list[str], figures: list[str]) -> None:
     page = report.read_text(encoding="utf-8")
     assert "http" not in page
     assert not re.search(r"<(script|img|iframe)[^>]* src=|@import|url\((?!#)", page)
-    assert [name for name in STUDIES if f'<section id="{name}"' not in page] == []
-    assert [figure.name for figure in FIGURES if f'id="figure-{figure.name}"' not in page] == []
+    assert [name for name in studies if f'<section id="{name}"' not in page] == []
+    assert [name for name in figures if f'id="figure-{name}"' not in page] == []
     assert not re.search(r"@[A-Z]+@", page)
     twice = [name for name, count in Counter(re.findall(r'\bid="([^"]*)"', page)).items() if count > 1]
     assert twice == []
@@ -71,7 +83,7 @@ def test_a_quick_run_says_so_at_the_top_and_on_every_table(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_reads_well_in_a_browser(report: Path, browser: Chromium, width: int, dark: bool) -> None:
+def test_reads_well_in_a_browser(report: Path, figures: list[str], browser: Chromium, width: int, dark: bool) -> None:
     browser.complaints.clear()
     browser.open(report, width, dark)
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
@@ -79,7 +91,7 @@ def test_reads_well_in_a_browser(report: Path, browser: Chromium, width: int, da
         "[...document.querySelectorAll('.drawing')].map(f => [...f.querySelectorAll('svg')]"
         ".map(s => s.getBoundingClientRect()).filter(b => b.width > 300 && b.height > 100).length)"
     )
-    assert sizes == [1] * len(FIGURES)
+    assert sizes == [1] * len(figures)
     brightness = browser.run("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)")
     assert (sum(brightness) < 150) is dark
     letters = browser.run("getComputedStyle(document.body).color.match(/\\d+/g).slice(0, 3).map(Number)")

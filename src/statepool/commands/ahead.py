@@ -59,7 +59,7 @@ def run(names: Sequence[str]) -> None:
 
 
 def compile_all(names: Sequence[str]) -> None:
-    """Play each learner, as a simulation does and as a live pool does, or search, on the smallest instance."""
+    """Play each learner, as a simulation, a live pool and somebody by hand do, or search, on the smallest instance."""
     from statepool.dimension import bracket
     from statepool.engine import simulate
     from statepool.exact_run import play_exactly
@@ -76,3 +76,7 @@ def compile_all(names: Sequence[str]) -> None:
         simulate(smallest, learner)
         if learner.sums() is not None:
             play_exactly(smallest, learner, 0, Stream.from_seed(0))
+        player = learner.player(smallest.P, 1, instance=smallest)
+        made = player.act(0.5)
+        player.observe(made, 0)
+        player.update(made, 1.0)

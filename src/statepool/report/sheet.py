@@ -71,7 +71,7 @@ class Sheet:
     def target_box(self, ax: Axes, x: float, y: float, width: float, height: float, text: str) -> None:
         """A rectangle, in data units, that shows `text` when pointed at."""
         style: dict[str, Any] = {"facecolor": "none", "edgecolor": "none", "zorder": 10, "in_layout": False}
-        ax.add_patch(Rectangle((x, y), width, height, gid=self._gid(text), **style))
+        ax.add_artist(Rectangle((x, y), width, height, gid=self._gid(text), **style))
 
     def _gid(self, text: str) -> str:
         self.tips.append(text)

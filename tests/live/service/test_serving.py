@@ -115,6 +115,7 @@ def test_the_demo_moves_and_leaves_nothing(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("statepool-*/*.db"))
 
 
+@pytest.mark.soak
 def test_64_clients_race_on_one_outcome_across_four_processes(server, map_file):
     with serving("--store", server.emptied(), "--map", map_file, "--workers", "4") as served:
         served.post(DECISIONS, json={"ticket": "t"}).raise_for_status()
