@@ -102,7 +102,7 @@ def make_service(options: Options) -> "Service":
         follow=options.follow,
         anchors=None if options.anchor is None else anchors_at(options.anchor),
         anchor_every=options.anchor_every,
-        log=RequestLog(None if options.quiet else sys.stderr),
+        log=RequestLog(sys.stderr, with_requests=not options.quiet),
     )
 
 

@@ -1,8 +1,8 @@
 """The events of a pool's journal: all there is to know, in the order it happened.
 
-Each event is written once and never changed. Those that teach (a state or an outcome, whichever comes second, an
-expiry, a correction) carry all that the learner needs, so folding the journal looks nothing up but versions. A version
-is named by the place (`seq`) of the refresh that made it.
+Each event is written once and never changed, but for what is forgotten, whose hash stays. Those that teach (a state or
+an outcome, whichever comes second, an expiry, a correction) carry all that the learner needs, so folding the journal
+looks nothing up but versions. A version is named by the place (`seq`) of the refresh that made it.
 """
 
 from collections.abc import Callable

@@ -57,7 +57,9 @@ class Status:
     seeded: bool
     """Whether the seed was given by somebody, who can then foretell the draws."""
     lessons_a_version: int
-    """How much is learnt before the play is made anew, where nobody said how many seconds."""
+    """How much is learnt at least before the play is made anew, where nobody said how many seconds.
+
+    Unless `refresh` says how many lessons, a budget of bytes may ask for more."""
     sums: Mapping[str, Floats] = field(repr=False)
     """All that the learner knows, by the name of each sum: a row for each memory of it."""
     registers: Mapping[str, Any] = field(repr=False)

@@ -77,7 +77,7 @@ def test_a_full_disk_is_not_ready_and_is_again_when_there_is_room(full_disk, sta
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_quiet_service_says_nothing_of_refusals(url, tmp_path):
+def test_a_quiet_service_tells_of_trouble_once_and_of_no_refusal(url, tmp_path):
     """As of a full disk; here the journal ends in an event that does not follow from the one before it."""
     file = tmp_path / "map.json"
     file.write_text(json.dumps(POOL))
@@ -89,7 +89,10 @@ def test_a_quiet_service_says_nothing_of_refusals(url, tmp_path):
         assert statuses == {503}
         assert served.get("/readyz").status_code == 503
         assert served.end(15) == 0
-    assert len("".join(served.said[1:])) < 400, served.said
+    lines = [json.loads(line) for line in served.said[1:]]
+    assert [line for line in lines if "path" in line] == []
+    assert [bool(line["trouble"]) for line in lines if "trouble" in line] == [True], lines
+    assert len("".join(served.said[1:])) < 800
 
 
 def damage(url, name):

@@ -1,4 +1,4 @@
-"""What a person should look at: three ways in which a pool's assumptions can fail, each tested against luck.
+"""What a person should look at: three ways in which a pool's assumptions fail, the last two tested against luck.
 
     impossible      a state was seen after an action whose row gives it probability 0
     contradiction   in the same states and at the same time, an action's losses differ from those of the others

@@ -196,7 +196,8 @@ def settings_of(reading: Reading) -> list[tuple[str, str]]:
         lines.append(("new version", f"at most every {formatting.span(settings.refresh_seconds)}{unused}"))
     else:
         lessons = status.lessons_a_version
-        lines.append(("new version", "after each lesson" if lessons == 1 else f"after {lessons} lessons"))
+        spared = "" if settings.refresh else ", as far as its budget of bytes goes"
+        lines.append(("new version", ("after each lesson" if lessons == 1 else f"after {lessons} lessons") + spared))
     if settings.expire_after is not None:
         lines.append(("expiry", f"after {formatting.span(settings.expire_after)}, as loss {settings.default_loss:g}"))
     else:

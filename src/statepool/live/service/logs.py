@@ -24,10 +24,10 @@ class RequestLine(msgspec.Struct, omit_defaults=True):
 
 
 class RequestLog:
-    """Writes to a stream; without one it is silent."""
+    """Writes to a stream, requests only if they are wanted; without a stream it is silent."""
 
-    def __init__(self, stream: IO[str] | None) -> None:
-        self._stream = stream
+    def __init__(self, stream: IO[str] | None, with_requests: bool = True) -> None:
+        self._stream, self._with_requests = stream, with_requests
         self._lines: list[Any] = []
         self._encoder = msgspec.json.Encoder()
 
@@ -35,7 +35,7 @@ class RequestLog:
         self, method: str, route: str, status: int, seconds: float, pool: str | None, error: str | None = None
     ) -> None:
         """One request."""
-        if self._stream is not None:
+        if self._with_requests and self._stream is not None:
             self._write(RequestLine(datetime.now(UTC), method, route, status, round(seconds * 1e3, 3), pool, error))
 
     def say(self, pool: str, trouble: str | None) -> None:
