@@ -74,6 +74,46 @@ def test_a_ticket_is_forgotten_and_the_rest_is_as_it_was(place, tmp_path, where,
         assert fold_of(place.events()).live_learner.dump() == pool_state.live_learner.dump()
 
 
+def test_no_byte_of_the_file_tells_of_what_was_forgotten(sqlite, tmp_path):
+    """Rows move from page to page while a file grows, and leave for segments: no copy stays behind."""
+    names = [f"customer-{number:04}-secret" for number in np.random.default_rng(0).permutation(400)]
+    with closing(sqlite.make()) as pool:
+        for number, name in enumerate(names):
+            pool.decide(name)
+            if number % 5:
+                pool.observe(name, "browse")
+                pool.resolve(name, loss=0.5)
+        forget(pool, names[:40])
+
+    def told():
+        content = b"".join(file.read_bytes() for file in [sqlite.path, *tmp_path.glob("s/*")])
+        return [name for name in names[:80] if name.encode() in content]
+
+    assert told() == names[40:80]
+    with closing(sqlite.open()) as pool:
+        compact(pool._journal.store, sqlite.name, 0.0, str(tmp_path / "s"), 1)
+        forget(pool, names[40:80])
+    assert told() == []
+
+
+def test_a_segment_that_cannot_be_removed_is_told(sqlite, tmp_path, monkeypatch):
+    pool = sqlite.make()
+    pool.decide("anna")
+    pool.resolve("anna", loss=0.0)
+    compact(pool._journal.store, sqlite.name, 0.0, str(tmp_path / "s"), 1)
+    pool.close()
+
+    def unlink(path):
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    monkeypatch.setattr("pathlib.Path.unlink", unlink)
+    done = statepool("forget", sqlite.url, sqlite.name, "anna")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert "the journal has forgotten, but not every file" in done.stderr
+    assert all(name in done.stderr for name in (".segment cannot be removed", "not permitted", str(tmp_path / "s")))
+    assert "1 events were erased" not in statepool("replay", sqlite.url, sqlite.name).stdout  # two were
+
+
 def test_what_is_not_known_changes_nothing(sqlite):
     pool = sqlite.make()
     pool.decide("anna")

@@ -16,7 +16,7 @@ from hashlib import sha256
 import msgspec
 
 from statepool.live.compaction import write_segment
-from statepool.live.errors import Conflict, UnknownTicket
+from statepool.live.errors import Conflict, StoreUnavailable, UnknownTicket
 from statepool.live.events import (
     AnyEvent,
     Corrected,
@@ -54,11 +54,24 @@ def forget(pool: Pool, tickets: Sequence[str]) -> int:
             continue  # something came for one of them meanwhile
         if isinstance(answer, BaseException):
             raise answer
-        for old, new in plan.segments:
-            if old.digest != new.digest:
-                Folder(old.place).remove(f"{old.digest}.segment")
         break
+    _remove([old for old, new in plan.segments if old.digest != new.digest])
     return len(plan.changed)
+
+
+def _remove(segments: list[Sealed]) -> None:
+    """The files that the journal has no use for any more: they still hold what was to be forgotten."""
+    left = []
+    for old in segments:
+        try:
+            Folder(old.place).remove(f"{old.digest}.segment")
+        except StoreUnavailable as error:
+            left.append(str(error))
+    if left:
+        raise StoreUnavailable(
+            f"the journal has forgotten, but not every file: {'; '.join(left)}. Such a file is of no use any more, and "
+            "holds what was forgotten: remove it"
+        )
 
 
 @dataclass(frozen=True)

@@ -69,12 +69,18 @@ class Folder:
             os.close(folder)
 
     def remove(self, name: str) -> None:
-        """Whether it was there or not."""
-        with suppress(Exception):
+        """Whether it was there or not, it is not there when this returns."""
+        try:
             if self._remote is not None:
                 self._remote.rm_file(f"{self._root}/{name}")
             else:
                 (Path(self._place) / name).unlink()
+        except FileNotFoundError:
+            pass
+        except Exception as error:
+            if isinstance(error, MemoryError):
+                raise
+            raise StoreUnavailable(f"segment {name} cannot be removed from {self}: {error}") from None
 
 
 def check_place(place: str) -> str:

@@ -177,18 +177,16 @@ class SQLiteBatch(SQLiteView, Batch):
         self._n_sealed = segment.last
 
     def erase(self, changed: Sequence[Entry]) -> None:
-        """What is overwritten is overwritten with zeros first; the WAL forgets it when it is next begun anew."""
+        """What was there is overwritten with zeros (`secure_delete`); the WAL forgets when it is begun anew."""
         self._write(lambda: self._erase(changed))
 
     def _erase(self, changed: Sequence[Entry]) -> None:
         ask, pool = self._connection.execute, self._pool
-        self._connection.pragma("secure_delete", True)
         for entry in changed:
             sql = "UPDATE events SET ticket = ?, body = ? WHERE pool = ? AND seq = ?"
             ask(sql, (entry.ticket, entry.body, pool, entry.seq))
             if entry.kind == "decision":
                 ask("UPDATE pending SET ticket = ? WHERE pool = ? AND play = ?", (entry.ticket, pool, entry.number))
-        self._connection.pragma("secure_delete", False)
 
     def replace_segment(self, old: Sealed, new: Sealed) -> None:
         sql = "UPDATE segments SET digest = ?, place = ?, size = ? WHERE pool = ? AND first = ? AND digest = ?"

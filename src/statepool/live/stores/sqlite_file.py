@@ -103,6 +103,8 @@ class SQLiteFile:
         try:
             _to_wal(connection)
             connection.pragma("synchronous", self._synchronous)
+            # What was deleted, or moved to another page, would else stay readable in the file after it is forgotten.
+            connection.pragma("secure_delete", True)
             connection.pragma("fullfsync", True)  # on macOS, a plain fsync leaves data in the drive's cache
             connection.pragma("checkpoint_fullfsync", True)
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # now it has all its files open
