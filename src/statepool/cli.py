@@ -344,7 +344,7 @@ def add_key(
 @keys.command("renew")
 def renew_key(
     name: Annotated[str, Argument(help="Which one.")],
-    expires: Annotated[str | None, Option(help="How long the new one lasts.")] = None,
+    expires: Annotated[str | None, Option(help="How long the new one lasts: 90d, never.")] = None,
     overlap: Annotated[str, Option(help="How long the one before goes on.")] = "1d",
     store: StoreOption = "sqlite:///statepool.db",
 ) -> None:
@@ -377,7 +377,7 @@ def list_keys(store: StoreOption = "sqlite:///statepool.db") -> None:
 
 @keys.command("drop")
 def drop_key(name: Annotated[str, Argument(help="Which one.")], store: StoreOption = "sqlite:///statepool.db") -> None:
-    """Forget a key; a running service does within seconds."""
+    """Forget a key, and the one before it where it was renewed; a running service does within seconds."""
     from statepool.commands import keys
 
     keys.drop_key(store, name)

@@ -20,13 +20,21 @@ def renew_key(url: str, name: str, expires: str | None = None, overlap: str = "1
 
     lasts, longer = _lasts(expires), seconds_of(overlap, "overlap")
     with noted(url, f"keys renew {name}") as store:
+        kept = {key.name: key for key in store.keys()}  # noqa: SIM118
+        if expires is None and name in kept and kept[name].until is not None:
+            raise ValueError(f"expires: is not given, and {name!r} has an end: say 90d for the new one, or never")
         return keys.renew_key(store, name, lasts, longer)
 
 
 def _lasts(expires: str | None) -> float | None:
     from statepool.live.spans import seconds_of
 
-    return None if expires is None else seconds_of(expires, "expires")
+    if expires in (None, "never"):
+        return None
+    lasts = seconds_of(expires, "expires")
+    if lasts == 0:
+        raise ValueError(f"expires: is {expires!r}, expected a span of time such as 90d, or never")
+    return lasts
 
 
 def list_keys(url: str) -> list[str]:
@@ -41,9 +49,10 @@ def _time(until: int | None) -> str:
 
 
 def drop_key(url: str, name: str) -> None:
+    from statepool.live.service import keys
+
     with noted(url, f"keys drop {name}") as store:
-        if not store.drop_key(name):
-            raise ValueError(f"key: there is none named {name!r}")
+        keys.drop_key(store, name)
 
 
 def list_calls(url: str, limit: int) -> list[str]:

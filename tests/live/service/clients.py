@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import httpx
 
@@ -78,3 +79,10 @@ class Client:
 
     def delete(self, address, **options):
         return self.request("DELETE", address, **options)
+
+
+def until(holds, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from live.service.clients import DECISIONS, POOL
+from statepool.live.compaction import compact
 
 
 def test_a_decision_and_what_follows(client):
@@ -87,6 +88,16 @@ def test_labels_of_every_kind(start):
         client.post(DECISIONS, json={"ticket": str(number)})
         assert client.put(f"{DECISIONS}/{number}/state", json={"state": label}).json()["state"] == label
         assert client.get(f"{DECISIONS}/{number}").json()["state"] == label
+
+
+def test_rows_that_cannot_be_read_are_refused(client, tmp_path):
+    client.post(DECISIONS, json={"count": 20})
+    compact(client.app.pools.store, "home", 0.0, str(tmp_path / "s"), 1)
+    for file in tmp_path.glob("s/*"):
+        file.unlink()
+    answer = client.get("/v1/pools/home/rows")
+    assert answer.status_code == 503
+    assert ".segment is not in" in answer.json()["error"]
 
 
 def test_rows_are_json_lines(client):

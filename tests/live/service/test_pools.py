@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from live.places import raw_events, raw_sqlite
-from live.service.clients import DECISIONS, POOL
+from live.service.clients import DECISIONS, POOL, until
 from statepool.live.pool import Pool
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
@@ -101,10 +101,15 @@ def test_expiry_by_itself_also_of_a_pool_that_nobody_asked_for(start, url):
     pool.decide()
     pool.close()
     client = start(None, expire_every=0.05)
-    deadline = time.monotonic() + 30
-    while client.app.pools.get("quiet").n_pending:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: not client.app.pools.get("quiet").n_pending)
+
+
+def test_another_time_to_expire_is_heeded_at_once(start):
+    client = start({**POOL, "settings": {"expire_after": 1e5, "default_loss": 1.0}}, expire_every=0.05)
+    client.post(DECISIONS).raise_for_status()
+    until(lambda: client.app._chores._due == {"home": 1e5})
+    client.patch(HOME, json={"expire_after": 1e-6}).raise_for_status()
+    until(lambda: client.get(HOME).json()["pending"] == 0)
 
 
 def test_a_store_that_is_away_is_said_so(client):

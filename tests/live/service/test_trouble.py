@@ -11,20 +11,13 @@ import apsw
 import pytest
 
 from live.places import change
-from live.service.clients import DECISIONS, POOL
+from live.service.clients import DECISIONS, POOL, until
 from live.service.servers import serving
 from statepool.live.pool import Pool
 from statepool.live.service import chores
 from statepool.live.service.health import Health
 from statepool.live.service.logs import RequestLog
 from statepool.live.stores.sqlite_file import Connection
-
-
-def until(holds, seconds=30.0):
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from command_line import statepool
 from live.service.clients import POOL
 from statepool.live.anchors import FileAnchors
-from statepool.live.service.keys import OLD, add_key, renew_key
+from statepool.live.service.keys import OLD, add_key, drop_key, renew_key
 from statepool.live.stores import open_store
 
 
@@ -66,9 +66,15 @@ def test_a_key_ends_and_is_renewed(url, start, boss):
         return client.post("/v1/pools/home/decisions", headers=bearer(key)).status_code
 
     assert (status(ended), status(first), status(second)) == (401, 200, 200)
+    with pytest.raises(ValueError, match="is still good, and would end now"):
+        with_store(url, lambda s: renew_key(s, "shop"))
     third = with_store(url, lambda s: renew_key(s, "shop", overlap=0))
     client.app.keys.reload()
     assert (status(first), status(second), status(third)) == (401, 401, 200)
+    with_store(url, lambda s: renew_key(s, "shop"))
+    with_store(url, lambda s: drop_key(s, "shop"))
+    client.app.keys.reload()
+    assert status(third) == 401, "whoever drops a key has locked out all that have it, also one from before"
     with pytest.raises(ValueError, match="none named 'nobody'"):
         with_store(url, lambda s: renew_key(s, "nobody"))
     for bad in ({"lasts": -1}, {"pools": ["no such/name"]}, {"lasts": float("inf")}):
@@ -139,7 +145,10 @@ def test_the_commands(url, tmp_path, start):
     file = str(tmp_path / "anchors.jsonl")
     made = statepool("keys", "add", "shop", "--role", "decide", "--expires", "90d", "--pool", "home", "--store", url)
     assert made.stdout.startswith("sp_"), made.stderr
-    renewed = statepool("keys", "renew", "shop", "--overlap", "2h", "--store", url)
+    refused = statepool("keys", "renew", "shop", "--overlap", "2h", "--store", url)
+    assert (refused.returncode, "'shop' has an end" in refused.stderr) == (2, True), refused.stderr
+    assert "expires: is '0'" in statepool("keys", "renew", "shop", "--expires", "0", "--store", url).stderr
+    renewed = statepool("keys", "renew", "shop", "--expires", "never", "--overlap", "2h", "--store", url)
     assert renewed.stdout.startswith("sp_"), renewed.stderr
     listed = statepool("keys", "list", "--store", url).stdout.splitlines()
     assert [line.split("\t")[0] for line in listed] == ["shop", "shop (before)"]

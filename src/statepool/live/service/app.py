@@ -108,6 +108,9 @@ class Service:
             lifespan=self._life,
         )
 
+    def settings_changed(self, pool: str) -> None:
+        self._chores.read_settings_again(pool)
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self._site(scope, receive, send)

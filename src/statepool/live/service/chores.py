@@ -96,6 +96,10 @@ class Chores:
         if monotonic() - self._asked_at > SETTINGS_SECONDS:
             self._asked_at, self._due = monotonic(), {}  # settings may have changed elsewhere
 
+    def read_settings_again(self, name: str) -> None:
+        """They have just been changed here."""
+        self._due.pop(name, None)
+
     async def _close_idle(self) -> None:
         await self._pools.close_idle(IDLE_SECONDS)
 

@@ -69,9 +69,22 @@ def renew_key(
     """Make another key in place of one, told this once; the one before goes on for `overlap` seconds."""
     key, until = "sp_" + token_urlsafe(32), _until(overlap, now)
     assert until is not None
+    kept = {each.name: each.until for each in store.keys()}  # noqa: SIM118
+    if overlap > 0 and (kept.get(name + OLD) or 0) > (time() if now is None else now):
+        raise ValueError(
+            f"key: {name + OLD!r} of the last renewal is still good, and would end now: wait for its end, drop it "
+            f"(statepool keys drop {name + OLD!r}), or end both with an overlap of 0"
+        )
     if name.endswith(OLD) or not store.renew_key(name, digest_of(key), name + OLD, until, _until(lasts, now)):
         raise ValueError(f"key: there is none named {name!r} to renew")
     return key
+
+
+def drop_key(store: Store, name: str) -> None:
+    """Also the one before it, where it was renewed: who drops a key locks out all that have it."""
+    before = not name.endswith(OLD) and store.drop_key(name + OLD)
+    if not store.drop_key(name) and not before:
+        raise ValueError(f"key: there is none named {name!r}")
 
 
 def _until(lasts: float | None, now: float | None) -> int | None:

@@ -1,7 +1,8 @@
 """All other requests: pools, their catalogue and settings, what is known of a ticket, the state of the service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing
 from itertools import islice
 from typing import Any, Protocol
 
@@ -43,6 +44,8 @@ class Host(Protocol):
     health: Health
 
     def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit: ...
+
+    def settings_changed(self, pool: str) -> None: ...
 
     async def body(self, request: Request) -> bytes: ...
 
@@ -127,6 +130,7 @@ class _Site:
                 raise Refused(422, f"body: {unknown[0]!r} is not known beside settings")
             settings = settings["settings"]  # as PUT has them; without the outer name is the older form
         await self._ask(request, Change(known_settings(settings)))
+        self._host.settings_changed(request.path_params["name"])
         return await self.show_pool(request)
 
     async def expire(self, request: Request) -> Response:
@@ -135,7 +139,16 @@ class _Site:
 
     async def rows(self, request: Request) -> Response:
         worker = await self._worker(request)
-        return StreamingResponse(_lines(worker.pool), media_type="application/jsonl")
+        lines = _lines(worker.pool)
+        first = await anext(lines, b"")  # what cannot be read is refused, as long as no answer has begun
+
+        async def every() -> AsyncIterator[bytes]:
+            async with aclosing(lines):
+                yield first
+                async for piece in lines:
+                    yield piece
+
+        return StreamingResponse(every(), media_type="application/jsonl")
 
     async def put_action(self, request: Request) -> Response:
         asked, worker = decode(await self._host.body(request), ActionBody), await self._worker(request)
@@ -245,7 +258,7 @@ def _agree(text: str, found: Any, label: Any) -> Any:
     return label
 
 
-async def _lines(pool: Pool) -> AsyncIterator[bytes]:
+async def _lines(pool: Pool) -> AsyncGenerator[bytes]:
     rows: Iterator[dict[str, Any]] = pool.rows()
 
     def some() -> bytes:
