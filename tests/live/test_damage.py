@@ -58,8 +58,12 @@ def read_raw(path, tickets):
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as database:
             tables = [list(database.execute(sql)) for sql in READ]
-            by_ticket = [sorted(database.execute(LOOK_UP, (ticket,))) for ticket in tickets]
-            return tables, by_ticket, [sorted(database.execute(OF_NUMBER, (number,))) for number in range(len(tickets))]
+            by_ticket = [sorted(database.execute(LOOK_UP, (ticket,)), key=repr) for ticket in tickets]
+            return (
+                tables,
+                by_ticket,
+                [sorted(database.execute(OF_NUMBER, (number,)), key=repr) for number in range(len(tickets))],
+            )
     except (apsw.Error, UnicodeDecodeError):
         return None
 

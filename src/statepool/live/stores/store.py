@@ -7,6 +7,7 @@ nobody reads past a gap. When `batch` returns, all that was appended is on disk;
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from types import NoneType
 from typing import Any, NamedTuple
 
 from statepool.live.errors import Damaged, StoreUnavailable
@@ -61,8 +62,8 @@ NUMBERS: dict[Kind, int] = {kind: number for number, kind in enumerate(KINDS)}
 
 
 def kind_of(number: int) -> Kind:
-    if not 0 <= number < len(KINDS):
-        raise Damaged(f"the store holds an event of kind {number}: run `statepool replay` on this store")
+    if type(number) is not int or not 0 <= number < len(KINDS):
+        raise Damaged(f"the store holds an event of kind {number!r:.40}: run `statepool replay` on this store")
     return KINDS[number]
 
 
@@ -305,6 +306,12 @@ def missing_event(seq: int) -> Damaged:
 
 
 def entry_of_row(seq: int, kind: int, ticket: str | None, number: int | None, body: bytes, digest: bytes) -> Entry:
+    """SQLite keeps any type in any column, so a bit that is flipped may make a number of a text."""
+    if (
+        type(seq) is not int or type(ticket) not in (str, NoneType) or type(number) not in (int, NoneType)
+        or type(body) is not bytes or type(digest) is not bytes
+    ):  # fmt: skip
+        raise Damaged(f"event {seq!r:.40} has a column of another type than events have: run `statepool replay`")
     return Entry(seq, kind_of(kind), ticket, number, body, digest)
 
 
