@@ -24,7 +24,7 @@ from urllib import request as url_requests
 
 import msgspec
 
-from statepool.live.errors import StoreUnavailable
+from statepool.live.errors import AnchorsUnavailable
 from statepool.live.stores import sqlite_path
 from statepool.live.stores.store import Store
 
@@ -189,7 +189,7 @@ class FileAnchors(Anchors):
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise StoreUnavailable(f"anchor: {self._path} cannot be written ({error.strerror or error})") from None
+            raise AnchorsUnavailable(f"anchor: {self._path} cannot be written ({error.strerror or error})") from None
 
     def _ends_whole(self) -> bool:
         """Whether a line may begin at the end: power or the disk may have ended while the last one was written."""
@@ -239,7 +239,7 @@ class _NoRedirectedPost(url_requests.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if req.data is not None:
             fp.close()
-            raise StoreUnavailable(
+            raise AnchorsUnavailable(
                 f"anchor: nothing was noted, for the URL of the anchors points elsewhere (HTTP {code}): "
                 f"expected the address itself, which may be {newurl[:200]}"
             )
@@ -270,7 +270,7 @@ class WebAnchors(Anchors):
                 return text
         except (OSError, HTTPException, UnicodeError) as error:
             why = " ".join(str(error).split())[:200]
-            raise StoreUnavailable(f"anchor: the URL of the anchors did not answer ({why})") from None
+            raise AnchorsUnavailable(f"anchor: the URL of the anchors did not answer ({why})") from None
 
 
 def _check_url(url: str) -> None:
@@ -317,13 +317,13 @@ class TableAnchors(Anchors):
             try:
                 return apsw.Connection(self._path, flags)
             except apsw.Error as error:
-                raise StoreUnavailable(f"anchor: the file of the anchors cannot be opened ({error})") from None
+                raise AnchorsUnavailable(f"anchor: the file of the anchors cannot be opened ({error})") from None
         import psycopg
 
         try:
             return psycopg.connect(self._url, autocommit=True, connect_timeout=int(SECONDS))
         except psycopg.Error:
-            raise StoreUnavailable("anchor: the database of the anchors did not answer") from None
+            raise AnchorsUnavailable("anchor: the database of the anchors did not answer") from None
 
     def _run(self, connection: Any, sql: str, *values: Any) -> list[Any]:
         import apsw
@@ -334,7 +334,7 @@ class TableAnchors(Anchors):
             return cursor.fetchall() if sql.startswith("SELECT") else []
         except (apsw.Error, psycopg.Error) as error:
             why = " ".join(str(error).split())
-            raise StoreUnavailable(f"anchor: the table of the anchors cannot be used ({why})") from None
+            raise AnchorsUnavailable(f"anchor: the table of the anchors cannot be used ({why})") from None
 
 
 def _path(url: str) -> str:
