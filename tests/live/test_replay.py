@@ -227,7 +227,10 @@ def test_a_journal_cut_short_with_all_that_belongs_to_it_needs_a_note_of_its_has
     done = statepool("replay", url, "home", "--expect", later)
     assert done.returncode == 1
     assert "no event has the hash that was expected" in done.stdout
-    assert statepool("replay", url, "home", "--expect", "zz").returncode == 2
+    for part in ("zz", "", noted[:-1], noted[:62], noted + "00", " ".join(noted)):
+        refused = statepool("replay", url, "home", "--expect", part)
+        assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+        assert "64 hexadecimal digits" in refused.stderr
 
 
 def test_a_forged_decision_is_found_by_drawing_again(url, monkeypatch):

@@ -7,7 +7,7 @@ def run(url: str, where: str) -> None:
     with answering():
         from statepool.live.anchors import anchors_at, heads
 
-        place = anchors_at(where)
+        place = anchors_at(where, url)
         with opened(url) as store:
             noted = heads(store)
         place.add(noted)

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from re import fullmatch
 from typing import Any
 
 from rich.console import Console
@@ -10,9 +11,10 @@ from rich.progress import Progress
 
 from statepool.commands.store import answering, opened
 from statepool.live import Pool
-from statepool.live.anchors import anchors_at
+from statepool.live.anchors import Notes, anchors_at, shown
 from statepool.live.export import check_export, export
 from statepool.live.replay import replay
+from statepool.live.stores.store import Store
 
 SHOWN = 20
 
@@ -25,12 +27,16 @@ def run(
     if file is not None:
         check_export(file)  # before the long part
     with answering():
-        kept = [] if anchors is None else anchors_at(anchors).read(name)
+        kept = Notes([]) if anchors is None else anchors_at(anchors, url).read(name)
         with opened(url) as store:
+            if anchors is not None and not kept.anchors:
+                _refuse_no_notes(store, name, anchors)
             with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
                 task = progress.add_task("replaying", total=None)
-                checked, _ = replay(store, name, redraw, lambda seq: progress.update(task, completed=seq), noted, kept)
-            found = checked.as_json()
+                checked, _ = replay(
+                    store, name, redraw, lambda seq: progress.update(task, completed=seq), noted, kept.anchors
+                )
+            found = checked.as_json() | {"anchors_cut_off": kept.cut_off}
             if file is not None:
                 found["exported"] = export(Pool(store, name).rows(), file)
     if as_json:
@@ -40,13 +46,24 @@ def run(
     return bool(found["agrees"])
 
 
+def _refuse_no_notes(store: Store, name: str, anchors: str) -> None:
+    """Nothing compared is not everything agreed. That there is no such pool is for the replay to say."""
+    if store.has(name):
+        raise ValueError(
+            f"anchors: {shown(anchors)} holds no note of {name!r}, "
+            "expected the place that `statepool anchor` or `serve --anchor` noted this store's pools at"
+        )
+
+
 def _read_hash(text: str | None) -> bytes | None:
     if text is None:
         return None
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        raise ValueError(f"expect: is {text[:70]!r}, expected the hash of an event as `replay` prints it") from None
+    if not fullmatch("[0-9a-fA-F]{64}", text):
+        raise ValueError(
+            f"expect: is {text[:70]!r}, expected the whole hash of an event as `replay` prints it, "
+            "64 hexadecimal digits"
+        )
+    return bytes.fromhex(text)
 
 
 def print_replay(found: dict[str, Any]) -> None:
@@ -69,6 +86,8 @@ def print_replay(found: dict[str, Any]) -> None:
         print(f"{found['forgotten']} events were erased, as the journal says")
     if found["anchors"]:
         print(f"{found['anchors']} notes of the chain, kept elsewhere, say the same")
+    if found["anchors_cut_off"]:
+        print(f"{found['anchors_cut_off']} lines of those notes were cut off while they were written, and say nothing")
     for fault in found["faults"][:SHOWN]:
         print(f"FAULT: {fault}")
     if len(found["faults"]) > SHOWN:

@@ -62,7 +62,7 @@ def serve(options: Options, map_file: Path | None = None, name: str = "home", de
         with answering():
             from statepool.live.anchors import anchors_at
 
-            anchors_at(options.anchor)
+            anchors_at(options.anchor, options.store)
     if options.follow and (demo or map_file is not None):
         raise ValueError("follow: only reads, expected neither --demo nor --map")
     if demo and options.workers > 1:

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 @contextmanager
 def answering() -> Iterator[None]:
     """For as long as the store is needed."""
-    from statepool.live.errors import StoreUnavailable
+    from statepool.live.errors import AnchorsUnavailable, StoreUnavailable
 
     try:
         yield
+    except AnchorsUnavailable as error:  # it says itself what it is
+        raise ValueError(str(error)) from None
     except StoreUnavailable as error:
         raise ValueError(f"store: {error}") from None
 

@@ -16,14 +16,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any
-from urllib import error as url_errors
+from typing import Any, NamedTuple
+from urllib import parse as url_parts
 from urllib import request as url_requests
 
 import msgspec
 
-from statepool.live.errors import StoreUnavailable
+from statepool.live.errors import AnchorsUnavailable
+from statepool.live.stores import sqlite_path
 from statepool.live.stores.store import Store
 
 SECONDS = 10.0
@@ -33,7 +35,11 @@ SQL = {
     "(time TEXT NOT NULL, pool TEXT NOT NULL, seq BIGINT NOT NULL, hash TEXT NOT NULL)",
     "add": "INSERT INTO statepool_anchors (time, pool, seq, hash) VALUES ({0}, {0}, {0}, {0})",
     "read": "SELECT time, pool, seq, hash FROM statepool_anchors WHERE pool = {0} ORDER BY seq, time",
+    "sqlite_has": "SELECT 1 FROM sqlite_master WHERE name = 'statepool_anchors'",
+    "postgres_has": "SELECT 1 WHERE to_regclass('statepool_anchors') IS NOT NULL",
 }
+BEGINNING = b'{"time":"'
+"""What every line that is written to a file begins with."""
 
 
 class Anchor(msgspec.Struct, frozen=True):
@@ -98,6 +104,13 @@ class Noted:
         ]
 
 
+class Notes(NamedTuple):
+    """What a place holds of a pool, and how many lines of it (of any pool) were cut off while they were written."""
+
+    anchors: list[Anchor]
+    cut_off: int = 0
+
+
 class Anchors(ABC):
     """A place where notes are kept."""
 
@@ -106,20 +119,60 @@ class Anchors(ABC):
         """Keep notes; they are there when this returns."""
 
     @abstractmethod
-    def read(self, pool: str) -> list[Anchor]:
-        """The notes of a pool."""
+    def read(self, pool: str) -> Notes:
+        """The notes of a pool; nothing is made or changed by reading."""
 
 
-def anchors_at(where: str) -> Anchors:
-    """The place of an address."""
+def anchors_at(where: str, store: str | None = None) -> Anchors:
+    """The place of an address, which must not be the store whose pools are noted."""
     scheme, separator, rest = where.partition("://")
+    if separator and not (rest and scheme in ("http", "https", "sqlite", "postgres", "postgresql")):
+        raise ValueError(f"anchor: is {scheme!r}://…, expected a file, https://…, postgresql://… or sqlite:///…")
+    place: Anchors
     if not separator:
-        return FileAnchors(Path(where))
-    if scheme in ("http", "https") and rest:
-        return WebAnchors(where)
-    if scheme in ("sqlite", "postgres", "postgresql") and rest:
-        return TableAnchors(where)
-    raise ValueError(f"anchor: is {scheme!r}://…, expected a file, https://…, postgresql://… or sqlite:///…")
+        place = FileAnchors(Path(where))
+    elif scheme in ("http", "https"):
+        place = WebAnchors(where)
+    else:
+        place = TableAnchors(where)
+    if store is not None and _identity(where) == _identity(store):
+        raise ValueError(
+            "anchor: is the store itself, and whoever rewrites that rewrites its notes, "
+            "expected a file, a URL or a database elsewhere"
+        )
+    return place
+
+
+def shown(where: str) -> str:
+    """The address of a place, without what may be a password."""
+    scheme, separator, _ = where.partition("://")
+    return f"{scheme}://…" if separator and scheme != "sqlite" else where
+
+
+def _identity(where: str) -> object:
+    """The same for two addresses of one place: links lead to one file, and a password makes no other database."""
+    scheme, separator, rest = where.partition("://")
+    if separator and scheme.startswith("postgres"):
+        return _database(where)
+    if separator and scheme != "sqlite":
+        return where
+    path = rest.removeprefix("/") if separator else where
+    try:
+        found = os.stat(path)
+    except OSError:  # it is not there yet
+        return os.path.realpath(path)
+    return found.st_dev, found.st_ino
+
+
+def _database(url: str) -> object:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error:  # whoever connects to it says so
+        return url
+    return given.get("host"), str(given.get("port") or 5432), given.get("dbname"), given.get("user")
 
 
 class FileAnchors(Anchors):
@@ -129,52 +182,110 @@ class FileAnchors(Anchors):
     def add(self, anchors: Sequence[Anchor]) -> None:
         lines = b"".join(msgspec.json.encode(anchor) + b"\n" for anchor in anchors)
         try:
-            number = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(number, lines)
-                os.fsync(number)
-            finally:
-                os.close(number)
+            if not self._ends_whole():
+                lines = b"\n" + lines
+            with open(self._path, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+                file.write(lines)
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:
-            raise StoreUnavailable(f"anchor: {self._path} cannot be written ({error.strerror or error})") from None
+            raise AnchorsUnavailable(f"anchor: {self._path} cannot be written ({error.strerror or error})") from None
 
-    def read(self, pool: str) -> list[Anchor]:
+    def _ends_whole(self) -> bool:
+        """Whether a line may begin at the end: power or the disk may have ended while the last one was written."""
+        if not self._path.is_file() or not self._path.stat().st_size:
+            return True
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(-1, os.SEEK_END)
+                return file.read() == b"\n"
+        except PermissionError:  # it may be added to, and not be read: an empty line is passed over
+            return False
+
+    def read(self, pool: str) -> Notes:
         try:
             return _lines(self._path.read_bytes(), str(self._path), pool)
         except OSError as error:
             raise ValueError(f"anchor: {self._path} cannot be read ({error.strerror or error})") from None
 
 
-def _lines(text: bytes, where: str, pool: str) -> list[Anchor]:
-    """One that is not readable is a fault of the notes, and is not passed over."""
-    found = []
+def _lines(text: bytes, where: str, pool: str) -> Notes:
+    """A line that was cut off is counted; any other that is not readable is a fault of the notes."""
+    found, cut_off = [], 0
     for number, line in enumerate(text.split(b"\n"), start=1):
         if not line.strip():
             continue
+        if _is_cut_off(line):
+            cut_off += 1
+            continue
         try:
             found.append(msgspec.json.decode(line, type=Anchor))
-        except msgspec.MsgspecError as error:
-            raise ValueError(f"anchor: line {number} of {where} is no anchor ({error})") from None
-    return [anchor for anchor in found if anchor.pool == pool]
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise ValueError(
+                f"anchor: line {number} of {where} is no anchor ({error}), "
+                "expected JSON with time, pool, seq and hash: mend that line, or take it out"
+            ) from None
+    return Notes([anchor for anchor in found if anchor.pool == pool], cut_off)
+
+
+def _is_cut_off(line: bytes) -> bool:
+    """Whether a line begins as a note does and has no end."""
+    return (line.startswith(BEGINNING) or BEGINNING.startswith(line)) and not line.endswith(b"}")
+
+
+class _NoRedirectedPost(url_requests.HTTPRedirectHandler):
+    """Python follows the redirect of a POST with a GET, and the notes in its body would be lost."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if req.data is not None:
+            fp.close()
+            raise AnchorsUnavailable(
+                f"anchor: nothing was noted, for the URL of the anchors points elsewhere (HTTP {code}): "
+                f"expected the address itself, which may be {newurl[:200]}"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 class WebAnchors(Anchors):
     def __init__(self, url: str) -> None:
+        _check_url(url)
         self._url = url
 
     def add(self, anchors: Sequence[Anchor]) -> None:
         self._ask(b"".join(msgspec.json.encode(anchor) + b"\n" for anchor in anchors))
 
-    def read(self, pool: str) -> list[Anchor]:
-        return _lines(self._ask(None), "what the URL of the anchors answers", pool)
+    def read(self, pool: str) -> Notes:
+        notes = _lines(self._ask(None), "what the URL of the anchors answers", pool)
+        if notes.cut_off:  # what else is missing nobody knows
+            raise ValueError("anchor: what the URL of the anchors answers ends within a line, expected whole lines")
+        return notes
 
     def _ask(self, body: bytes | None) -> bytes:
         asked = url_requests.Request(self._url, body, {"Content-Type": "application/jsonl"})
         try:
-            with url_requests.urlopen(asked, timeout=SECONDS) as answer:
-                return bytes(answer.read(LARGEST))
-        except (url_errors.URLError, OSError) as error:
-            raise StoreUnavailable(f"anchor: the URL of the anchors did not answer ({error})") from None
+            with url_requests.build_opener(_NoRedirectedPost).open(asked, timeout=SECONDS) as answer:
+                text = bytes(answer.read(LARGEST))
+                if getattr(answer, "length", None) or len(text) == LARGEST:
+                    raise HTTPException("only a part of its answer came")
+                return text
+        except (OSError, HTTPException, UnicodeError) as error:
+            why = " ".join(str(error).split())[:200]
+            raise AnchorsUnavailable(f"anchor: the URL of the anchors did not answer ({why})") from None
+
+
+def _check_url(url: str) -> None:
+    """Raise unless a request can be sent there; the URL is not repeated, for it may hold a password."""
+    scheme = url.partition("://")[0]
+    try:
+        parts = url_parts.urlsplit(url)
+        sound = parts.hostname and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        sound = False
+    if not sound or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError(
+            f"anchor: this {scheme}://… cannot be asked: expected {scheme}://host:port/path with no user or password, "
+            "and with special characters percent-encoded"
+        )
 
 
 class TableAnchors(Anchors):
@@ -182,7 +293,7 @@ class TableAnchors(Anchors):
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._is_file = url.startswith("sqlite")
+        self._path = _path(url) if url.startswith("sqlite") else None
 
     def add(self, anchors: Sequence[Anchor]) -> None:
         with closing(self._connect()) as connection:
@@ -190,32 +301,44 @@ class TableAnchors(Anchors):
             for anchor in anchors:
                 self._run(connection, SQL["add"], anchor.time, anchor.pool, anchor.seq, anchor.hash)
 
-    def read(self, pool: str) -> list[Anchor]:
-        with closing(self._connect()) as connection:
-            self._run(connection, SQL["make"])
-            return [Anchor(*row) for row in self._run(connection, SQL["read"], pool)]
+    def read(self, pool: str) -> Notes:
+        if self._path is not None and not os.path.exists(self._path):
+            raise ValueError(f"anchor: there is no file {self._path}, expected one that holds notes")
+        with closing(self._connect(to_read=True)) as connection:
+            if not self._run(connection, SQL["postgres_has" if self._path is None else "sqlite_has"]):
+                return Notes([])
+            return Notes([Anchor(*row) for row in self._run(connection, SQL["read"], pool)])
 
-    def _connect(self) -> Any:
-        if self._is_file:
+    def _connect(self, to_read: bool = False) -> Any:
+        if self._path is not None:
             import apsw
 
+            flags = apsw.SQLITE_OPEN_READONLY if to_read else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
             try:
-                return apsw.Connection(self._url.partition("://")[2].removeprefix("/"))
+                return apsw.Connection(self._path, flags)
             except apsw.Error as error:
-                raise StoreUnavailable(f"anchor: the file of the anchors cannot be opened ({error})") from None
+                raise AnchorsUnavailable(f"anchor: the file of the anchors cannot be opened ({error})") from None
         import psycopg
 
         try:
             return psycopg.connect(self._url, autocommit=True, connect_timeout=int(SECONDS))
         except psycopg.Error:
-            raise StoreUnavailable("anchor: the database of the anchors did not answer") from None
+            raise AnchorsUnavailable("anchor: the database of the anchors did not answer") from None
 
     def _run(self, connection: Any, sql: str, *values: Any) -> list[Any]:
         import apsw
         import psycopg
 
         try:
-            cursor = connection.execute(sql.format("?" if self._is_file else "%s"), values)
+            cursor = connection.execute(sql.format("%s" if self._path is None else "?"), values)
             return cursor.fetchall() if sql.startswith("SELECT") else []
         except (apsw.Error, psycopg.Error) as error:
-            raise StoreUnavailable(f"anchor: the table of the anchors cannot be used ({error})") from None
+            why = " ".join(str(error).split())
+            raise AnchorsUnavailable(f"anchor: the table of the anchors cannot be used ({why})") from None
+
+
+def _path(url: str) -> str:
+    try:
+        return sqlite_path(url.partition("://")[2])
+    except ValueError as error:
+        raise ValueError(f"anchor: {error}") from None

@@ -17,6 +17,10 @@ class StoreUnavailable(RuntimeError):  # noqa: N818
     """The store did not answer; what was not acknowledged may or may not be there: repeat the call, it is harmless."""
 
 
+class AnchorsUnavailable(StoreUnavailable):
+    """The place of the anchors did not take or give notes; the store may well answer."""
+
+
 class Busy(StoreUnavailable):
     """Somebody else kept the lock for as long as one waits; whoever waited for the same turn need not wait again."""
 

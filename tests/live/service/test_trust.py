@@ -1,14 +1,18 @@
 """Keys that end, keys for some pools, renewed keys, notes of what administrators did, and headers of every page."""
 
 import json
+import threading
 import time
+from io import StringIO
 
 import pytest
 
 from command_line import statepool
 from live.service.clients import POOL
-from statepool.live.anchors import FileAnchors
+from statepool.live.anchors import Anchors, FileAnchors
+from statepool.live.errors import StoreUnavailable
 from statepool.live.service.keys import OLD, add_key, drop_key, renew_key
+from statepool.live.service.logs import RequestLog
 from statepool.live.stores import open_store
 
 
@@ -138,6 +142,39 @@ def test_heads_are_noted_outside_while_it_runs(start, tmp_path):
         time.sleep(0.01)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert len({line["hash"] for line in lines}) == len(lines), "a head that has not moved is noted once"
+
+
+class Broken(Anchors):
+    """A place that never worked."""
+
+    def __init__(self, error):
+        self.error, self.asked = error, threading.Event()
+
+    def add(self, anchors):
+        self.asked.set()
+        raise self.error
+
+    def read(self, pool):
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("no answer"), KeyError("no answer")])
+def test_a_place_that_never_worked_has_an_age_and_a_reason(start, error):
+    start().stop()  # with no pool there is nothing to note, and the place is not asked
+    stream, place = StringIO(), Broken(error)
+    began = time.time()
+    client = start(anchors=place, anchor_every=0.01, log=RequestLog(stream))
+    assert place.asked.wait(60)
+    ages = [line for line in client.get("/metrics").text.splitlines() if line.startswith("statepool_anchor_age")]
+    assert 0 <= float(ages[0].split()[1]) <= time.time() - began
+    client.stop()
+    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    [trouble] = [line["trouble"] for line in told if line.get("pool") == "(anchors)"]
+    assert "no answer" in trouble
+
+
+def test_who_asked_for_no_anchors_has_no_age(start):
+    assert "statepool_anchor_age" not in start().get("/metrics").text
 
 
 def test_the_commands(url, tmp_path, start):

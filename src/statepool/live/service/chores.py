@@ -58,6 +58,7 @@ class Chores:
         if self._expire_every is not None:  # else this process only follows
             self._repeated.append(asyncio.create_task(_repeat(self._expire_every, self._expire_all)))
         if self._anchoring is not None:
+            self._health.begin_anchors()
             self._repeated.append(asyncio.create_task(_repeat(self._anchor_every, self._anchor)))
 
     async def stop(self) -> None:

@@ -22,6 +22,7 @@ class Health:
         self.well: set[str] = set()
         self.anchor_trouble: str | None = None
         self.anchored_at: float | None = None
+        """When the pools' heads were last noted outside, or when that was begun; None: nobody asked for it."""
         self._probe: asyncio.Future[str | None] | None = None
         self._probed_at = 0.0
         self._thread = ThreadPoolExecutor(1, "probe")
@@ -43,12 +44,16 @@ class Health:
 
     def note_anchors(self, error: Exception | None) -> None:
         """How it went to note the pools' heads outside."""
-        sentence = None if error is None else refusal(error).sentence
+        sentence = None if error is None else _reason(error)
         if error is None:
             self.anchored_at = time()
         if (sentence is None) != (self.anchor_trouble is None):
             self._say("(anchors)", sentence)
         self.anchor_trouble = sentence
+
+    def begin_anchors(self) -> None:
+        """A place that never works is as old as the service: its age must be there for the alert to compare."""
+        self.anchored_at = time()
 
     def forget(self, pool: str) -> None:
         """There is no such pool any more."""
@@ -76,3 +81,9 @@ class Health:
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _reason(error: Exception) -> str:
+    """Only the operator reads it, in the log: also what nobody foresaw is said as it is."""
+    refused = refusal(error)
+    return refused.sentence if refused.status != 500 else " ".join(f"{type(error).__name__}: {error}".split())

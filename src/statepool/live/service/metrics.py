@@ -127,7 +127,9 @@ class _PoolCollector(Collector):
         yield from self._of_open()
         if self._anchored_at is not None:
             yield GaugeMetricFamily(
-                "statepool_anchor_age_seconds", "Since the heads were last noted outside", time() - self._anchored_at
+                "statepool_anchor_age_seconds",
+                "Since the heads were last noted outside; where they never were, since the start",
+                time() - self._anchored_at,
             )
 
     def _of_all(self) -> Iterator[Any]:

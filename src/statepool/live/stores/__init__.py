@@ -17,7 +17,7 @@ def open_store(url: str, create: bool = True) -> Store:
     if separator and scheme == "sqlite":
         from statepool.live.stores.sqlite import SQLiteStore
 
-        path = _path(rest)
+        path = sqlite_path(rest)
         if not create and not os.path.exists(path):
             raise ValueError(f"there is no file {path}, expected one that holds pools")
         return SQLiteStore(path)
@@ -28,7 +28,8 @@ def open_store(url: str, create: bool = True) -> Store:
     raise ValueError(f"{_shown(url)} is no URL of a store: {EXPECTED}{_hint(url)}")
 
 
-def _path(rest: str) -> str:
+def sqlite_path(rest: str) -> str:
+    """The file of what follows `sqlite://`."""
     path = rest.removeprefix("/")
     if path == rest or path in ("", ":memory:") or "?" in path:
         raise ValueError(f"'sqlite://{rest}' names no file: {EXPECTED}")
