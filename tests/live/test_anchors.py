@@ -5,6 +5,7 @@ from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import msgspec
+import psycopg
 import pytest
 
 from live.test_restored import copy, play
@@ -90,3 +91,16 @@ def test_bad_places_are_refused_in_one_sentence(tmp_path):
         anchors_at(str(tmp_path)).add([])
     with pytest.raises(StoreUnavailable, match="did not answer"):
         anchors_at("http://127.0.0.1:9/").add([Anchor("t", "home", 1, "00")])
+
+
+def test_reading_notes_makes_no_place_for_them(server, tmp_path):
+    (tmp_path / "empty.db").touch()
+    database = server.url()
+    for where in (f"sqlite:///{tmp_path}/none.db", f"sqlite:///{tmp_path}/empty.db", database):
+        with psycopg.connect(database) as connection:
+            connection.execute("DROP TABLE IF EXISTS statepool_anchors")
+        with pytest.raises(StoreUnavailable, match=r"^anchor: [^\n]+$"):
+            anchors_at(where).read("home")
+    assert [(file.name, file.stat().st_size) for file in tmp_path.iterdir()] == [("empty.db", 0)]
+    with psycopg.connect(database) as connection:
+        assert connection.execute("SELECT to_regclass('statepool_anchors')").fetchone() == (None,)

@@ -185,22 +185,23 @@ class TableAnchors(Anchors):
         self._is_file = url.startswith("sqlite")
 
     def add(self, anchors: Sequence[Anchor]) -> None:
-        with closing(self._connect()) as connection:
+        with closing(self._connect(create=True)) as connection:
             self._run(connection, SQL["make"])
             for anchor in anchors:
                 self._run(connection, SQL["add"], anchor.time, anchor.pool, anchor.seq, anchor.hash)
 
     def read(self, pool: str) -> list[Anchor]:
-        with closing(self._connect()) as connection:
-            self._run(connection, SQL["make"])
+        """A place without the table is refused: it was never noted to, and reading makes nothing."""
+        with closing(self._connect(create=False)) as connection:
             return [Anchor(*row) for row in self._run(connection, SQL["read"], pool)]
 
-    def _connect(self) -> Any:
+    def _connect(self, create: bool) -> Any:
         if self._is_file:
             import apsw
 
+            flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if create else apsw.SQLITE_OPEN_READONLY
             try:
-                return apsw.Connection(self._url.partition("://")[2].removeprefix("/"))
+                return apsw.Connection(self._url.partition("://")[2].removeprefix("/"), flags)
             except apsw.Error as error:
                 raise StoreUnavailable(f"anchor: the file of the anchors cannot be opened ({error})") from None
         import psycopg
@@ -218,4 +219,5 @@ class TableAnchors(Anchors):
             cursor = connection.execute(sql.format("?" if self._is_file else "%s"), values)
             return cursor.fetchall() if sql.startswith("SELECT") else []
         except (apsw.Error, psycopg.Error) as error:
-            raise StoreUnavailable(f"anchor: the table of the anchors cannot be used ({error})") from None
+            line = str(error).partition("\n")[0]
+            raise StoreUnavailable(f"anchor: the table of the anchors cannot be used ({line})") from None
