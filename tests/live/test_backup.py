@@ -2,7 +2,10 @@
 
 import json
 import os
+import resource
+import tempfile
 
+import psycopg
 import pytest
 
 import statepool as sp
@@ -12,6 +15,7 @@ from live.killed import moments
 from live.places import COLUMNS, SQLitePlace, ask, fold_of, raw_events
 from live.test_restored import play
 from statepool.live.backup import backup, restore
+from statepool.live.compaction import compact
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.keys import add_key
 from statepool.live.stores import open_store
@@ -92,7 +96,9 @@ def damaged(file, body):
     file.write_bytes(data)
 
 
-@pytest.mark.parametrize("case", ["none", "text", "damaged", "later", "foreign", "there", "wal", "folder"])
+@pytest.mark.parametrize(
+    "case", ["none", "text", "damaged", "later", "foreign", "there", "wal", "folder", "empty", "no tables", "cut short"]
+)
 def test_a_bad_file_is_refused_in_one_sentence(sqlite, tmp_path, case):
     play(sqlite.make(), 30)
     file, target = tmp_path / "b.db", tmp_path / "restored.db"
@@ -107,15 +113,25 @@ def test_a_bad_file_is_refused_in_one_sentence(sqlite, tmp_path, case):
         ask(f"sqlite:///{file}", "INSERT INTO migrations VALUES (999)")
     elif case == "foreign":
         ask(f"sqlite:///{file}", "DROP TABLE migrations")
+    elif case == "empty":
+        file.write_bytes(b"")
+    elif case == "no tables":
+        file.unlink()
+        ask(f"sqlite:///{file}", "CREATE TABLE t (x); DROP TABLE t")
+    elif case == "cut short":
+        os.truncate(file, file.stat().st_size // 2 + 100)
     elif case == "there":
         target.write_text("something")
     elif case == "wal":
         (tmp_path / "restored.db-wal").write_text("of another database")
     before = sorted(os.listdir(tmp_path))
     url = f"sqlite:///{tmp_path}/no/where.db" if case == "folder" else f"sqlite:///{target}"
-    done = statepool("restore", str(file), url)
+    done = statepool("restore", str(file), url, "--verify")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert done.stderr.startswith("statepool: ")
+    assert "not an error" not in done.stderr
+    if case in ("none", "text", "later", "foreign", "empty", "no tables", "cut short"):
+        assert str(file) in done.stderr
     assert sorted(os.listdir(tmp_path)) == before
 
 
@@ -126,6 +142,99 @@ def test_a_backup_that_finds_no_room_leaves_nothing(sqlite, tmp_path, monkeypatc
     with pytest.raises(StoreUnavailable, match="No space left"):
         backup(sqlite.url, tmp_path / "to" / "b.db")
     assert os.listdir(tmp_path / "to") == []
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_a_folder_that_may_not_be_written_is_told(sqlite, tmp_path, monkeypatch, command):
+    play(sqlite.make(), 5)
+    backup(sqlite.url, tmp_path / "b.db")
+    monkeypatch.setattr(
+        tempfile, "mkstemp", lambda **_: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
+    )
+    given = (
+        (sqlite.url, tmp_path / "x.db") if command == "backup" else (tmp_path / "b.db", f"sqlite:///{tmp_path}/x.db")
+    )
+    done = statepool(command, *given)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"{tmp_path}/x.db cannot be written: Permission denied" in done.stderr
+
+
+def test_a_limit_of_the_system_is_told(sqlite, tmp_path):
+    play(sqlite.make(), 30)
+    sqlite.close()
+    (tmp_path / "to").mkdir()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
+    try:
+        done = statepool("backup", sqlite.url, tmp_path / "to" / "b.db")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "b.db cannot be written: File too large" in done.stderr
+    assert os.listdir(tmp_path / "to") == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_restoration_that_finds_a_fault_puts_nothing_there(sqlite, request, tmp_path, kind):
+    """Every hash is right, and still the tables are not what the journal says."""
+    sqlite.make().decide_many(5)
+    file, target = tmp_path / "b.db", f"sqlite:///{tmp_path}/restored.db"
+    backup(sqlite.url, file)
+    ask(f"sqlite:///{file}", "DELETE FROM pending WHERE play = 2")
+    if kind == "postgres":
+        target = request.getfixturevalue("server").emptied()
+    before = sorted(os.listdir(tmp_path))
+    done = statepool("restore", file, target, "--verify")
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, ""), done.stderr
+    assert "found a fault" in done.stderr
+    assert "nothing was restored" in done.stderr
+    assert sorted(os.listdir(tmp_path)) == before
+    if kind == "postgres":
+        assert not has_tables(target)
+
+
+def has_tables(database):
+    with psycopg.connect(database) as connection:
+        return bool(connection.execute("SELECT FROM pg_namespace WHERE nspname = 'statepool'").fetchall())
+
+
+def test_an_empty_database_is_not_backed_up(server, tmp_path):
+    database = server.emptied()
+    done = statepool("backup", database, tmp_path / "b.db", "--verify")
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, ""), done.stderr
+    assert "holds no pools of statepool" in done.stderr
+    assert os.listdir(tmp_path) == []
+    assert not has_tables(database)
+
+
+def test_a_store_without_pools_is_copied_and_nothing_agrees(tmp_path):
+    store = open_store(f"sqlite:///{tmp_path}/pool.db")
+    add_key(store, "boss", "admin")
+    store.close()
+    copied = statepool("backup", f"sqlite:///{tmp_path}/pool.db", tmp_path / "b.db", "--verify")
+    restored = statepool("restore", tmp_path / "b.db", f"sqlite:///{tmp_path}/r.db", "--verify")
+    for done in (copied, restored):
+        assert done.returncode == 0, done.stderr
+        assert "no pool" in done.stdout
+        assert "agrees" not in done.stdout
+    assert ask(f"sqlite:///{tmp_path}/r.db", "SELECT name FROM keys") == [("boss",)]
+    done = statepool("backup", f"sqlite:///{tmp_path}/r.db", tmp_path / "c.db", "--verify", "--json")
+    assert json.loads(done.stdout)["agrees"] is None
+
+
+@pytest.mark.parametrize("verify", [(), ("--verify",)])
+def test_a_backup_names_a_segment_that_is_missing_and_is_kept(sqlite, tmp_path, verify):
+    pool = sqlite.make()
+    play(pool, 30)
+    compact(pool._journal.store, sqlite.name, 0.0, str(tmp_path / "s"), 1)
+    [segment] = (tmp_path / "s").iterdir()
+    segment.rename(tmp_path / segment.name)
+    done = statepool("backup", sqlite.url, tmp_path / "b.db", *verify)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"FAULT: segment {segment.name} is not in {tmp_path}/s" in done.stdout
+    (tmp_path / segment.name).rename(segment)
+    [restored] = restore(tmp_path / "b.db", f"sqlite:///{tmp_path}/r.db", verify=True)
+    assert (restored.head.seq, restored.faults) == (121, ())
 
 
 def test_the_commands(sqlite, tmp_path):

@@ -290,3 +290,4 @@ def test_the_command(sqlite, tmp_path):
     for bad in (("--older-than", "soon"), ("nobody",), ("--place", "nothing://x"), ("--least", "0")):
         done = statepool("compact", sqlite.url, *bad)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), (bad, done.stderr)
+    assert "least: is 0" in done.stderr

@@ -1,10 +1,15 @@
 """Slips of a user, each one sentence: what was given and what was expected; nothing of the pool changes."""
 
+from contextlib import ExitStack, closing
+
+import apsw
+import psycopg
 import pytest
 
 import statepool as sp
 from command_line import statepool
 from live.places import ACTIONS, STATES, P
+from statepool.live.errors import NoStore
 from statepool.live.requests import Change, Decide
 from statepool.live.stores import open_store
 
@@ -64,6 +69,68 @@ def test_a_store_that_is_only_read_is_not_made(tmp_path):
     with pytest.raises(ValueError, match="there is no file"):
         open_store(f"sqlite:///{tmp_path}/pool.db", create=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_store_that_is_only_read_gets_no_tables(tmp_path, server):
+    (tmp_path / "empty.db").touch()
+    database = server.emptied()
+    for url in (f"sqlite:///{tmp_path}/empty.db", database):
+        with pytest.raises(NoStore, match="holds no pools of statepool"):
+            open_store(url, create=False)
+    assert [(file.name, file.stat().st_size) for file in tmp_path.iterdir()] == [("empty.db", 0)]
+    with psycopg.connect(database) as connection:
+        assert connection.execute("SELECT FROM pg_namespace WHERE nspname = 'statepool'").fetchall() == []
+
+
+def make_foreign(file, kind):
+    if kind == "text":
+        file.write_text("root:x:0:0:root:/root:/bin/bash\n" * 40)
+        return
+    with closing(apsw.Connection(str(file))) as database:
+        database.pragma("journal_mode", "wal" if kind == "wal" else "delete")
+        # Many programs have a table of that name.
+        database.execute("CREATE TABLE migrations (id, batch); CREATE TABLE orders (id)")
+
+
+@pytest.mark.parametrize("kind", ["text", "rollback", "wal", "in use"])
+@pytest.mark.parametrize("command", ["replay", "backup", "compact", "forget", "anchor", "serve", "audit"])
+def test_a_file_of_something_else_stays_as_it_is(tmp_path, command, kind):
+    """Its bytes, its mode and what lies beside it, whatever a command was told to do there."""
+    file = tmp_path / "foreign.db"
+    make_foreign(file, "wal" if kind == "in use" else kind)
+    file.chmod(0o644)
+    with ExitStack() as user:
+        if kind == "in use":
+            database = user.enter_context(closing(apsw.Connection(str(file))))
+            database.execute("INSERT INTO orders VALUES (1)")
+        before = [(each.name, each.stat().st_mode, each.read_bytes()) for each in sorted(tmp_path.iterdir())]
+        url = f"sqlite:///{file}"
+        given = {
+            "replay": [url, "home"], "backup": [url, tmp_path / "y.db"], "compact": [url], "forget": [url, "home", "t"],
+            "anchor": [url, tmp_path / "notes"], "serve": ["--store", url], "audit": [file],
+        }  # fmt: skip
+        done = statepool(command, *given[command])
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert "is not a SQLite file" in done.stderr if kind == "text" else "of something else" in done.stderr
+        after = [(each.name, each.stat().st_mode, each.read_bytes()) for each in sorted(tmp_path.iterdir())]
+        assert [each for each in after if not each[0].endswith("-shm")] == [
+            each
+            for each in before
+            if not each[0].endswith("-shm")  # there readers note how far they read
+        ]
+
+
+def test_a_store_that_others_write_is_looked_at_in_its_wal(sqlite):
+    """Its tables may be nowhere else yet."""
+    with closing(sqlite.make()):
+        assert apsw_immutable(sqlite.path) == []
+        open_store(sqlite.url, create=False).close()
+
+
+def apsw_immutable(path):
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    with closing(apsw.Connection(f"file:{path}?immutable=1", flags)) as database:
+        return list(database.execute("SELECT name FROM sqlite_schema"))
 
 
 def test_a_clock_set_back_does_not_stop_the_learning(sqlite):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run_backup(url: str, file: Path, verify: bool, as_json: bool) -> bool:
-    """Copy a store to a file and print what it holds; whether all that was replayed agrees."""
+    """Copy a store to a file and print what it holds; whether no fault was found in it."""
     with answering():
         from statepool.live.backup import backup
 
@@ -20,7 +20,7 @@ def run_backup(url: str, file: Path, verify: bool, as_json: bool) -> bool:
 
 
 def run_restore(file: Path, url: str, verify: bool, place: str | None, as_json: bool) -> bool:
-    """Put a backup into an empty store and print what it holds; whether all that was replayed agrees."""
+    """Put a backup into an empty store and print what it holds; one with a fault was refused."""
     with answering():
         from statepool.live.backup import restore
 
@@ -32,8 +32,12 @@ def _tell(did: str, held: "list[Held]", segments: str, verified: bool, as_json: 
     agrees = not any(pool.faults for pool in held)
     if as_json:
         pools = [pool.as_json() for pool in held]
-        print(json.dumps({"pools": pools, "verified": verified, "agrees": agrees}, indent=1))
+        # Nothing agrees where there was nothing to replay.
+        print(json.dumps({"pools": pools, "verified": verified, "agrees": agrees if held else None}, indent=1))
         return agrees
+    if not held:
+        print(f"{did} no pool, only what else the store kept (keys, calls): is it the store that was meant?")
+        return True
     print(f"{did} {len(held)} pool{'' if len(held) == 1 else 's'}")
     for pool in held:
         print(f"{pool.pool}: {pool.head.seq} events, {pool.decisions} decisions, the last event's hash is")

@@ -1,35 +1,39 @@
 """Backups: all pools and keys of a store as they were at one moment, in one SQLite file that is a store itself.
 
 A backup is taken beside writers and holds everything that was acknowledged before it began. It can be replayed and
-opened where it lies (`sqlite:///FILE`), and be restored into a new SQLite file or into an empty PostgreSQL database,
+opened as any store (`sqlite:///FILE`), and be restored into a new SQLite file or into an empty PostgreSQL database,
 whichever it was taken from. The file gets its name when it is whole and on disk, never before.
 """
 
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from statepool.live.errors import Damaged, StoreUnavailable
+from statepool.live.errors import Damaged, NoStore, StoreUnavailable
 from statepool.live.hash_chain import follows
 from statepool.live.lanes import decisions_in
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
-from statepool.live.stores.folders import check_place
-from statepool.live.stores.sqlite import SQLiteStore
-from statepool.live.stores.store import Head, Store
+from statepool.live.stores.contents import refuse_unless_empty
+from statepool.live.stores.folders import Folder, check_place
+from statepool.live.stores.segments import Segment
+from statepool.live.stores.sqlite import SQLiteStore, version_of
+from statepool.live.stores.sqlite_file import copy_pages
+from statepool.live.stores.store import Head, Store, View
 
 BESIDE = ("-wal", "-shm", "-journal")
 
 
 @dataclass(frozen=True)
 class Held:
-    """A pool of a backup: where its journal ends, to be noted elsewhere, and the faults that replaying it showed."""
+    """A pool of a backup: where its journal ends, to be noted elsewhere, segments that cannot be read, and the faults
+    that replaying it showed."""
 
     pool: str
     head: Head
@@ -52,7 +56,10 @@ class Held:
 
 
 def backup(url: str, file: Path, verify: bool = False) -> list[Held]:
-    """Copy a store, which may be in use, to a new file; with `verify`, every journal of the copy is replayed."""
+    """Copy a store, which may be in use, to a new file; with `verify`, every journal of the copy is replayed.
+
+    A copy that has faults is kept: it may be all that is left.
+    """
     _check_path(file)
     _check_new(file, "file")
     store = open_store(url, create=False)
@@ -65,16 +72,15 @@ def backup(url: str, file: Path, verify: bool = False) -> list[Held]:
 
 
 def restore(file: Path, url: str, verify: bool = False, place: str | None = None) -> list[Held]:
-    """Put a backup into a store that is empty; nothing is there until all of it is.
+    """Put a backup into a store that is empty; nothing is there until all of it is, and nothing if it has a fault.
 
     `place` is where its segments lie now; None: where they lay when it was taken.
     """
     _check_path(file)
     place = None if place is None else check_place(place)
-    if not file.is_file():
-        raise ValueError(f"file: there is no file {file}, expected one that `statepool backup` wrote")
+    _check_backup(file)
     if not url.startswith("sqlite://"):
-        return _restore_into(open_store(url), file, verify, place)
+        return _restore_into(url, file, verify, place)
     target = Path(_path_of(url))
     _check_new(target, "store")
     with _new_file(target) as made:
@@ -89,21 +95,37 @@ def _check_path(file: Path) -> None:
         raise ValueError(f"file: is a URL, expected a path, not a URL: {rest.lstrip('/') or '…'}")
 
 
-def _restore_into(target: Store, file: Path, verify: bool, place: str | None) -> list[Held]:
+def _check_backup(file: Path) -> None:
+    if not os.path.isfile(file):
+        raise ValueError(f"file: there is no file {file}, expected one that `statepool backup` wrote")
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            made = Path(folder) / "backup.db"
-            _copy(file, made)
-            held = _look(made, verify, restoring=True, place=place)
-            source = SQLiteStore(made)
-            try:
-                with source.contents() as contents:
-                    target.fill(contents)
-            finally:
-                source.close()
-            return held
-    finally:
-        target.close()
+        found = version_of(str(file.absolute()))
+    except (ValueError, StoreUnavailable) as error:
+        raise ValueError(f"file: {error}") from None
+    if not found:
+        raise ValueError(f"file: {file} holds nothing of statepool, expected one that `statepool backup` wrote")
+
+
+def _restore_into(url: str, file: Path, verify: bool, place: str | None) -> list[Held]:
+    """The copy is checked before the database is touched."""
+    _check_empty(url)
+    with _telling_of("the temporary copy"), tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "backup.db"
+        _copy(file, made)
+        held = _look(made, verify, restoring=True, place=place)
+        with closing(open_store(url)) as target, closing(SQLiteStore(made)) as source, source.contents() as contents:
+            target.fill(contents)
+        return held
+
+
+def _check_empty(url: str) -> None:
+    """Checking a large backup takes long: a database that cannot take it is told before that."""
+    try:
+        store = open_store(url, create=False)
+    except NoStore:
+        return
+    with closing(store):
+        refuse_unless_empty(len(store.pools()) + len(store.keys()))
 
 
 def _path_of(url: str) -> str:
@@ -114,7 +136,7 @@ def _path_of(url: str) -> str:
 
 
 def _check_new(file: Path, what: str) -> None:
-    if not file.absolute().parent.is_dir():
+    if not os.path.isdir(file.absolute().parent):
         raise ValueError(f"{what}: there is no folder {file.absolute().parent}, expected one to put {file.name} into")
     for each in (file, *(Path(f"{file}{end}") for end in BESIDE)):
         if os.path.lexists(each):
@@ -125,23 +147,31 @@ def _check_new(file: Path, what: str) -> None:
 @contextmanager
 def _new_file(file: Path) -> Iterator[Path]:
     """A file under another name, which gets its own at the end; nothing is left of it after an error."""
-    number, name = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.absolute().parent)  # mode 0600
-    os.close(number)
-    made = Path(name)
+    with _telling_of(file):
+        number, name = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.absolute().parent)  # mode 0600
+        os.close(number)
+        made = Path(name)
+        try:
+            yield made
+            _to_disk(made)
+            _check_new(file, "file")
+            os.link(made, file)  # fails where somebody was faster
+            _to_disk(file.absolute().parent)
+        finally:
+            for each in (made, *(Path(f"{made}{end}") for end in BESIDE)):
+                with suppress(OSError):
+                    each.unlink()
+
+
+@contextmanager
+def _telling_of(file: Path | str) -> Iterator[None]:
+    """What the disk refuses, as the package's error."""
     try:
-        yield made
-        _to_disk(made)
-        _check_new(file, "file")
-        os.link(made, file)  # fails where somebody was faster
-        _to_disk(file.absolute().parent)
+        yield
     except apsw.Error as error:
-        raise StoreUnavailable(f"{file} cannot be written or read: {error}") from error
+        raise StoreUnavailable(f"{file} cannot be written: {error}") from error
     except OSError as error:
         raise StoreUnavailable(f"{file} cannot be written: {error.strerror or error}") from error
-    finally:
-        for each in (made, *(Path(f"{made}{end}") for end in BESIDE)):
-            with suppress(OSError):
-                each.unlink()
 
 
 def _to_disk(path: Path) -> None:
@@ -154,18 +184,11 @@ def _to_disk(path: Path) -> None:
 
 def _copy(file: Path, made: Path) -> None:
     """The database of a file, which is only read, in another."""
-    source = target = None
     try:
-        source = apsw.Connection(str(file), apsw.SQLITE_OPEN_READONLY)
-        target = apsw.Connection(str(made))
-        with target.backup("main", source, "main") as work:
-            work.step()
-    except (apsw.NotADBError, apsw.CantOpenError) as error:
-        raise ValueError(f"file: {file} is no backup that can be read ({error})") from None
-    finally:
-        for each in (source, target):
-            if each is not None:
-                each.close(force=True)
+        with closing(apsw.Connection(str(file), apsw.SQLITE_OPEN_READONLY)) as source:
+            copy_pages(source, str(made))
+    except (apsw.CantOpenError, StoreUnavailable) as error:
+        raise ValueError(f"file: {file} cannot be read ({error}): nothing was restored") from None
 
 
 def _look(made: Path, verify: bool, restoring: bool = False, place: str | None = None) -> list[Held]:
@@ -210,15 +233,38 @@ def _held(store: Store, name: str, verify: bool, restoring: bool) -> Held:
             sound, before = follows(before, entry.body, entry.hash), entry.hash
             if not sound:
                 raise ValueError(f"file: event {entry.seq} of {name!r} is damaged: nothing was kept")
-        if head.seq and view.linked(head.seq)[1].hash != head.hash:
+        faults = _unreadable(view)
+        if head.seq and not faults and view.linked(head.seq)[1].hash != head.hash:
             raise ValueError(f"file: the journal of {name!r} does not end where the copy says: nothing was kept")
         try:
             in_lanes = len(decisions_in(view.lane_rows(), None))
         except Damaged as error:
             raise ValueError(f"file: {error} (pool {name!r}): nothing was kept") from None
         in_segments, places = view.n_sealed(), tuple(dict.fromkeys(segment.place for segment in view.sealed()))
-    faults = replay(store, name)[0].faults if verify and head.seq else []
+    if verify and head.seq and not faults:
+        faults = _replayed(store, name)
+    if faults and restoring:
+        more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
+        raise ValueError(f"file: replaying {name!r} found a fault ({faults[0]}){more}: nothing was restored")
     return Held(name, head, tuple(faults), in_lanes, in_segments, places)
+
+
+def _unreadable(view: View) -> list[str]:
+    """A sentence for each segment that is missing, or does not begin as its name says; the rest of it is not read."""
+    found = []
+    for segment in view.sealed():
+        try:
+            Segment(Folder(segment.place), segment.digest)
+        except StoreUnavailable as error:
+            found.append(str(error))
+    return found
+
+
+def _replayed(store: Store, name: str) -> list[str]:
+    try:
+        return replay(store, name)[0].faults
+    except ValueError as error:  # not even its first event can be read
+        return [str(error)]
 
 
 def _make_single(made: Path) -> None:

@@ -44,8 +44,10 @@ class Compacted:
 
 def compact(store: Store, name: str, older_than: float, place: str, least: int = LEAST_EVENTS) -> Compacted:
     """Seal the events of a pool that are older than so many seconds; at least so many, or none."""
-    if not 0 <= older_than < 1e12 or least < 1:
-        raise ValueError(f"older-than: is {older_than!r} seconds, expected a span of time, and at least 1 event")
+    if not 0 <= older_than < 1e12:
+        raise ValueError(f"older-than: is {older_than!r} seconds, expected a span of time")
+    if least < 1:
+        raise ValueError(f"least: is {least!r}, expected at least 1 event")
     folder = check_place(place)
     Pool(store, name).snapshot()  # whoever opens the pool next reads no segment but for the catalogue
     done: list[Sealed] = []

@@ -9,6 +9,10 @@ class NoSuchPool(ValueError):  # noqa: N818
     """The store has no pool of that name."""
 
 
+class NoStore(ValueError):  # noqa: N818
+    """There are no tables of statepool, and whoever asked only reads: none were made."""
+
+
 class Conflict(ValueError):  # noqa: N818
     """The same ticket came before with something else in it; nothing was changed."""
 

@@ -10,7 +10,10 @@ EXPECTED = "expected sqlite:///relative.db, sqlite:////absolute.db or postgresql
 
 
 def open_store(url: str, create: bool = True) -> Store:
-    """The store of a URL; SQLite's path is what follows the third slash, as in SQLAlchemy."""
+    """The store of a URL; SQLite's path is what follows the third slash, as in SQLAlchemy.
+
+    Without `create` a place that holds no tables of ours is refused, and stays as it is.
+    """
     if not isinstance(url, str):
         raise ValueError(f"url: is {url!r}, {EXPECTED}")
     scheme, separator, rest = url.partition("://")
@@ -20,11 +23,11 @@ def open_store(url: str, create: bool = True) -> Store:
         path = sqlite_path(rest)
         if not create and not os.path.exists(path):
             raise ValueError(f"there is no file {path}, expected one that holds pools")
-        return SQLiteStore(path)
+        return SQLiteStore(path, create=create)
     if separator and scheme in ("postgres", "postgresql"):
         from statepool.live.stores.postgres import PostgresStore
 
-        return PostgresStore(url)
+        return PostgresStore(url, create)
     raise ValueError(f"{_shown(url)} is no URL of a store: {EXPECTED}{_hint(url)}")
 
 

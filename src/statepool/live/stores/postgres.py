@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import psycopg
 
-from statepool.live.errors import StoreUnavailable
+from statepool.live.errors import NoStore, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.forks import forks
 from statepool.live.luck import number_of
@@ -422,11 +422,11 @@ class PostgresStore(PostgresPeople):
 
     has_lanes = True
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, create: bool = True) -> None:
         self._connections = Connections(url, self._count_loss)
         self._archive = Archive()
         try:
-            self._migrate()
+            self._migrate(create)
         except BaseException:
             self.close()
             raise
@@ -434,11 +434,16 @@ class PostgresStore(PostgresPeople):
     def _count_loss(self) -> None:
         self.connections += 1
 
-    def _migrate(self) -> None:
+    def _migrate(self, create: bool) -> None:
         todo = steps("postgres")
         with self._reading() as connection:
-            if _version(connection, todo[-1][0]) == todo[-1][0]:
-                return
+            found, database = _version(connection, todo[-1][0]), connection.info.dbname
+        if found == todo[-1][0]:
+            return
+        if not found and not create:
+            raise NoStore(
+                f"the database {database!r} holds no pools of statepool, expected one that does: check the URL"
+            )
         with self._writing() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_key("migrations"),))
             if not connection.execute("SELECT FROM pg_namespace WHERE nspname = 'statepool'").fetchall():

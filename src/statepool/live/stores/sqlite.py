@@ -3,19 +3,26 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import apsw
 
-from statepool.live.errors import StoreUnavailable
+from statepool.live.errors import NoStore, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.luck import number_of
 from statepool.live.stores.archive import Archive, is_of
 from statepool.live.stores.contents import LEFT_BEHIND, TABLES, Contents, refuse_unless_empty, select
 from statepool.live.stores.migrations import steps
 from statepool.live.stores.sql_view import COLUMNS, PIECE, SQLView
-from statepool.live.stores.sqlite_file import Connection, SQLiteFile, Synchronous, errors
+from statepool.live.stores.sqlite_file import (
+    Connection,
+    SQLiteFile,
+    Synchronous,
+    connect_to_look,
+    copy_pages,
+    errors,
+)
 from statepool.live.stores.sqlite_people import SQLitePeople
 from statepool.live.stores.sqlite_place import check_folder, check_version, keep_private
 from statepool.live.stores.store import (
@@ -224,10 +231,19 @@ class SQLiteBatch(SQLiteView, Batch):
 class SQLiteStore(SQLitePeople):
     """`synchronous` below FULL loses acknowledged batches when the power fails; `vfs` is for tests of that."""
 
-    def __init__(self, path: str | os.PathLike[str], synchronous: Synchronous = "FULL", vfs: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        synchronous: Synchronous = "FULL",
+        vfs: str | None = None,
+        create: bool = True,
+    ) -> None:
         check_version(apsw.sqlite_lib_version())
         self._path = os.path.realpath(path)
         check_folder(os.path.dirname(self._path))
+        # The file may be somebody else's: nothing is changed before it was looked at.
+        if not version_of(self._path) and not create:
+            raise NoStore(f"{self._path} holds no pools of statepool, expected a file that does: check the path")
         keep_private(self._path)
         self._file = SQLiteFile(self._path, synchronous, vfs)
         self._archive = Archive()
@@ -238,39 +254,22 @@ class SQLiteStore(SQLitePeople):
             raise
 
     def _open(self) -> None:
-        try:
+        with _opening(self._path):
             self._file.open()
             self._migrate()
-        except (apsw.CantOpenError, apsw.NotADBError, apsw.ReadOnlyError) as error:
-            raise ValueError(f"{self._path} is not a SQLite file that can be written: {error}") from error
-        except apsw.Error as error:
-            raise StoreUnavailable(f"{self._path} cannot be opened: {error}") from error
 
     def _migrate(self) -> None:
         todo = steps("sqlite")
         assert self._file.writer is not None
-        if self._version(self._file.writer, todo[-1][0]) == todo[-1][0]:
+        if _version(self._file.writer, self._path) == todo[-1][0]:
             return
         with self._file.writing() as connection:
+            done = _version(connection, self._path)
             connection.execute("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY) STRICT")
-            done = self._version(connection, todo[-1][0])
             for number, sql in todo:
                 if number > done:
                     connection.execute(sql)
                     connection.execute("INSERT INTO migrations VALUES (?)", (number,))
-
-    def _version(self, connection: Connection, newest: int) -> int:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-        if not tables:
-            return 0
-        if "migrations" not in tables:
-            raise ValueError(f"{self._path} is a SQLite database of something else")
-        version = connection.execute("SELECT coalesce(max(version), 0) FROM migrations").get
-        if version > newest:
-            raise ValueError(
-                f"{self._path} has tables of version {version}, made by a later statepool; known: {newest}"
-            )
-        return version
 
     @contextmanager
     def batch(self, name: str) -> Iterator[Batch]:
@@ -317,17 +316,13 @@ class SQLiteStore(SQLitePeople):
             connection.execute("REPLACE INTO probes VALUES (1, ?)", (os.urandom(PROBE_BYTES),))
 
     def copy_to(self, path: str) -> None:
-        """By SQLite's own backup, in one step: pages of one moment, while others go on writing."""
+        """By SQLite's own backup."""
         with self._file.reading() as source, errors():
             source.execute("SELECT count(*) FROM pools").fetchall()  # the moment
-            target = apsw.Connection(path)
-            try:
-                with target.backup("main", source, "main") as work:
-                    work.step()
+            copy_pages(source, path)
+            with closing(apsw.Connection(path)) as target:
                 for table in LEFT_BEHIND:
                     target.execute(f"DELETE FROM {table}")
-            finally:
-                target.close(force=True)
 
     @contextmanager
     def contents(self) -> Iterator[Contents]:
@@ -345,3 +340,48 @@ class SQLiteStore(SQLitePeople):
 
     def close(self) -> None:
         self._file.close()
+
+
+def version_of(path: str) -> int:
+    """The version of the tables in a file, 0 where there are none; the file stays as it is."""
+    if not os.path.exists(path):
+        return 0
+    if not os.path.isfile(path):
+        raise ValueError(f"{path} is not a SQLite file")
+    with _opening(path):
+        try:
+            return _look(path)
+        except apsw.Error:  # somebody may have written meanwhile, and then there is a WAL
+            return _look(path)
+
+
+def _look(path: str) -> int:
+    with closing(connect_to_look(path)) as connection:
+        return _version(connection, path)
+
+
+def _version(connection: Connection, path: str) -> int:
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    if not tables:
+        return 0
+    if not {"migrations", "pools"} <= tables:
+        raise ValueError(f"{path} is a SQLite database of something else, expected one that statepool made")
+    version: int = connection.execute("SELECT coalesce(max(version), 0) FROM migrations").get
+    newest = steps("sqlite")[-1][0]
+    if version > newest:
+        raise ValueError(f"{path} has tables of version {version}, made by a later statepool; known: {newest}")
+    return version
+
+
+@contextmanager
+def _opening(path: str) -> Iterator[None]:
+    try:
+        yield
+    except apsw.NotADBError as error:
+        raise ValueError(f"{path} is not a SQLite file: {error}") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        raise ValueError(
+            f"{path} cannot be opened ({error}), expected a file and a folder that may be written: copy it to one"
+        ) from error
+    except apsw.Error as error:
+        raise StoreUnavailable(f"{path} cannot be opened: {error}") from error

@@ -8,16 +8,18 @@ does not have. So before a fork every connection is closed, and both sides open 
 that cannot be done, because a thread is at work, the child is refused.
 """
 
+import os
 import random
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Literal
+from urllib.parse import quote
 
 import apsw
 
-from statepool.live.errors import Busy, Conflict, StoreUnavailable
+from statepool.live.errors import Busy, Conflict, Damaged, StoreUnavailable
 from statepool.live.forks import forks
 from statepool.live.stores.sqlite_place import Files, Identity, LockWatch, Moved
 
@@ -120,14 +122,9 @@ class SQLiteFile:
         return connection
 
     def _check_open(self) -> None:
-        forks.check()
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        if SQLiteFile.was_forked_at_work:
-            raise StoreUnavailable(
-                "this process was forked while its parent was reading or writing a SQLite file, which SQLite does not "
-                "survive: fork before that, or start processes anew (multiprocessing's 'spawn')"
-            )
+        _check_forks()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -259,6 +256,53 @@ class SQLiteFile:
         self._turn, self._gate = threading.Lock(), threading.Lock()
         SQLiteFile.was_forked_at_work |= self._out > 0 or not self._still
         self._drop_writer(as_it_is=True)
+
+
+def connect_to_look(path: str) -> Connection:
+    """A connection that changes neither a file, which may be somebody else's, nor what lies beside it.
+
+    Reading a database in WAL mode makes a -wal and a -shm, unless SQLite is told that nobody writes. That is believed
+    where the -wal is missing or empty: all that was committed is then in the file itself.
+    """
+    _check_forks()
+    told = "" if _holds_bytes(f"{path}-wal") else "?immutable=1"
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return Connection(f"file:{quote(path)}{told}", flags, None, time.monotonic() + PATIENCE)
+
+
+def copy_pages(source: apsw.Connection, path: str) -> None:
+    """A whole database into a new file, in one step: pages of one moment, while others go on writing.
+
+    What SQLite says when that fails is "not an error", so the words are ours.
+    """
+    target = apsw.Connection(path)
+    try:
+        with target.backup("main", source, "main") as work:
+            work.step()
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise Damaged("the SQLite file is damaged or was cut short") from error
+    except apsw.Error as error:
+        if target.system_errno:
+            raise OSError(target.system_errno, os.strerror(target.system_errno)) from error
+        raise StoreUnavailable(f"the SQLite file cannot be read at present ({type(error).__name__})") from error
+    finally:
+        target.close(force=True)
+
+
+def _holds_bytes(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
+
+
+def _check_forks() -> None:
+    forks.check()
+    if SQLiteFile.was_forked_at_work:
+        raise StoreUnavailable(
+            "this process was forked while its parent was reading or writing a SQLite file, which SQLite does not "
+            "survive: fork before that, or start processes anew (multiprocessing's 'spawn')"
+        )
 
 
 def _wait(deadline: float) -> bool:
