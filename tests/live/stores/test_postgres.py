@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import psycopg
 import pytest
@@ -85,6 +86,48 @@ def test_pools_do_not_wait_for_each_other(store: PostgresStore, server: Server) 
     with store.batch("other"):
         decide(second, "a")
     second.close()
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["after a pipeline", "within a pipeline"])
+def test_who_stands_still_with_the_lock_is_cut_off(
+    store: PostgresStore, server: Server, monkeypatch: pytest.MonkeyPatch, within: bool
+) -> None:
+    """The server's own clock for idle transactions runs neither within a pipeline nor after its last request."""
+    monkeypatch.setattr(postgres, "STILL", postgres.STILL.replace("30 seconds", "0.5 seconds"))
+    monkeypatch.setattr(postgres, "FIRST_WAIT", 1.0)
+    with psycopg.connect(server.url(), autocommit=True) as other, ExitStack() as stack:
+        pipeline = stack.enter_context(other.pipeline())
+        other.execute("BEGIN")
+        other.execute("SELECT set_config('idle_in_transaction_session_timeout', '500ms', true)")
+        store._take(other, "home")
+        if within:
+            other.execute("SELECT 1").fetchall()
+        else:
+            pipeline.sync()
+            other.pgconn.send_flush_request()
+            other.pgconn.flush()
+        decide(store, "t")
+        assert tickets(store) == ["t"]
+        with pytest.raises(psycopg.Error):
+            stack.close()
+        stack.pop_all()
+
+
+def test_who_works_with_the_lock_is_waited_for(
+    store: PostgresStore, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "STILL", postgres.STILL.replace("30 seconds", "0.5 seconds"))
+    monkeypatch.setattr(postgres, "FIRST_WAIT", 1.0)
+    with psycopg.connect(server.url()) as other:
+        store._take(other, "home")
+        working = threading.Thread(target=other.execute, args=("SELECT pg_sleep(3)",))
+        working.start()
+        committing = threading.Timer(3.5, other.commit)
+        committing.start()
+        decide(store, "t")
+        working.join()
+        committing.join()
+    assert tickets(store) == ["t"]
 
 
 def test_a_server_that_loses_data_is_refused(fragile: Server) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import psycopg
 
-from statepool.live.errors import NoStore, StoreUnavailable
+from statepool.live.errors import Busy, NoStore, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.forks import forks
 from statepool.live.luck import number_of
@@ -136,9 +136,20 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Settings are of the transaction, never of the session, which may be another one behind a pooler. A writer that hangs
 # with the lock in its hands is cut off, and who waits for it gives up later than that.
-LIMITS = f"{PATIENT}, set_config('idle_in_transaction_session_timeout', '30s', true)"
-BATCH = f"SELECT set_config('synchronous_commit', 'off', true), {LIMITS}"
-DURABLE = f"SELECT {WAIT_FOR_THE_DISK}, {LIMITS}"
+CUT_OFF = 30.0
+NOT_IDLE = f"set_config('idle_in_transaction_session_timeout', '{CUT_OFF:.0f}s', true)"
+BATCH = f"SELECT set_config('synchronous_commit', 'off', true), {NOT_IDLE}, set_config('lock_timeout', %s, true)"
+# The server itself cuts off only who has ended a statement, and not who stands still within or just after a pipeline
+# (psycopg ends one with a request to flush, which stops that clock). So whoever has waited for longer looks who has the
+# lock, and ends it if that waits for its own client, and not for a disk or a processor.
+FIRST_WAIT = CUT_OFF + 10
+STILL = f"""
+    SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32) | objid::bigint = %s AND objsubid = 1
+    AND datname = current_database() AND wait_event = 'ClientRead'
+    AND state_change < clock_timestamp() - interval '{CUT_OFF:.0f} seconds'
+"""
+DURABLE = f"SELECT {WAIT_FOR_THE_DISK}, {PATIENT}, {NOT_IDLE}"
 READING = f"SELECT {PATIENT}"
 # A transaction of its own that writes to the log and, unlike the batch's, waits for the disk.
 FLUSH = f"SELECT {WAIT_FOR_THE_DISK}, pg_logical_emit_message(true, 'statepool', '')"
@@ -476,17 +487,28 @@ class PostgresStore(PostgresPeople):
     def _take(self, connection: Connection, name: str) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_key(f"pool {name}"),))
 
+    def _begin(self, connection: Connection, name: str, patience: float) -> tuple[Any, ...]:
+        """Wait for the pool's lock; what a batch is made of."""
+        with errors(), connection.pipeline():
+            connection.execute(BEGIN)
+            connection.execute(BATCH, (f"{patience:.0f}s",))
+            self._take(connection, name)
+            # Statements of their own: they see what was committed before the lock was granted.
+            cursor = _select_pool(connection, name)
+            waiting = connection.execute(WAITING, (name,), binary=True)
+        return *_pool(cursor, name), waiting.fetchall()
+
     @contextmanager
     def batch(self, name: str) -> Iterator[Batch]:
         with self._connections.lend_to_writer() as connection:
-            with errors(), connection.pipeline():
-                connection.execute(BEGIN)
-                connection.execute(BATCH)
-                self._take(connection, name)
-                # Statements of their own: they see what was committed before the lock was granted.
-                cursor = _select_pool(connection, name)
-                waiting = connection.execute(WAITING, (name,), binary=True)
-            batch = PostgresBatch(connection, self._archive, *_pool(cursor, name), waiting.fetchall())
+            try:
+                begun = self._begin(connection, name, FIRST_WAIT)
+            except Busy:
+                with errors():
+                    connection.execute("ROLLBACK")
+                    connection.execute(STILL, (_key(f"pool {name}"),))
+                begun = self._begin(connection, name, PATIENCE - FIRST_WAIT)
+            batch = PostgresBatch(connection, self._archive, *begun)
             try:
                 yield batch
                 batch.commit()
