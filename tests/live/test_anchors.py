@@ -4,6 +4,7 @@ import json
 import threading
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from uuid import uuid4
 
 import msgspec
@@ -66,14 +67,18 @@ def board():
     server.server_close()
 
 
-@pytest.mark.parametrize("kind", ["file", "url", "table", "postgres"])
-def test_a_journal_that_was_rewritten_disagrees(sqlite, tmp_path, kind, request):
-    where = {
+@pytest.fixture(params=["file", "url", "table", "postgres"])
+def where(request, tmp_path):
+    """A place of each kind for notes."""
+    return {
         "file": lambda: str(tmp_path / "anchors.jsonl"),
         "url": lambda: request.getfixturevalue("board"),
         "table": lambda: f"sqlite:///{tmp_path}/audit.db",
         "postgres": lambda: request.getfixturevalue("database"),
-    }[kind]()
+    }[request.param]()
+
+
+def test_a_journal_that_was_rewritten_disagrees(sqlite, tmp_path, where):
     pool = sqlite.make()
     play(pool, 10)
     older = copy(sqlite, tmp_path / "older.db")
@@ -126,16 +131,9 @@ def store(sqlite):
     return f"sqlite:///{sqlite.path}", sqlite.name
 
 
-@pytest.mark.parametrize("kind", ["file", "url", "table", "postgres"])
-def test_a_place_without_a_note_of_the_pool_is_not_agreement(store, tmp_path, kind, request):
-    where = {
-        "file": lambda: str(tmp_path / "anchors.jsonl"),
-        "url": lambda: request.getfixturevalue("board"),
-        "table": lambda: f"sqlite:///{tmp_path}/audit.db",
-        "postgres": lambda: request.getfixturevalue("database"),
-    }[kind]()
-    if kind in ("file", "table"):
-        (tmp_path / where.rpartition("/")[2]).touch()
+def test_a_place_without_a_note_of_the_pool_is_not_agreement(store, tmp_path, where):
+    if str(tmp_path) in where:
+        Path(where.removeprefix("sqlite:///")).touch()
     check_refused("replay", *store, "--anchors", where, says=f"holds no note of '{store[1]}'")
     anchors_at(where).add([NOTE])
     said = check_refused("replay", *store, "--anchors", where, says=f"holds no note of '{store[1]}'")

@@ -306,7 +306,7 @@ def missing_event(seq: int) -> Damaged:
 
 
 def entry_of_row(seq: int, kind: int, ticket: str | None, number: int | None, body: bytes, digest: bytes) -> Entry:
-    """SQLite keeps any type in any column, so a bit that is flipped may make a number of a text."""
+    """A bit that is flipped in a SQLite file may make something else of a number, whatever the table promises."""
     if (
         type(seq) is not int or type(ticket) not in (str, NoneType) or type(number) not in (int, NoneType)
         or type(body) is not bytes or type(digest) is not bytes
