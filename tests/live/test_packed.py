@@ -53,7 +53,7 @@ def decisions(draw):
             luck.mint_in_lane(SECRET, lane, place)
             if lane
             else luck.mint(SECRET, draw(st.binary(min_size=6, max_size=6)), number)
-        )
+        )[0]
     label = st.none() | st.text(max_size=5) | st.integers(-5, 5)
     return Decided(
         draw(TIMES), ticket, number, draw(NUMBERS), draw(st.integers(-9, 99)), draw(FLOATS), draw(st.booleans()),
@@ -164,7 +164,8 @@ def test_what_is_no_event_is_not_read_as_one(body):
 
 @given(NUMBERS, st.binary(min_size=6, max_size=6))
 def test_tickets_are_found_by_their_number_and_cannot_be_made_up(number, epoch):
-    ticket, in_lane = luck.mint(SECRET, epoch, number), luck.mint_in_lane(SECRET, epoch, number)
+    (ticket, tail), (in_lane, tail_in_lane) = luck.mint(SECRET, epoch, number), luck.mint_in_lane(SECRET, epoch, number)
+    assert (tail, tail_in_lane) == (luck.tail_of(ticket, b"", number), luck.tail_of(in_lane, epoch, number))
     assert (len(ticket), luck.number_of(ticket), luck.number_of(in_lane)) == (luck.TICKET_LENGTH, number, None)
     assert luck.is_minted_for(SECRET, ticket, b"", number)
     assert luck.is_minted_for(SECRET, in_lane, epoch, number)
@@ -188,7 +189,7 @@ def test_any_text_may_be_a_ticket(ticket):
 
 def test_a_caller_who_brings_what_looks_minted_has_a_column_for_it():
     """Or the table could not hold it to be unique."""
-    ticket = luck.mint(b"another pool's", b"epoch1", 3)
+    ticket = luck.mint(b"another pool's", b"epoch1", 3)[0]
     assert columns_of(Decided(1, ticket, 3, 1, 0, 0.5, False)) == ("decision", ticket, 3)
     assert columns_of(Decided(1, ticket, 3, 1, 0, 0.5, False, minted=True)) == ("decision", None, 3)
 

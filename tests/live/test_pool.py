@@ -534,7 +534,7 @@ def test_a_ticket_that_the_pool_mints_cannot_be_taken(place):
     made = pool.decide()
     assert pool.decide(made.ticket) == made
     with pytest.raises(sp.live.Conflict, match="minted here"):
-        pool.decide(mint(pool._fold().secret, epoch, 7))
+        pool.decide(mint(pool._fold().secret, epoch, 7)[0])
     twin = place.open("twin-" + place.name, P=P, actions=ACTIONS, states=STATES, seed=5)
     assert twin.decide(made.ticket).ticket == made.ticket  # to another pool it is a ticket like any other
 

@@ -345,6 +345,13 @@ def encode(event: Event) -> bytes:
     return _encoder.encode(event) if body is None else body
 
 
+def encode_decision(event: Decided, tail: bytes | None) -> bytes:
+    """The same of a decision that was just made; `tail`: what is stored of its ticket, if that was minted."""
+    body = packed.pack_decision(event, tail)
+    assert body is not None
+    return body
+
+
 def decode(body: bytes) -> AnyEvent:
     """The event of its bytes, or what is left of it."""
     return _decode_again(body) if len(body) <= SMALL else _decode(body)

@@ -21,7 +21,7 @@ import msgspec
 
 from statepool.live.answers import Answers
 from statepool.live.errors import Damaged, InTurn
-from statepool.live.events import UNPLACED, AnyEvent, Decided, Kind, decode, encode, rows_name
+from statepool.live.events import UNPLACED, AnyEvent, Decided, Kind, decode, encode_decision, rows_name
 from statepool.live.luck import mint_in_lane, new_epoch, uniform_of
 from statepool.live.offers import Offer
 from statepool.live.pool_state import MOST_LANES, PoolState
@@ -80,13 +80,17 @@ class Playing:
         label = drawn.label if offer.digest else None
         return Chosen(*drawn[:4], offer.context, label, offer.digest)
 
+    def is_level_with(self, pool_state: PoolState) -> bool:
+        """Whether nothing was learnt or changed since."""
+        return pool_state.lessons == self.lessons and pool_state.changes == self.changes
+
     def is_stale(self, pool_state: PoolState, now: int, budget: float) -> bool:
         """Whether another one is to be made: enough was learnt, and there are bytes for it where nobody said when."""
+        if self.is_level_with(pool_state):
+            return False
         if pool_state.changes != self.changes:
             return True
         learnt, seconds = pool_state.lessons - self.lessons, pool_state.settings.refresh_seconds
-        if not learnt:
-            return False
         if seconds is not None:
             return not 0 <= now - self.at < seconds * 1e6  # a clock set back must not stop the learning
         return learnt >= pool_state.lessons_a_version and (
@@ -197,7 +201,7 @@ class LaneWriter:
             self._check_kept(offer)
         playing, lane, place = self.playing, self._lane.name, self._lane.place + len(self._rows)
         round_played, minted = playing.decisions + self._drawn, ticket is None
-        name = ticket or mint_in_lane(playing.secret, lane, place)
+        name, tail = (ticket, None) if ticket else mint_in_lane(playing.secret, lane, place)
         uniform = given
         if uniform is None:
             uniform = uniform_of(playing.seed, playing.seeded, name, minted, lane, place, round_played)
@@ -205,7 +209,7 @@ class LaneWriter:
         drawn = playing.draw(offer, uniform)
         event = drawn.event(of_ticket, given, minted, lane, place, round_played)
         check_probability(event)
-        body = encode(event)
+        body = encode_decision(event, tail)
         self._hash = sha256(self._hash + body).digest()
         self._rows.append(LaneRow(lane, place, name, self.now, body, self._hash))
         self._drawn += 1

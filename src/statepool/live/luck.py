@@ -90,23 +90,26 @@ def uniform_of(
     return uniform_of_place(seed, lane, place) if lane and not seeded else uniform_of_number(seed, round_played)
 
 
-def mint(secret: bytes, epoch: bytes, number: int) -> str:
-    """The ticket of a decision whose caller brought none: numbered, and not to be guessed.
+def mint(secret: bytes, epoch: bytes, number: int) -> tuple[str, bytes]:
+    """The ticket of a decision whose caller brought none, numbered and not to be guessed; and what is stored of it
+    (`tail_of`).
 
     It is found by its number. That nobody guesses another's is due to 64 bits that only the pool's secret gives, and
     that two copies of a journal never mint the same to 48 random ones (`new_epoch`).
     """
-    return _minted(secret, number, epoch)
+    text, proof = _minted(secret, number, epoch)
+    return text, epoch + proof
 
 
-def mint_in_lane(secret: bytes, lane: bytes, place: int) -> str:
+def mint_in_lane(secret: bytes, lane: bytes, place: int) -> tuple[str, bytes]:
     """The same in a lane: its number is not that of a decision in the journal, and shows that."""
     return _minted(secret, OF_LANE | place, lane)
 
 
-def _minted(secret: bytes, number: int, epoch: bytes) -> str:
+def _minted(secret: bytes, number: int, epoch: bytes) -> tuple[str, bytes]:
     named = number.to_bytes(NUMBER_BYTES, "big") + epoch
-    return _text(named + _proof(secret, named))
+    proof = _proof(secret, named)
+    return _text(named + proof), proof
 
 
 def _proof(secret: bytes, named: bytes) -> bytes:

@@ -160,17 +160,16 @@ def record_of(packed: PackedVersion) -> dict[str, Any]:
     return record
 
 
-def pack_decision(event: Any) -> bytes | None:
-    """None: its ticket was minted by an earlier release."""
-    ticket = event.ticket
-    if event.minted:
-        ticket = tail_of(ticket, event.lane, event.place if event.lane else event.number)
-        if ticket is None:
+def pack_decision(event: Any, tail: bytes | None = None) -> bytes | None:
+    """None: its ticket was minted by an earlier release. `tail`: what is stored of it, where that is known."""
+    if event.minted and tail is None:
+        tail = tail_of(event.ticket, event.lane, event.place if event.lane else event.number)
+        if tail is None:
             return None
     return write(
-        PackedDecision, event.at, ticket, event.number, event.version, event.action, number(event.probability),
-        event.is_holdout, event.lane, event.place, event.round, number(event.uniform), event.carry, event.context,
-        event.label, event.digest,
+        PackedDecision, event.at, event.ticket if tail is None else tail, event.number, event.version, event.action,
+        number(event.probability), event.is_holdout, event.lane, event.place, event.round,
+        number(event.uniform), event.carry, event.context, event.label, event.digest,
     )  # fmt: skip
 
 

@@ -139,7 +139,7 @@ class Version:
         """The action of a uniform number; what is recorded is its probability over all parts together."""
         place, is_holdout = self.find(uniform)
         carry = b"" if self.carries is None else self.carries[place].tobytes()
-        return Drawn(int(self.ids[place]), min(self.distribution.item(place), 1.0), is_holdout, carry)
+        return Drawn(self.ids.item(place), min(self.distribution.item(place), 1.0), is_holdout, carry)
 
     def find(self, uniform: float) -> tuple[int, bool]:
         """The place of the action among `ids`, and whether it is of the holdout."""
@@ -172,9 +172,10 @@ def _frozen(values: Any) -> Any:
 
 def draw_from(sums: Floats, uniform: float) -> int:
     """The first place whose cumulative probability passes the number: never one of probability 0."""
-    place = int(np.searchsorted(sums, uniform * sums[-1], side="right"))
+    total = sums.item(-1)
+    place = int(sums.searchsorted(uniform * total, "right"))
     # The product may round up to the total; the place that reaches the total has a probability.
-    return place if place < sums.size else int(np.searchsorted(sums, sums[-1], side="left"))
+    return place if place < sums.size else int(sums.searchsorted(total, "left"))
 
 
 def within(distribution: Floats, low: Floats, high: Floats) -> Floats:

@@ -11,12 +11,12 @@ from statepool.live.events import (
     Brought,
     Decided,
     Kind,
-    Lesson,
     Refreshed,
     Upgraded,
     columns_of,
     decode,
     encode,
+    encode_decision,
     rows_name,
 )  # fmt: skip
 from statepool.live.format import FORMAT, RULE
@@ -25,7 +25,7 @@ from statepool.live.lanes import LaneWriter, Playing, check_probability, decisio
 from statepool.live.luck import mint, new_epoch, new_key, uniform_of
 from statepool.live.offers import Offer
 from statepool.live.pool_state import PoolState
-from statepool.live.stores.store import Batch, Entry, Head, LaneRow
+from statepool.live.stores.store import Batch, Entry, Head, LaneRow, Overdue
 
 LONGEST_TICKET = 200
 A_ROW = 70
@@ -74,7 +74,10 @@ class PlayedVersions:
         return self._earned + max(FREE_BYTES, FREE_VERSIONS * self._cost)
 
     def are_stale(self, pool_state: PoolState, now: int) -> bool:
-        return self.playing is None or self.playing.is_stale(pool_state, now, self.budget)
+        playing = self.playing
+        if playing is not None and playing.is_level_with(pool_state):  # as for most decisions
+            return False
+        return playing is None or playing.is_stale(pool_state, now, self.budget)
 
     def earn(self, size: int) -> None:
         """An event of a ticket was written."""
@@ -102,7 +105,8 @@ class Writer:
     def __init__(self, played: "PlayedVersions", pool_state: PoolState, batch: Batch, head: Head, now: int) -> None:
         self.pool_state, self.batch, self.now = pool_state, batch, now
         self.entries: list[Entry] = []
-        """What the store has not been handed yet."""
+        self._opened: list[Overdue] = []
+        """What the store has not been handed yet, and the decisions among that."""
         self.n_written = 0
         self._played = played
         self._seq, self._hash = head.seq, head.hash
@@ -114,18 +118,28 @@ class Writer:
 
     def add(self, event: AnyEvent) -> int:
         """Append an event; from here on it has happened, for this batch."""
-        body = encode(event)
+        if isinstance(event, Decided):
+            return self._add_decision(event, encode(event), columns_of(event)[1])
+        kind, column, number = columns_of(event)
+        if number is not None:
+            self._events.setdefault(self._tickets[number], {})[kind] = event
+        elif column is not None:
+            self._events[column] = {kind: event}
+        return self._append(event, encode(event), column, number)
+
+    def _add_decision(self, event: Decided, body: bytes, column: str | None) -> int:
+        check_probability(event)
+        self._tickets[event.number] = event.ticket
+        self._events[event.ticket] = {event.kind: event}
+        self._opened.append(Overdue(event.number, event.ticket, event.at))
+        return self._append(event, body, column, event.number)
+
+    def _append(self, event: AnyEvent, body: bytes, column: str | None, number: int | None) -> int:
         self._seq += 1
         self._hash = chain(self._hash, body)
-        if isinstance(event, Decided):
-            check_probability(event)
-            self._tickets[event.number] = event.ticket
-        if isinstance(event, Decided | Lesson):
-            self._events.setdefault(self._tickets[event.number], {})[event.kind] = event
+        self.entries.append(Entry(self._seq, event.kind, column, number, body, self._hash))
+        if number is not None:
             self._played.earn(len(body))
-        if isinstance(event, Brought):
-            self._events[event.name] = {event.kind: event}
-        self.entries.append(Entry(self._seq, *columns_of(event), body, self._hash))
         self.pool_state.apply(event, self._seq)
         return self._seq
 
@@ -177,22 +191,23 @@ class Writer:
     def write(self) -> None:
         """Hand what was added to the store."""
         if self.entries:
-            self.batch.append(self.entries, self.head())
+            self.batch.append(self.entries, self.head(), self._opened)
             self.n_written += len(self.entries)
-            self.entries = []
+            self.entries, self._opened = [], []
 
     def draw(self, ticket: str | None, given: float | None, offer: Offer | None) -> Decided:
         """A decision from the version, for a ticket or for one that is minted; of an offer, if a request has one."""
         pool_state, playing, minted = self.pool_state, self.playing(), ticket is None
-        name = ticket or mint(pool_state.secret, self._played.epoch, pool_state.decisions)
+        number = pool_state.decisions
+        name, tail = (ticket, None) if ticket else mint(pool_state.secret, self._played.epoch, number)
         uniform = given
         if uniform is None:
-            uniform = uniform_of(pool_state.seed, pool_state.seeded, name, minted, b"", 0, pool_state.decisions)
+            uniform = uniform_of(pool_state.seed, pool_state.seeded, name, minted, b"", 0, number)
         drawn = playing.draw(offer, uniform)
         if offer is not None and offer.digest:
             self._keep_rows(offer)
-        event = drawn.event((self.now, name, pool_state.decisions, playing.seq), given, minted)
-        self.add(event)
+        event = drawn.event((self.now, name, number, playing.seq), given, minted)
+        self._add_decision(event, encode_decision(event, tail), ticket)
         return event
 
     def _keep_rows(self, offer: Offer) -> None:

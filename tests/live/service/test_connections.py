@@ -11,6 +11,9 @@ from functools import partial
 import httpx
 import pytest
 import uvicorn
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from uvicorn.server import ServerState
 
 from statepool.live.service.connections import ConnectionLimits, Crowd, GuardedProtocol
 from statepool.live.service.limits import forwarded_for, network_of
@@ -336,6 +339,100 @@ def test_a_service_that_stops_answers_first_what_it_has_taken():
         said = read(connection, 1 << 20)
         assert said.endswith(b'{"is_holdout":1}')
         assert b"connection: close" in said
+
+
+class ParsesAnew(GuardedProtocol):
+    """Remembers no head."""
+
+    def _learn(self, data, cycle):
+        pass
+
+
+class Wire:
+    """What a transport is to a protocol; keeps what was written."""
+
+    def __init__(self):
+        self.said, self.closed = [], False
+
+    def get_extra_info(self, name):
+        return ("10.0.0.1", 5) if name == "peername" else None
+
+    def write(self, data):
+        self.said.append(bytes(data))
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+    abort = close
+
+    def pause_reading(self):
+        pass
+
+    resume_reading = pause_reading
+
+
+async def heard(kind, pieces):
+    """What a connection that sends these pieces is told, and what reached the application by a plain call."""
+    app, taken = Short(), 0
+    config = uvicorn.Config(
+        app, lifespan="off", log_level="critical", server_header=False, date_header=False, proxy_headers=False
+    )
+    config.load()
+    crowd = Crowd(ConnectionLimits(proxies=("10.0.0.1",)))
+    protocol, wire = kind(crowd, config=config, server_state=ServerState(), app_state={}), Wire()
+    protocol.connection_made(wire)
+    for piece in pieces:
+        if wire.closed:
+            break
+        before = protocol._known
+        protocol.data_received(piece)
+        taken += before is not None and protocol._known is before
+        for _ in range(20):
+            await asyncio.sleep(0)
+    while app.is_holdout:
+        app.is_holdout.pop()(200, {}, b"{}")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    protocol.connection_lost(None)
+    return (app.seen, b"".join(wire.said), wire.closed), taken
+
+
+SENT = [
+    post(b"/short"), post(b"/short", b""), post(b"/short", b"[]"), post(b"/short", b"[1, 2]"), post(b"/held"),
+    post(b"/short/missing"), post(b"/other"), HEAD + b"\r\n", b"\r\n", b"P", b"\r\n\r\n",
+    post(b"/short", more=b"x-forwarded-for: 1.2.3.4\r\n"), post(b"/short", more=b"x-forwarded-for: 1.2.3.5\r\n"),
+    post(b"/short", b"\r\n\r\n{}"), post(b"/short").replace(b"\r\n", b"\n"),
+    post(b"/short", more=b"connection: close\r\n"),
+    b"POST /short HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@example([(post(b"/short"), 0, []), (b"P", 0, []), (post(b"/short"), 0, [])])
+@example([(post(b"/short", b""), 0, []), (b"P", 3, [])])
+@given(st.lists(st.tuples(st.sampled_from(SENT), st.integers(0, 3), st.lists(st.integers(1, 150), max_size=2))))
+def test_a_head_that_is_known_is_read_as_it_was_parsed(sent):
+    """Whatever comes, in whatever pieces, again and again."""
+    pieces = [b""]
+    for request, times, cuts in sent:
+        pieces[-1] += request
+        for place in sorted(cuts):
+            pieces[-1:] = pieces[-1][:place], pieces[-1][place:]
+        pieces += [*pieces[-1:] * times, *[request] * times, b""]
+    pieces = [piece for piece in pieces if piece]
+    (known, _), (parsed, taken) = (asyncio.run(heard(kind, pieces)) for kind in (GuardedProtocol, ParsesAnew))
+    assert known == parsed
+    assert not taken
+
+
+def test_a_head_is_parsed_once_on_a_connection_that_is_kept():
+    (found, taken) = asyncio.run(heard(GuardedProtocol, [post(b"/short")] * 5 + [post(b"/short", b"[]")]))
+    assert taken == 5
+    assert [body for _, _, body in found[0]] == [b"{}"] * 5 + [b"[]"]
+    assert found[1] == ANSWER * 6
 
 
 def test_a_connection_that_waits_after_a_short_answer_is_closed_in_time(short):

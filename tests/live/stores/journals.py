@@ -7,7 +7,7 @@ import msgspec
 
 from statepool.live.events import Decided, Kind, encode
 from statepool.live.stores import open_store
-from statepool.live.stores.store import Batch, Entry, Head, Store
+from statepool.live.stores.store import Batch, Entry, Head, Overdue, Store
 
 
 def body_of(kind: Kind, ticket: str | None, number: int | None, at: int) -> bytes:
@@ -32,9 +32,14 @@ def made(head: Head, kinds: Sequence[tuple[Kind, str | None, int | None]], at: i
     return entries, Head(seq, digest, decisions, epoch)
 
 
+def opened_by(entries: Sequence[Entry]) -> list[Overdue]:
+    """The decisions among events, as they become pending."""
+    return [Overdue(entry.number or 0, entry.ticket or "", entry.at) for entry in entries if entry.kind == "decision"]
+
+
 def append(batch: Batch, kinds: Sequence[tuple[Kind, str | None, int | None]], at: int = 0) -> list[Entry]:
     entries, head = made(batch.head(), kinds, at)
-    batch.append(entries, head)
+    batch.append(entries, head, opened_by(entries))
     return entries
 
 

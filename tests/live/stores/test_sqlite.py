@@ -16,7 +16,7 @@ from statepool.live.stores import sqlite, sqlite_file, sqlite_place
 from statepool.live.stores.sqlite import SQLiteStore
 from statepool.live.stores.sqlite_file import Synchronous
 from statepool.live.stores.sqlite_place import check_version, file_system
-from statepool.live.stores.store import Entry, Head
+from statepool.live.stores.store import Entry, Head, Overdue
 
 CARRY = bytes(120_000)  # thirty pages a batch, so that a checkpoint comes by itself
 
@@ -39,7 +39,8 @@ class Client:
             seq = batch.head().seq + 1
             ticket = f"ticket {seq}"
             body = encode(Decided(seq, ticket, seq - 1, 1, 0, 0.5, False, carry=CARRY))
-            batch.append([Entry(seq, "decision", ticket, seq - 1, body, b"")], Head(seq, b"", seq))
+            entry, opened = Entry(seq, "decision", ticket, seq - 1, body, b""), Overdue(seq - 1, ticket, seq)
+            batch.append([entry], Head(seq, b"", seq), [opened])
         self.acknowledged.append((len(self.disk.steps), ticket))
 
 

@@ -13,7 +13,7 @@ import pytest
 from journals import append, body_of, decide, made, write
 
 from statepool.live.errors import Conflict, Damaged, StoreUnavailable
-from statepool.live.events import Decided, Kind, Retired, columns_of, encode
+from statepool.live.events import Decided, Kind, columns_of, encode
 from statepool.live.luck import mint
 from statepool.live.stores import open_store
 from statepool.live.stores.store import Call, Entry, Head, Key, Overdue, Standing, Store
@@ -119,14 +119,15 @@ def test_bodies_of_tickets(store: Store) -> None:
 
 def test_a_ticket_that_was_minted_is_found_by_its_number(store: Store) -> None:
     """Nothing is kept of it beside its decision, and another one of the same number is not taken for it."""
-    own, others = mint(b"secret", b"epoch1", 1), [mint(b"other", b"epoch1", 1), mint(b"secret", b"epoch1", 7)]
+    minted = (b"secret", b"epoch1", 1), (b"other", b"epoch1", 1), (b"secret", b"epoch1", 7)
+    own, *others = (mint(*each)[0] for each in minted)
     bodies = [encode(Decided(5, ticket, number, 1, 0, 0.5, False)) for number, ticket in enumerate(["a", own])]
     event = Decided(5, own, 1, 1, 0, 0.5, False, minted=True)
     assert columns_of(event) == ("decision", None, 1)
     bodies[1] = encode(event)
     entries = [Entry(1, "decision", "a", 0, bodies[0], b"1"), Entry(2, "decision", None, 1, bodies[1], b"2")]
     with store.batch("home") as batch:
-        batch.append(entries, Head(2, b"2", 2))
+        batch.append(entries, Head(2, b"2", 2), [Overdue(0, "a", 5), Overdue(1, own, 5)])
     write(store, ("outcome", None, 1))
     with store.view("home") as view:
         found = view.bodies([own, *others, "a"])
@@ -237,10 +238,10 @@ def test_decisions_are_counted(store: Store, number: int, decisions: int) -> Non
         )
 
 
-@pytest.mark.parametrize("body", [body_of("decision", "a", 1, 1), encode(Retired(1, "a"))])
-def test_a_decision_whose_bytes_are_of_something_else_is_refused(store: Store, body: bytes) -> None:
-    with pytest.raises(ValueError, match="refused"), store.batch("home") as batch:
-        batch.append([Entry(1, "decision", "a", 0, body, b"")], Head(1, b"", 1))
+@pytest.mark.parametrize("opened", [[], [Overdue(1, "a", 1)], [Overdue(0, "a", 1), Overdue(1, "b", 1)]])
+def test_a_decision_that_is_not_opened_is_refused(store: Store, opened: list[Overdue]) -> None:
+    with pytest.raises(ValueError, match="opened"), store.batch("home") as batch:
+        batch.append([Entry(1, "decision", "a", 0, body_of("decision", "a", 0, 1), b"")], Head(1, b"", 1), opened)
     assert journal(store) == []
 
 

@@ -6,13 +6,14 @@ that is too large is refused while it comes in; and where there are too many con
 without asking anything make room for the next.
 
 Requests that are many go a short way: where the application offers one (`ShortWay`), a small request that is in hand is
-given to it as a plain call, and answered in one write. Whatever is unusual goes uvicorn's own way.
+given to it as a plain call, and answered in one write. Whatever is unusual goes uvicorn's own way. A client that keeps
+its connection sends the same head again and again: what was read of it once holds for the next (`Known`).
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -112,6 +113,17 @@ class _NobodyWaits:
         """uvicorn wakes whoever waits for a body or for the end of a connection."""
 
 
+class Known(NamedTuple):
+    """The head of the latest request that came whole and went the short way, and what was read of it."""
+
+    head: bytes
+    size: int
+    """Of head and body together."""
+    what: Any
+    headers: Headers
+    caller: Any
+
+
 class ShortCycle:
     """A request on the short way, in the place where uvicorn keeps the one that is being answered."""
 
@@ -119,10 +131,10 @@ class ShortCycle:
 
     message_event = _NobodyWaits()
 
-    def __init__(self, protocol: "GuardedProtocol", what: Any, headers: Headers) -> None:
+    def __init__(self, protocol: "GuardedProtocol", what: Any, headers: Headers, body: bytes | None = None) -> None:
         self._protocol, self.what, self.headers = protocol, what, headers
-        self.body = b""
-        self.keep_alive = self.more_body = True
+        self.body, self.more_body = body or b"", body is None
+        self.keep_alive = True
         self.disconnected = self.response_complete = False
 
     def answer(self, status: int, more: Mapping[str, str], content: bytes) -> None:
@@ -156,6 +168,9 @@ class GuardedProtocol(HttpToolsProtocol):
         """Bytes since the parser last finished something: more than a head's worth, and it is hoarding them."""
         self._refusal = 400, "the request is not HTTP/1.1 that can be read"
         self._short_way: ShortWay | None = self.app if hasattr(self.app, "short_call") else None
+        self._is_between = True
+        """Whether the parser waits for a request to begin."""
+        self._known: Known | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -178,6 +193,26 @@ class GuardedProtocol(HttpToolsProtocol):
         return now > self._due and not self.flow.read_paused  # while we do not read, it is us who are late
 
     def data_received(self, data: bytes) -> None:
+        known = self._known
+        if known is not None and len(data) == known.size and data.startswith(known.head) and self._may_take():
+            self._unset_keepalive_if_required()
+            self._take(ShortCycle(self, known.what, known.headers, data[len(known.head) :]), known.caller)
+            return
+        self._known, was_between = None, self._is_between
+        self._parse(data)
+        if was_between and self._is_between and isinstance(self.cycle, ShortCycle):
+            self._learn(data, self.cycle)
+
+    def _learn(self, data: bytes, cycle: ShortCycle) -> None:
+        head, separator, body = data.partition(b"\r\n\r\n")
+        if len(body) == cycle.headers.length:
+            self._known = Known(head + separator, len(data), cycle.what, cycle.headers, self._caller())
+
+    def _may_take(self) -> bool:
+        """Whether a request that is known may be taken at once: nothing is before it, and nothing is unread."""
+        return self.cycle.response_complete and not self.flow.write_paused and not self.transport.is_closing()
+
+    def _parse(self, data: bytes) -> None:
         for start in range(0, len(data), PIECE):
             if self.transport.is_closing():
                 return
@@ -187,6 +222,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 self._refuse(431, f"the head of the request is larger than {self._limits.head_bytes} bytes")
 
     def on_message_begin(self) -> None:
+        self._is_between = False
         self.url, self.headers, self.expect_100_continue = b"", [], False
         self._due = min(self._due, self.loop.time() + self._limits.head_seconds)
 
@@ -244,13 +280,20 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._unfinished = 0
+        self._is_between = True
         cycle: Any = self.cycle
-        if isinstance(cycle, ShortCycle) and self._short_way is not None:
-            self._due, cycle.more_body = float("inf"), False
-            self._short_way.take(cycle.what, cycle.headers, self._caller(), cycle.body, cycle.answer)
+        if isinstance(cycle, ShortCycle):
+            cycle.more_body = False
+            self._take(cycle, self._caller())
             return
         self._due = self._idle_until() if cycle.response_complete else float("inf")
         super().on_message_complete()
+
+    def _take(self, cycle: ShortCycle, caller: tuple[str, int] | None) -> None:
+        assert self._short_way is not None
+        self._due = float("inf")
+        self.cycle = cycle  # type: ignore[assignment]
+        self._short_way.take(cycle.what, cycle.headers, caller, cycle.body, cycle.answer)
 
     def on_short_answer(self) -> None:
         """An answer went the short way. The crowd's sweep ends a connection that waits, without a timer for each."""

@@ -44,7 +44,6 @@ from statepool.live.stores.store import (
     check_replaced,
     entry_of_row,
     kind_of,
-    opened_by,
 )  # fmt: skip
 
 CATALOGUE = """
@@ -329,9 +328,8 @@ class PostgresBatch(PostgresView, Batch):
             raise self.failure
         self._send(("COMMIT", {}), (FLUSH, {}))
 
-    def append(self, entries: Sequence[Entry], head: Head) -> None:
-        check_gapless(self._head, entries, head)
-        opened = opened_by(entries)
+    def append(self, entries: Sequence[Entry], head: Head, opened: Sequence[Overdue] = ()) -> None:
+        check_gapless(self._head, entries, head, opened)
         self._claim([each.ticket for each in opened])
         rows = [(each.seq, NUMBERS[each.kind], each.ticket, each.number, each.body, each.hash) for each in entries]
         texts = {"entries": msgspec.json.encode(rows).decode(), "opened": msgspec.json.encode(opened).decode()}

@@ -42,7 +42,6 @@ from statepool.live.stores.store import (
     check_replaced,
     entry_of_row,
     kind_of,
-    opened_by,
     runs_of,
 )  # fmt: skip
 
@@ -152,21 +151,21 @@ class SQLiteBatch(SQLiteView, Batch):
             self.failure = error
             raise
 
-    def append(self, entries: Sequence[Entry], head: Head) -> None:
-        check_gapless(self._head, entries, head)
-        self._write(lambda: self._append(entries, head, head.decisions - self._head.decisions))
+    def append(self, entries: Sequence[Entry], head: Head, opened: Sequence[Overdue] = ()) -> None:
+        check_gapless(self._head, entries, head, opened)
+        self._write(lambda: self._append(entries, head, opened))
         self._head = head
 
-    def _append(self, entries: Sequence[Entry], head: Head, opened: int) -> None:
+    def _append(self, entries: Sequence[Entry], head: Head, opened: Sequence[Overdue]) -> None:
         ask, pool = self._connection.execute, self._pool
         rows = [(each.seq, NUMBERS[each.kind], each.number, each.ticket, each.body, each.hash) for each in entries]
         # The pool's number is written out so that a row binds as it is.
         self._connection.executemany(f"INSERT INTO events VALUES ({pool}, ?, ?, ?, ?, ?, ?)", rows)
-        self._connection.executemany(f"INSERT INTO pending VALUES ({pool}, ?, ?, ?)", opened_by(entries))
+        self._connection.executemany(f"INSERT INTO pending VALUES ({pool}, ?, ?, ?)", opened)
         ended = [(pool, entry.number) for entry in entries if entry.kind in ("outcome", "expiry")]
         before = self._connection.total_changes()
         self._connection.executemany("DELETE FROM pending WHERE pool = ? AND play = ?", ended)
-        change = opened - (self._connection.total_changes() - before)
+        change = len(opened) - (self._connection.total_changes() - before)
         sql = "UPDATE pools SET seq = ?, hash = ?, plays = ?, epoch = ?, pending = pending + ? WHERE id = ?"
         ask(sql, (*head, change, pool))
 

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from statepool.live.errors import Damaged, StoreUnavailable
-from statepool.live.events import Decided, Kind, decode, time_of
+from statepool.live.events import Kind, time_of
 from statepool.live.stores.contents import Contents
 
 PROBE_BYTES = 1 << 16
@@ -220,11 +220,11 @@ class Batch(View):
     """Writing one pool, alone."""
 
     @abstractmethod
-    def append(self, entries: Sequence[Entry], head: Head) -> None:
+    def append(self, entries: Sequence[Entry], head: Head, opened: Sequence[Overdue] = ()) -> None:
         """Add events, whose seq go on from the present head without a gap, and move the head.
 
-        A decision becomes pending; an outcome or an expiry of its `number` ends that. The same kind twice of one, or
-        the same ticket, is refused by the table itself.
+        The decisions among them (`opened`) become pending; an outcome or an expiry of its `number` ends that. The same
+        kind twice of one, or the same ticket, is refused by the table itself.
         """
 
     @abstractmethod
@@ -286,13 +286,15 @@ def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def check_gapless(before: Head, entries: Sequence[Entry], after: Head) -> None:
-    """Events and decisions go on from one head to the next."""
+def check_gapless(before: Head, entries: Sequence[Entry], after: Head, opened: Sequence[Overdue]) -> None:
+    """Events and decisions go on from one head to the next, and each of those is opened."""
     if [entry.seq for entry in entries] != list(range(before.seq + 1, after.seq + 1)):
         raise ValueError(f"events must go on from {before.seq} to {after.seq} without a gap")
-    numbers = [entry.number for entry in entries if entry.kind == "decision"]
-    if numbers != list(range(before.decisions, after.decisions)):
+    expected = list(range(before.decisions, after.decisions))
+    if [entry.number for entry in entries if entry.kind == "decision"] != expected:
         raise ValueError(f"decisions must go on from {before.decisions} to {after.decisions} without a gap")
+    if [each.number for each in opened] != expected:
+        raise ValueError(f"decisions {before.decisions} to {after.decisions} are written, expected them to be opened")
 
 
 def check_replaced(old: Sealed, count: int) -> None:
@@ -313,18 +315,6 @@ def entry_of_row(seq: int, kind: int, ticket: str | None, number: int | None, bo
     ):  # fmt: skip
         raise Damaged(f"event {seq!r:.40} has a column of another type than events have: run `statepool replay`")
     return Entry(seq, kind_of(kind), ticket, number, body, digest)
-
-
-def opened_by(entries: Sequence[Entry]) -> list[Overdue]:
-    """The decisions among events, as they become pending."""
-    opened = []
-    for entry in entries:
-        if entry.kind == "decision":
-            event = decode(entry.body)
-            if not isinstance(event, Decided) or event.number != entry.number:
-                raise ValueError(f"event {entry.seq} is refused: its bytes are not those of decision {entry.number}")
-            opened.append(Overdue(event.number, event.ticket, event.at))
-    return opened
 
 
 def check_linked(seq: int, rows: Sequence[Sequence[Any]]) -> tuple[bytes, Entry]:
