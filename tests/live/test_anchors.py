@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from uuid import uuid4
 
+import apsw
 import msgspec
 import psycopg
 import pytest
@@ -153,6 +154,17 @@ def test_reading_makes_nothing(tmp_path, database):
         assert anchors_at(f"{database}&options=-csearch_path%3D{schema}").read("home") == ([], 0)
         made = connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = %s", [schema]).fetchall()
     assert made == []
+
+
+def test_who_writes_to_the_same_file_of_notes_is_waited_for(tmp_path, store):
+    place = f"sqlite:///{tmp_path}/audit.db"
+    assert statepool("anchor", store[0], place).returncode == 0
+    with closing(apsw.Connection(f"{tmp_path}/audit.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(0.5, other.execute, ["COMMIT"])
+        timer.start()
+        assert statepool("anchor", store[0], place).returncode == 0
+        timer.join()
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])

@@ -1,5 +1,6 @@
 """`statepool keys`: who may decide, report, or all; until when, and for which pools."""
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -11,7 +12,12 @@ def add_key(url: str, name: str, role: str, expires: str | None = None, pools: S
 
     lasts = _lasts(expires)
     with noted(url, f"keys add {name}", create=True) as store:
-        return keys.add_key(store, name, role, lasts, pools)
+        made = keys.add_key(store, name, role, lasts, pools)
+        for pool in pools:
+            if not store.has(pool):
+                said = f"there is no pool {pool!r} in this store yet: the key is for it once it is made"
+                print(f"statepool: {said}", file=sys.stderr)
+        return made
 
 
 def renew_key(url: str, name: str, expires: str | None = None, overlap: str = "1d") -> str:

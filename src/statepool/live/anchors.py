@@ -315,7 +315,9 @@ class TableAnchors(Anchors):
 
             flags = apsw.SQLITE_OPEN_READONLY if to_read else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
             try:
-                return apsw.Connection(self._path, flags)
+                connection = apsw.Connection(self._path, flags)
+                connection.set_busy_timeout(int(1000 * SECONDS))  # another notary may be writing
+                return connection
             except apsw.Error as error:
                 raise AnchorsUnavailable(f"anchor: the file of the anchors cannot be opened ({error})") from None
         import psycopg

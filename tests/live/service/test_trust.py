@@ -181,7 +181,10 @@ def test_the_commands(url, tmp_path, start):
     start().stop()
     file = str(tmp_path / "anchors.jsonl")
     made = statepool("keys", "add", "shop", "--role", "decide", "--expires", "90d", "--pool", "home", "--store", url)
-    assert made.stdout.startswith("sp_"), made.stderr
+    assert (made.stdout[:3], made.stderr) == ("sp_", "")
+    early = statepool("keys", "add", "early", "--role", "decide", "--pool", "hme", "--store", url)
+    assert (early.stdout[:3], "no pool 'hme' in this store yet" in early.stderr) == ("sp_", True), early.stderr
+    assert statepool("keys", "drop", "early", "--store", url).returncode == 0
     refused = statepool("keys", "renew", "shop", "--overlap", "2h", "--store", url)
     assert (refused.returncode, "'shop' has an end" in refused.stderr) == (2, True), refused.stderr
     assert "expires: is '0'" in statepool("keys", "renew", "shop", "--expires", "0", "--store", url).stderr
