@@ -6,7 +6,7 @@ import pytest
 import statepool as sp
 from live.places import check_chain, fold_of
 from statepool.exact_run import play_exactly
-from statepool.live.events import Brought, Decided, Seen, decode
+from statepool.live.events import Brought, Decided, Seen, decode, rows_name
 from statepool.live.replay import replay
 from statepool.live.requests import Decide, Resolve
 from statepool.stream import Stream
@@ -113,6 +113,18 @@ def test_rows_are_kept_once_and_within_their_budget(sqlite):
     assert [event.labels for event in kept] == [list(OFFERS[0])]
     found, _ = replayed(sqlite, sqlite.name)
     assert (found.redrawn, found.without_rows, found.faults) == (3, 3, [])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_ticket_that_is_called_as_rows_are_is_a_ticket_like_any_other(place, first):
+    """In one batch with the rows of that name, before or after them."""
+    pool = open_pool(place)
+    own = rows_name(pool._fold().answers.offers.of_candidates(OFFERS[0]).digest)
+    asked = [Decide(own, None, "new"), Decide(candidates=OFFERS[0]), Decide(own, None, "new")]
+    made = pool.run(asked if first else [asked[1], *asked[::2]])
+    assert [each.ticket == own for each in made] == ([True, False, True] if first else [False, True, True])
+    assert len(set(made)) == 2
+    assert pool.decide(own, context="new") in made
 
 
 def test_what_travels_is_what_the_play_reached(sqlite):

@@ -118,19 +118,18 @@ class Writer:
 
     def add(self, event: AnyEvent) -> int:
         """Append an event; from here on it has happened, for this batch."""
+        body, (kind, column, number) = encode(event), columns_of(event)
         if isinstance(event, Decided):
-            return self._add_decision(event, encode(event), columns_of(event)[1])
-        kind, column, number = columns_of(event)
-        if number is not None:
-            self._events.setdefault(self._tickets[number], {})[kind] = event
-        elif column is not None:
-            self._events[column] = {kind: event}
-        return self._append(event, encode(event), column, number)
+            return self._add_decision(event, body, column)
+        name = column if number is None else self._tickets[number]
+        if name is not None:
+            self._events.setdefault(name, {})[kind] = event
+        return self._append(event, body, column, number)
 
     def _add_decision(self, event: Decided, body: bytes, column: str | None) -> int:
         check_probability(event)
         self._tickets[event.number] = event.ticket
-        self._events[event.ticket] = {event.kind: event}
+        self._events.setdefault(event.ticket, {})[event.kind] = event
         self._opened.append(Overdue(event.number, event.ticket, event.at))
         return self._append(event, body, column, event.number)
 
