@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -291,3 +292,20 @@ def test_the_command(sqlite, tmp_path):
         done = statepool("compact", sqlite.url, *bad)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), (bad, done.stderr)
     assert "least: is 0" in done.stderr
+
+
+def test_a_clock_that_was_ahead_keeps_nothing_from_being_sealed(place, tmp_path):
+    """What was written after an event is younger than it, whatever its stamp says."""
+    now = [time.time() - 200 * 86_400]
+    pool = place.make(clock=lambda: now[0])
+    play(pool, 10)
+    now[0] += 230 * 86_400
+    pool.decide()
+    now[0] -= 230 * 86_400
+    play(pool, 10, seed=2)
+    before = n_events(place)
+    now[0] = time.time()
+    pool.decide()
+    done = compact(pool.store, place.name, 90 * 86_400, str(tmp_path), 1)
+    assert (done.events, done.left) == (before, 0)
+    assert replay(pool.store, place.name)[0].faults == []

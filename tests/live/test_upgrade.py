@@ -104,7 +104,7 @@ def test_segments_of_an_earlier_release_go_on(sealed):
 
 def test_what_is_forgotten_leaves_segments_of_an_earlier_release(sealed):
     with sp.Pool.open(sealed, "exp3") as pool:
-        assert forget(pool, ["own 9", "own 21"]) == 3 + 2
+        assert forget(pool, ["own 9", "own 21"]).events == 3 + 2
         with pytest.raises(UnknownTicket):
             pool.find("own 9")
         assert len(list(pool.rows())) == 40

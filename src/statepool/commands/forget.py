@@ -12,5 +12,11 @@ def run(url: str, name: str, tickets: Sequence[str]) -> None:
 
         if not store.has(name):
             raise ValueError(f"pool: {name!r} is not in this store")
-        count = forget(Pool(store, name), tickets)
-    print(f"{name}: {count} events of {len(set(tickets))} tickets were erased; backups and exports still hold them")
+        done = forget(Pool(store, name), tickets)
+    erased = f"{done.events} events of {len(set(tickets))} tickets were erased"
+    print(f"{name}: {erased}; backups and exports still hold them")
+    if done.segments:
+        print(
+            f"{name}: {done.segments} segments were written anew, and the old files are gone: no backup from before "
+            "can be restored without them, so make a new one now"
+        )

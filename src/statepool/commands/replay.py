@@ -93,4 +93,14 @@ def print_replay(found: dict[str, Any]) -> None:
     if len(found["faults"]) > SHOWN:
         print(f"… and {len(found['faults']) - SHOWN} more")
     print(f"sure up to event {found['sure_until']} of {found['last_at']}, whose hash is {found['last_hash']}")
-    print("everything agrees" if found["agrees"] else "the journal and what is stored do NOT agree")
+    print(_verdict(found))
+
+
+def _verdict(found: dict[str, Any]) -> str:
+    if found["agrees"] is None:
+        return (
+            f"cannot tell: everything agrees, but {found['erased_since_noted']} events were erased after the latest of "
+            "those notes, and nobody but who erased them vouches for the states and losses that are left of them; if "
+            "that was you, note the chain again"
+        )
+    return "everything agrees" if found["agrees"] else "the journal and what is stored do NOT agree"

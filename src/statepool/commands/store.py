@@ -1,7 +1,7 @@
 """Opening the store a command was told of: one that does not answer is said in one sentence."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -33,9 +33,19 @@ def opened(url: str, create: bool = False) -> "Iterator[Store]":
 
 @contextmanager
 def noted(url: str, did: str, create: bool = False) -> "Iterator[Store]":
-    """The same, and what a command did is noted there, beside what administrators did over HTTP."""
+    """The same, and what a command did is noted there, beside what administrators did over HTTP; also if it failed,
+    since a part of it may have been done."""
+    from statepool.live.errors import StoreUnavailable
     from statepool.live.stores.store import Call
 
+    def note(status: int) -> None:
+        store.add_call(Call(time_ns() // 1000, "(command)", "", did, status))
+
     with opened(url, create) as store:
-        yield store
-        store.add_call(Call(time_ns() // 1000, "(command)", "", did, 200))
+        try:
+            yield store
+        except (ValueError, StoreUnavailable) as error:
+            with suppress(StoreUnavailable):
+                note(422 if isinstance(error, ValueError) else 503)
+            raise
+        note(200)

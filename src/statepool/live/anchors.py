@@ -83,6 +83,8 @@ class Noted:
             if anchor.pool == pool:
                 self._left[anchor.seq].append(anchor)
         self.met = 0
+        self.latest = max(self._left, default=None)
+        """The last event that there is a note of."""
 
     def compare(self, seq: int, digest: bytes) -> list[str]:
         """A sentence for each note that says otherwise."""

@@ -1,30 +1,30 @@
 """Compaction: what is old leaves the database for sealed segments, and stays a part of the journal.
 
 A segment is written, read back and compared before the store is told of it; then its rows are deleted, a few thousand
-at a time, so that others have their turn. Stopping at any moment loses nothing: a file that no store knows of is no
-part of anything, and rows that a segment holds are not read any more, deleted or not. The chain of hashes goes on
-across the seam, and so does everything else: replay, and late outcomes, which find their decision in the segment.
+at a time, so that others have their turn. Stopping at any moment loses nothing: a file that was not sealed is no part
+of anything, and is removed by whoever comes next; rows that a segment holds are not read any more, deleted or not. The
+chain of hashes goes on across the seam, and so does everything else: replay, and late outcomes, which find their
+decision in the segment.
 """
 
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from hashlib import sha256
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Any
 
-import msgspec
-
-from statepool.live.errors import Damaged
+from statepool.live.errors import Conflict, StoreUnavailable
+from statepool.live.loose_files import remove_left_behind, remove_loose, write_segment
 from statepool.live.pool import Pool
 from statepool.live.stores.folders import Folder, check_place
-from statepool.live.stores.segments import Header, Segment, seal
-from statepool.live.stores.store import Entry, Sealed, Store, View
+from statepool.live.stores.segments import seal
+from statepool.live.stores.store import Sealed, Store, View
 
 MOST_EVENTS = 1_000_000
 """Of a segment."""
 LEAST_EVENTS = 10_000
 """Fewer are not worth a file, and every file is one more place to look a ticket up."""
 DELETED_AT_ONCE = 5_000
+TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ def compact(store: Store, name: str, older_than: float, place: str, least: int =
     folder = check_place(place)
     Pool(store, name).snapshot()  # whoever opens the pool next reads no segment but for the catalogue
     done: list[Sealed] = []
+    remove_left_behind(store, name)
     _drop_rows(store, name)  # of one that was stopped before
     with store.view(name) as view:
         cutoff = view.clock() - round(older_than * 1e6)
@@ -63,45 +64,45 @@ def compact(store: Store, name: str, older_than: float, place: str, least: int =
 
 def _count_left(store: Store, name: str, cutoff: int) -> int:
     with store.view(name) as view:
-        return sum(1 for _ in _old_entries(view, cutoff))
+        return max(0, _last_old(view, cutoff) - view.n_sealed())
 
 
-def _old_entries(view: View, cutoff: int) -> Iterator[Entry]:
-    return takewhile(lambda entry: entry.at < cutoff, view.entries(view.n_sealed()))
+def _last_old(view: View, cutoff: int) -> int:
+    """The last event that is old enough, of those that a segment could hold; what is before it is older still, whatever
+    a clock that was ahead has stamped on it."""
+    end = min(view.n_sealed() + MOST_EVENTS, view.head().seq)
+    if end > view.n_sealed() and view.linked(end)[1].at < cutoff:  # as of all segments but the latest
+        return end
+    tail = takewhile(lambda entry: entry.seq <= end, view.entries(view.n_sealed()))
+    return max((entry.seq for entry in tail if entry.at < cutoff), default=0)
 
 
 def _seal_next(store: Store, name: str, cutoff: int, place: str, least: int) -> Sealed | None:
+    for _ in range(TRIES):
+        with suppress(Conflict):  # something was forgotten meanwhile, which this segment would bring back
+            return _try_to_seal(store, name, cutoff, place, least)
+    raise StoreUnavailable(f"tickets of {name!r} were forgotten each time that a segment was written: try again")
+
+
+def _try_to_seal(store: Store, name: str, cutoff: int, place: str, least: int) -> Sealed | None:
     with store.view(name) as view:
-        first = view.n_sealed() + 1
-        if not _is_old(view, first + least - 1, cutoff):
+        first, seen, last = view.n_sealed() + 1, view.head().seq, _last_old(view, cutoff)
+        if last - first + 1 < least:
             return None
         before = view.linked(first)[0]
-        header, data = seal(name, before, islice(_old_entries(view, cutoff), MOST_EVENTS))
-    if header.last - header.first + 1 < least:
-        return None
-    segment = write_segment(Folder(place), header, data)
-    with store.batch(name) as batch:
-        if batch.n_sealed() + 1 != first:
-            raise ValueError(f"pool: {name!r} is being compacted by another process, expected one at a time")
-        batch.seal(segment)
+        header, data = seal(name, before, takewhile(lambda entry: entry.seq <= last, view.entries(first - 1)))
+    segment = write_segment(store, Folder(place), header, data)
+    try:
+        with store.batch(name) as batch:
+            if batch.n_sealed() + 1 != first:
+                raise ValueError(f"pool: {name!r} is being compacted by another process, expected one at a time")
+            if batch.has_erased_since(seen):
+                raise Conflict(f"tickets of {name!r} were forgotten meanwhile: try again")
+            batch.seal(segment)
+    except ValueError:
+        remove_loose(store, name, [segment.digest])
+        raise
     return segment
-
-
-def _is_old(view: View, seq: int, cutoff: int) -> bool:
-    return seq <= view.head().seq and view.linked(seq)[1].at < cutoff
-
-
-def write_segment(folder: Folder, header: Header, data: bytes) -> Sealed:
-    """On disk, read back and compared, before anything is deleted."""
-    digest = sha256(msgspec.msgpack.encode(header)).hexdigest()
-    folder.write(f"{digest}.segment", data)
-    written = Segment(folder, digest)
-    faults: list[str] = []
-    for _ in written.checked(faults):
-        pass
-    if faults or written.header != header:
-        raise Damaged(faults[0] if faults else f"what was written to {folder} is not what is read there")
-    return Sealed(header.first, header.last, header.after, digest, str(folder), len(data))
 
 
 def _drop_rows(store: Store, name: str) -> None:

@@ -3,7 +3,8 @@
 Of each event of a ticket the ticket goes, and what the caller said in numbers of their own. What is left in its place
 is what the learner needs: the number of the decision, of the action and of the state, the loss, and the number that
 the action was drawn from. The event keeps its hash, which is that of the bytes that are gone, and a new event at the
-end of the chain lists what was erased. A segment that holds such events is written anew, and the old file removed.
+end of the chain lists what was erased. A segment that holds such events is written anew, and the old file removed, as
+is every other that was left behind (`loose_files`).
 
 Copies are not reached: backups, exported rows, and, in PostgreSQL, rows that wait for a vacuum. To the pool the ticket
 is unknown from then on: asking for it again is a new decision.
@@ -12,10 +13,10 @@ is unknown from then on: asking for it again is a new decision.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 
-from statepool.live.compaction import write_segment
 from statepool.live.errors import Conflict, StoreUnavailable, UnknownTicket
 from statepool.live.events import (
     AnyEvent,
@@ -31,6 +32,7 @@ from statepool.live.events import (
     erase,
     erased_of,
 )  # fmt: skip
+from statepool.live.loose_files import remove_loose, write_segment
 from statepool.live.pool import Pool
 from statepool.live.pool_state import PoolState
 from statepool.live.requests import check_ticket
@@ -44,34 +46,38 @@ NAMELESS = "\x7f"
 """What the ticket of a forgotten decision begins with: no caller can bring such a one."""
 
 
-def forget(pool: Pool, tickets: Sequence[str]) -> int:
-    """Erase what names these tickets, all or none; how many events there were."""
+class Done(NamedTuple):
+    """How many events were erased, and how many segments were written anew for it."""
+
+    events: int
+    segments: int
+
+
+def forget(pool: Pool, tickets: Sequence[str]) -> Done:
+    """Erase what names these tickets, all or none."""
     wanted = list(dict.fromkeys(check_ticket(ticket) for ticket in tickets))
-    for attempt in range(TRIES):
-        plan = _plan(pool, wanted)
+    try:
+        done = _forget(pool, wanted)
+    except ValueError:
+        remove_loose(pool.store, pool.name)
+        raise
+    try:
+        remove_loose(pool.store, pool.name)
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"the journal has forgotten, but {error}") from None
+    return done
+
+
+def _forget(pool: Pool, tickets: list[str]) -> Done:
+    for _ in range(TRIES):
+        plan = _plan(pool, tickets)
         [answer] = pool.run([plan])
-        if isinstance(answer, Conflict) and attempt < TRIES - 1:
-            continue  # something came for one of them meanwhile
-        if isinstance(answer, BaseException):
-            raise answer
-        break
-    _remove([old for old, new in plan.segments if old.digest != new.digest])
-    return len(plan.changed)
-
-
-def _remove(segments: list[Sealed]) -> None:
-    """The files that the journal has no use for any more: they still hold what was to be forgotten."""
-    left = []
-    for old in segments:
-        try:
-            Folder(old.place).remove(f"{old.digest}.segment")
-        except StoreUnavailable as error:
-            left.append(str(error))
-    if left:
-        raise StoreUnavailable(
-            f"the journal has forgotten, but not every file: {'; '.join(left)}. Such a file is of no use any more, and "
-            "holds what was forgotten: remove it"
-        )
+        if answer is None:
+            return Done(len(plan.changed), len(plan.segments))
+        remove_loose(pool.store, pool.name, [new.digest for _, new in plan.segments])
+        if not isinstance(answer, Conflict):  # else something came for one of them meanwhile
+            break
+    raise answer
 
 
 @dataclass(frozen=True)
@@ -86,11 +92,12 @@ class Plan:
     def answer(self, writer: Writer) -> None:
         batch = writer.batch
         now = [(entry.seq, entry.hash) for ticket in self.tickets for entry in batch.entries_of(ticket)]
-        known = {old.digest for old, _ in self.segments}
         if now != [(entry.seq, entry.hash) for entry in self.changed]:
             raise Conflict("a ticket that was to be forgotten has changed meanwhile: try again")
-        if not known <= {sealed.digest for sealed in batch.sealed()}:
-            raise Conflict("a segment has changed meanwhile: try again")
+        if _holding(batch, self.changed) != [old for old, _ in self.segments]:
+            raise Conflict("the segments of what was to be forgotten have changed meanwhile: try again")
+        if not {new.digest for _, new in self.segments} <= {each.digest for each in batch.loose() if each.at > 0}:
+            raise Conflict("a segment was cleared away by another process before it was sealed: try again")
         for old, new in self.segments:
             batch.replace_segment(old, new)
         batch.erase(self.changed)
@@ -113,7 +120,7 @@ def _plan(pool: Pool, tickets: list[str]) -> Plan:
             if not found:
                 raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool, so nothing was forgotten")
             changed += [_nameless(entry, pool_state) for entry in found]
-        return Plan(tickets, changed, _rewritten(view, pool.name, {entry.seq: entry for entry in changed}))
+        return Plan(tickets, changed, _rewritten(pool, view, changed))
 
 
 def _nameless(entry: Entry, pool_state: PoolState) -> Entry:
@@ -135,13 +142,18 @@ def _nameless(entry: Entry, pool_state: PoolState) -> Entry:
     return Entry(entry.seq, *columns_of(left), erase(left, entry.hash), entry.hash)
 
 
-def _rewritten(view: View, name: str, changed: dict[int, Entry]) -> list[tuple[Sealed, Sealed]]:
-    """The segments that hold some of these, and new ones in their place."""
-    done = []
-    for old in view.sealed():
-        if any(old.first <= seq <= old.last for seq in changed):
-            segment = Segment(Folder(old.place), old.digest)
-            blocks = range(len(segment.header.stretches))
-            every = (changed.get(entry.seq, entry) for number in blocks for _, entry in segment.entries(number))
-            done.append((old, write_segment(Folder(old.place), *seal(name, segment.header.before, every))))
+def _holding(view: View, changed: Sequence[Entry]) -> list[Sealed]:
+    """The segments that hold some of these events."""
+    return [each for each in view.sealed() if any(each.first <= entry.seq <= each.last for entry in changed)]
+
+
+def _rewritten(pool: Pool, view: View, changed: Sequence[Entry]) -> list[tuple[Sealed, Sealed]]:
+    """The segments that hold some of these events, and new ones in their place."""
+    done, by_seq = [], {entry.seq: entry for entry in changed}
+    for old in _holding(view, changed):
+        segment = Segment(Folder(old.place), old.digest)
+        blocks = range(len(segment.header.stretches))
+        every = (by_seq.get(entry.seq, entry) for number in blocks for _, entry in segment.entries(number))
+        made = seal(pool.name, segment.header.before, every)
+        done.append((old, write_segment(pool.store, Folder(old.place), *made)))
     return done

@@ -147,9 +147,8 @@ class Journal:
         return self._turns.run(requests)
 
     def settle(self) -> None:
-        """Take over what is in lanes, if anything is."""
-        if self.store.has_lanes:
-            self._all([Settle()])
+        """Take over what is in lanes, which a store that has none itself may have from another, by a restoration."""
+        self._all([Settle()])
 
     def _all(self, requests: Sequence[Request]) -> None:
         for answered in self._turns.run(requests):

@@ -73,6 +73,9 @@ class Replay:
     last_clock: int | None = None
     forgotten: int = 0
     """Events that were erased, each with a note of that in the journal."""
+    erased_since_noted: int = 0
+    """Those of them that were erased after the latest note that is kept elsewhere, if there is one: nobody but who
+    erased them vouches for what is left of them."""
     anchors: int = 0
     """How many notes of the chain, kept elsewhere, say the same."""
     faults: list[str] = field(default_factory=list)
@@ -81,8 +84,15 @@ class Replay:
     def last_at(self) -> str:
         return "" if self.last_clock is None else _time(self.last_clock)
 
+    @property
+    def agrees(self) -> bool | None:
+        """None: it cannot be told."""
+        if self.faults:
+            return False
+        return None if self.erased_since_noted else True
+
     def as_json(self) -> dict[str, Any]:
-        told = asdict(self) | {"last_at": self.last_at, "agrees": not self.faults}
+        told = asdict(self) | {"last_at": self.last_at, "agrees": self.agrees}
         del told["last_clock"]
         return told
 
@@ -108,7 +118,7 @@ def replay(
         pool_state = _begin(view, name)
         try:
             found.faults += view.damage()
-            check = _Checking(view, pool_state, found, redraw)
+            check = _Checking(view, pool_state, found, redraw, noted.latest)
             for entry in _linked(view.checked(found.faults), found):
                 expect = None if entry.hash == expect else expect
                 if anchors:
@@ -118,6 +128,7 @@ def replay(
                     on_event(entry.seq)
             check.finish()
         except StoreUnavailable as error:
+            _refuse_if_replaced(store, view, name)
             found.faults.append(f"after event {found.sure_until} the store cannot be read: {error}")
     if expect is not None:
         found.faults.append("no event has the hash that was expected: the journal was cut short, or is another one")
@@ -125,6 +136,13 @@ def replay(
     found.anchors = noted.met
     found.rule_since = pool_state.rule_since
     return found, pool_state
+
+
+def _refuse_if_replaced(store: Store, view: View, name: str) -> None:
+    """A segment that is gone because tickets were forgotten meanwhile is no fault."""
+    with store.view(name) as now:
+        if now.sealed() != view.sealed():
+            raise StoreUnavailable("segments were written anew while they were read, as `forget` does: replay again")
 
 
 def _begin(view: View, name: str) -> PoolState:
@@ -157,8 +175,8 @@ def _linked(entries: Iterable[Entry], found: Replay) -> Iterator[Entry]:
 class _Checking:
     """Takes the events one by one, in order."""
 
-    def __init__(self, view: View, pool_state: PoolState, found: Replay, redraw: bool) -> None:
-        self._view, self._fold, self._found = view, pool_state, found
+    def __init__(self, view: View, pool_state: PoolState, found: Replay, redraw: bool, noted: int | None) -> None:
+        self._view, self._fold, self._found, self._noted = view, pool_state, found, noted
         self._beside = Beside(view)
         self._again = _Redrawing(view, pool_state, found) if redraw else None
         self._snapshot = self._unseal()
@@ -199,6 +217,7 @@ class _Checking:
                 if self._erased.pop(seq, None) != (digest, left):
                     self._found.faults.append(f"event {entry.seq}: what it says was erased of event {seq} is not so")
                 self._found.forgotten += 1
+                self._found.erased_since_noted += self._noted is not None and entry.seq > self._noted
 
     def _decode(self, entry: Entry) -> AnyEvent | None:
         """The event, if it can be read, and nothing after it either if not."""

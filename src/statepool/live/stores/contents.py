@@ -1,6 +1,7 @@
 """All that a store holds, table by table, as it is carried from one store into another.
 
-Sessions are left behind: whoever has signed in does so again. So is what a probe wrote.
+Sessions are left behind: whoever has signed in does so again. So is what a probe wrote, and which files are to be
+removed: that is for the store that they were of.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "calls": ("at", "who", "address", "did", "status", "said"),
 }
 ORDERS = {"events": "pool, seq", "calls": "id"}
-LEFT_BEHIND = ("sessions", "probes")
+LEFT_BEHIND = ("sessions", "probes", "loose")
 
 Rows = Iterator[tuple[Any, ...]]
 

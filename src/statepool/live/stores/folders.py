@@ -68,15 +68,16 @@ class Folder:
         finally:
             os.close(folder)
 
-    def remove(self, name: str) -> None:
-        """Whether it was there or not, it is not there when this returns."""
+    def remove(self, name: str) -> bool:
+        """It is not there when this returns; whether it was."""
         try:
             if self._remote is not None:
                 self._remote.rm_file(f"{self._root}/{name}")
             else:
                 (Path(self._place) / name).unlink()
+            return True
         except FileNotFoundError:
-            pass
+            return False
         except Exception as error:
             if isinstance(error, MemoryError):
                 raise

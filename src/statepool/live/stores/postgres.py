@@ -40,6 +40,7 @@ from statepool.live.stores.store import (
     Standing,
     Standings,
     View,
+    check_announced,
     check_gapless,
     check_replaced,
     entry_of_row,
@@ -152,6 +153,8 @@ DURABLE = f"SELECT {WAIT_FOR_THE_DISK}, {PATIENT}, {NOT_IDLE}"
 READING = f"SELECT {PATIENT}"
 # A transaction of its own that writes to the log and, unlike the batch's, waits for the disk.
 FLUSH = f"SELECT {WAIT_FOR_THE_DISK}, pg_logical_emit_message(true, 'statepool', '')"
+
+LOOSEN = "INSERT INTO statepool.loose (pool, digest, place, at) VALUES (%(pool)s, %(digest)s, %(place)s, %(at)s)"
 
 # A row that was damaged may be found by one way of reading and not by another: how many there are, and which, by each.
 KEYS = {"events": "seq", "pending": "play", "snapshots": "seq", "segments": "first", "lanes": "place"}
@@ -354,11 +357,27 @@ class PostgresBatch(PostgresView, Batch):
 
     def seal(self, segment: Sealed) -> None:
         self._check_next(segment)
+        self._fasten(segment.digest)
         sql = """INSERT INTO statepool.segments (pool, first, last, hash, digest, place, size)
                  VALUES (%(pool)s, %(first)s, %(last)s, %(hash)s, %(digest)s, %(place)s, %(size)s)"""
         self._write(sql, **segment._asdict())
         self._write("UPDATE statepool.pools SET sealed = %(last)s WHERE id = %(pool)s", last=segment.last)
         self._n_sealed = segment.last
+
+    def announce(self, digest: str, place: str) -> None:
+        self._write(LOOSEN, digest=digest, place=place, at=self._clock)
+
+    def _fasten(self, digest: str) -> None:
+        sql = "DELETE FROM statepool.loose WHERE pool = %s AND digest = %s AND at > 0 RETURNING 1"
+        check_announced(digest, len(self._ask(sql, self._pool, digest)))
+
+    def condemn(self, digests: Sequence[str]) -> None:
+        sql = "UPDATE statepool.loose SET at = -abs(at) WHERE pool = %(pool)s AND digest = ANY(%(digests)s)"
+        self._write(sql, digests=list(digests))
+
+    def drop_loose(self, digests: Sequence[str]) -> None:
+        sql = "DELETE FROM statepool.loose WHERE pool = %(pool)s AND digest = ANY(%(digests)s)"
+        self._write(sql, digests=list(digests))
 
     def erase(self, changed: Sequence[Entry]) -> None:
         """The server keeps the old rows until it vacuums the table."""
@@ -376,6 +395,9 @@ class PostgresBatch(PostgresView, Batch):
                  WHERE pool = %s AND first = %s AND digest = %s RETURNING 1"""
         values = (new.digest, new.place, new.size, self._pool, old.first, old.digest)
         check_replaced(old, len(self._ask(sql, *values)))
+        if new.digest != old.digest:
+            self._fasten(new.digest)
+            self._write(LOOSEN, digest=old.digest, place=old.place, at=-self._clock)
 
     def drop_sealed(self, limit: int) -> int:
         first = self._ask("SELECT min(seq) FROM statepool.events WHERE pool = %s", self._pool)[0][0]

@@ -15,6 +15,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b, sha256
+from secrets import token_bytes
 from typing import NamedTuple
 
 import msgspec
@@ -32,6 +33,7 @@ EVENTS_A_BLOCK = 1_000
 KEYS_A_CHUNK = 2_048
 LEVEL = 9
 LENGTH = 4
+MARK = 8
 
 
 class Piece(NamedTuple):
@@ -76,6 +78,13 @@ class Header(msgspec.Struct, frozen=True):
     """The hashes of events that were erased: they do not follow from what is left."""
     by_number: bool = msgspec.field(default=False, name="by_play")
     """Whether the index is by the numbers of decisions; the first segments have one by tickets alone."""
+    mark: bytes = b""
+    """Random: no two files have one name, whatever they hold."""
+
+
+def digest_of(header: Header) -> str:
+    """What a segment is called."""
+    return sha256(msgspec.msgpack.encode(header)).hexdigest()
 
 
 def key_of(ticket: str) -> int:
@@ -147,6 +156,7 @@ class _Sealing:
         header = Header(
             self._pool, first, last, self._decisions, self._before, digest, min(times), max(times), self._stretches,
             self._put(msgspec.msgpack.encode(self._catalogue)), self._index(first), self._erased, True,
+            token_bytes(MARK),
         )  # fmt: skip
         head = msgspec.msgpack.encode(header)
         return header, MAGIC + len(head).to_bytes(LENGTH, "big") + head + bytes(self._payload)

@@ -6,7 +6,7 @@ from typing import Any
 
 from statepool.live.events import Kind
 from statepool.live.stores.archive import WholeView
-from statepool.live.stores.store import NUMBERS, Entry, Head, LaneRow, Sealed, entry_of_row
+from statepool.live.stores.store import NUMBERS, Entry, Head, LaneRow, Loose, Sealed, entry_of_row
 
 PIECE = 1000  # events read at once
 COLUMNS = "seq, kind, ticket, play, body, hash"
@@ -42,6 +42,14 @@ class SQLView(WholeView):
     def sealed(self) -> list[Sealed]:
         sql = "SELECT first, last, hash, digest, place, size FROM {}segments WHERE pool = ? ORDER BY first"
         return [Sealed(*row) for row in self._read(sql, self._pool)] if self._n_sealed else []
+
+    def loose(self) -> list[Loose]:
+        sql = "SELECT digest, place, at FROM {}loose WHERE pool = ? ORDER BY digest"
+        return [Loose(*row) for row in self._read(sql, self._pool)]
+
+    def has_erased_since(self, seq: int) -> bool:
+        sql = "SELECT seq FROM {}events WHERE pool = ? AND seq > ? AND kind = ? LIMIT 1"
+        return bool(self._read(sql, self._pool, seq, NUMBERS["erasure"]))
 
     def n_pending(self) -> int:
         return int(self._read("SELECT pending FROM {}pools WHERE id = ?", self._pool)[0][0])

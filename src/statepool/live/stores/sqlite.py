@@ -38,6 +38,7 @@ from statepool.live.stores.store import (
     Standing,
     Standings,
     View,
+    check_announced,
     check_gapless,
     check_replaced,
     entry_of_row,
@@ -175,12 +176,33 @@ class SQLiteBatch(SQLiteView, Batch):
 
     def seal(self, segment: Sealed) -> None:
         self._check_next(segment)
+        self._fasten(segment.digest)
         values = (self._pool, *segment)
         self._write(lambda: self._connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", values))
         self._write(
             lambda: self._connection.execute("UPDATE pools SET sealed = ? WHERE id = ?", (segment.last, self._pool))
         )
         self._n_sealed = segment.last
+
+    def announce(self, digest: str, place: str) -> None:
+        self._loosen(digest, place, self.clock())
+
+    def _loosen(self, *values: Any) -> None:
+        sql = "INSERT INTO loose VALUES (?, ?, ?, ?)"
+        self._write(lambda: self._connection.execute(sql, (self._pool, *values)))
+
+    def _fasten(self, digest: str) -> None:
+        sql, before = "DELETE FROM loose WHERE pool = ? AND digest = ? AND at > 0", self._connection.total_changes()
+        self._write(lambda: self._connection.execute(sql, (self._pool, digest)))
+        check_announced(digest, self._connection.total_changes() - before)
+
+    def condemn(self, digests: Sequence[str]) -> None:
+        sql = "UPDATE loose SET at = -abs(at) WHERE pool = ? AND digest = ?"
+        self._write(lambda: self._connection.executemany(sql, [(self._pool, digest) for digest in digests]))
+
+    def drop_loose(self, digests: Sequence[str]) -> None:
+        sql = "DELETE FROM loose WHERE pool = ? AND digest = ?"
+        self._write(lambda: self._connection.executemany(sql, [(self._pool, digest) for digest in digests]))
 
     def erase(self, changed: Sequence[Entry]) -> None:
         """What was there is overwritten with zeros (`secure_delete`); the WAL forgets when it is begun anew."""
@@ -200,6 +222,9 @@ class SQLiteBatch(SQLiteView, Batch):
         before = self._connection.total_changes()
         self._write(lambda: self._connection.execute(sql, values))
         check_replaced(old, self._connection.total_changes() - before)
+        if new.digest != old.digest:
+            self._fasten(new.digest)
+            self._loosen(old.digest, old.place, -self.clock())
 
     def drop_sealed(self, limit: int) -> int:
         first = self._ask("SELECT min(seq) FROM events WHERE pool = ?", self._pool)[0][0]

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from types import NoneType
 from typing import Any, NamedTuple
 
-from statepool.live.errors import Damaged, StoreUnavailable
+from statepool.live.errors import Conflict, Damaged, StoreUnavailable
 from statepool.live.events import Kind, time_of
 from statepool.live.stores.contents import Contents
 
@@ -101,6 +101,15 @@ class Sealed(NamedTuple):
     digest: str
     place: str
     size: int
+
+
+class Loose(NamedTuple):
+    """A file of a segment that is no part of the journal, and where it lies; `at`: since when it is being written, or,
+    negative, since when it is to be removed."""
+
+    digest: str
+    place: str
+    at: int
 
 
 class LaneRow(NamedTuple):
@@ -208,6 +217,14 @@ class View(ABC):
         """The segments that hold the first events of the journal, in order."""
 
     @abstractmethod
+    def loose(self) -> list[Loose]:
+        """Files of segments that are no part of the journal."""
+
+    @abstractmethod
+    def has_erased_since(self, seq: int) -> bool:
+        """Whether something was erased after that event."""
+
+    @abstractmethod
     def checked(self, faults: list[str]) -> Iterator[Entry]:
         """All events; what is wrong with what segments keep beside theirs is added to the faults, a sentence each."""
 
@@ -237,7 +254,19 @@ class Batch(View):
 
     @abstractmethod
     def seal(self, segment: Sealed) -> None:
-        """From here on a segment holds the next events; it follows the one before."""
+        """From here on a segment holds the next events; it follows the one before, and was announced."""
+
+    @abstractmethod
+    def announce(self, digest: str, place: str) -> None:
+        """A file of a segment is about to be written."""
+
+    @abstractmethod
+    def condemn(self, digests: Sequence[str]) -> None:
+        """Loose files are to be removed: whoever is writing one cannot have it sealed any more."""
+
+    @abstractmethod
+    def drop_loose(self, digests: Sequence[str]) -> None:
+        """Loose files are gone."""
 
     @abstractmethod
     def erase(self, changed: Sequence[Entry]) -> None:
@@ -246,7 +275,8 @@ class Batch(View):
 
     @abstractmethod
     def replace_segment(self, old: Sealed, new: Sealed) -> None:
-        """Another segment for the same events."""
+        """Another segment for the same events, which was announced (the old one is to be removed), or the same one in
+        another place."""
 
     @abstractmethod
     def drop_sealed(self, limit: int) -> int:
@@ -301,6 +331,11 @@ def check_replaced(old: Sealed, count: int) -> None:
     """A segment that somebody else has replaced meanwhile is not replaced."""
     if count != 1:
         raise StoreUnavailable(f"segment {old.digest} was replaced by another process: try again")
+
+
+def check_announced(digest: str, count: int) -> None:
+    if count != 1:
+        raise Conflict(f"segment {digest} was cleared away by another process before it was sealed: try again")
 
 
 def missing_event(seq: int) -> Damaged:
