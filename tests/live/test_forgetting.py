@@ -165,13 +165,13 @@ def first_time(monkeypatch, name, meanwhile):
     return calls
 
 
-@pytest.mark.parametrize("after", ["seal", "write_segment"])
+@pytest.mark.parametrize("after", ["compaction.seal", "stores.folders.Folder.write", "compaction.write_segment"])
 def test_what_is_forgotten_while_it_is_sealed_is_forgotten(place, tmp_path, monkeypatch, after):
-    """A segment was made with it, or written, and is not sealed yet."""
+    """A segment was made with it, or written, or read back, and is not sealed yet."""
     pool = place.make(reward_bounds=(0, 100))
     made = play(pool, 30)
     with closing(place.open()) as other:
-        first_time(monkeypatch, f"statepool.live.compaction.{after}", lambda: forget(other, [made[5].ticket]))
+        first_time(monkeypatch, f"statepool.live.{after}", lambda: forget(other, [made[5].ticket]))
         done = compact(pool.store, place.name, 0.0, str(tmp_path / "s"), 1)
     assert done.segments == 1
     with pytest.raises(sp.live.UnknownTicket):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from statepool.live.errors import Damaged, StoreUnavailable
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.segments import Header, Segment, digest_of
-from statepool.live.stores.store import Loose, Sealed, Store
+from statepool.live.stores.store import Loose, Sealed, Store, check_announced
 
 WRITTEN_WITHIN = 3_600 * 1_000_000
 """Microseconds in which a file is written, or its writer is gone."""
@@ -23,13 +23,27 @@ def write_segment(store: Store, folder: Folder, header: Header, data: bytes) -> 
     with store.batch(header.pool) as batch:
         batch.announce(digest, str(folder))
     folder.write(f"{digest}.segment", data)
+    try:
+        _read_back(folder, digest, header)
+    except StoreUnavailable:
+        _check_still_announced(store, header.pool, digest)
+        raise
+    return Sealed(header.first, header.last, header.after, digest, str(folder), len(data))
+
+
+def _read_back(folder: Folder, digest: str, header: Header) -> None:
     written = Segment(folder, digest)
     faults: list[str] = []
     for _ in written.checked(faults):
         pass
     if faults or written.header != header:
         raise Damaged(faults[0] if faults else f"what was written to {folder} is not what is read there")
-    return Sealed(header.first, header.last, header.after, digest, str(folder), len(data))
+
+
+def _check_still_announced(store: Store, name: str, digest: str) -> None:
+    """A file that somebody has cleared away meanwhile is not there to be read."""
+    with store.view(name) as view:
+        check_announced(digest, sum(each.digest == digest and each.at > 0 for each in view.loose()))
 
 
 def remove_loose(store: Store, name: str, digests: Sequence[str] | None = None) -> None:
