@@ -15,7 +15,7 @@ def run(url: str, pools: Sequence[str], older_than: str, place: str | None, leas
     from statepool.live.spans import seconds_of
 
     seconds, where = seconds_of(older_than, "older-than"), place or _beside(url)
-    with opened(url) as store:
+    with opened(url, to_read=False) as store:
         known = store.standings().pools
         for name in pools:
             if name not in known:

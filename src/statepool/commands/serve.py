@@ -90,7 +90,7 @@ def make_service(options: Options) -> "Service":
 
     log_as_json(sys.stderr)
     with answering():
-        store = open_store(options.store, create=not options.follow)
+        store = open_store(options.store, create=not options.follow, to_read=options.follow)
     return create_app(
         store,
         door="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
