@@ -117,8 +117,7 @@ class Notes(NamedTuple):
 class Anchors(ABC):
     """A place where notes are kept."""
 
-    @abstractmethod
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 – most know it when they are first asked
         """Raise where notes cannot be kept, as far as it can be told beforehand."""
 
     @abstractmethod
@@ -272,9 +271,6 @@ class WebAnchors(Anchors):
     def __init__(self, url: str) -> None:
         _check_url(url)
         self._url = url
-
-    def check(self) -> None:
-        """More than its address is known when it is first asked."""
 
     def add(self, anchors: Sequence[Anchor]) -> None:
         self._ask(b"".join(msgspec.json.encode(anchor) + b"\n" for anchor in anchors))
