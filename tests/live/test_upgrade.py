@@ -98,8 +98,17 @@ def test_what_only_reads_leaves_tables_of_an_earlier_release(url, tmp_path):
     file = url.removeprefix("sqlite:///")
     check_older_is_refused([*reading(url, tmp_path), ("audit", file)])
     assert kept(tmp_path) == before
-    done = statepool("keys", "add", "boss", "--role", "admin", "--store", url)  # which writes in any case
-    assert (done.returncode, version(url)) == (0, steps("sqlite")[-1][0])
+
+
+@pytest.mark.parametrize("command", ["keys add", "forget", "compact"])
+def test_what_writes_in_any_case_brings_the_tables_up_to_date(url, tmp_path, command):
+    given = {
+        "keys add": ("keys", "add", "boss", "--role", "admin", "--store", url),
+        "forget": ("forget", url, "exp3", "own 1"),
+        "compact": ("compact", url),
+    }
+    assert statepool(*given[command]).returncode == 0
+    assert version(url) == steps("sqlite")[-1][0]
     assert statepool(*reading(url, tmp_path)[0]).returncode == 0
 
 
