@@ -24,11 +24,12 @@ from statepool.live.backup import backup, restore
 from statepool.live.compaction import compact
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.keys import add_key
-from statepool.live.stores import open_store
+from statepool.live.stores import open_store, sqlite_file
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_backups_under_load_hold_all_that_was_acknowledged(kind, request, tmp_path):
+def test_backups_under_load_hold_all_that_was_acknowledged(kind, request, tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_file, "PAGES_AT_ONCE", 1)  # writers come between any two
     url = f"sqlite:///{tmp_path}/pool.db" if kind == "sqlite" else request.getfixturevalue("server").emptied()
     targets = [f"sqlite:///{tmp_path}/restored-{n}.db" for n in range(3)]
     taken = take_under_load(url, "home", tmp_path, moments(3, longest=0.1, seed=3), targets)
