@@ -13,8 +13,11 @@ import psycopg
 import pytest
 
 from command_line import statepool
+from live.pgbouncer import PgBouncer, program
+from live.places import PostgresPlace
 from live.test_restored import copy, play
 from statepool.live.anchors import Anchor, anchors_at, heads
+from statepool.live.backup import backup
 from statepool.live.errors import StoreUnavailable
 from statepool.live.replay import replay
 
@@ -216,13 +219,74 @@ def test_the_store_itself_is_no_place_for_its_notes(store, tmp_path, monkeypatch
     assert not (tmp_path / "new.db").exists()
 
 
-def test_a_database_is_the_same_whatever_the_password():
-    pools = "postgresql://me:secret@host/pools"
-    for same in (pools, "postgres://me@host:5432/pools", "postgresql://me:other@host/pools?sslmode=require"):
-        with pytest.raises(ValueError, match="is the store itself"):
-            anchors_at(same, pools)
-    for other in ("postgresql://me:secret@host/audit", "postgresql://me:secret@host:5433/pools", "audit.jsonl"):
-        anchors_at(other, pools)
+@pytest.fixture(scope="module")
+def audit(server):
+    """Another database of the same server."""
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE audit")
+        connection.execute("CREATE ROLE notary LOGIN")
+        connection.execute("GRANT ALL ON DATABASE postgres TO notary")
+        yield f"postgresql://postgres@/audit?host={server.folder}"
+        connection.execute("DROP DATABASE audit WITH (FORCE)")
+        connection.execute("DROP OWNED BY notary")
+        connection.execute("DROP ROLE notary")
+
+
+def check_no_place_for_notes(store, name, where):
+    for arguments in (
+        ("anchor", store, where),
+        ("serve", "--store", store, "--anchor", where),
+        ("replay", store, name, "--anchors", where),
+    ):
+        said = check_refused(*arguments, says="is the store itself")
+        assert "postgres@" not in said
+
+
+def test_a_database_is_the_same_whatever_its_address(server, audit):
+    place = PostgresPlace(server.url())
+    with closing(place.make()) as pool:
+        play(pool, 3)
+        pool.settle()
+    folder = server.folder
+    for same in (
+        place.url, f"postgres://postgres@/?host={folder}", f"postgresql://postgres:any@/postgres?host={folder}/",
+        f"postgresql://notary@/postgres?host={folder}&port=5432", f"postgresql://notary@/postgres?host=/none,{folder}",
+    ):  # fmt: skip
+        check_no_place_for_notes(place.url, place.name, same)
+    assert statepool("anchor", place.url, audit).returncode == 0
+    assert len(anchors_at(audit, place.url).read(place.name).anchors) == 1
+
+
+@pytest.mark.skipif(program() is None, reason="PgBouncer is not installed (apt-get install pgbouncer)")
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_a_database_is_the_same_behind_a_pooler(server, audit, mode):
+    place = PostgresPlace(server.url())
+    with closing(place.make()) as pool:
+        play(pool, 3)
+        pool.settle()
+    bouncer = PgBouncer(server, mode)
+    try:
+        check_no_place_for_notes(place.url, place.name, bouncer.url())
+        check_no_place_for_notes(bouncer.url(), place.name, place.url)
+        assert statepool("anchor", bouncer.url(), audit).returncode == 0
+    finally:
+        bouncer.stop()
+
+
+@pytest.mark.parametrize("kind", ["backup", "wal", "text", "log"])
+def test_a_file_of_something_else_gets_no_notes(store, tmp_path, kind):
+    """The prefix of a URL is soon forgotten, and a backup with a line at its end is none."""
+    file = tmp_path / "other"
+    if kind == "backup":
+        backup(store[0], file)
+    elif kind == "wal":
+        file.write_bytes((0x377F0682).to_bytes(4) + bytes(100))
+    else:
+        file.write_text("hello\n" if kind == "text" else '{"time":"t","route":"decide","status":200}\n')
+    before = file.read_bytes()
+    check_refused("anchor", store[0], file, says=f"anchor: {file} holds something else")
+    check_refused("serve", "--store", store[0], "--anchor", file, says=f"anchor: {file} holds something else")
+    assert file.read_bytes() == before
 
 
 def test_a_line_that_was_cut_off_costs_no_other_note(tmp_path):

@@ -3,8 +3,14 @@
 import json
 import os
 import resource
+import signal
+import subprocess
+import sys
 import tempfile
+import time
+from contextlib import closing
 
+import apsw
 import psycopg
 import pytest
 
@@ -18,11 +24,12 @@ from statepool.live.backup import backup, restore
 from statepool.live.compaction import compact
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.keys import add_key
-from statepool.live.stores import open_store
+from statepool.live.stores import open_store, sqlite_file
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_backups_under_load_hold_all_that_was_acknowledged(kind, request, tmp_path):
+def test_backups_under_load_hold_all_that_was_acknowledged(kind, request, tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_file, "PAGES_AT_ONCE", 1)  # writers come between any two
     url = f"sqlite:///{tmp_path}/pool.db" if kind == "sqlite" else request.getfixturevalue("server").emptied()
     targets = [f"sqlite:///{tmp_path}/restored-{n}.db" for n in range(3)]
     taken = take_under_load(url, "home", tmp_path, moments(3, longest=0.1, seed=3), targets)
@@ -144,6 +151,56 @@ def test_a_backup_that_finds_no_room_leaves_nothing(sqlite, tmp_path, monkeypatc
     assert os.listdir(tmp_path / "to") == []
 
 
+class FullDisk(apsw.VFS):
+    """SQLite's way to its files, with no room for some of them."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__("full", base="unix", makedefault=True)
+        self.part = part
+
+    def xOpen(self, name, flags):  # noqa: N802
+        return FullFile(self.part, name, flags)
+
+
+class FullFile(apsw.VFSFile):
+    def __init__(self, part, name, flags):
+        super().__init__("unix", name, flags)
+        self._is_full = part in (name.filename() if isinstance(name, apsw.URIFilename) else name or "")
+
+    def xWrite(self, data, offset):  # noqa: N802
+        if self._is_full:
+            raise apsw.FullError("no room")
+        super().xWrite(data, offset)
+
+
+def test_a_full_disk_is_told_of_the_side_that_is_full(place, tmp_path):
+    play(place.make(), 5)
+    (tmp_path / "to").mkdir()
+    disk = FullDisk(".b.db-")
+    try:
+        done = statepool("backup", place.url, tmp_path / "to" / "b.db")
+    finally:
+        disk.unregister()
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"{tmp_path}/to/b.db cannot be written: No space left on device" in done.stderr
+    assert os.listdir(tmp_path / "to") == []
+
+
+def test_a_backup_that_is_told_to_stop_leaves_nothing(sqlite, tmp_path):
+    sqlite.make().decide_many(50_000)
+    sqlite.close()
+    (tmp_path / "to").mkdir()
+    command = [sys.executable, "-m", "statepool", "backup", sqlite.url, tmp_path / "to" / "b.db", "--verify"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not os.listdir(tmp_path / "to"):
+            assert process.poll() is None, "it ended too soon"
+            time.sleep(0.005)
+        process.send_signal(signal.SIGTERM)
+        complaint = process.communicate(timeout=60)[1]
+    assert (process.returncode, complaint) == (130, "")
+    assert os.listdir(tmp_path / "to") == []
+
+
 @pytest.mark.parametrize("command", ["backup", "restore"])
 def test_a_folder_that_may_not_be_written_is_told(sqlite, tmp_path, monkeypatch, command):
     play(sqlite.make(), 5)
@@ -237,6 +294,37 @@ def test_a_backup_names_a_segment_that_is_missing_and_is_kept(sqlite, tmp_path, 
     assert (restored.head.seq, restored.faults) == (121, ())
 
 
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_reading_a_backup_changes_nothing_of_it(sqlite, tmp_path, mode):
+    """Also of one that an earlier release has replayed, and left in WAL mode, once it is restored."""
+    play(sqlite.make(), 5)
+    folder, target = tmp_path / "from", f"sqlite:///{tmp_path}/r.db"
+    folder.mkdir()
+    backup(sqlite.url, folder / "b.db")
+    with closing(apsw.Connection(str(folder / "b.db"))) as connection:
+        connection.pragma("journal_mode", mode)
+    file, url = folder / "b.db", f"sqlite:///{folder}/b.db"
+    file.chmod(0o444)
+    before = [(each.name, each.stat().st_mode, each.read_bytes()) for each in folder.iterdir()]
+    assert len(before) == 1
+    reading = [("replay", url, sqlite.name), ("keys", "list", "--store", url), ("backup", url, tmp_path / "again.db")]
+    for command in (*(reading if mode == "delete" else ()), ("restore", file, target, "--verify")):
+        done = statepool(*command)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        assert [(each.name, each.stat().st_mode, each.read_bytes()) for each in folder.iterdir()] == before
+    assert raw_events(target, sqlite.name) == sqlite.events()
+
+
+def test_a_store_in_use_is_restored_with_what_is_in_its_wal(sqlite, tmp_path):
+    """It is no backup, and is never taken for one that nobody writes to; also through a link."""
+    with closing(sqlite.make()) as pool:
+        play(pool, 5)
+        (tmp_path / "link.db").symlink_to(sqlite.path)
+        for file in (sqlite.path, tmp_path / "link.db"):
+            [held] = restore(file, f"sqlite:///{tmp_path}/{file.name}-restored.db", verify=True)
+            assert held.head.hash == sqlite.events()[-1][-1]
+
+
 def test_the_commands(sqlite, tmp_path):
     play(sqlite.make(), 5)
     file = tmp_path / "b.db"
@@ -249,9 +337,31 @@ def test_the_commands(sqlite, tmp_path):
     assert copied["hash"] in done.stdout
 
 
+def test_what_was_not_replayed_does_not_agree(sqlite, tmp_path):
+    play(sqlite.make(), 5)
+    for verify, agrees in (((), None), (("--verify",), True)):
+        (tmp_path / "b.db").unlink(missing_ok=True)
+        (tmp_path / "r.db").unlink(missing_ok=True)
+        copied = statepool("backup", sqlite.url, tmp_path / "b.db", "--json", *verify)
+        restored = statepool("restore", tmp_path / "b.db", f"sqlite:///{tmp_path}/r.db", "--json", *verify)
+        for done in (copied, restored):
+            found = json.loads(done.stdout)
+            assert (done.returncode, found["verified"], found["agrees"]) == (0, bool(verify), agrees)
+
+
 @pytest.mark.parametrize("command", ["backup", "restore"])
 def test_a_url_where_a_path_belongs_is_told(tmp_path, command):
     given = ("sqlite:///copy.db", f"sqlite:///{tmp_path}/store.db")
     done = statepool(command, *(given if command == "restore" else reversed(given)))
     assert done.returncode == 2
     assert "expected a path, not a URL: copy.db" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_a_url_where_a_path_belongs_is_told_without_its_password(tmp_path, kind):
+    url, path = f"{kind}://me:secret@host/pools", f"sqlite:///{tmp_path}/x.db"
+    for given in (("restore", url, path), ("backup", path, url)):
+        done = statepool(*given)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert "expected a path, not a URL" in done.stderr
+        assert ("secret" in done.stderr, "host" in done.stderr) == (False, False)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 import statepool as sp
 from command_line import statepool
-from live.places import ACTIONS, KINDS, STATES, P, check_chain, fold_of, told
+from live.places import ACTIONS, KINDS, STATES, P, PostgresPlace, check_chain, fold_of, told
 from statepool.live.compaction import compact
 from statepool.live.errors import Conflict, Damaged, StoreUnavailable
 from statepool.live.replay import replay
@@ -222,13 +223,94 @@ def test_a_missing_segment_is_said_in_one_sentence(sqlite, tmp_path):
 
 def test_segments_in_an_object_store(sqlite):
     fsspec = pytest.importorskip("fsspec")
+
+    class Elsewhere(fsspec.get_filesystem_class("memory")):
+        """Under another name, as what is in memory is no place to keep a journal."""
+
+        protocol = "elsewhere"
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return super()._strip_protocol(path.removeprefix("elsewhere://"))
+
+    fsspec.register_implementation("elsewhere", Elsewhere, clobber=True)
     pool = sqlite.make()
     play(pool, 30)
     events = sqlite.events()
-    store, found = sealed(sqlite, pool, "memory://bucket/segments")
+    store, found = sealed(sqlite, pool, "elsewhere://bucket/segments")
     assert found.events == len(events)
     assert whole(store, sqlite.name) == events
     assert len(fsspec.filesystem("memory").ls("/bucket/segments")) == found.segments
+
+
+@pytest.mark.parametrize("place", ["memory://s", "simplecache::memory://s", "file://relative/s"])
+def test_a_place_that_keeps_nothing_is_refused(sqlite, place):
+    pool = sqlite.make()
+    play(pool, 30)
+    pool.close()
+    events = sqlite.events()
+    done = statepool("compact", sqlite.url, "--older-than", "0s", "--least", "1", "--place", place)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+    assert "place: " in done.stderr
+    assert sqlite.events() == events
+
+
+def test_a_folder_is_private_however_it_is_named(sqlite, tmp_path):
+    pool = sqlite.make()
+    play(pool, 30)
+    pool.close()
+    command = ("compact", sqlite.url, "--older-than", "0s", "--least", "1", "--json")
+    done = statepool(*command, "--place", f"file://{tmp_path}/s")
+    assert json.loads(done.stdout)["place"] == str(tmp_path / "s")
+    [segment] = (tmp_path / "s").iterdir()
+    assert [each.stat().st_mode & 0o777 for each in (tmp_path / "s", segment)] == [0o700, 0o600]
+    with closing(sqlite.store()) as store, store.view(sqlite.name) as view:
+        assert view.sealed()[0].place == str(tmp_path / "s")
+
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def open_folder():
+    """That anybody may pass through; those of pytest are for their owner alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_what_root_seals_belongs_to_the_owner_of_the_file(sqlite, open_folder):
+    pool = sqlite.make()
+    play(pool, 30)
+    pool.close()
+    os.chown(sqlite.path, NOBODY, NOBODY)
+    command = ("compact", sqlite.url, "--older-than", "0s", "--least", "1", "--place")
+    (open_folder / "closed").mkdir(mode=0o700)
+    events = sqlite.events()
+    for wrong in ("closed", "closed/s"):
+        done = statepool(*command, open_folder / wrong)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+        assert f"{open_folder}/{wrong} cannot be read by the user " in done.stderr
+        assert (sqlite.events(), os.listdir(open_folder / "closed")) == (events, [])
+    done = statepool(*command, open_folder / "new" / "s")
+    assert (done.returncode, done.stderr) == (0, "")
+    [segment] = (open_folder / "new" / "s").iterdir()
+    for each in (open_folder / "new", open_folder / "new" / "s", segment):
+        assert (each.stat().st_uid, each.stat().st_gid, each.stat().st_mode & 0o077) == (NOBODY, NOBODY, 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the file must be another's")
+def test_somebody_else_seals_nothing_that_the_owner_could_not_read(sqlite, monkeypatch):
+    pool = sqlite.make()
+    play(pool, 30)
+    pool.close()
+    events = sqlite.events()
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    done = statepool("compact", sqlite.url, "--older-than", "0s", "--least", "1")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+    assert "belongs to the user root, who could not read segments of" in done.stderr
+    assert sqlite.events() == events
 
 
 def test_a_backup_of_a_compacted_store_replays(sqlite, tmp_path):
@@ -309,3 +391,13 @@ def test_a_clock_that_was_ahead_keeps_nothing_from_being_sealed(place, tmp_path)
     done = compact(pool.store, place.name, 90 * 86_400, str(tmp_path), 1)
     assert (done.events, done.left) == (before, 0)
     assert replay(pool.store, place.name)[0].faults == []
+
+
+def test_who_shares_a_database_is_told_where_its_segments_must_be_found(server, tmp_path):
+    place = PostgresPlace(server.emptied())
+    with closing(place.make()) as pool:
+        play(pool, 30)
+        pool.settle()
+    done = statepool("compact", place.url, "--older-than", "0s", "--least", "1", "--place", "s", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"{tmp_path}/s is a folder of this machine" in done.stderr

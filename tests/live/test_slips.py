@@ -171,3 +171,15 @@ def test_an_export_that_cannot_be_written_is_one_sentence(tmp_path, file):
     done = statepool("replay", url, "home", "--export", tmp_path / file)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "export: " in done.stderr
+
+
+def test_a_pool_that_is_not_there_is_told_without_the_password_of_its_store(server, tmp_path):
+    url = server.emptied()
+    sp.Pool.open(url, "home", P, ACTIONS, STATES).close()
+    rows = "".join(f"{'ab'[n % 2]},{'xy'[n % 3 % 2]},{n % 2}\n" for n in range(60))
+    (tmp_path / "log.csv").write_text(f"action,state,loss\n{rows}")
+    given = url.replace("postgres@", "postgres:secret@")
+    done = statepool("whatif", tmp_path / "log.csv", "--policy", f"{given}#none", "--outcome", "loss")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "holds home, expected one of them after a #" in done.stderr
+    assert "secret" not in done.stderr

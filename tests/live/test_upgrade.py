@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 import statepool as sp
+from command_line import statepool
 from live.places import ask, change, check_chain, raw_events
 from statepool.live.errors import UnknownTicket
 from statepool.live.forgetting import forget
 from statepool.live.format import FORMAT, RULE
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
+from statepool.live.stores.migrations import steps
 
 STORED = Path(__file__).parent / "journals"
 OF_POOL = "SELECT seq, body, hash FROM events WHERE pool = (SELECT id FROM pools WHERE name = '{}') ORDER BY seq"
@@ -66,6 +68,81 @@ def test_a_stored_journal_goes_on(url, name):
     assert (pool_state.format, pool_state.rule, found.rule_since) == (FORMAT, RULE, len(before) + 1)
     earlier = 0 if "format-3" in url or "format-4" in url else 40  # their rule is today's
     assert (found.not_redrawn, found.redrawn) == (earlier, 70 - earlier)
+
+
+def reading(url, folder):
+    """Commands that only read."""
+    return [
+        ("replay", url, "exp3"), ("keys", "list", "--store", url), ("keys", "calls", "--store", url),
+        ("anchor", url, folder / "notes.jsonl"), ("serve", "--follow", "--port", "0", "--store", url),
+    ]  # fmt: skip
+
+
+def check_older_is_refused(commands):
+    for command in commands:
+        done = statepool(*command)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+        assert "made by an earlier statepool" in done.stderr
+
+
+def kept(folder):
+    return [(each.name, each.read_bytes()) for each in sorted(folder.iterdir())]
+
+
+def version(url):
+    return ask(url, "SELECT max(version) FROM %smigrations")[0][0]
+
+
+def test_what_only_reads_leaves_tables_of_an_earlier_release(url, tmp_path):
+    before = kept(tmp_path)
+    file = url.removeprefix("sqlite:///")
+    check_older_is_refused([*reading(url, tmp_path), ("audit", file)])
+    assert kept(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", ["keys add", "forget", "compact"])
+def test_what_writes_in_any_case_brings_the_tables_up_to_date(url, tmp_path, command):
+    given = {
+        "keys add": ("keys", "add", "boss", "--role", "admin", "--store", url),
+        "forget": ("forget", url, "exp3", "own 1"),
+        "compact": ("compact", url),
+    }
+    assert statepool(*given[command]).returncode == 0
+    assert version(url) == steps("sqlite")[-1][0]
+    assert statepool(*reading(url, tmp_path)[0]).returncode == 0
+
+
+def test_what_only_reads_leaves_tables_of_an_earlier_release_in_a_database(server, tmp_path, monkeypatch):
+    url = server.emptied()
+    with monkeypatch.context() as earlier:
+        earlier.setattr("statepool.live.stores.postgres.steps", lambda store: steps(store)[:-1])
+        open_store(url).close()
+    before = version(url)
+    check_older_is_refused([*reading(url, tmp_path), ("backup", url, tmp_path / "b.db")])
+    assert (version(url), kept(tmp_path)) == (before, [])
+    open_store(url).close()
+    assert version(url) > before
+
+
+def test_a_backup_of_an_earlier_release_leads_back_to_it(url, tmp_path):
+    """Its tables, and those of the store, are as they were; restored it has those of this release."""
+    schema = "SELECT sql FROM sqlite_schema ORDER BY name"
+    before, tables, events = kept(tmp_path), ask(url, schema), ask(url, OF_POOL.format("exp3"))
+    done = statepool("backup", url, tmp_path / "b.db", "--verify")
+    assert (done.returncode, done.stderr, "every journal was replayed, and agrees" in done.stdout) == (0, "", True)
+    assert [each for each in kept(tmp_path) if each[0] != "b.db"] == before, "also nothing else was left there"
+    copy = f"sqlite:///{tmp_path}/b.db"
+    assert (ask(copy, schema), ask(copy, OF_POOL.format("exp3"))) == (tables, events)
+    assert statepool("restore", tmp_path / "b.db", f"sqlite:///{tmp_path}/r.db", "--verify").returncode == 0
+    assert version(f"sqlite:///{tmp_path}/r.db") == steps("sqlite")[-1][0]
+
+
+def test_what_is_only_old_is_not_called_damaged(url, tmp_path, caplog):
+    """A snapshot of another release is not read any more, and nothing is wrong with it."""
+    with sp.Pool.open(url, "exp3") as pool:
+        pool.decide()
+    assert [record.getMessage() for record in caplog.records if "damaged" in record.getMessage()] == []
+    assert "is of another release" in caplog.text
 
 
 def test_a_journal_of_a_later_release_is_refused_in_one_sentence(url, monkeypatch):

@@ -15,7 +15,7 @@ def read_journal(connection: Any, files: list[Path]) -> None:
         from statepool.live.stores import open_store
     except ImportError as error:
         raise ValueError(f"{path}: {error.name} is not installed, expected `pip install statepool[live]`") from None
-    store = open_store(f"sqlite:///{path}", create=False)
+    store = open_store(f"sqlite:///{path}", create=False, to_read=True)
     try:
         names = store.pools()
         if len(names) != 1:

@@ -41,17 +41,19 @@ def _always(place: int, n_actions: int) -> Floats:
 
 def _play_of_pool(address: str, actions: tuple[str, ...]) -> Floats:
     try:
+        from statepool.live.anchors import shown
         from statepool.live.pool import Pool
         from statepool.live.stores import open_store
     except ImportError as error:
         raise ValueError(f'policy: {error.name} is not installed, expected pip install "statepool[live]"') from None
     url, _, name = address.partition("#")
-    store = open_store(url, create=False)
+    store = open_store(url, create=False, to_read=True)
     try:
         names = store.pools()
         name = name or (names[0] if len(names) == 1 else "")
         if name not in names:
-            raise ValueError(f"policy: {url} holds {', '.join(names) or 'no pool'}, expected one of them after a #")
+            held = ", ".join(names) or "no pool"
+            raise ValueError(f"policy: {shown(url)} holds {held}, expected one of them after a #")
         shares = {str(label): share for label, share in Pool(store, name).status().distribution.items()}
     finally:
         store.close()

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statepool.commands.store import answering
+from statepool.commands.store import answering, tidying_up
 
 if TYPE_CHECKING:
     from statepool.live.backup import Held
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def run_backup(url: str, file: Path, verify: bool, as_json: bool) -> bool:
     """Copy a store to a file and print what it holds; whether no fault was found in it."""
-    with answering():
+    with answering(), tidying_up():
         from statepool.live.backup import backup
 
         held = backup(url, file, verify)
@@ -21,7 +21,7 @@ def run_backup(url: str, file: Path, verify: bool, as_json: bool) -> bool:
 
 def run_restore(file: Path, url: str, verify: bool, place: str | None, as_json: bool) -> bool:
     """Put a backup into an empty store and print what it holds; one with a fault was refused."""
-    with answering():
+    with answering(), tidying_up():
         from statepool.live.backup import restore
 
         held = restore(file, url, verify, place)
@@ -29,12 +29,13 @@ def run_restore(file: Path, url: str, verify: bool, place: str | None, as_json: 
 
 
 def _tell(did: str, held: "list[Held]", segments: str, verified: bool, as_json: bool) -> bool:
-    agrees = not any(pool.faults for pool in held)
+    sound = not any(pool.faults for pool in held)
     if as_json:
+        # Nothing agrees where nothing was replayed.
+        agrees = None if sound and not (verified and held) else sound
         pools = [pool.as_json() for pool in held]
-        # Nothing agrees where there was nothing to replay.
-        print(json.dumps({"pools": pools, "verified": verified, "agrees": agrees if held else None}, indent=1))
-        return agrees
+        print(json.dumps({"pools": pools, "verified": verified, "agrees": agrees}, indent=1))
+        return sound
     if not held:
         print(f"{did} no pool, only what else the store kept (keys, calls): is it the store that was meant?")
         return True
@@ -48,5 +49,5 @@ def _tell(did: str, held: "list[Held]", segments: str, verified: bool, as_json: 
         for fault in pool.faults:
             print(f"  FAULT: {fault}")
     if verified:
-        print("every journal was replayed, and agrees" if agrees else "a journal does NOT agree")
-    return agrees
+        print("every journal was replayed, and agrees" if sound else "a journal does NOT agree")
+    return sound

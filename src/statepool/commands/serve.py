@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from ipaddress import ip_address
@@ -61,8 +61,11 @@ def serve(options: Options, map_file: Path | None = None, name: str = "home", de
     if options.anchor is not None:
         with answering():
             from statepool.live.anchors import anchors_at
+            from statepool.live.errors import AnchorsUnavailable
 
-            anchors_at(options.anchor, options.store)
+            place = anchors_at(options.anchor, options.store)
+            with suppress(AnchorsUnavailable):  # it is asked again and again
+                place.check()
     if options.follow and (demo or map_file is not None):
         raise ValueError("follow: only reads, expected neither --demo nor --map")
     if demo and options.workers > 1:
@@ -90,7 +93,7 @@ def make_service(options: Options) -> "Service":
 
     log_as_json(sys.stderr)
     with answering():
-        store = open_store(options.store, create=not options.follow)
+        store = open_store(options.store, create=not options.follow, to_read=options.follow)
     return create_app(
         store,
         door="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
@@ -100,7 +103,7 @@ def make_service(options: Options) -> "Service":
         most_pending=options.max_pending,
         most_pools=options.max_pools,
         follow=options.follow,
-        anchors=None if options.anchor is None else anchors_at(options.anchor),
+        anchors=None if options.anchor is None else anchors_at(options.anchor, options.store),
         anchor_every=options.anchor_every,
         log=RequestLog(sys.stderr, with_requests=not options.quiet),
     )

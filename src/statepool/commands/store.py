@@ -1,7 +1,9 @@
 """Opening the store a command was told of: one that does not answer is said in one sentence."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from threading import current_thread, main_thread
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -23,11 +25,24 @@ def answering() -> Iterator[None]:
 
 
 @contextmanager
-def opened(url: str, create: bool = False) -> "Iterator[Store]":
-    """The store, closed at the end."""
+def tidying_up() -> Iterator[None]:
+    """SIGTERM ends what is done here as Ctrl-C does: nothing half made is left behind."""
+    if current_thread() is not main_thread():  # which alone may say so
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def opened(url: str, create: bool = False, to_read: bool = True) -> "Iterator[Store]":
+    """The store, closed at the end; as it is, unless whoever asks says that it writes."""
     from statepool.live.stores import open_store
 
-    with answering(), closing(open_store(url, create)) as store:
+    with answering(), closing(open_store(url, create, to_read and not create)) as store:
         yield store
 
 
@@ -41,7 +56,7 @@ def noted(url: str, did: str, create: bool = False) -> "Iterator[Store]":
     def note(status: int) -> None:
         store.add_call(Call(time_ns() // 1000, "(command)", "", did, status))
 
-    with opened(url, create) as store:
+    with opened(url, create, to_read=False) as store:
         try:
             yield store
         except (ValueError, StoreUnavailable) as error:

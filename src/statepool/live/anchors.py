@@ -11,6 +11,7 @@ one line of JSON: time, pool, number of the event, its hash. Notes are kept
 """
 
 import os
+import secrets
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -40,6 +41,8 @@ SQL = {
 }
 BEGINNING = b'{"time":"'
 """What every line that is written to a file begins with."""
+FIRST_LINE = 1 << 16
+"""Bytes that the first line of a file of notes has at most."""
 
 
 class Anchor(msgspec.Struct, frozen=True):
@@ -116,6 +119,9 @@ class Notes(NamedTuple):
 class Anchors(ABC):
     """A place where notes are kept."""
 
+    def check(self) -> None:  # noqa: B027 – most know it when they are first asked
+        """Raise where notes cannot be kept, as far as it can be told beforehand."""
+
     @abstractmethod
     def add(self, anchors: Sequence[Anchor]) -> None:
         """Keep notes; they are there when this returns."""
@@ -136,13 +142,17 @@ def anchors_at(where: str, store: str | None = None) -> Anchors:
     elif scheme in ("http", "https"):
         place = WebAnchors(where)
     else:
-        place = TableAnchors(where)
+        place = TableAnchors(where, store)
     if store is not None and _identity(where) == _identity(store):
-        raise ValueError(
-            "anchor: is the store itself, and whoever rewrites that rewrites its notes, "
-            "expected a file, a URL or a database elsewhere"
-        )
+        raise _is_the_store()
     return place
+
+
+def _is_the_store() -> ValueError:
+    return ValueError(
+        "anchor: is the store itself, and whoever rewrites that rewrites its notes, "
+        "expected a file, a URL or a database elsewhere"
+    )
 
 
 def shown(where: str) -> str:
@@ -152,10 +162,8 @@ def shown(where: str) -> str:
 
 
 def _identity(where: str) -> object:
-    """The same for two addresses of one place: links lead to one file, and a password makes no other database."""
+    """The same for two addresses of one file, which links may lead to; a database has to be asked who it is."""
     scheme, separator, rest = where.partition("://")
-    if separator and scheme.startswith("postgres"):
-        return _database(where)
     if separator and scheme != "sqlite":
         return where
     path = rest.removeprefix("/") if separator else where
@@ -166,22 +174,27 @@ def _identity(where: str) -> object:
     return found.st_dev, found.st_ino
 
 
-def _database(url: str) -> object:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        given = conninfo_to_dict(url)
-    except psycopg.Error:  # whoever connects to it says so
-        return url
-    return given.get("host"), str(given.get("port") or 5432), given.get("dbname"), given.get("user")
-
-
 class FileAnchors(Anchors):
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def check(self) -> None:
+        """A file of something else is not added to: a line at its end would spoil a backup."""
+        try:
+            if not self._path.is_file():
+                return
+            with open(self._path, "rb") as file:
+                first = file.read(FIRST_LINE).lstrip().partition(b"\n")[0]
+        except OSError:  # it may be added to, and not be read; whoever adds to it says what else is wrong
+            return
+        if first and not _is_cut_off(first) and not _is_note(first):
+            raise ValueError(
+                f"anchor: {self._path} holds something else, expected a new file or one of notes "
+                "(a database is sqlite:///… or postgresql://…): nothing was noted"
+            )
+
     def add(self, anchors: Sequence[Anchor]) -> None:
+        self.check()
         lines = b"".join(msgspec.json.encode(anchor) + b"\n" for anchor in anchors)
         try:
             if not self._ends_whole():
@@ -228,6 +241,14 @@ def _lines(text: bytes, where: str, pool: str) -> Notes:
                 "expected JSON with time, pool, seq and hash: mend that line, or take it out"
             ) from None
     return Notes([anchor for anchor in found if anchor.pool == pool], cut_off)
+
+
+def _is_note(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=Anchor)
+    except (msgspec.MsgspecError, UnicodeError):
+        return False
+    return True
 
 
 def _is_cut_off(line: bytes) -> bool:
@@ -291,11 +312,16 @@ def _check_url(url: str) -> None:
 
 
 class TableAnchors(Anchors):
-    """A table of a database that is not the store's."""
+    """A table of a database that is not the store's, which is asked when it is first connected to."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, store: str | None = None) -> None:
         self._url = url
         self._path = _path(url) if url.startswith("sqlite") else None
+        self._not_compared = store if self._path is None and store and store.startswith("postgres") else None
+
+    def check(self) -> None:
+        if self._path is None:
+            self._connect().close()
 
     def add(self, anchors: Sequence[Anchor]) -> None:
         with closing(self._connect()) as connection:
@@ -322,12 +348,23 @@ class TableAnchors(Anchors):
                 return connection
             except apsw.Error as error:
                 raise AnchorsUnavailable(f"anchor: the file of the anchors cannot be opened ({error})") from None
+        return self._connect_to_server()
+
+    def _connect_to_server(self) -> Any:
         import psycopg
 
         try:
-            return psycopg.connect(self._url, autocommit=True, connect_timeout=int(SECONDS))
+            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=int(SECONDS))
         except psycopg.Error:
             raise AnchorsUnavailable("anchor: the database of the anchors did not answer") from None
+        if self._not_compared is not None:
+            try:
+                _refuse_the_store(connection, self._not_compared)
+            except BaseException:
+                connection.close()
+                raise
+            self._not_compared = None
+        return connection
 
     def _run(self, connection: Any, sql: str, *values: Any) -> list[Any]:
         import apsw
@@ -339,6 +376,21 @@ class TableAnchors(Anchors):
         except (apsw.Error, psycopg.Error) as error:
             why = " ".join(str(error).split())
             raise AnchorsUnavailable(f"anchor: the table of the anchors cannot be used ({why})") from None
+
+
+def _refuse_the_store(connection: Any, store: str) -> None:
+    """Whatever the addresses say: a lock that is taken in a database is in the way in that one and in no other."""
+    import psycopg
+
+    key = secrets.randbits(62)
+    try:
+        with psycopg.connect(store, connect_timeout=int(SECONDS)) as other:
+            other.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+            [is_elsewhere] = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", [key]).fetchone()
+    except psycopg.Error:
+        raise AnchorsUnavailable("anchor: the database of the anchors and the store could not be compared") from None
+    if not is_elsewhere:
+        raise _is_the_store()
 
 
 def _path(url: str) -> str:

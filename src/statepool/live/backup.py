@@ -5,17 +5,19 @@ opened as any store (`sqlite:///FILE`), and be restored into a new SQLite file o
 whichever it was taken from. The file gets its name when it is whole and on disk, never before.
 """
 
+import errno
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from statepool.live.errors import Damaged, NoStore, StoreUnavailable
+from statepool.live.errors import Damaged, NoStore, OlderTables, StoreUnavailable
 from statepool.live.hash_chain import follows
 from statepool.live.lanes import decisions_in
 from statepool.live.replay import replay
@@ -23,8 +25,8 @@ from statepool.live.stores import open_store
 from statepool.live.stores.contents import refuse_unless_empty
 from statepool.live.stores.folders import Folder, check_place
 from statepool.live.stores.segments import Segment
-from statepool.live.stores.sqlite import SQLiteStore, version_of
-from statepool.live.stores.sqlite_file import copy_pages
+from statepool.live.stores.sqlite import SQLiteStore, copy_as_it_is, is_of_this_release, version_of
+from statepool.live.stores.sqlite_file import copy_file
 from statepool.live.stores.store import Head, Store, View
 
 BESIDE = ("-wal", "-shm", "-journal")
@@ -62,13 +64,35 @@ def backup(url: str, file: Path, verify: bool = False) -> list[Held]:
     """
     _check_path(file)
     _check_new(file, "file")
-    store = open_store(url, create=False)
+    with _source(url) as copy_to, _new_file(file) as made:
+        copy_to(str(made))
+        return _look_at_backup(made, verify)
+
+
+@contextmanager
+def _source(url: str) -> Iterator[Callable[[str], None]]:
+    """What copies a store, which stays as it is: a backup is also the way back from a release that changes tables."""
     try:
-        with _new_file(file) as made:
-            store.copy_to(str(made))
-            return _look(made, verify)
-    finally:
-        store.close()
+        store = open_store(url, create=False, to_read=True)
+    except OlderTables:
+        if not url.startswith("sqlite://"):
+            raise
+        yield partial(copy_as_it_is, os.path.realpath(_path_of(url)))
+        return
+    with closing(store):
+        yield store.copy_to
+
+
+def _look_at_backup(made: Path, verify: bool) -> list[Held]:
+    """Tables of an earlier release are looked at in another copy, which is brought up to date."""
+    if is_of_this_release(str(made)):
+        return _look(made, verify)
+    with tempfile.TemporaryDirectory(prefix=f"{made.name}-", dir=made.parent) as folder:
+        copy = Path(folder) / "copy.db"
+        copy_file(str(made), str(copy))
+        held = _look(copy, verify)
+    _make_single(made)
+    return held
 
 
 def restore(file: Path, url: str, verify: bool = False, place: str | None = None) -> list[Held]:
@@ -89,17 +113,18 @@ def restore(file: Path, url: str, verify: bool = False, place: str | None = None
 
 
 def _check_path(file: Path) -> None:
-    """A URL that became a path has lost a slash or two."""
+    """A URL that became a path has lost a slash or two; only one of a file can be said again, without a password."""
     kind, colon, rest = str(file).partition(":/")
-    if colon and kind in ("sqlite", "postgresql", "postgres", "file"):
-        raise ValueError(f"file: is a URL, expected a path, not a URL: {rest.lstrip('/') or '…'}")
+    if colon and (kind in ("sqlite", "postgresql", "postgres", "file") or "@" in rest):
+        path = rest.lstrip("/") if kind in ("sqlite", "file") else ""
+        raise ValueError(f"file: is a URL, expected a path, not a URL: {path or '…'}")
 
 
 def _check_backup(file: Path) -> None:
     if not os.path.isfile(file):
         raise ValueError(f"file: there is no file {file}, expected one that `statepool backup` wrote")
     try:
-        found = version_of(str(file.absolute()))
+        found = version_of(os.path.realpath(file))
     except (ValueError, StoreUnavailable) as error:
         raise ValueError(f"file: {error}") from None
     if not found:
@@ -121,7 +146,7 @@ def _restore_into(url: str, file: Path, verify: bool, place: str | None) -> list
 def _check_empty(url: str) -> None:
     """Checking a large backup takes long: a database that cannot take it is told before that."""
     try:
-        store = open_store(url, create=False)
+        store = open_store(url, create=False, to_read=True)
     except NoStore:
         return
     with closing(store):
@@ -170,6 +195,10 @@ def _telling_of(file: Path | str) -> Iterator[None]:
         yield
     except apsw.Error as error:
         raise StoreUnavailable(f"{file} cannot be written: {error}") from error
+    except StoreUnavailable as error:
+        if not isinstance(error.__cause__, apsw.FullError):
+            raise
+        raise StoreUnavailable(f"{file} cannot be written: {os.strerror(errno.ENOSPC)}") from error
     except OSError as error:
         raise StoreUnavailable(f"{file} cannot be written: {error.strerror or error}") from error
 
@@ -185,8 +214,7 @@ def _to_disk(path: Path) -> None:
 def _copy(file: Path, made: Path) -> None:
     """The database of a file, which is only read, in another."""
     try:
-        with closing(apsw.Connection(str(file), apsw.SQLITE_OPEN_READONLY)) as source:
-            copy_pages(source, str(made))
+        copy_file(str(file), str(made))
     except (apsw.CantOpenError, StoreUnavailable) as error:
         raise ValueError(f"file: {file} cannot be read ({error}): nothing was restored") from None
 

@@ -13,6 +13,17 @@ class NoStore(ValueError):  # noqa: N818
     """There are no tables of statepool, and whoever asked only reads: none were made."""
 
 
+class OlderTables(ValueError):  # noqa: N818
+    """The tables are those of an earlier release, and whoever asked only reads: they were left as they are."""
+
+    def __init__(self, what: str, found: int, newest: int, how_to_copy: str) -> None:
+        super().__init__(
+            f"{what} has tables of version {found}, made by an earlier statepool, and this one reads version {newest}; "
+            f"what only reads does not change them: {how_to_copy}, and then `statepool serve` (without --follow) or "
+            "Pool.open brings them up to date"
+        )
+
+
 class Conflict(ValueError):  # noqa: N818
     """The same ticket came before with something else in it; nothing was changed."""
 

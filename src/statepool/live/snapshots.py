@@ -12,6 +12,8 @@ import msgspec
 from statepool.live.format import FORMAT, RULE
 
 CHECKSUM_BYTES = 32
+OF_THE_FIRST_RELEASE = b"\x88\xa3seq"
+"""How its snapshots begin: a map of eight, with no checksum before it."""
 
 
 class Snapshot(NamedTuple):
@@ -41,6 +43,8 @@ def unseal(stored_seq: int, blob: bytes) -> Snapshot:
     """The snapshot of its bytes; raises `Refused` for all that this release did not write like that."""
     checksum, body = blob[:CHECKSUM_BYTES], blob[CHECKSUM_BYTES:]
     if sha256(body).digest() != checksum:
+        if blob.startswith(OF_THE_FIRST_RELEASE):
+            raise Outdated(f"the snapshot after event {stored_seq} is of another release")
         raise UnusableSnapshot(
             f"the snapshot after event {stored_seq} is damaged: its checksum is not that of its bytes"
         )

@@ -9,10 +9,11 @@ __all__ = ["open_store"]
 EXPECTED = "expected sqlite:///relative.db, sqlite:////absolute.db or postgresql://user:password@host/database"
 
 
-def open_store(url: str, create: bool = True) -> Store:
+def open_store(url: str, create: bool = True, to_read: bool = False) -> Store:
     """The store of a URL; SQLite's path is what follows the third slash, as in SQLAlchemy.
 
-    Without `create` a place that holds no tables of ours is refused, and stays as it is.
+    Without `create` a place that holds no tables of ours is refused, and stays as it is; `to_read`: so is one whose
+    tables are of an earlier release, which are else brought up to date.
     """
     if not isinstance(url, str):
         raise ValueError(f"url: is {url!r}, {EXPECTED}")
@@ -21,13 +22,13 @@ def open_store(url: str, create: bool = True) -> Store:
         from statepool.live.stores.sqlite import SQLiteStore
 
         path = sqlite_path(rest)
-        if not create and not os.path.exists(path):
+        if (to_read or not create) and not os.path.exists(path):
             raise ValueError(f"there is no file {path}, expected one that holds pools")
-        return SQLiteStore(path, create=create)
+        return SQLiteStore(path, create=create, to_read=to_read)
     if separator and scheme in ("postgres", "postgresql"):
         from statepool.live.stores.postgres import PostgresStore
 
-        return PostgresStore(url, create)
+        return PostgresStore(url, create, to_read)
     raise ValueError(f"{_shown(url)} is no URL of a store: {EXPECTED}{_hint(url)}")
 
 

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from statepool.live.errors import StoreUnavailable
+from statepool.live.stores.owners import follow_owner
 
 
 class Folder:
     """Files that are written once, whole, and read in parts."""
 
     def __init__(self, place: str) -> None:
-        self._place = place
+        self._place = _without_file(place)
         self._remote: Any = None
-        if "://" in place:
-            self._remote, self._root = _remote(place)
+        if "://" in self._place:
+            self._remote, self._root = _remote(self._place)
 
     def __str__(self) -> str:
         return self._place
@@ -55,6 +56,7 @@ class Folder:
         number, made = tempfile.mkstemp(dir=path.parent)  # mode 0600
         try:
             with os.fdopen(number, "wb") as file:
+                follow_owner(number, path.parent)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -86,13 +88,24 @@ class Folder:
 
 def check_place(place: str) -> str:
     """The place as the store keeps it: a folder by its whole path."""
-    if "://" in place:
-        _remote(place)
-        return place.rstrip("/")
-    path = Path(place).absolute()
+    if "memory" in (part.partition("://")[0] for part in place.split("::")):
+        raise ValueError("place: memory://… is gone when this process ends, expected a folder or an object store")
+    folder = _without_file(place)
+    if "://" in folder:
+        _remote(folder)
+        return folder.rstrip("/")
+    if folder != place and not folder.startswith("/"):
+        raise ValueError(f"place: {place} names no folder, expected file:///absolute/path, or the path itself")
+    path = Path(folder).absolute()
     if path.exists() and not path.is_dir():
         raise ValueError(f"place: {path} is no folder, expected one for segments")
     return str(path)
+
+
+def _without_file(place: str) -> str:
+    """A folder of this machine by its path, however it was named: object stores know neither modes nor the disk."""
+    scheme, separator, path = place.partition("://")
+    return path if separator and scheme in ("file", "local") else place
 
 
 def _remote(place: str) -> tuple[Any, str]:

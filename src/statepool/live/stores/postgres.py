@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import psycopg
 
-from statepool.live.errors import Busy, NoStore, StoreUnavailable
+from statepool.live.errors import Busy, NoStore, OlderTables, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.forks import forks
 from statepool.live.luck import number_of
@@ -453,11 +453,11 @@ class PostgresStore(PostgresPeople):
 
     has_lanes = True
 
-    def __init__(self, url: str, create: bool = True) -> None:
+    def __init__(self, url: str, create: bool = True, to_read: bool = False) -> None:
         self._connections = Connections(url, self._count_loss)
         self._archive = Archive()
         try:
-            self._migrate(create)
+            self._migrate(create and not to_read, to_read)
         except BaseException:
             self.close()
             raise
@@ -465,7 +465,7 @@ class PostgresStore(PostgresPeople):
     def _count_loss(self) -> None:
         self.connections += 1
 
-    def _migrate(self, create: bool) -> None:
+    def _migrate(self, create: bool, to_read: bool) -> None:
         todo = steps("postgres")
         with self._reading() as connection:
             found, database = _version(connection, todo[-1][0]), connection.info.dbname
@@ -475,6 +475,9 @@ class PostgresStore(PostgresPeople):
             raise NoStore(
                 f"the database {database!r} holds no pools of statepool, expected one that does: check the URL"
             )
+        if to_read:
+            how = "make a backup with the release that made them"
+            raise OlderTables(f"the database {database!r}", found, todo[-1][0], how)
         with self._writing() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_key("migrations"),))
             if not connection.execute("SELECT FROM pg_namespace WHERE nspname = 'statepool'").fetchall():

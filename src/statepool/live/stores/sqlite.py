@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from statepool.live.errors import NoStore, StoreUnavailable
+from statepool.live.errors import NoStore, OlderTables, StoreUnavailable
 from statepool.live.events import Kind
 from statepool.live.luck import number_of
 from statepool.live.stores.archive import Archive, is_of
@@ -22,6 +22,7 @@ from statepool.live.stores.sqlite_file import (
     connect_to_look,
     copy_pages,
     errors,
+    is_at_rest,
 )
 from statepool.live.stores.sqlite_people import SQLitePeople
 from statepool.live.stores.sqlite_place import check_folder, check_version, keep_private
@@ -253,7 +254,10 @@ class SQLiteBatch(SQLiteView, Batch):
 
 
 class SQLiteStore(SQLitePeople):
-    """`synchronous` below FULL loses acknowledged batches when the power fails; `vfs` is for tests of that."""
+    """`synchronous` below FULL loses acknowledged batches when the power fails; `vfs` is for tests of that.
+
+    `to_read`: neither the file nor its tables are made or changed; nothing may be written to a file at rest.
+    """
 
     def __init__(
         self,
@@ -261,15 +265,20 @@ class SQLiteStore(SQLitePeople):
         synchronous: Synchronous = "FULL",
         vfs: str | None = None,
         create: bool = True,
+        to_read: bool = False,
     ) -> None:
         check_version(apsw.sqlite_lib_version())
         self._path = os.path.realpath(path)
         check_folder(os.path.dirname(self._path))
         # The file may be somebody else's: nothing is changed before it was looked at.
-        if not version_of(self._path) and not create:
+        found, newest = version_of(self._path), steps("sqlite")[-1][0]
+        if not found and (to_read or not create):
             raise NoStore(f"{self._path} holds no pools of statepool, expected a file that does: check the path")
-        keep_private(self._path)
-        self._file = SQLiteFile(self._path, synchronous, vfs)
+        if to_read and found < newest:
+            raise OlderTables(self._path, found, newest, "make a backup (`statepool backup` copies them as they are)")
+        if not to_read:
+            keep_private(self._path)
+        self._file = SQLiteFile(self._path, synchronous, vfs, at_rest=to_read and is_at_rest(self._path))
         self._archive = Archive()
         try:
             self._open()
@@ -279,6 +288,8 @@ class SQLiteStore(SQLitePeople):
 
     def _open(self) -> None:
         with _opening(self._path):
+            if self._file.at_rest:
+                return
             self._file.open()
             self._migrate()
 
@@ -340,13 +351,7 @@ class SQLiteStore(SQLitePeople):
             connection.execute("REPLACE INTO probes VALUES (1, ?)", (os.urandom(PROBE_BYTES),))
 
     def copy_to(self, path: str) -> None:
-        """By SQLite's own backup."""
-        with self._file.reading() as source, errors():
-            source.execute("SELECT count(*) FROM pools").fetchall()  # the moment
-            copy_pages(source, path)
-            with closing(apsw.Connection(path)) as target:
-                for table in LEFT_BEHIND:
-                    target.execute(f"DELETE FROM {table}")
+        _copy(self._file, path)
 
     @contextmanager
     def contents(self) -> Iterator[Contents]:
@@ -364,6 +369,29 @@ class SQLiteStore(SQLitePeople):
 
     def close(self) -> None:
         self._file.close()
+
+
+def copy_as_it_is(path: str, to: str) -> None:
+    """A store whose tables may be of an earlier release, which they stay, there and in the copy."""
+    file = SQLiteFile(path, "FULL", None, at_rest=is_at_rest(path))
+    try:
+        _copy(file, to)
+    finally:
+        file.close()
+
+
+def _copy(file: SQLiteFile, to: str) -> None:
+    """By SQLite's own backup."""
+    with file.reading() as source, errors():
+        copy_pages(source, to)
+    with closing(apsw.Connection(to)) as target:
+        tables = {name for (name,) in target.execute("SELECT name FROM sqlite_schema")}
+        for table in tables.intersection(LEFT_BEHIND):
+            target.execute(f"DELETE FROM {table}")
+
+
+def is_of_this_release(path: str) -> bool:
+    return version_of(path) == steps("sqlite")[-1][0]
 
 
 def version_of(path: str) -> int:

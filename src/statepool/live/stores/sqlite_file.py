@@ -8,12 +8,13 @@ does not have. So before a fork every connection is closed, and both sides open 
 that cannot be done, because a thread is at work, the child is refused.
 """
 
+import errno
 import os
 import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Literal
 from urllib.parse import quote
 
@@ -21,11 +22,12 @@ import apsw
 
 from statepool.live.errors import Busy, Conflict, Damaged, StoreUnavailable
 from statepool.live.forks import forks
-from statepool.live.stores.sqlite_place import Files, Identity, LockWatch, Moved
+from statepool.live.stores.sqlite_place import WITH_WAL, Files, Identity, LockWatch, Moved
 
 PATIENCE = 30.0  # seconds that a batch waits for others, in all
 STILLNESS = 1.0  # seconds that a fork waits for the batch that is being written
 IDLE_READERS = 4
+PAGES_AT_ONCE = 10_000
 
 Synchronous = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
 
@@ -80,8 +82,10 @@ class SQLiteFile:
     was_forked_at_work = False
     """Whether SQLite's own memory in this process is a copy of one that a thread was changing."""
 
-    def __init__(self, path: str, synchronous: Synchronous, vfs: str | None) -> None:
+    def __init__(self, path: str, synchronous: Synchronous, vfs: str | None, at_rest: bool = False) -> None:
         self.path = path
+        self.at_rest = at_rest
+        """Whether the file is only read, as it is: one that `is_at_rest`."""
         self.writer: Connection | None = None
         self.readers: list[Connection] = []
         self._synchronous, self._vfs = synchronous, vfs
@@ -101,16 +105,18 @@ class SQLiteFile:
 
     def _connect(self, deadline: float) -> Connection:
         may_create = 0 if self._main else apsw.SQLITE_OPEN_CREATE
-        connection = Connection(self.path, apsw.SQLITE_OPEN_READWRITE | may_create, self._vfs, deadline)
+        flags = apsw.SQLITE_OPEN_READONLY if self.at_rest else apsw.SQLITE_OPEN_READWRITE | may_create
+        connection = Connection(self.path, flags, self._vfs, deadline)
         try:
-            _to_wal(connection)
-            connection.pragma("synchronous", self._synchronous)
-            # What was deleted, or moved to another page, would else stay readable in the file after it is forgotten.
-            connection.pragma("secure_delete", True)
-            connection.pragma("fullfsync", True)  # on macOS, a plain fsync leaves data in the drive's cache
-            connection.pragma("checkpoint_fullfsync", True)
+            if not self.at_rest:
+                _to_wal(connection)
+                connection.pragma("synchronous", self._synchronous)
+                # What was deleted, or moved to another page, would else stay readable after it is forgotten.
+                connection.pragma("secure_delete", True)
+                connection.pragma("fullfsync", True)  # on macOS, a plain fsync leaves data in the drive's cache
+                connection.pragma("checkpoint_fullfsync", True)
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # now it has all its files open
-            connection.files = Files(connection, self.path)
+            connection.files = Files(connection, self.path, ("",) if self.at_rest else WITH_WAL)
             if self._main not in (None, connection.files.main):
                 raise StoreUnavailable(
                     f"{self.path} is not the file that this process opened at first: start it anew to use this one"
@@ -130,6 +136,8 @@ class SQLiteFile:
     def writing(self) -> Iterator[Connection]:
         """A transaction of the one writer: committed at the end, rolled back on any exception."""
         self._check_open()
+        if self.at_rest:
+            raise StoreUnavailable(f"{self.path} was opened to be read, and nothing is written to it")
         deadline = time.monotonic() + PATIENCE
         if not self._turn.acquire(timeout=PATIENCE):
             raise _busy()
@@ -258,6 +266,15 @@ class SQLiteFile:
         self._drop_writer(as_it_is=True)
 
 
+def is_at_rest(path: str) -> bool:
+    """Whether a file is as a backup leaves it: not in WAL mode, in which every store is from its first opening on.
+
+    To read such a file makes no other beside it, and whoever opens it as a store meanwhile waits for the reading.
+    """
+    with closing(connect_to_look(path)) as connection:  # whoever opens it otherwise drops this process's locks on it
+        return connection.read("main", 0, 18, 2)[1] == b"\x01\x01"
+
+
 def connect_to_look(path: str) -> Connection:
     """A connection that changes neither a file, which may be somebody else's, nor what lies beside it.
 
@@ -270,17 +287,45 @@ def connect_to_look(path: str) -> Connection:
     return Connection(f"file:{quote(path)}{told}", flags, None, time.monotonic() + PATIENCE)
 
 
-def copy_pages(source: apsw.Connection, path: str) -> None:
-    """A whole database into a new file, in one step: pages of one moment, while others go on writing.
+def copy_file(path: str, to: str) -> None:
+    """A database that is only read: of a file that nobody has open nothing is changed, and nothing is made beside it.
 
-    What SQLite says when that fails is "not an error", so the words are ours.
+    Whoever opens it meanwhile is noticed: pages of several moments are no copy.
+    """
+    path = os.path.realpath(path)  # beside which its WAL would lie
+    before = _left_alone(path)
+    with closing(connect_to_look(path)) as source:
+        try:
+            copy_pages(source, to)
+        finally:
+            if before not in (None, _left_alone(path)):
+                raise StoreUnavailable("somebody wrote to it while it was read")
+
+
+def _left_alone(path: str) -> tuple[int, ...] | None:
+    """The same for as long as nobody writes to a file; None where somebody has it open."""
+    if _holds_bytes(f"{path}-wal"):
+        return None
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def copy_pages(source: apsw.Connection, path: str) -> None:
+    """A whole database into a new file: pages of one moment, while others go on writing.
+
+    It is done in pieces, between which a signal is heard. What SQLite says when it fails is "not an error", so the
+    words are ours.
     """
     target = apsw.Connection(path)
     try:
-        with target.backup("main", source, "main") as work:
-            work.step()
+        with source, target.backup("main", source, "main") as work:
+            source.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the moment
+            while not work.done:
+                work.step(PAGES_AT_ONCE)
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise Damaged("the SQLite file is damaged or was cut short") from error
+    except apsw.FullError as error:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
     except apsw.Error as error:
         if target.system_errno:
             raise OSError(target.system_errno, os.strerror(target.system_errno)) from error

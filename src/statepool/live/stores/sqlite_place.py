@@ -26,6 +26,7 @@ OURS = Path("/proc/self")
 WRITE_LOCK = b" 120 120\n"  # the byte of the -shm file that SQLite's writer locks, as Linux writes it
 
 Identity = tuple[int, int]
+WITH_WAL = ("", "-wal", "-shm")
 
 
 class Moved(StoreUnavailable):
@@ -33,11 +34,11 @@ class Moved(StoreUnavailable):
 
 
 class Files:
-    """The three files of a database, as they were when a connection had just opened them."""
+    """The files of a database, as they were when a connection had just opened them; one at rest has no WAL."""
 
-    def __init__(self, connection: apsw.Connection, path: str) -> None:
+    def __init__(self, connection: apsw.Connection, path: str, endings: tuple[str, ...] = WITH_WAL) -> None:
         self._path = path
-        self._paths = (path, f"{path}-wal", f"{path}-shm")
+        self._paths = tuple(f"{path}{ending}" for ending in endings)
         self._known = self._now()
         if self._known is None or _has_moved(connection):
             raise self._moved()
