@@ -109,7 +109,13 @@ class Decide(msgspec.Struct, frozen=True):
 
 
 def _decision(writer: Writer, ticket: Any) -> Decided:
-    made = writer.events_of(check_ticket(ticket)).get("decision")
+    """The decision of a ticket that a caller names."""
+    return _known_decision(writer, check_ticket(ticket))
+
+
+def _known_decision(writer: Writer, ticket: str) -> Decided:
+    """The same for a ticket that the store names, which may be that of a decision that was forgotten."""
+    made = writer.events_of(ticket).get("decision")
     if not isinstance(made, Decided):
         raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool")
     return made
@@ -230,12 +236,8 @@ class Expire:
         loss = loss_of(settings, settings.default_loss, None)
         # This batch may have brought some of them their outcome already.
         open_still = [each for each in overdue if not writer.events_of(each).keys() & {"outcome", "expiry"}]
-        for ticket in open_still:
-            made = _decision(writer, ticket)
-            state = _seen_state(writer, ticket)
-            carried = writer.now, *_carried(made), writer.pool_state.decisions, state, loss
-            row = _carry_of(writer, made, state)
-            writer.add(Expired(*carried, row, made.is_request, round=made.round))
+        for event in [_expiry(writer, ticket, loss) for ticket in open_still]:  # what fails, fails before the first
+            writer.add(event)
         return len(open_still)
 
     def _now(self, writer: Writer) -> int:
@@ -246,6 +248,12 @@ class Expire:
                 f"{FURTHEST_AHEAD:.0f} (or expire(now=...), in a simulation)"
             )
         return min(writer.now, writer.batch.clock())
+
+
+def _expiry(writer: Writer, ticket: str, loss: float) -> Expired:
+    made, state = _known_decision(writer, ticket), _seen_state(writer, ticket)
+    carried = writer.now, *_carried(made), writer.pool_state.decisions, state, loss
+    return Expired(*carried, _carry_of(writer, made, state), made.is_request, round=made.round)
 
 
 @dataclass(frozen=True, slots=True)
