@@ -57,13 +57,13 @@ class Admission:
         self._buckets = TokenBuckets(rate_limit, "decisions or other requests") if rate_limit else None
         self._wrong = TokenBuckets(WRONG_KEYS_A_SECOND, "requests without a key that is known", WRONG_KEYS_AT_ONCE)
 
-    def check_door(self, headers: Headers) -> None:
+    def check_door(self, headers: Headers, need: str) -> None:
         """Raise 403 for a page of another site, and without keys for whomever the door keeps out."""
-        refuse_strangers(headers, None if self.keys.needed else self._door)
+        refuse_strangers(headers, None if self.keys.are_needed(need) else self._door)
 
     def admit(self, headers: Headers, client: Client, need: str, pool: str | None = None) -> Visit:
         """Raise 401 or 403 without the role or for a pool that the key is not for, 429 above a limit."""
-        self.check_door(headers)
+        self.check_door(headers, need)
         try:
             caller = self.keys.caller(headers.authorization, need, pool)
         except Refused as refused:

@@ -86,11 +86,12 @@ def ticket_call(method: str, path: str) -> TicketCall | None:
     return None
 
 
-Done = Callable[[bytes | Exception], None]
+Done = Callable[[bytes | Exception, Sequence[int]], None]
 
 
 def answer(pools: Pools, call: TicketCall, body: bytes, visit: Visit, done: Done) -> None:
-    """Raise what is wrong at once; `done` is told the answer once it is on disk, or why there is none."""
+    """Raise what is wrong at once; `done` is told the answer once it is on disk, or why there is none, and the statuses
+    of what was refused while the rest was done."""
     asked = call.read(call, body)
     visit.pay(len(asked.requests))
     worker = pools.open_worker(call.pool)
@@ -107,17 +108,18 @@ async def _answer_later(pools: Pools, call: TicketCall, asked: Asked, visit: Vis
         await visit.look_and_claim(worker.pool, asked.named)
         _ask(worker, asked, visit, done)
     except Exception as error:
-        done(error)
+        done(error, ())
 
 
 def _ask(worker: PoolWorker, asked: Asked, visit: Visit, done: Done) -> None:
     def told(answers: list[Any]) -> None:
         _release(worker.pool.name, asked, answers, visit)
         try:
-            content: bytes | Exception = asked.show(asked, answers)
+            content = asked.show(asked, answers)
         except Exception as error:
-            content = error
-        done(content)
+            done(error, ())
+        else:
+            done(content, [refusal(each).status for each in answers if isinstance(each, Exception)])
 
     worker.put(asked.requests, told)
 
