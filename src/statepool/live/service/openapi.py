@@ -172,7 +172,8 @@ OPERATIONS = (
         "post", f"{POOL}/decisions", "decide",
         "An action to play, on disk before it is told.\n"
         "The same ticket gets the same answer, so that a call without an answer may be repeated. One decision is "
-        "answered by itself; `count`, `tickets` and `requests` are answered as `decisions`.",
+        "answered by itself; `count`, `tickets` and `requests` are answered as `decisions`, and are made all or none: "
+        "where one is refused, none is decided.",
         (answers.DecisionAnswer, answers.DecisionsAnswer), bodies.DecisionBody, body_needed=False,
         links=_links("$response.body#/ticket", "putState", "putOutcome", "showTicket"),
     ),
