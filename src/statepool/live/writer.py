@@ -42,10 +42,12 @@ def is_ticket(ticket: Any) -> bool:
     return isinstance(ticket, str) and 0 < len(ticket) <= LONGEST_TICKET and ticket.isprintable()
 
 
-def tickets_of(request: Any) -> list[str]:
+def tickets_of(request: Any) -> Sequence[str]:
     """The tickets that a request is about, as far as a store can hold them."""
-    given = getattr(request, "all_tickets", None)
-    return [ticket for ticket in ((request.ticket,) if given is None else given) if is_ticket(ticket)]
+    ticket = request.ticket
+    if ticket is not None:
+        return (ticket,) if is_ticket(ticket) else ()
+    return [each for each in getattr(request, "all_tickets", ()) if is_ticket(each)]
 
 
 def share_of(cost: int) -> float:

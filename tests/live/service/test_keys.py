@@ -1,6 +1,8 @@
 """Bearer keys, roles, and the dashboard's door."""
 
+import json
 from contextlib import closing
+from io import StringIO
 
 import pytest
 
@@ -8,6 +10,7 @@ from live.service.clients import DECISIONS, POOL
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service import chores
 from statepool.live.service.keys import ROLES, add_key, digest_of
+from statepool.live.service.logs import RequestLog
 from statepool.live.stores import open_store
 
 
@@ -56,7 +59,8 @@ def test_what_needs_no_key(keys, start):
 
 def test_who_has_no_key_is_told_that_there_is_trouble_and_not_where(keys, start, url, monkeypatch):
     monkeypatch.setattr(chores, "RECOVER_EVERY", 60.0)
-    client = start(None)
+    stream = StringIO()
+    client = start(None, log=RequestLog(stream))
     with closing(open_store(url)) as store:
         stranger, mine = {}, {"authorization": f"Bearer {add_key(store, 'mine', 'read', pools=['other'])}"}
     for name in ("home", "other"):
@@ -76,6 +80,9 @@ def test_who_has_no_key_is_told_that_there_is_trouble_and_not_where(keys, start,
     client.app.pools.store.close()
     assert "the store does not answer" in client.get("/readyz").json()["error"]
     assert "closed" in client.get("/readyz", headers=keys["read"]).json()["error"]
+    client.stop()
+    errors = [json.loads(line).get("error", "") for line in stream.getvalue().splitlines()]
+    assert sum("/secret" in error for error in errors) == 3, "the log has it, whoever asked"
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer nonsense", "Basic eDp5", "Bearer \xff", "sp_x"])
