@@ -330,7 +330,7 @@ def serve(
 @keys.command("add")
 def add_key(
     name: Annotated[str, Argument(help="What to call it.")],
-    role: Annotated[str, Option(help="decide, report or admin.")],
+    role: Annotated[str, Option(help="read, decide, report or admin.")],
     expires: Annotated[str | None, Option(help="How long it lasts: 90d, 12h; for ever when not given.")] = None,
     pool: Annotated[list[str] | None, Option(help="A pool it is for; may be repeated. None: all.")] = None,
     store: StoreOption = "sqlite:///statepool.db",

@@ -18,7 +18,7 @@ from live.places import PostgresPlace
 from live.test_restored import copy, play
 from statepool.live.anchors import Anchor, anchors_at, heads
 from statepool.live.backup import backup
-from statepool.live.errors import StoreUnavailable
+from statepool.live.errors import AnchorsUnavailable, StoreUnavailable
 from statepool.live.replay import replay
 
 
@@ -44,6 +44,11 @@ class Board(BaseHTTPRequestHandler):
             self.send_header("content-length", str(len(self.server.kept) + 100))
         self.end_headers()
         self.wfile.write(self.server.kept[:-10] if self.path == "/cut" else self.server.kept)
+
+    def do_HEAD(self):
+        """Which it does not know."""
+        self.send_response(404 if self.path == "/gone" else 405)
+        self.end_headers()
 
     def log_message(self, *_):
         pass
@@ -80,6 +85,22 @@ def where(request, tmp_path):
         "table": lambda: f"sqlite:///{tmp_path}/audit.db",
         "postgres": lambda: request.getfixturevalue("database"),
     }[request.param]()
+
+
+def test_a_place_that_is_gone_is_found_out_without_a_note(where, tmp_path):
+    anchors = anchors_at(where)
+    anchors.add([NOTE])
+    anchors.look()
+    assert anchors.read("home").anchors[-1] == NOTE
+    if where.startswith("postgres"):
+        with psycopg.connect(where) as database:
+            database.execute("DROP TABLE statepool_anchors")
+    elif where.startswith("http"):
+        anchors = anchors_at(where + "gone")
+    else:
+        Path(where.removeprefix("sqlite:///")).unlink()
+    with pytest.raises(AnchorsUnavailable, match=r"^anchor: "):
+        anchors.look()
 
 
 def test_a_journal_that_was_rewritten_disagrees(sqlite, tmp_path, where):

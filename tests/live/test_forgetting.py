@@ -20,6 +20,7 @@ from statepool.live.events import decode, erase
 from statepool.live.forgetting import forget
 from statepool.live.loose_files import remove_loose
 from statepool.live.replay import replay
+from statepool.live.requests import Decide, Expire
 from statepool.live.stores import segments
 
 
@@ -80,6 +81,23 @@ def test_a_ticket_is_forgotten_and_the_rest_is_as_it_was(place, tmp_path, where,
     assert [entry.hash for entry in whole[: len(before)]] == [row[-1] for row in before]
     if where == "table":
         assert fold_of(place.events()).live_learner.dump() == pool_state.live_learner.dump()
+
+
+@pytest.mark.parametrize("gone", ["t-0", "t-2"])
+def test_what_was_forgotten_expires_like_any_other_decision(place, gone):
+    """Also beside others: a decision that is overdue before it, and whoever asks something in the same batch."""
+    with closing(place.make(expire_after=1.0, default_loss=1.0)) as pool:
+        for number in range(4):
+            pool.decide(f"t-{number}")
+        pool.observe(gone, "browse")
+        forget(pool, [gone])
+        late = pool.now() + 10_000_000
+        made, expired = pool.run([Decide("u"), Expire(late)])
+        assert (made.ticket, expired) == ("u", 4)
+        pool.expire(late / 1e6)
+        assert pool.pending() == []
+        found, pool_state = replay(pool._journal.store, place.name, redraw=True)
+        assert (found.faults, pool_state.counts["expiry"]) == ([], 5)
 
 
 def test_no_byte_of_the_file_tells_of_what_was_forgotten(sqlite, tmp_path):

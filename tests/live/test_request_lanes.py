@@ -16,7 +16,7 @@ from statepool.live.answers import Answers
 from statepool.live.errors import Conflict
 from statepool.live.events import Brought, decode
 from statepool.live.pool_state import PoolState
-from statepool.live.requests import Decide, Observe
+from statepool.live.requests import Decide, DecideAll, Observe
 from statepool.live.writer import Writer
 
 ACTIONS, STATES = ["a", "b", "c"], ["x", "y", "z"]
@@ -223,6 +223,27 @@ def test_what_is_about_one_ticket_in_one_call_keeps_its_order(place):
     other, same = pool.run([Decide("u", context="new"), Decide("u", candidates=OFFER)])
     assert other.ticket == "u"
     assert isinstance(same, Conflict)
+    assert faults(place) == []
+
+
+def test_several_decisions_of_one_call_wait_for_the_lock_together_or_not_at_all(place):
+    """Rows that are new wait; what was asked for with them is not decided before, and what follows of it keeps its
+    order."""
+    pool = open_pool(place)
+    bring_often(pool)
+    new, bad = {"poster": [0.2, 0.2, 0.6]}, {"poster": [2.0]}
+    with pytest.raises(ValueError, match="number 3 of 3"):
+        pool.decide_many(["t", "u", "v"], candidates=[OFFER, new, bad])
+    bring_often(pool)
+    assert pool.status().decisions == 4
+    asked = DecideAll([Decide("t", candidates=OFFER), Decide("u", candidates=new)])
+    made, other, seen = pool.run([asked, Decide("t", context="new"), Observe("u", "x")])
+    assert [each.ticket for each in made] == ["t", "u"]
+    assert (type(other), seen) == (Conflict, None)
+    bring_often(pool)
+    asked = DecideAll([Decide("v", candidates=OFFER), Decide("w", candidates={"poster": [0.5, 0.5, 0.0]})])
+    made, other = pool.run([asked, Decide("v", context="new")])
+    assert ([each.ticket for each in made], type(other)) == (["v", "w"], Conflict)
     assert faults(place) == []
 
 

@@ -8,7 +8,7 @@ from live.places import check_chain, fold_of
 from statepool.exact_run import play_exactly
 from statepool.live.events import Brought, Decided, Seen, decode, rows_name
 from statepool.live.replay import replay
-from statepool.live.requests import Decide, Resolve
+from statepool.live.requests import Decide, DecideAll, Resolve
 from statepool.stream import Stream
 
 ACTIONS, STATES = ["a", "b", "c"], ["x", "y", "z"]
@@ -125,6 +125,40 @@ def test_a_ticket_that_is_called_as_rows_are_is_a_ticket_like_any_other(place, f
     assert [each.ticket == own for each in made] == ([True, False, True] if first else [False, True, True])
     assert len(set(made)) == 2
     assert pool.decide(own, context="new") in made
+
+
+@pytest.mark.parametrize("held", [1 << 26, 1])
+def test_several_decisions_are_made_all_or_none(place, held, monkeypatch):
+    """Each is checked before the first is drawn: who is refused has no decision whose ticket they do not know."""
+    monkeypatch.setattr("statepool.live.requests.MOST_HELD", held)
+    pool = open_pool(place)
+    for _ in range(2):
+        pool.decide("open", candidates=OFFERS[0])
+    unlike = {"poster": [0.1, 0.2, 0.7]}
+    for tickets, asked, why in (
+        (3, {"contexts": ["new", "known", "NOPE"]}, r"context: .*'NOPE'.* \(number 3 of 3, so that none"),
+        (2, {"contexts": ["new", None]}, r"context: is missing.* \(number 2 of 2"),
+        (2, {"candidates": [OFFERS[0], {"a": [0.5, 0.6, 0.7]}]}, r"\(number 2 of 2"),
+        (3, {"candidates": [unlike, OFFERS[0], {}]}, r"candidates: has 0.* \(number 3 of 3"),
+        (["x", "y\n"], {"contexts": ["new", "new"]}, r"ticket: .* \(number 2 of 2"),
+        (["x", "open"], {"candidates": [OFFERS[0], OFFERS[1]]}, r"'open' was decided among others.* \(number 2 of 2"),
+        (["x", "x"], {"contexts": ["new", "known"]}, r"'x' was decided for 'new', and now for 'known' \(number 2 of 2"),
+        (["x", "x"], {"candidates": [OFFERS[1], unlike]}, r"'x' was decided among others.* \(number 2 of 2"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=why):
+            pool.decide_many(tickets, **asked)
+    assert (pool.status().decisions, pool.n_pending) == (1, 1)
+    together = DecideAll([Decide("x", None, "new"), Decide("y", None, "NOPE")])
+    first, refused, after = pool.run([Decide(context="new"), together, Decide("x", None, "known")])
+    assert (type(first), type(refused)) == (sp.live.Decision, ValueError)
+    assert after == pool.decide("x", context="known"), "others of the same batch are answered as without it"
+    assert pool.status().decisions == 3
+    asked = [{"candidates": unlike}, {"candidates": OFFERS[0]}, {"candidates": unlike}, {"context": "new"}]
+    made = pool.run([DecideAll([Decide(ticket, **each) for ticket, each in zip("pqpr", asked, strict=True)])])[0]
+    assert [each.ticket for each in made] == list("pqpr")
+    assert made[0] == made[2] == pool.decide("p", candidates=unlike)
+    assert pool.decide_many(0) == []
+    assert replayed(place, place.name)[0].faults == []
 
 
 def test_what_travels_is_what_the_play_reached(sqlite):

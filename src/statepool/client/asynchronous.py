@@ -119,7 +119,7 @@ class AsyncRemotePool:
     ) -> list[Decision]:
         """Several decisions: a number of them, or one for each ticket; with contexts or candidates, one for each.
 
-        A thousand go into one request, which is one durable batch.
+        A thousand go into one request, which is one durable batch: if one of them is refused, none of these is decided.
         """
         calls = self._calls.decide_many(tickets, contexts, candidates)
         return [each for call in calls for each in await self._client.send(call)]

@@ -84,7 +84,7 @@ def serve(options: Options, map_file: Path | None = None, name: str = "home", de
         _run(options, listening, demo)
 
 
-def make_service(options: Options) -> "Service":
+def make_service(options: Options, worker: str | None = None) -> "Service":
     """The application of these options."""
     from statepool.live.anchors import anchors_at
     from statepool.live.service import create_app
@@ -105,15 +105,19 @@ def make_service(options: Options) -> "Service":
         follow=options.follow,
         anchors=None if options.anchor is None else anchors_at(options.anchor, options.store),
         anchor_every=options.anchor_every,
+        worker=worker,
         log=RequestLog(sys.stderr, with_requests=not options.quiet),
     )
 
 
 def make_worker() -> "Service":
     """The application of a worker process, which finds its options in the environment."""
+    from multiprocessing import current_process
+
     import msgspec
 
-    service = make_service(msgspec.json.decode(os.environ[OPTIONS], type=Options))
+    number = current_process().name.rpartition("-")[2]  # SpawnProcess-1, -2, …: one that is started again has the next
+    service = make_service(msgspec.json.decode(os.environ[OPTIONS], type=Options), worker=number)
     _freeze()
     return service
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib import parse as url_parts
 from urllib import request as url_requests
+from urllib.error import HTTPError
 
 import msgspec
 
@@ -31,6 +32,8 @@ from statepool.live.stores.store import Store
 
 SECONDS = 10.0
 LARGEST = 256 << 20
+GONE = frozenset((404, 410, 500, 502, 503, 504))
+"""What a URL answers that is no place of notes now; one that only does not know HEAD says something else."""
 SQL = {
     "make": "CREATE TABLE IF NOT EXISTS statepool_anchors "
     "(time TEXT NOT NULL, pool TEXT NOT NULL, seq BIGINT NOT NULL, hash TEXT NOT NULL)",
@@ -69,11 +72,13 @@ class Anchoring:
         self._known: dict[str, str] = {}
 
     def note(self) -> int:
-        """How many notes were taken."""
+        """How many notes were taken; where there is nothing to note, the place is looked at all the same."""
         moved = [anchor for anchor in heads(self._store) if self._known.get(anchor.pool) != anchor.hash]
         if moved:
             self._anchors.add(moved)
             self._known |= {anchor.pool: anchor.hash for anchor in moved}
+        elif self._known:
+            self._anchors.look()
         return len(moved)
 
 
@@ -125,6 +130,10 @@ class Anchors(ABC):
     @abstractmethod
     def add(self, anchors: Sequence[Anchor]) -> None:
         """Keep notes; they are there when this returns."""
+
+    @abstractmethod
+    def look(self) -> None:
+        """Raise if the place where notes were kept is gone; nothing is made or read, so that it costs little."""
 
     @abstractmethod
     def read(self, pool: str) -> Notes:
@@ -206,6 +215,12 @@ class FileAnchors(Anchors):
         except OSError as error:
             raise AnchorsUnavailable(f"anchor: {self._path} cannot be written ({error.strerror or error})") from None
 
+    def look(self) -> None:
+        try:
+            os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND))
+        except OSError as error:
+            raise AnchorsUnavailable(f"anchor: {self._path} cannot be written ({error.strerror or error})") from None
+
     def _ends_whole(self) -> bool:
         """Whether a line may begin at the end: power or the disk may have ended while the last one was written."""
         if not self._path.is_file() or not self._path.stat().st_size:
@@ -269,6 +284,14 @@ class _NoRedirectedPost(url_requests.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
+class _Answered(AnchorsUnavailable):
+    """It answered, and not with what it was asked for."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
 class WebAnchors(Anchors):
     def __init__(self, url: str) -> None:
         _check_url(url)
@@ -277,14 +300,21 @@ class WebAnchors(Anchors):
     def add(self, anchors: Sequence[Anchor]) -> None:
         self._ask(b"".join(msgspec.json.encode(anchor) + b"\n" for anchor in anchors))
 
+    def look(self) -> None:
+        try:
+            self._ask(None, "HEAD")
+        except _Answered as answered:
+            if answered.status in GONE:
+                raise
+
     def read(self, pool: str) -> Notes:
         notes = _lines(self._ask(None), "what the URL of the anchors answers", pool)
         if notes.cut_off:  # what else is missing nobody knows
             raise ValueError("anchor: what the URL of the anchors answers ends within a line, expected whole lines")
         return notes
 
-    def _ask(self, body: bytes | None) -> bytes:
-        asked = url_requests.Request(self._url, body, {"Content-Type": "application/jsonl"})
+    def _ask(self, body: bytes | None, method: str | None = None) -> bytes:
+        asked = url_requests.Request(self._url, body, {"Content-Type": "application/jsonl"}, method=method)
         try:
             with url_requests.build_opener(_NoRedirectedPost).open(asked, timeout=SECONDS) as answer:
                 text = bytes(answer.read(LARGEST))
@@ -293,6 +323,9 @@ class WebAnchors(Anchors):
                 return text
         except (OSError, HTTPException, UnicodeError) as error:
             why = " ".join(str(error).split())[:200]
+            if isinstance(error, HTTPError):
+                error.close()
+                raise _Answered(error.code, f"anchor: the URL of the anchors did not answer ({why})") from None
             raise AnchorsUnavailable(f"anchor: the URL of the anchors did not answer ({why})") from None
 
 
@@ -336,6 +369,11 @@ class TableAnchors(Anchors):
             if not self._run(connection, SQL["postgres_has" if self._path is None else "sqlite_has"]):
                 return Notes([])
             return Notes([Anchor(*row) for row in self._run(connection, SQL["read"], pool)])
+
+    def look(self) -> None:
+        with closing(self._connect(to_read=True)) as connection:
+            if not self._run(connection, SQL["postgres_has" if self._path is None else "sqlite_has"]):
+                raise AnchorsUnavailable("anchor: the table of the anchors is gone")
 
     def _connect(self, to_read: bool = False) -> Any:
         if self._path is not None:

@@ -10,11 +10,16 @@ from statepool.live.errors import Busy
 LARGEST_BATCH = 1_000
 
 
+def size_of(requests: Sequence[Any]) -> int:
+    """How many requests they are worth: one may be several in one."""
+    return sum(getattr(request, "size", 1) for request in requests)
+
+
 class _Waiting:
     """The requests of one caller, and their answers once they are committed."""
 
     def __init__(self, requests: Sequence[Any]) -> None:
-        self.requests = requests
+        self.requests, self.size = requests, size_of(requests)
         self.answers: list[Any] | None = None
 
 
@@ -38,9 +43,9 @@ class GroupCommit:
     def _next_group(self) -> list[_Waiting]:
         group: list[_Waiting] = []
         size = 0
-        while self._queue and (not group or size + len(self._queue[0].requests) <= LARGEST_BATCH):
+        while self._queue and (not group or size + self._queue[0].size <= LARGEST_BATCH):
             group.append(self._queue.popleft())
-            size += len(group[-1].requests)
+            size += group[-1].size
         return group
 
     def _run_batch(self, group: list[_Waiting]) -> None:

@@ -28,7 +28,7 @@ from statepool.live.lock_free import TRIES, LockFree
 from statepool.live.pool_state import PoolState, Records
 from statepool.live.snapshots import UnusableSnapshot, seal, unseal
 from statepool.live.stores.store import Batch, Entry, Head, LaneBatch, Store, View
-from statepool.live.writer import A_ROW, PlayedVersions, Request, Writer, answer, is_ticket
+from statepool.live.writer import A_ROW, PlayedVersions, Request, Writer, answer, tickets_of
 
 T = TypeVar("T")
 
@@ -179,7 +179,7 @@ class Journal:
 
     def _try(self, requests: list[Request]) -> list[Any]:
         self._check_open()
-        tickets = [str(request.ticket) for request in requests if is_ticket(request.ticket)]
+        tickets = [ticket for request in requests for ticket in tickets_of(request)]
         began = time.perf_counter()
         with self._batch() as batch:
             entered = time.perf_counter()
@@ -434,5 +434,12 @@ def _apart(requests: Sequence[Request], rows_recur: bool) -> list[int]:
     if not rows_recur:
         others += [request for request in requests if getattr(request, "may_wait", False)]
     waiting = {id(request) for request in others}
-    tickets = [request.ticket for request in others if request.ticket is not None]
-    return [n for n, each in enumerate(requests) if id(each) not in waiting and each.ticket not in tickets]
+    tickets = {ticket for request in others for ticket in tickets_of(request)}
+    apart = []
+    for n, each in enumerate(requests):
+        named = tickets_of(each)
+        if id(each) not in waiting and tickets.isdisjoint(named):
+            apart.append(n)
+        else:  # what is about any of its tickets and comes later waits as well
+            tickets.update(named)
+    return apart

@@ -186,6 +186,13 @@ class LaneWriter:
         for ticket, bodies in (self._batch.bodies(tickets) if tickets else {}).items():
             self._events[ticket] = {kind: decode(body) for kind, body in bodies.items()}
 
+    def offer(self, context: Any, candidates: Any) -> Offer:
+        """What a request may be answered with, checked; raises `InTurn` where it has to wait for the lock."""
+        offer = self.answers.offer(context, candidates)
+        if offer.digest:
+            self._check_kept(offer)
+        return offer
+
     def _check_kept(self, offer: Offer) -> None:
         """Rows that a request brought are in the journal, or there is no room for them: else they wait for the lock."""
         if offer.digest in self._kept or not self.answers.has_room(offer, self._published.brought):
@@ -197,8 +204,6 @@ class LaneWriter:
 
     def draw(self, ticket: str | None, given: float | None, offer: Offer | None) -> Decided:
         """A decision from the version, for a ticket or for one that is minted; of an offer, if a request has one."""
-        if offer is not None and offer.digest:
-            self._check_kept(offer)
         playing, lane, place = self.playing, self._lane.name, self._lane.place + len(self._rows)
         round_played, minted = playing.decisions + self._drawn, ticket is None
         name, tail = (ticket, None) if ticket else mint_in_lane(playing.secret, lane, place)

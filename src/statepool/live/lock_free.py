@@ -10,7 +10,7 @@ from statepool.live.errors import InTurn, LaneTaken, StoreUnavailable, Taken
 from statepool.live.group_commit import GroupCommit
 from statepool.live.lanes import Lane, LaneWriter, Published
 from statepool.live.stores.store import LaneBatch, LaneRow, Store, View
-from statepool.live.writer import PlayedVersions, Request, answer, is_ticket
+from statepool.live.writer import PlayedVersions, Request, answer, tickets_of
 
 TRIES = 8
 SETTLE_AT = 1_000
@@ -75,7 +75,7 @@ class LockFree:
 
     def _try(self, requests: list[Request]) -> list[Any] | None:
         """None: a version had to be made, or the journal has gone on too far, or this lane is not in the store."""
-        journal, tickets = self._journal, [str(each.ticket) for each in requests if is_ticket(each.ticket)]
+        journal, tickets = self._journal, [ticket for each in requests for ticket in tickets_of(each)]
         writer, began = None, time.perf_counter()
         with_rows = any(getattr(each, "brings_rows", False) for each in requests)
         before = journal.published
@@ -155,10 +155,10 @@ class LockFree:
 def _answers(requests: Sequence[Request], writer: LaneWriter) -> list[Any]:
     """What each earns; what is about the ticket of one that waits for its turn keeps its order, and waits, too."""
     answers: list[Any] = []
-    waiting: dict[str | None, InTurn] = {}
+    waiting: dict[str, InTurn] = {}
     for request in requests:
-        before = waiting.get(request.ticket) if waiting and is_ticket(request.ticket) else None
+        before = next((waiting[each] for each in tickets_of(request) if each in waiting), None) if waiting else None
         answers.append(before or answer(request, writer))
-        if isinstance(answers[-1], InTurn) and request.ticket is not None:
-            waiting[request.ticket] = answers[-1]
+        if isinstance(answers[-1], InTurn):
+            waiting |= dict.fromkeys(tickets_of(request), answers[-1])
     return answers

@@ -40,6 +40,7 @@ from statepool.live.requests import (
     AddAction,
     Change,
     Decide,
+    DecideAll,
     Decision,
     Expire,
     Observe,
@@ -172,7 +173,8 @@ class Pool:
     ) -> list[Decision]:
         """Several decisions in one durable batch: a number of them, or one for each ticket.
 
-        With contexts or candidates, one for each decision.
+        With contexts or candidates, one for each decision. All or none: if one of them is refused, none is decided, and
+        the refusal says which it is.
         """
         if isinstance(tickets, str) or not isinstance(tickets, Iterable):
             tickets = [None] * check_count(tickets, "tickets", 0)
@@ -181,12 +183,11 @@ class Pool:
         for name, given in asked.items():
             if given is not None and len(given) != len(tickets):
                 raise ValueError(f"{name}: has {len(given)}, expected {len(tickets)}, one for each decision")
-        return self._all(
-            [
-                Decide(ticket, None, *(None if given is None else given[n] for given in asked.values()))
-                for n, ticket in enumerate(tickets)
-            ]
-        )
+        decisions = [
+            Decide(ticket, None, *(None if given is None else given[n] for given in asked.values()))
+            for n, ticket in enumerate(tickets)
+        ]
+        return self._one(DecideAll(decisions))
 
     def observe(self, ticket: str, state: Any) -> None:
         """The state that was seen."""

@@ -29,11 +29,13 @@ from statepool.live.events import (
 )  # fmt: skip
 from statepool.live.live_learner import Q
 from statepool.live.luck import is_minted
+from statepool.live.offers import Offer
 from statepool.live.settings import Settings, check_settings, loss_of
 from statepool.live.writer import LONGEST_TICKET, Writer, is_ticket
 
 EXPIRED_AT_ONCE = 1_000
 SLACK = 1e-9
+MOST_HELD = 64 << 20  # bytes of rows between the checks of several requests and their draws
 FURTHEST_AHEAD = 60.0  # seconds; a clock that is wrong by more is a fault that somebody has to hear of
 
 
@@ -75,30 +77,45 @@ class Decide(msgspec.Struct, frozen=True):
         return self.candidates is not None
 
     def answer(self, writer: Any) -> Decision:
+        return self.decide(writer, self.check(writer))
+
+    def check(self, writer: Any) -> Decided | Offer | None:
+        """The decision that was made before, or the offer to draw from (None: every active action); raises what is
+        wrong with the request. Whatever can be wrong is found here, and nothing is drawn."""
         made = writer.events_of(check_ticket(self.ticket)).get("decision") if self.ticket is not None else None
         given = self._uniform()
         if isinstance(made, Decided):
             if given is not None and given != made.uniform:
                 raise Conflict(f"uniform: ticket {made.ticket!r} was drawn from {made.uniform!r}, and now {given!r}")
-            self._compare(made, writer)
-            return Decision(made.ticket, label_of(made, writer.actions), made.probability, made.is_holdout)
+            self._compare(made.context, made.digest, writer)
+            return made
         if self.ticket is not None and is_minted(writer.secret, self.ticket):
             raise Conflict(f"ticket: {self.ticket!r} was minted here and is not in the journal, expected your own")
         if not self.brings_rows and writer.has_contexts:
             raise ValueError("context: is missing, expected one of this pool's contexts, or candidates")
-        offer = writer.answers.offer(self.context, self.candidates) if self.brings_rows else None
-        drawn = writer.draw(self.ticket, given, offer)
-        return Decision(drawn.ticket, label_of(drawn, writer.actions), drawn.probability, drawn.is_holdout)
+        return writer.offer(self.context, self.candidates) if self.brings_rows else None
 
-    def _compare(self, made: Decided, writer: Any) -> None:
+    def decide(self, writer: Any, found: Decided | Offer | None) -> Decision:
+        """What `check` has found, drawn if it was not."""
+        made = found if isinstance(found, Decided) else writer.draw(self.ticket, self._uniform(), found)
+        return Decision(made.ticket, label_of(made, writer.actions), made.probability, made.is_holdout)
+
+    def compare(self, first: "Decide", context: Any, digest: bytes, writer: Any) -> None:
+        """Refuse another request for the ticket of one that was checked in the same go."""
+        given, before = self._uniform(), first._uniform()
+        if given is not None and given != before:
+            raise Conflict(f"uniform: ticket {self.ticket!r} is asked for with {before!r}, and now {given!r}")
+        self._compare(context, digest, writer)
+
+    def _compare(self, before: Any, digest_before: bytes, writer: Any) -> None:
         """Refuse a ticket that was decided for another request."""
         context = None if self.context is None else check_label(self.context, "context")
-        before = None if made.context is None else check_label(made.context, "context")
+        before = None if before is None else check_label(before, "context")
         if context != before:
-            raise Conflict(f"context: ticket {made.ticket!r} was decided for {before!r}, and now for {context!r}")
+            raise Conflict(f"context: ticket {self.ticket!r} was decided for {before!r}, and now for {context!r}")
         digest = b"" if self.candidates is None else writer.answers.offers.of_candidates(self.candidates).digest
-        if digest != made.digest:
-            raise Conflict(f"candidates: ticket {made.ticket!r} was decided among others, expected the same again")
+        if digest != digest_before:
+            raise Conflict(f"candidates: ticket {self.ticket!r} was decided among others, expected the same again")
 
     def _uniform(self) -> float | None:
         if self.uniform is None:
@@ -108,8 +125,73 @@ class Decide(msgspec.Struct, frozen=True):
         return float(self.uniform)
 
 
+class DecideAll(msgspec.Struct, frozen=True):
+    """Several decisions of one caller, all or none: every one is checked before the first is drawn, so that nobody is
+    refused and has decisions all the same, whose tickets nobody knows."""
+
+    decisions: Sequence[Decide]
+
+    is_apart: ClassVar[bool] = True
+    ticket: ClassVar[None] = None
+
+    @property
+    def all_tickets(self) -> list[str | None]:
+        return [each.ticket for each in self.decisions]
+
+    @property
+    def size(self) -> int:
+        """How many requests it is worth."""
+        return len(self.decisions)
+
+    @property
+    def brings_rows(self) -> bool:
+        return any(each.brings_rows for each in self.decisions)
+
+    @property
+    def may_wait(self) -> bool:
+        return any(each.may_wait for each in self.decisions)
+
+    def answer(self, writer: Any) -> list[Decision]:
+        found = self._check(writer)
+        places = enumerate(self.decisions)
+        return [each.decide(writer, found[n]) if n in found else each.answer(writer) for n, each in places]
+
+    def _check(self, writer: Any) -> dict[int, Decided | Offer | None]:
+        """What the check of each has found, by its place: all are checked, and those left out are again when they are
+        drawn, since their ticket is there before, or there are too many rows to hold at once."""
+        kept: dict[int, Decided | Offer | None] = {}
+        firsts: dict[str, tuple[Decide, Any, bytes]] = {}
+        room = MOST_HELD
+        for place, each in enumerate(self.decisions):
+            try:
+                found = each.check(writer)
+                if each.ticket in firsts:
+                    each.compare(*firsts[each.ticket], writer)
+                    continue
+            except ValueError as error:
+                raise of_several(error, place + 1, len(self.decisions)) from None
+            if each.ticket is not None:
+                firsts[each.ticket] = each, *((None, b"") if found is None else (found.context, found.digest))
+            room -= found.P.nbytes if isinstance(found, Offer) else 0
+            if room > 0:
+                kept[place] = found
+        return kept
+
+
+def of_several(error: ValueError, number: int, total: int) -> ValueError:
+    """What is wrong with one request of several, which says with which."""
+    kind = Conflict if isinstance(error, Conflict) else ValueError
+    return error if total == 1 else kind(f"{error} (number {number} of {total}, so that none of them was decided)")
+
+
 def _decision(writer: Writer, ticket: Any) -> Decided:
-    made = writer.events_of(check_ticket(ticket)).get("decision")
+    """The decision of a ticket that a caller names."""
+    return _known_decision(writer, check_ticket(ticket))
+
+
+def _known_decision(writer: Writer, ticket: str) -> Decided:
+    """The same for a ticket that the store names, which may be that of a decision that was forgotten."""
+    made = writer.events_of(ticket).get("decision")
     if not isinstance(made, Decided):
         raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool")
     return made
@@ -230,12 +312,8 @@ class Expire:
         loss = loss_of(settings, settings.default_loss, None)
         # This batch may have brought some of them their outcome already.
         open_still = [each for each in overdue if not writer.events_of(each).keys() & {"outcome", "expiry"}]
-        for ticket in open_still:
-            made = _decision(writer, ticket)
-            state = _seen_state(writer, ticket)
-            carried = writer.now, *_carried(made), writer.pool_state.decisions, state, loss
-            row = _carry_of(writer, made, state)
-            writer.add(Expired(*carried, row, made.is_request, round=made.round))
+        for event in [_expiry(writer, ticket, loss) for ticket in open_still]:  # what fails, fails before the first
+            writer.add(event)
         return len(open_still)
 
     def _now(self, writer: Writer) -> int:
@@ -246,6 +324,12 @@ class Expire:
                 f"{FURTHEST_AHEAD:.0f} (or expire(now=...), in a simulation)"
             )
         return min(writer.now, writer.batch.clock())
+
+
+def _expiry(writer: Writer, ticket: str, loss: float) -> Expired:
+    made, state = _known_decision(writer, ticket), _seen_state(writer, ticket)
+    carried = writer.now, *_carried(made), writer.pool_state.decisions, state, loss
+    return Expired(*carried, _carry_of(writer, made, state), made.is_request, round=made.round)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,14 @@ def is_ticket(ticket: Any) -> bool:
     return isinstance(ticket, str) and 0 < len(ticket) <= LONGEST_TICKET and ticket.isprintable()
 
 
+def tickets_of(request: Any) -> Sequence[str]:
+    """The tickets that a request is about, as far as a store can hold them."""
+    ticket = request.ticket
+    if ticket is not None:
+        return (ticket,) if is_ticket(ticket) else ()
+    return [each for each in getattr(request, "all_tickets", ()) if is_ticket(each)]
+
+
 def share_of(cost: int) -> float:
     """What versions of so many bytes may cost, of what decisions cost: it grows as their root does, to a whole."""
     return min(1.0, FOR_VERSIONS * max(1.0, sqrt(cost / A_SMALL_VERSION)))
@@ -208,6 +216,10 @@ class Writer:
         event = drawn.event((self.now, name, number, playing.seq), given, minted)
         self._add_decision(event, encode_decision(event, tail), ticket)
         return event
+
+    def offer(self, context: Any, candidates: Any) -> Offer:
+        """What a request may be answered with, checked."""
+        return self.answers.offer(context, candidates)
 
     def _keep_rows(self, offer: Offer) -> None:
         """What a request brought is kept once, as long as there is room for it."""

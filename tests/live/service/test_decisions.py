@@ -55,6 +55,31 @@ def test_repeating_is_harmless_and_contradicting_is_refused(client):
     }  # fmt: skip
 
 
+def test_several_decisions_are_made_all_or_none(start):
+    client = start({**POOL, "P": {"new": POOL["P"], "old": POOL["P"]}})
+    good, bad = {"action": "a", "row": [0.5, 0.5]}, {"action": "b", "row": [0.9, 0.9]}
+    for body, number in (
+        ({"requests": [{"context": "new"}, {"context": "old"}, {"context": "NOPE"}]}, "number 3 of 3"),
+        ({"requests": [{"candidates": [good]}, {"candidates": [good, bad]}]}, "number 2 of 2"),
+        ({"requests": [{"context": "new"}, {"candidates": [good, good]}]}, "number 2 of 2"),
+        ({"requests": [{"context": "new"}, {"ticket": "\n"}]}, "number 2 of 2"),
+        ({"requests": [{"ticket": "t", "context": "new"}, {"ticket": "t", "context": "old"}]}, "number 2 of 2"),
+        ({"count": 2, "context": "NOPE"}, "number 1 of 2"),
+        ({"tickets": ["x", "\n"], "context": "new"}, "number 2 of 2"),
+    ):  # fmt: skip
+        answer = client.post(DECISIONS, json=body)
+        assert (answer.status_code, number in answer.json()["error"]) == (409 if "'t'" in answer.text else 422, True)
+    pool = client.get("/v1/pools/home").json()
+    assert (pool["decisions"], pool["pending"]) == (0, 0)
+    several, single = client.many(
+        [
+            ("POST", DECISIONS, {"json": {"count": 2, "context": "NOPE"}}),
+            ("POST", DECISIONS, {"json": {"context": "new"}}),
+        ]
+    )
+    assert (several.status_code, single.status_code) == (422, 200)
+
+
 def test_64_identical_outcomes_at_once_count_once(client):
     client.post(DECISIONS, json={"ticket": "t"})
     answers = client.many([("PUT", f"{DECISIONS}/t/outcome", {"json": {"loss": 0.5}})] * 64)

@@ -74,7 +74,7 @@ def test_keys_that_cannot_be_read_are_not_believed_for_long(start, monkeypatch):
 
 def _is_unknown(known):
     try:
-        _ = known.needed
+        known.are_needed()
     except StoreUnavailable:
         return True
     return False

@@ -1,8 +1,13 @@
 """A follower shows what others write, and writes nothing."""
 
-from live.places import ask
-from live.service.clients import DECISIONS, POOL, Client
-from statepool.live.service import create_app
+import io
+import json
+
+from live.places import ask, change
+from live.service.clients import DECISIONS, POOL, Client, until
+from statepool.live.service import chores, create_app
+from statepool.live.service.keys import add_key
+from statepool.live.service.logs import RequestLog
 from statepool.live.stores import open_store
 
 
@@ -37,3 +42,34 @@ def test_a_follower_shows_everything_and_writes_nothing(start, url):
     finally:
         follower.stop()
     assert everything(url) == before
+
+
+def test_rows_that_a_follower_gives_away_are_in_its_log(start, url):
+    """It writes nothing to the store, where `keys calls` would find it."""
+    start()
+    store, stream = open_store(url), io.StringIO()
+    boss = {"authorization": f"Bearer {add_key(store, 'boss', 'admin')}"}
+    follower = Client(create_app(store, follow=True, log=RequestLog(stream, with_requests=False)))
+    try:
+        assert follower.get("/v1/pools/home/rows", headers=boss).status_code == 200
+    finally:
+        follower.stop()
+    [line] = map(json.loads, stream.getvalue().splitlines())
+    assert {name: line[name] for name in ("call", "who", "from", "status")} == {
+        "call": "GET /v1/pools/home/rows", "who": "boss", "from": "127.0.0.1", "status": 200,
+    }  # fmt: skip
+
+
+def test_a_follower_gets_out_of_trouble(start, url, monkeypatch):
+    monkeypatch.setattr(chores, "RECOVER_EVERY", 0.02)
+    start().post(DECISIONS)
+    [[digest]] = ask(url, "SELECT hash FROM pools")
+    follower = Client(create_app(open_store(url), follow=True))
+    try:
+        until(lambda: follower.app.health.well == {"home"})
+        change(url, "UPDATE pools SET hash = zeroblob(32)")
+        assert 'statepool_pool_up{pool="home"} 0.0' in follower.get("/metrics").text
+        change(url, f"UPDATE pools SET hash = x'{digest.hex()}'")
+        until(lambda: follower.get("/readyz").json() == {"status": "ready"})
+    finally:
+        follower.stop()

@@ -1,9 +1,16 @@
 """Bearer keys, roles, and the dashboard's door."""
 
+import json
+from contextlib import closing
+from io import StringIO
+
 import pytest
 
 from live.service.clients import DECISIONS, POOL
+from statepool.live.errors import StoreUnavailable
+from statepool.live.service import chores
 from statepool.live.service.keys import ROLES, add_key, digest_of
+from statepool.live.service.logs import RequestLog
 from statepool.live.stores import open_store
 
 
@@ -23,20 +30,20 @@ def test_each_role_may_do_its_part_and_no_more(keys, start):
         ("POST", DECISIONS): {"decide"},
         ("PUT", f"{DECISIONS}/t/state"): {"report"},
         ("PUT", f"{DECISIONS}/t/outcome"): {"report"},
-        ("GET", "/v1/pools"): {"decide", "report"},
-        ("GET", "/v1/pools/home"): {"decide", "report"},
-        ("GET", f"{DECISIONS}/t"): {"decide", "report"},
+        ("GET", "/v1/pools"): {"read", "decide", "report"},
+        ("GET", "/v1/pools/home"): {"read", "decide", "report"},
+        ("GET", f"{DECISIONS}/t"): {"read", "decide", "report"},
         ("PUT", "/v1/pools/home"): set(),
         ("PATCH", "/v1/pools/home"): set(),
         ("PUT", "/v1/pools/home/actions/a"): set(),
         ("DELETE", "/v1/pools/home/actions/a"): set(),
         ("POST", "/v1/pools/home/expire"): set(),
         ("GET", "/v1/pools/home/rows"): set(),
-        ("GET", "/metrics"): set(),
+        ("GET", "/metrics"): {"read", "decide", "report"},
     }
     for (method, address), allowed in asked.items():
         assert client.request(method, address).status_code == 401, address
-        for role in ("decide", "report"):
+        for role in ("read", "decide", "report"):
             answer = client.request(method, address, headers=keys[role])
             assert (answer.status_code != 403) == (role in allowed), (address, role)
             if not allowed:
@@ -48,6 +55,34 @@ def test_what_needs_no_key(keys, start):
     client = start(None)
     for address in ("/healthz", "/readyz", "/openapi.json", "/login"):
         assert client.get(address).status_code == 200, address
+
+
+def test_who_has_no_key_is_told_that_there_is_trouble_and_not_where(keys, start, url, monkeypatch):
+    monkeypatch.setattr(chores, "RECOVER_EVERY", 60.0)
+    stream = StringIO()
+    client = start(None, log=RequestLog(stream))
+    with closing(open_store(url)) as store:
+        stranger, mine = {}, {"authorization": f"Bearer {add_key(store, 'mine', 'read', pools=['other'])}"}
+    for name in ("home", "other"):
+        assert client.put(f"/v1/pools/{name}", json=POOL, headers=keys["admin"]).status_code == 201
+    client.app.keys.reload()
+    told = {"status": "ready", "trouble": {"home": "segment 1 in /secret is missing"}}
+    client.app.health.note("home", StoreUnavailable(told["trouble"]["home"]))
+    assert client.get("/readyz", headers=stranger).json() == {"status": "ready", "kind": "pools"}
+    assert client.get("/readyz", headers=mine).json() == {"status": "ready"}
+    for role in ("read", "decide", "report", "admin"):
+        assert client.get("/readyz", headers=keys[role]).json() == told
+    client.app.health.note("other", StoreUnavailable("segment 2 in /secret is missing"))
+    for headers, words in ((stranger, "not ready: no pool works"), (mine, "not ready"), (keys["read"], "/secret")):
+        answer = client.get("/readyz", headers=headers)
+        assert (answer.status_code, words in answer.json()["error"]) == (503, True)
+        assert ("secret" in answer.text or "home" in answer.text) == (headers is keys["read"])
+    client.app.pools.store.close()
+    assert "the store does not answer" in client.get("/readyz").json()["error"]
+    assert "closed" in client.get("/readyz", headers=keys["read"]).json()["error"]
+    client.stop()
+    errors = [json.loads(line).get("error", "") for line in stream.getvalue().splitlines()]
+    assert sum("/secret" in error for error in errors) == 3, "the log has it, whoever asked"
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer nonsense", "Basic eDp5", "Bearer \xff", "sp_x"])

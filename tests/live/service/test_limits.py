@@ -104,6 +104,18 @@ def test_a_ticket_that_was_refused_is_not_open(start, key):
     assert client.post(DECISIONS, json={"tickets": ["a", "b"]}, headers=headers).status_code == 200
 
 
+def test_a_refusal_closes_no_ticket_that_was_open(start, key):
+    """Else whoever asks for something wrong has as many open as they like."""
+    client = start(None, most_pending=2)
+    headers = {"authorization": f"Bearer {key}"}
+    client.put(HOME, json=POOL, headers=headers)
+    rows = {"tea": [0.5, 0.5]}
+    assert client.post(DECISIONS, json={"tickets": ["a", "b"]}, headers=headers).status_code == 200
+    assert client.post(DECISIONS, json={"ticket": "a", "candidates": rows}, headers=headers).status_code == 409
+    assert client.post(DECISIONS, json={"tickets": ["a", "b"], "candidates": rows}, headers=headers).status_code == 409
+    assert client.post(DECISIONS, json={"ticket": "c"}, headers=headers).status_code == 429
+
+
 def test_a_ticket_decided_elsewhere_may_be_repeated_at_the_limit(start, key):
     one, two = start(None, most_pending=2), start(None, most_pending=2)
     headers = {"authorization": f"Bearer {key}"}

@@ -104,6 +104,16 @@ def test_expiry_by_itself_also_of_a_pool_that_nobody_asked_for(start, url):
     until(lambda: not client.app.pools.get("quiet").n_pending)
 
 
+def test_a_label_with_an_end_of_a_line_has_an_address(start):
+    client = start({**POOL, "actions": ["tea", "a\nb", "c\n", "d"]})
+    for label, path in (("a\nb", "a%0Ab"), ("c\n", "c%0A")):
+        assert client.put(f"{HOME}/actions/{path}", json={"row": [0.3, 0.7], "reweight": True}).json() == {
+            "action": label
+        }
+        assert client.delete(f"{HOME}/actions/{path}").json() == {"action": label}
+    assert client.get(HOME).json()["actions"] == 2
+
+
 def test_another_time_to_expire_is_heeded_at_once(start):
     client = start({**POOL, "settings": {"expire_after": 1e5, "default_loss": 1.0}}, expire_every=0.05)
     client.post(DECISIONS).raise_for_status()

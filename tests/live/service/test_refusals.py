@@ -114,6 +114,8 @@ def test_names_that_are_none(client, name):
 def test_a_page_of_another_site_is_refused(client):
     assert "sites" in refused(client.post(DECISIONS, headers={"origin": "https://evil.example"}), 403)
     refused(client.get("/v1/pools", headers={"origin": "https://evil.example"}), 403)
+    through_a_proxy = {"origin": "https://shop.example:8443", "host": "shop.example"}  # nginx with `Host $host`
+    assert "Host $http_host" in refused(client.get("/login", headers=through_a_proxy), 403)
     assert client.post(DECISIONS, headers={"origin": "http://localhost"}).status_code == 200
 
 

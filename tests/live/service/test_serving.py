@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -99,6 +100,8 @@ def test_two_workers_share_a_store(url, map_file):
         for number, decision in made.items():
             assert served.post(DECISIONS, json={"ticket": str(number)}).json() == decision
         assert served.get("/v1/pools/home").json()["decisions"] == 12
+        found = re.findall(r'^statepool_store_up{worker="(\d+)"} 1.0$', served.get("/metrics").text, re.MULTILINE)
+        assert found in (["1"], ["2"]), "which of them has answered"
         assert served.end(signal.SIGTERM) == 0
 
 

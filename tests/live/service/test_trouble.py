@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from live.places import change
+from live.places import ask, change
 from live.service.clients import DECISIONS, POOL, until
 from live.service.servers import serving
 from statepool.live.pool import Pool
@@ -169,6 +169,31 @@ def test_a_service_whose_only_pool_is_damaged_is_not_ready(start, url):
     client = start(None)
     until(lambda: client.get("/readyz").status_code == 503)
     assert "pool 'bad': " in client.get("/readyz").json()["error"]
+
+
+def test_an_expiry_that_fails_is_told_until_expiry_works(start, url, monkeypatch):
+    """That snapshots can be written says nothing of it; nor does it keep anybody from deciding."""
+    monkeypatch.setattr(chores, "RECOVER_EVERY", 0.02)
+    make(url, "home", expire_after=0.01, default_loss=1.0)
+    [(number, ticket)] = ask(url, "SELECT play, ticket FROM pending")
+    change(url, "UPDATE pending SET ticket = 'nobody'")
+    stream = io.StringIO()
+    client = start(None, expire_every=0.05, log=RequestLog(stream))
+    until(lambda: client.app.health.well == {"home"})
+    until(lambda: "home" in client.app.health.troubles)
+    for _ in range(25):
+        time.sleep(0.02)
+        ready = client.get("/readyz")
+        assert (ready.status_code, list(ready.json().get("trouble", ()))) == (200, ["home"])
+    lines = client.get("/metrics").text.splitlines()
+    assert 'statepool_pool_up{pool="home"} 0.0' in lines
+    assert 'statepool_decisions_total{pool="home"} 1.0' in lines, "what is known of it is told all the same"
+    assert client.post(DECISIONS).status_code == 200
+    change(url, f"UPDATE pending SET ticket = '{ticket}' WHERE play = {number}")
+    until(lambda: client.get("/readyz").json() == {"status": "ready"})
+    client.stop()
+    told = [line["trouble"] for line in map(json.loads, stream.getvalue().splitlines()) if "trouble" in line]
+    assert (len(told), "nobody" in told[0], told[1]) == (2, True, None)
 
 
 def test_a_pool_that_hangs_holds_up_no_other_chore(start, url):

@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 
 from command_line import statepool
-from live.service.clients import POOL
+from live.service.clients import POOL, until
 from statepool.live.anchors import Anchors, FileAnchors
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.keys import OLD, add_key, drop_key, renew_key
@@ -84,7 +84,7 @@ def test_a_key_ends_and_is_renewed(url, start, boss):
     for bad in ({"lasts": -1}, {"pools": ["no such/name"]}, {"lasts": float("inf")}):
         with pytest.raises(ValueError, match="expected"):
             with_store(url, lambda s, bad=bad: add_key(s, "new", "decide", **bad))
-    with pytest.raises(ValueError, match="name"):
+    with pytest.raises(ValueError, match=r"expected one that does not end in ' \(before\)'"):
         with_store(url, lambda s: add_key(s, "shop" + OLD, "decide"))
 
 
@@ -154,6 +154,9 @@ class Broken(Anchors):
         self.asked.set()
         raise self.error
 
+    def look(self):
+        raise self.error
+
     def read(self, pool):
         raise self.error
 
@@ -171,6 +174,23 @@ def test_a_place_that_never_worked_has_an_age_and_a_reason(start, error):
     told = [json.loads(line) for line in stream.getvalue().splitlines()]
     [trouble] = [line["trouble"] for line in told if line.get("pool") == "(anchors)"]
     assert "no answer" in trouble
+
+
+def test_a_place_that_is_gone_is_told_though_no_pool_moves(start, tmp_path):
+    stream, file = StringIO(), tmp_path / "anchors.jsonl"
+    client = start(anchors=FileAnchors(file), anchor_every=0.01, log=RequestLog(stream))
+    until(file.exists)
+    file.rename(tmp_path / "elsewhere")
+    until(lambda: client.app.health.anchor_trouble is not None)
+    since = client.app.health.anchored_at
+    time.sleep(0.1)
+    assert client.app.health.anchored_at == since, "its age grows until it is back"
+    (tmp_path / "elsewhere").rename(file)
+    until(lambda: client.app.health.anchor_trouble is None)
+    client.stop()
+    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    gone, back = [line["trouble"] for line in told if line.get("pool") == "(anchors)"]
+    assert (str(file) in gone, back) == (True, None)
 
 
 def test_who_asked_for_no_anchors_has_no_age(start):

@@ -213,6 +213,10 @@ def test_a_server_that_is_not_there_is_unavailable_and_passwords_stay_secret() -
     with pytest.raises(StoreUnavailable, match="did not answer") as caught:
         PostgresStore("postgresql://me:secret@127.0.0.1:1/db")
     assert "secret" not in str(caught.value)
+    for url in ("postgresql://me@127.0.0.1:1/db", "postgresql://me@/db?host=/no/socket"):
+        with pytest.raises(StoreUnavailable, match="did not answer") as caught:
+            PostgresStore(url)
+        assert not any(where in str(caught.value) for where in ("127.0.0.1", "/no/socket")), "callers read this"
 
 
 def test_what_text_cannot_hold_is_refused(store: PostgresStore) -> None:

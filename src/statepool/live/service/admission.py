@@ -1,6 +1,6 @@
 """Who may pass, how often, and with how many tickets of their own."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from statepool.live.pool import Pool
@@ -39,14 +39,14 @@ class Visit(NamedTuple):
         if self.buckets is not None and decisions > 1:
             self.buckets.take(self.payer, decisions - 1, paid=1)
 
-    def claim(self, pool: str, tickets: Sequence[str]) -> bool:
-        """Count tickets as the key's own; False: it seems to have too many open, which takes a look at the store."""
-        return not self.key or not tickets or self.own_tickets.claim(pool, self.key, tickets)
+    def claim(self, pool: str, tickets: Sequence[str]) -> Collection[str] | None:
+        """Count tickets as the key's own, and tell which are new; None: it seems to have too many open, which takes a
+        look at the store."""
+        return self.own_tickets.claim(pool, self.key, tickets) if self.key and tickets else ()
 
-    async def look_and_claim(self, pool: Pool, tickets: Sequence[str]) -> None:
-        """Raise 429 if the key has too many tickets of its own open."""
-        if self.key and tickets:
-            await self.own_tickets.look_and_claim(pool, self.key, tickets)
+    async def look_and_claim(self, pool: Pool, tickets: Sequence[str]) -> Collection[str]:
+        """The same; raise 429 if the key has too many tickets of its own open."""
+        return await self.own_tickets.look_and_claim(pool, self.key, tickets) if self.key and tickets else ()
 
 
 class Admission:
@@ -57,13 +57,13 @@ class Admission:
         self._buckets = TokenBuckets(rate_limit, "decisions or other requests") if rate_limit else None
         self._wrong = TokenBuckets(WRONG_KEYS_A_SECOND, "requests without a key that is known", WRONG_KEYS_AT_ONCE)
 
-    def check_door(self, headers: Headers) -> None:
+    def check_door(self, headers: Headers, need: str) -> None:
         """Raise 403 for a page of another site, and without keys for whomever the door keeps out."""
-        refuse_strangers(headers, None if self.keys.needed else self._door)
+        refuse_strangers(headers, None if self.keys.are_needed(need) else self._door)
 
     def admit(self, headers: Headers, client: Client, need: str, pool: str | None = None) -> Visit:
         """Raise 401 or 403 without the role or for a pool that the key is not for, 429 above a limit."""
-        self.check_door(headers)
+        self.check_door(headers, need)
         try:
             caller = self.keys.caller(headers.authorization, need, pool)
         except Refused as refused:

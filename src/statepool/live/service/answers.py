@@ -118,6 +118,10 @@ class HealthAnswer(Struct, omit_defaults=True):
     trouble: Annotated[
         dict[str, str] | UnsetType, Meta(description="The pools that are in trouble, and why; not there if none is.")
     ] = UNSET
+    kind: Annotated[
+        str | UnsetType,
+        Meta(description="In place of `trouble`, for callers without a key: `pools`, if some are in trouble."),
+    ] = UNSET
 
 
 class LearnerAnswer(Struct):

@@ -1,7 +1,7 @@
 """The ASGI application: who may pass, what is counted and logged, and a short way for the requests that are many."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter
@@ -18,7 +18,7 @@ from statepool.live.service.admission import Admission, Client, Visit
 from statepool.live.service.chores import Chores
 from statepool.live.service.connections import Answered
 from statepool.live.service.health import Health
-from statepool.live.service.keys import Door, Keys
+from statepool.live.service.keys import Caller, Door, Keys
 from statepool.live.service.limits import BODY_LIMIT, Headers, check_length, read_body, read_headers
 from statepool.live.service.logs import RequestLog
 from statepool.live.service.metrics import Metrics
@@ -26,11 +26,11 @@ from statepool.live.service.owned import MOST, OwnTickets
 from statepool.live.service.pages import LOGIN, is_page, login_routes, may_see
 from statepool.live.service.pools import MOST_POOLS, Pools
 from statepool.live.service.refusals import Refused, body_of, refusal, tell_operator
-from statepool.live.service.routes import routes
+from statepool.live.service.routes import METRICS, routes
 from statepool.live.service.sessions import Sessions
 from statepool.live.service.tickets import TicketCall, answer, ticket_call
 from statepool.live.stores.following import Following
-from statepool.live.stores.store import Store
+from statepool.live.stores.store import Call, Store
 
 ALIVE = "/healthz"
 READING = frozenset(("GET", "HEAD"))
@@ -50,7 +50,8 @@ class Rules:
     """What a service grants. `door`: whom it answers without keys; `keyed`: it had some when it was started;
     `rate_limit`: decisions and other requests a second, of each caller; `most_pending`: tickets of a key's own that may
     wait for an outcome in a pool; `most_pools`: pools that may be made over HTTP; `anchors`: where the
-    pools' heads are noted; `follow`: nothing is written, whoever asks."""
+    pools' heads are noted; `follow`: nothing is written, whoever asks; `worker`: what this process is called among
+    those behind the same port."""
 
     door: Door = "localhost"
     keyed: bool = False
@@ -62,6 +63,7 @@ class Rules:
     follow: bool = False
     anchors: Anchors | None = None
     anchor_every: float = 60.0
+    worker: str | None = None
 
 
 def create_app(store: Store, *, log: RequestLog | None = None, **rules: Any) -> "Service":
@@ -83,7 +85,7 @@ class Service:
 
     def __init__(self, store: Store, rules: Rules, log: RequestLog) -> None:
         self._rules, self._log = rules, log
-        self.health, self.metrics = Health(store, log.say), Metrics()
+        self.health, self.metrics = Health(store, log.say), Metrics(rules.worker)
         self.pools = Pools(store, self.health.note, self.metrics.add_batch, rules.most_pools)
         self.keys = Keys(store, rules.keyed)
         self.players: list[BackgroundPlayer] = []
@@ -101,7 +103,7 @@ class Service:
         from statepool.live.dashboard import routes as dashboard_routes
 
         known = [*routes(self), *login_routes(self._sessions, self._admission)]
-        self._paths = {route.endpoint: route.path.replace(":path}", "}") for route in known}
+        self._paths = {route.endpoint: route.path.replace(":anything}", "}") for route in known}
         self._site = Starlette(
             routes=[*known, *dashboard_routes(self.pools)],
             exception_handlers=handlers,
@@ -137,7 +139,8 @@ class Service:
         """Answer a request about tickets without a task of its own: `connections` hands it over, body and all."""
         started = perf_counter()
 
-        def done(content: bytes | Exception) -> None:
+        def done(content: bytes | Exception, refused_reports: Sequence[int] = ()) -> None:
+            self.metrics.add_refused_reports(refused_reports)
             if isinstance(content, bytes):
                 status, fault = 200, None
                 answered(status, NO_HEADERS, content)
@@ -162,14 +165,15 @@ class Service:
 
     async def _answer(self, call: TicketCall, scope: Any, receive: Any, send: Any) -> int:
         """The same for a request that comes as ASGI has it."""
-        future: asyncio.Future[bytes | Exception] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[tuple[bytes | Exception, Sequence[int]]] = asyncio.get_running_loop().create_future()
         status, headers = 200, [JSON]
         try:
             told = read_headers(scope["headers"])
             visit = self._let_in(call, told, scope.get("client"))
             body = await read_body(receive, told.length, self._rules.body_limit)
-            answer(self.pools, call, body, visit, future.set_result)
-            content = await future
+            answer(self.pools, call, body, visit, lambda *told: future.set_result(told))
+            content, refused_reports = await future
+            self.metrics.add_refused_reports(refused_reports)
             if isinstance(content, Exception):
                 raise content
         except Exception as error:
@@ -197,7 +201,8 @@ class Service:
             if self._refuses_writing and scope["method"] not in READING and scope["path"] != LOGIN:
                 raise Refused(405, FOLLOWS, {"allow": "GET"})
             if scope["path"] != ALIVE:
-                self._admission.check_door(read_headers(scope["headers"]))
+                need = "metrics" if scope["path"] == METRICS else "read"
+                self._admission.check_door(read_headers(scope["headers"]), need)
             if is_page(scope["path"]) and not await may_see(self.keys, self._sessions, scope):
                 app = RedirectResponse(LOGIN, 303)
         except Exception as error:
@@ -215,6 +220,20 @@ class Service:
     def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit:
         """Raise 401 or 403 without the role or for a pool that the key is not for, 429 above a limit."""
         return self._admission.admit(read_headers(scope["headers"]), scope.get("client"), need, pool)
+
+    def known_caller(self, scope: Any) -> Caller | None:
+        """Who asks, if they may look at pools: anyone may where there are no keys."""
+        try:
+            return self.keys.caller(read_headers(scope["headers"]).authorization, "read")
+        except Refused:
+            return None
+
+    async def keep_call(self, call: Call) -> None:
+        """A note of what an administrator did."""
+        if self._refuses_writing:
+            self._log.tell(call)
+        else:
+            await asyncio.to_thread(self.pools.store.add_call, call)
 
     async def body(self, request: Request) -> bytes:
         length = read_headers(request.scope["headers"]).length
@@ -262,4 +281,4 @@ def _told(error: Exception) -> tuple[Refused, str | None]:
     refused = refusal(error)
     if refused.status == 500:
         tell_operator(error)
-    return refused, refused.sentence if refused.status >= 500 else None
+    return refused, refused.detail if refused.status >= 500 else None

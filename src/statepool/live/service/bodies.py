@@ -55,6 +55,7 @@ class DecisionBody(Struct, forbid_unknown_fields=True):
 
     At most one of `ticket`, `count`, `tickets` and `requests`, and at most one of `context` and `candidates`, which
     are of every decision that is asked for; several that differ are `requests`. No body at all asks for one decision.
+    Several are decided all or none: where one is refused, none is decided, and the refusal says which one it is.
     """
 
     ticket: OwnTicket = UNSET

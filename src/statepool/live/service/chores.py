@@ -9,7 +9,7 @@ from time import monotonic
 
 from statepool.live.anchors import Anchoring
 from statepool.live.errors import NoSuchPool, StoreUnavailable
-from statepool.live.service.health import Health
+from statepool.live.service.health import REQUESTS, Health
 from statepool.live.service.keys import Keys
 from statepool.live.service.pools import Pools
 from statepool.live.service.routes import expire
@@ -110,7 +110,9 @@ class Chores:
                 error = StoreUnavailable(f"a batch has not been written for more than {LONGEST_BATCH:g} seconds")
                 self._health.note(worker.pool.name, error)
         if self._health.troubles and await self._health.store_trouble() is None:
-            self._begin(self._recover, list(self._health.troubles))
+            self._begin(self._recover, self._health.in_trouble())
+            for chore in (self._expire, self._settle):  # a snapshot that works says nothing of these
+                self._begin(chore, self._health.in_trouble(chore.__name__))
 
     def _begin(self, chore: Chore, names: list[str]) -> None:
         """Start a chore for each pool, except where the one before has not ended."""
@@ -125,12 +127,17 @@ class Chores:
         except NoSuchPool:  # its first event is still to come
             self._health.forget(name)
         except Exception as error:
-            self._health.note(name, error)
+            self._health.note(name, error, self._kind(chore))
+        else:
+            self._health.note(name, None, self._kind(chore))
+
+    def _kind(self, chore: Chore) -> str:
+        """Warming up and recovering do what requests need; the other chores are something of their own."""
+        return REQUESTS if chore in (self._warm_up, self._recover) else chore.__name__
 
     async def _warm_up(self, name: str) -> None:
         worker = await self._pools.worker(name)
         await worker.call(worker.pool.warm_up)
-        self._health.note(name, None)
 
     async def _expire(self, name: str) -> None:
         worker = await self._pools.worker(name)
@@ -144,10 +151,10 @@ class Chores:
         await worker.call(worker.pool.settle)
 
     async def _recover(self, name: str) -> None:
-        """A snapshot takes the pool's lock, reads what is new and writes: what works for it works for the others."""
+        """A snapshot takes the pool's lock, reads what is new and writes: what works for it works for requests. Who
+        only follows writes none, and makes a play that nobody is told of."""
         worker = await self._pools.worker(name)
-        await worker.call(worker.pool.snapshot)
-        self._health.note(name, None)
+        await worker.call(worker.pool.warm_up if self._expire_every is None else worker.pool.snapshot)
 
 
 async def _repeat(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:

@@ -1,4 +1,5 @@
-"""Which pools are in trouble, and why: what the last attempt of anything said, until another one succeeds."""
+"""Which pools are in trouble, and why: what the last attempt of something said, until another one of the same kind
+succeeds."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from statepool.live.stores.store import Store
 
 SECONDS = 5.0
 FRESH = 1.0
+REQUESTS = "requests"
+"""The work that every caller asks for; a chore's name is that of another kind."""
 
 
 class Health:
@@ -18,8 +21,10 @@ class Health:
 
     def __init__(self, store: Store, say: Callable[[str, str | None], None]) -> None:
         self._store, self._say = store, say
-        self.troubles: dict[str, str] = {}
+        self._troubles: dict[str, dict[str, str]] = {}
+        """Of each pool: the sentence of each kind of work that failed."""
         self.well: set[str] = set()
+        """The pools that answered what was asked of them."""
         self.anchor_trouble: str | None = None
         self.anchored_at: float | None = None
         """When the pools' heads were last noted outside, or when that was begun; None: nobody asked for it."""
@@ -27,20 +32,37 @@ class Health:
         self._probed_at = 0.0
         self._thread = ThreadPoolExecutor(1, "probe")
 
-    def note(self, pool: str, error: Exception | None) -> None:
-        """How something went that a pool was asked to do."""
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Why each pool that is in trouble is so."""
+        return {pool: "; ".join(dict.fromkeys(kinds.values())) for pool, kinds in self._troubles.items()}
+
+    def in_trouble(self, work: str = REQUESTS) -> list[str]:
+        """The pools for which this kind of work failed."""
+        return [pool for pool, kinds in self._troubles.items() if work in kinds]
+
+    def note(self, pool: str, error: Exception | None, work: str = REQUESTS) -> None:
+        """How some work of a pool went: what a caller asked for, or a chore. A chore that fails for a reason of its
+        own leaves the pool as well as it was: it answers."""
         if error is None:
-            self.well.add(pool)
-            if self.troubles.pop(pool, None) is not None:
-                self._say(pool, None)
+            self._end(pool, work)
             return
-        refused, known = refusal(error), pool in self.troubles
-        self.well.discard(pool)
-        self.troubles[pool] = refused.sentence
+        refused, known = refusal(error), pool in self._troubles
+        if work == REQUESTS:
+            self.well.discard(pool)
+        self._troubles.setdefault(pool, {})[work] = refused.sentence
         if not known:
             self._say(pool, refused.sentence)
             if refused.status == 500:
                 tell_operator(error)
+
+    def _end(self, pool: str, work: str) -> None:
+        if work == REQUESTS:
+            self.well.add(pool)
+        kinds = self._troubles.get(pool)
+        if kinds is not None and kinds.pop(work, None) is not None and not kinds:
+            del self._troubles[pool]
+            self._say(pool, None)
 
     def note_anchors(self, error: Exception | None) -> None:
         """How it went to note the pools' heads outside."""
@@ -57,7 +79,7 @@ class Health:
 
     def forget(self, pool: str) -> None:
         """There is no such pool any more."""
-        self.troubles.pop(pool, None)
+        self._troubles.pop(pool, None)
         self.well.discard(pool)
 
     async def store_trouble(self) -> str | None:

@@ -17,7 +17,7 @@ from statepool.live.pool import check_name
 from statepool.live.service.refusals import Refused
 from statepool.live.stores.store import Key, Store
 
-ROLES = ("decide", "report", "admin")
+ROLES = ("read", "decide", "report", "admin")
 ASK = {"www-authenticate": "Bearer"}
 OLDEST = 30.0
 """Seconds for which keys that were read are believed while the store does not answer."""
@@ -56,8 +56,10 @@ def add_key(
     """Make a key, which is told this once; it ends after `lasts` seconds, or never (None)."""
     if role not in ROLES:
         raise ValueError(f"role: is {role!r}, expected one of {', '.join(ROLES)}")
-    if not 0 < len(name) <= 64 or not name.isprintable() or name.endswith(OLD):
+    if not 0 < len(name) <= 64 or not name.isprintable():
         raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters")
+    if name.endswith(OLD):
+        raise ValueError(f"name: is {name!r}, expected one that does not end in {OLD!r}: a key before a renewal does")
     key = "sp_" + token_urlsafe(32)
     store.add_key(name, digest_of(key), role, _until(lasts, now), tuple(check_name(pool) for pool in pools))
     return key
@@ -110,28 +112,29 @@ class Keys:
         self._needed = self._needed or bool(self._entries)
         self._read_at = monotonic()
 
-    @property
-    def needed(self) -> bool:
-        """Whether a caller has to have one; raises while it is not known who has."""
-        if monotonic() - self._read_at > OLDEST:
+    def are_needed(self, need: str = "read") -> bool:
+        """Whether a caller has to have one; raises while it is not known who has. Metrics are told to whom they were
+        told before: a store that is away is what they are looked at for."""
+        if need != "metrics" and monotonic() - self._read_at > OLDEST:
             raise StoreUnavailable("the store did not tell which keys there are")
         return self._needed
 
     def caller(self, authorization: bytes | None, need: str, pool: str | None = None) -> Caller:
-        """Who asks, if they may do what takes the role `need` ("read": any role does) with a pool, or with all."""
-        if not self.needed:
+        """Who asks, if they may do what takes the role `need` with a pool, or with all; any role does for "read", and
+        for "metrics", which are of all pools."""
+        if not self.are_needed(need):
             return ANYONE
         if authorization is None or authorization[:7].lower() != b"bearer ":
             raise Refused(401, "this service needs a key: send the header Authorization: Bearer KEY", ASK)
         caller = self._find(digest_of(authorization[7:].strip().decode("utf-8", "surrogateescape")))
         if caller is None:
             raise Refused(401, "the key is not known", ASK)
-        if caller.role != "admin" and need not in (caller.role, "read"):
+        if caller.role != "admin" and need not in (caller.role, "read", "metrics"):
             expected = "admin" if need == "admin" else f"{need} or admin"
             raise Refused(403, f"the key {caller.name!r} has the role {caller.role}, expected {expected}")
         if pool is not None and not caller.may_use(pool):
             raise Refused(403, f"the key {caller.name!r} is not for the pool {pool[:64]!r}")
-        if pool is None and caller.pools and need == "admin":
+        if pool is None and caller.pools and need != "read":
             raise Refused(403, f"the key {caller.name!r} is for some pools only, expected one for the whole service")
         return caller
 

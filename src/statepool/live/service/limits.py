@@ -15,6 +15,10 @@ LARGEST_IGNORED = 64 << 20
 """A body up to this size is let pass unread, so that its sender gets to read the answer; beyond, the line is cut."""
 MOST_CALLERS = 10_000
 NOBODY = "others can reach this service and its store has no keys: it answers nobody before `statepool keys add`"
+OTHER_SITE = (
+    "requests from pages of other sites are refused: this one is of {}, and the service was called {} (a proxy hands "
+    "on the name with its port, in nginx: proxy_set_header Host $http_host)"
+)
 LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -46,11 +50,15 @@ def refuse_strangers(headers: Headers, door: Door | None) -> None:
     """A page of another site, open in someone's browser, has no business here; nor, without keys (`door`), have those
     whom the door keeps out."""
     if headers.origin is not None and headers.origin.partition(b"://")[2] != headers.host:
-        raise Refused(403, "requests from pages of other sites are refused")
+        raise Refused(403, OTHER_SITE.format(_told(headers.origin), _told(headers.host)))
     if door == "nobody":
         raise Refused(403, NOBODY)
     if door == "localhost" and not _is_local(headers.host):
         raise Refused(403, "a service without keys answers to the name localhost only")
+
+
+def _told(header: bytes) -> str:
+    return repr(header[:100].decode("latin-1"))
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,8 @@ from typing import IO, Any
 
 import msgspec
 
+from statepool.live.stores.store import Call
+
 EVERY = 0.1
 
 
@@ -41,6 +43,11 @@ class RequestLog:
     def say(self, pool: str, trouble: str | None) -> None:
         """A pool got into trouble, or out of it."""
         self._write({"time": datetime.now(UTC), "pool": pool, "trouble": trouble})
+
+    def tell(self, call: Call) -> None:
+        """What an administrator did, where no store can keep it."""
+        at = datetime.fromtimestamp(call.at / 1e6, UTC)
+        self._write({"time": at, "call": call.did, "who": call.who, "from": call.address, "status": call.status})
 
     def _write(self, line: RequestLine | dict[str, Any]) -> None:
         if self._stream is None:

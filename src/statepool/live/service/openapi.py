@@ -172,7 +172,8 @@ OPERATIONS = (
         "post", f"{POOL}/decisions", "decide",
         "An action to play, on disk before it is told.\n"
         "The same ticket gets the same answer, so that a call without an answer may be repeated. One decision is "
-        "answered by itself; `count`, `tickets` and `requests` are answered as `decisions`.",
+        "answered by itself; `count`, `tickets` and `requests` are answered as `decisions`, and are made all or none: "
+        "where one is refused, none is decided.",
         (answers.DecisionAnswer, answers.DecisionsAnswer), bodies.DecisionBody, body_needed=False,
         links=_links("$response.body#/ticket", "putState", "putOutcome", "showTicket"),
     ),
@@ -227,11 +228,17 @@ OPERATIONS = (
     Operation("get", "/healthz", "health", "The process is up, whatever else.", answers.HealthAnswer, keyless=True),
     Operation(
         "get", "/readyz", "readiness",
-        "Whether it can be written; 503 if not.\nIt names the pools that are in trouble.",
+        "Whether it can be written; 503 if not.\n"
+        "With a key, and on a service that has none, it names the pools that are in trouble, and why; without a key it "
+        "says only that there is trouble, and of which kind.",
         answers.HealthAnswer, keyless=True,
     ),
     Operation(
-        "get", "/metrics", "metrics", "Counts and times for Prometheus, of this process.", None, media="text/plain"
+        "get", "/metrics", "metrics",
+        "Counts and times for Prometheus.\n"
+        "It takes a key of any role that is for all pools. While the store is away, what only the store knows is left "
+        "out.",
+        None, media="text/plain",
     ),
 )  # fmt: skip
 

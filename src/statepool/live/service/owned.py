@@ -29,21 +29,21 @@ class OwnTickets:
         self._open: dict[str, dict[str, dict[str, float]]] = {}
         self._looked: dict[tuple[str, str], float] = {}
 
-    def claim(self, pool: str, key: str, tickets: Iterable[str]) -> bool:
-        """Count tickets as the key's; False: these would be too many, unless some have ended elsewhere."""
+    def claim(self, pool: str, key: str, tickets: Iterable[str]) -> set[str] | None:
+        """Count tickets as the key's; which are new. None: these would be too many, unless some ended elsewhere."""
         mine, new = self._new(pool, key, tickets)
         if len(mine) + len(new) > self._most:
-            return False
+            return None
         mine.update(dict.fromkeys(new, monotonic()))
-        return True
+        return new
 
     def _new(self, pool: str, key: str, tickets: Iterable[str]) -> tuple[dict[str, float], set[str]]:
         """The key's tickets, and those that are not among them: repeating one that is there is no new one."""
         mine = self._open.setdefault(pool, {}).setdefault(key, {})
         return mine, {ticket for ticket in tickets if ticket not in mine}
 
-    async def look_and_claim(self, pool: Pool, key: str, tickets: Iterable[str]) -> None:
-        """Count tickets as the key's after asking the store which have ended, or refuse all of them."""
+    async def look_and_claim(self, pool: Pool, key: str, tickets: Iterable[str]) -> set[str]:
+        """Count tickets as the key's after asking the store which have ended, or refuse all of them; which are new."""
         mine, new = self._new(pool.name, key, tickets)
         if len(mine) + len(new) > self._most:
             new -= await self._look(pool, key, mine, new)
@@ -55,6 +55,7 @@ class OwnTickets:
                 {"retry-after": "1"},
             )
         mine.update(dict.fromkeys(new, monotonic()))
+        return new
 
     def release(self, pool: str, ticket: str) -> None:
         """It has its outcome, or was refused."""

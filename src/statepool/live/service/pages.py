@@ -37,7 +37,7 @@ def is_page(path: str) -> bool:
 
 async def may_see(keys: Keys, sessions: Sessions, scope: Any) -> bool:
     """Whether the cookie of a request is of an admin's session, or an admin's key itself is there."""
-    if not keys.needed:
+    if not keys.are_needed():
         return True
     cookie = Request(scope).cookies.get(COOKIE)
     if cookie is not None and await asyncio.to_thread(sessions.admits, cookie):

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from statepool.live.errors import Busy, NoSuchPool, StoreUnavailable
+from statepool.live.group_commit import size_of
 from statepool.live.journal import Timed
 from statepool.live.pool import Pool
 from statepool.live.service.refusals import tell_operator
@@ -106,7 +107,7 @@ class PoolWorker:
             self._timer = None
         taken, size = 0, 0
         while taken < len(self._waiting) and size < LARGEST_BATCH:
-            size += len(self._waiting[taken][0])
+            size += size_of(self._waiting[taken][0])
             taken += 1
         batch, self._waiting = self._waiting[:taken], self._waiting[taken:]
         requests = [request for asked, _ in batch for request in asked]

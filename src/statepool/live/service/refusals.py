@@ -13,9 +13,13 @@ from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, Unknow
 class Refused(Exception):  # noqa: N818
     """A refusal that has nothing to do with a pool."""
 
-    def __init__(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, sentence: str, headers: Mapping[str, str] | None = None, detail: str | None = None
+    ) -> None:
         super().__init__(sentence)
         self.status, self.sentence, self.headers = status, sentence, dict(headers or {})
+        self.detail = sentence if detail is None else detail
+        """What the log says of it, where that is more than the caller is told."""
 
 
 STATUSES: list[tuple[type[Exception], int]] = [

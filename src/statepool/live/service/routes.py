@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from itertools import islice
 from typing import Any, Protocol
 
 import msgspec
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -20,20 +21,38 @@ from statepool.live.service.bodies import ActionBody, PoolBody, decode
 from statepool.live.service.calls import note_call
 from statepool.live.service.creation import known_settings, make_pool
 from statepool.live.service.health import Health
-from statepool.live.service.metrics import CONTENT_TYPE, Metrics
+from statepool.live.service.keys import Caller
+from statepool.live.service.metrics import CONTENT_TYPE, Metrics, Reading
 from statepool.live.service.openapi import document
 from statepool.live.service.pools import Pools, PoolWorker
 from statepool.live.service.refusals import Refused
 from statepool.live.service.summary import summarise
 from statepool.live.service.tickets import DECISIONS
 from statepool.live.status import Vitals
+from statepool.live.stores.store import Call
 
 POOL = "/v1/pools/{name}"
+METRICS = "/metrics"
 ROWS_AT_ONCE = 500
 STORE_SECONDS = 5.0
 MOST_NAMED = 5
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class _Anything(Convertor[str]):
+    """What is left of a path, whatever is in it: a label may hold slashes and ends of lines."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("anything", _Anything())
 
 
 class Host(Protocol):
@@ -44,6 +63,10 @@ class Host(Protocol):
     health: Health
 
     def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit: ...
+
+    def known_caller(self, scope: Any) -> Caller | None: ...
+
+    async def keep_call(self, call: Call) -> None: ...
 
     def settings_changed(self, pool: str) -> None: ...
 
@@ -64,14 +87,14 @@ def routes(host: Host) -> list[Route]:
         ("PATCH", POOL, site.change_pool, "admin"),
         ("POST", f"{POOL}/expire", site.expire, "admin"),
         ("GET", f"{POOL}/rows", site.rows, "admin"),
-        ("PUT", f"{POOL}/actions/{{action:path}}", site.put_action, "admin"),
-        ("DELETE", f"{POOL}/actions/{{action:path}}", site.retire_action, "admin"),
+        ("PUT", f"{POOL}/actions/{{action:anything}}", site.put_action, "admin"),
+        ("DELETE", f"{POOL}/actions/{{action:anything}}", site.retire_action, "admin"),
         ("GET", DECISIONS, site.refuse_reading, "read"),
-        ("GET", f"{DECISIONS}/{{ticket:path}}", site.show_ticket, "read"),
+        ("GET", f"{DECISIONS}/{{ticket:anything}}", site.show_ticket, "read"),
         ("GET", "/openapi.json", site.show_document, None),
         ("GET", "/healthz", site.show_health, None),
         ("GET", "/readyz", site.show_readiness, None),
-        ("GET", "/metrics", site.show_metrics, "admin"),
+        ("GET", METRICS, site.show_metrics, "metrics"),
     ]
     return [Route(path, _guarded(host, endpoint, need), methods=[method]) for method, path, endpoint, need in table]
 
@@ -82,7 +105,7 @@ def _guarded(host: Host, endpoint: Endpoint, need: str | None) -> Endpoint:
             return await endpoint(request)
         visit = host.admit(request.scope, need, request.path_params.get("name"))
         request.state.caller = visit.caller
-        return await (note_call(host.pools.store, request, endpoint) if need == "admin" else endpoint(request))
+        return await (note_call(host.keep_call, request, endpoint) if need == "admin" else endpoint(request))
 
     return guarded
 
@@ -189,29 +212,37 @@ class _Site:
 
     async def show_readiness(self, request: Request) -> Response:
         """Raise 503 if the store does not answer or takes no writes, or if no pool works; name those that do not."""
-        health = self._host.health
+        health, caller = self._host.health, self._host.known_caller(request.scope)
         try:
-            async with asyncio.timeout(STORE_SECONDS):
-                await asyncio.to_thread(self._pools.names)
-        except TimeoutError:
-            raise Refused(503, f"the store did not answer within {STORE_SECONDS:g} seconds") from None
+            await _in_time(self._pools.names)
+        except StoreUnavailable as error:
+            raise _not_ready("the store does not answer", str(error), caller) from None
         troubles = dict(sorted(health.troubles.items()))
         if not troubles:
             return reply(HealthAnswer("ready"))
         lasting = await health.store_trouble()
         if lasting is not None or not health.well:
+            kind = "no pool works" if lasting is None else "the store takes no writes"
             told = "; ".join(f"pool {name!r}: {why}" for name, why in islice(troubles.items(), MOST_NAMED))
-            raise Refused(503, told, {"retry-after": "1"})
-        return reply(HealthAnswer("ready", troubles))
+            raise _not_ready(kind, told, caller)
+        if caller is None:
+            return reply(HealthAnswer("ready", kind="pools"))
+        mine = {name: why for name, why in troubles.items() if caller.may_use(name)}
+        return reply(HealthAnswer("ready", mine or msgspec.UNSET))
 
     async def show_metrics(self, request: Request) -> Response:
+        """What this process knows, whether the store answers or not."""
         health = self._host.health
-        standings = await asyncio.to_thread(self._pools.store.standings)
-        workers = self._pools.workers()
-        read = await asyncio.gather(*map(self._read, workers))
-        vitals = {worker.pool.name: each for worker, each in zip(workers, read, strict=True) if each is not None}
-        text = self._host.metrics.expose(standings, vitals, frozenset(health.troubles), health.anchored_at)
-        return Response(text, media_type=CONTENT_TYPE)
+        standings, vitals = None, {}
+        with suppress(StoreUnavailable):
+            standings = await _in_time(self._pools.store.standings)
+            workers = self._pools.workers()
+            read = await asyncio.gather(*map(self._read, workers))
+            vitals = {worker.pool.name: each for worker, each in zip(workers, read, strict=True) if each is not None}
+        # Of a name that was never open here only the store can say whether there is such a pool.
+        troubled = [name for name in health.troubles if standings is not None or self._pools.open_worker(name)]
+        reading = Reading(standings, vitals, troubled, health.in_trouble(), health.anchored_at)
+        return Response(self._host.metrics.expose(reading), media_type=CONTENT_TYPE)
 
     async def _read(self, worker: PoolWorker) -> Vitals | None:
         """A pool that fails, or that hangs, is told as one that is in trouble; the others are told all the same."""
@@ -226,7 +257,22 @@ class _Site:
         except Exception as error:
             self._host.health.note(name, error)
             return None
-        return None if name in self._host.health.troubles else vitals
+        return None if name in self._host.health.in_trouble() else vitals
+
+
+async def _in_time(ask: Callable[[], Any]) -> Any:
+    """What the store says; a store that says nothing for too long is away."""
+    try:
+        async with asyncio.timeout(STORE_SECONDS):
+            return await asyncio.to_thread(ask)
+    except TimeoutError:
+        raise StoreUnavailable(f"the store did not answer within {STORE_SECONDS:g} seconds") from None
+
+
+def _not_ready(kind: str, detail: str, caller: Caller | None) -> Refused:
+    """Names of pools, paths and addresses are for those who may look at all pools, and for the log."""
+    short = f"not ready: {kind} (the log tells more, and so does this page to a key for all pools)"
+    return Refused(503, short if caller is None or caller.pools else detail, {"retry-after": "1"}, detail)
 
 
 async def expire(worker: PoolWorker) -> int:

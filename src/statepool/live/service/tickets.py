@@ -1,13 +1,14 @@
 """The requests that many make at once: decisions, their states, their outcomes. No framework is in their way."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from statepool.live.requests import Decide, Decision, Observe, Resolve, check_ticket
+from statepool.live.group_commit import size_of
+from statepool.live.requests import Decide, DecideAll, Decision, Observe, Resolve, check_ticket, of_several
 from statepool.live.service.admission import Visit
 from statepool.live.service.answers import (
     DecisionAnswer,
@@ -86,16 +87,18 @@ def ticket_call(method: str, path: str) -> TicketCall | None:
     return None
 
 
-Done = Callable[[bytes | Exception], None]
+Done = Callable[[bytes | Exception, Sequence[int]], None]
 
 
 def answer(pools: Pools, call: TicketCall, body: bytes, visit: Visit, done: Done) -> None:
-    """Raise what is wrong at once; `done` is told the answer once it is on disk, or why there is none."""
+    """Raise what is wrong at once; `done` is told the answer once it is on disk, or why there is none, and the statuses
+    of what was refused while the rest was done."""
     asked = call.read(call, body)
-    visit.pay(len(asked.requests))
+    visit.pay(size_of(asked.requests))
     worker = pools.open_worker(call.pool)
-    if worker is not None and visit.claim(call.pool, asked.named):
-        _ask(worker, asked, visit, done)
+    claimed = None if worker is None else visit.claim(call.pool, asked.named)
+    if worker is not None and claimed is not None:
+        _ask(worker, asked, visit, claimed, done)
     else:
         pools.begin(_answer_later(pools, call, asked, visit, done))
 
@@ -104,30 +107,30 @@ async def _answer_later(pools: Pools, call: TicketCall, asked: Asked, visit: Vis
     """Open the pool first, or ask the store how many tickets are open."""
     try:
         worker = await pools.worker(call.pool)
-        await visit.look_and_claim(worker.pool, asked.named)
-        _ask(worker, asked, visit, done)
+        _ask(worker, asked, visit, await visit.look_and_claim(worker.pool, asked.named), done)
     except Exception as error:
-        done(error)
+        done(error, ())
 
 
-def _ask(worker: PoolWorker, asked: Asked, visit: Visit, done: Done) -> None:
+def _ask(worker: PoolWorker, asked: Asked, visit: Visit, claimed: Collection[str], done: Done) -> None:
     def told(answers: list[Any]) -> None:
-        _release(worker.pool.name, asked, answers, visit)
+        _release(worker.pool.name, asked, answers, visit, claimed)
         try:
-            content: bytes | Exception = asked.show(asked, answers)
+            content = asked.show(asked, answers)
         except Exception as error:
-            content = error
-        done(content)
+            done(error, ())
+        else:
+            done(content, [refusal(each).status for each in answers if isinstance(each, Exception)])
 
     worker.put(asked.requests, told)
 
 
-def _release(pool: str, asked: Asked, answers: list[Any], visit: Visit) -> None:
-    """Tickets of a key's own that were refused, or that have their outcome, are open no more."""
-    for request, answer in zip(asked.requests, answers, strict=True):
-        ended = isinstance(answer, ValueError) if asked.named else answer is None and isinstance(request, Resolve)
-        if ended and request.ticket is not None:
-            visit.own_tickets.release(pool, request.ticket)
+def _release(pool: str, asked: Asked, answers: list[Any], visit: Visit, claimed: Collection[str]) -> None:
+    """Tickets of a key's own that were new and are refused, or that have their outcome, are open no more."""
+    ended = set(claimed) if any(isinstance(answer, ValueError) for answer in answers) else set()
+    told = zip(asked.requests, answers, strict=True)
+    for ticket in ended | {each.ticket for each, answer in told if answer is None and isinstance(each, Resolve)}:
+        visit.own_tickets.release(pool, ticket)
 
 
 def read_decisions(call: TicketCall, body: bytes) -> Asked:
@@ -140,17 +143,28 @@ def read_decisions(call: TicketCall, body: bytes) -> Asked:
     if asked.requests is not UNSET:
         if asked.context is not UNSET or asked.candidates is not UNSET:
             raise ValueError("body: has requests, expected context and candidates inside each of them")
-        asked_for = [_asked(each) for each in asked.requests]
+        asked_for = _asked_each(asked.requests)
     elif asked.count is not UNSET or asked.tickets is not UNSET:
-        # A ticket that is wrong is refused before any is decided.
         named: Any = asked.tickets
-        tickets = [None] * asked.count if asked.count is not UNSET else [check_ticket(ticket) for ticket in named]
+        tickets = [None] * asked.count if asked.count is not UNSET else named
         plain = _asked(asked)
         asked_for = [Decide(ticket, None, plain.context, plain.candidates) for ticket in tickets]
     else:
         one = _asked(asked)
         return Asked([one], _show_decision, () if one.ticket is None else (one.ticket,))
-    return Asked(asked_for, _show_decisions, [each.ticket for each in asked_for if each.ticket is not None])
+    return Asked(
+        [DecideAll(asked_for)], _show_decisions, [each.ticket for each in asked_for if each.ticket is not None]
+    )
+
+
+def _asked_each(bodies: list[RequestBody]) -> list[Decide]:
+    asked_for = []
+    for number, body in enumerate(bodies, start=1):
+        try:
+            asked_for.append(_asked(body))
+        except ValueError as error:
+            raise of_several(error, number, len(bodies)) from None
+    return asked_for
 
 
 def _asked(body: DecisionBody | RequestBody) -> Decide:
@@ -175,7 +189,8 @@ PLAIN = Asked((Decide(),), _show_decision)
 
 
 def _show_decisions(asked: Asked, answers: list[Any]) -> bytes:
-    return _encode(DecisionsAnswer([_shown(decision) for decision in _checked_answers(answers)]))
+    [decisions] = _checked_answers(answers)
+    return _encode(DecisionsAnswer([_shown(decision) for decision in decisions]))
 
 
 def _shown(decision: Decision) -> DecisionAnswer:

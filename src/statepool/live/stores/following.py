@@ -69,7 +69,7 @@ class Following(Store):
         return self._sessions.get(digest)
 
     def add_call(self, call: Call) -> None:
-        """Only looks are possible here."""
+        self._refuse()
 
     def calls(self, limit: int) -> list[Call]:
         return self._store.calls(limit)

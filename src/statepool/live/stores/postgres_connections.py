@@ -7,6 +7,7 @@ fork the child leaves the parent's connections alone and opens its own.
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ MOST_WRITERS = 16  # batches of one process under way at once, each of another p
 PATIENCE = 60.0  # seconds that a batch waits for others
 # A server that is gone is noticed in seconds and not in hours; the URL may say otherwise.
 DEFAULTS = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "tcp_user_timeout": 30_000}
+ADDRESS = re.compile(r"connection to server (at|on) .*? failed: ")
 CHECKS = """
     SELECT current_setting('fsync'), current_setting('full_page_writes'), pg_backend_pid(), pg_postmaster_start_time()
 """
@@ -56,7 +58,8 @@ def errors() -> Iterator[None]:
 
 
 def _line(error: psycopg.Error) -> str:
-    return str(error).partition("\n")[0]
+    """What went wrong, without where the server is: callers over HTTP are told this."""
+    return ADDRESS.sub("", str(error).partition("\n")[0])
 
 
 class Connections:
