@@ -388,9 +388,9 @@ def test_a_clock_that_was_ahead_keeps_nothing_from_being_sealed(place, tmp_path)
     before = n_events(place)
     now[0] = time.time()
     pool.decide()
-    done = compact(pool.store, place.name, 90 * 86_400, str(tmp_path), 1)
+    done = compact(pool._journal.store, place.name, 90 * 86_400, str(tmp_path), 1)
     assert (done.events, done.left) == (before, 0)
-    assert replay(pool.store, place.name)[0].faults == []
+    assert replay(pool._journal.store, place.name)[0].faults == []
 
 
 def test_who_shares_a_database_is_told_where_its_segments_must_be_found(server, tmp_path):

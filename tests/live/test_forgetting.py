@@ -190,7 +190,7 @@ def test_what_is_forgotten_while_it_is_sealed_is_forgotten(place, tmp_path, monk
     made = play(pool, 30)
     with closing(place.open()) as other:
         first_time(monkeypatch, f"statepool.live.{after}", lambda: forget(other, [made[5].ticket]))
-        done = compact(pool.store, place.name, 0.0, str(tmp_path / "s"), 1)
+        done = compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), 1)
     assert done.segments == 1
     with pytest.raises(sp.live.UnknownTicket):
         pool.find(made[5].ticket)
@@ -207,12 +207,12 @@ def test_what_is_sealed_while_it_is_forgotten_is_forgotten(place, tmp_path, monk
             patched.setattr("statepool.live.compaction.MOST_EVENTS", sealed)
             patched.setattr("statepool.live.compaction._last_old", lambda view, cutoff: sealed)
             compacted = first_time(patched, "statepool.live.compaction.write_segment", lambda: None)
-            compact(pool.store, place.name, 0.0, str(tmp_path / "s"), sealed)
+            compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), sealed)
         assert [each.last for each in compacted] == [sealed]
     with closing(place.open()) as other:
 
         def meanwhile():
-            assert compact(other.store, place.name, 0.0, str(tmp_path / "s"), 1).segments == 1
+            assert compact(other._journal.store, place.name, 0.0, str(tmp_path / "s"), 1).segments == 1
 
         plans = first_time(monkeypatch, "statepool.live.forgetting._plan", meanwhile)
         forget(pool, [made[1].ticket, made[25].ticket])
@@ -226,7 +226,7 @@ def test_what_is_sealed_while_it_is_forgotten_is_forgotten(place, tmp_path, monk
 def test_two_who_forget_leave_no_file_of_what_the_other_forgot(place, tmp_path, monkeypatch):
     pool = place.make(reward_bounds=(0, 100))
     made = play(pool, 30)
-    compact(pool.store, place.name, 0.0, str(tmp_path / "s"), 1)
+    compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), 1)
     with closing(place.open()) as other:
         plans = first_time(monkeypatch, "statepool.live.forgetting._plan", lambda: forget(other, [made[5].ticket]))
         forget(pool, [made[7].ticket])
@@ -243,14 +243,14 @@ def test_a_file_that_a_killed_compaction_left_is_removed(place, tmp_path, monkey
     with monkeypatch.context() as patched:
         first_time(patched, "statepool.live.compaction.write_segment", kill)
         with pytest.raises(Killed):
-            compact(pool.store, place.name, 0.0, str(tmp_path / "s"), 1)
-    compact(pool.store, place.name, 0.0, str(tmp_path / "s"), 1)
+            compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), 1)
+    compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), 1)
     assert len(files(tmp_path)) == 2, "somebody may still be writing it"
     if by == "forget":
         forget(pool, [made[5].ticket])
     else:
         monkeypatch.setattr("statepool.live.loose_files.WRITTEN_WITHIN", 0)
-        compact(pool.store, place.name, 0.0, str(tmp_path / "s"), 1)
+        compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), 1)
     check_files(place, tmp_path)
 
 
@@ -265,12 +265,12 @@ def test_a_segment_that_was_cleared_away_is_written_again(place, tmp_path, monke
             with monkeypatch.context() as patched, suppress(Killed):
                 if killed:
                     first_time(patched, "statepool.live.stores.folders.Folder.remove", kill)
-                remove_loose(other.store, place.name)
+                remove_loose(other._journal.store, place.name)
 
         first_time(monkeypatch, "statepool.live.compaction.write_segment", clear)
-        assert compact(pool.store, place.name, 0.0, str(tmp_path / "s"), 1).segments == 1
+        assert compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), 1).segments == 1
     monkeypatch.setattr("statepool.live.loose_files.WRITTEN_WITHIN", 0)
-    remove_loose(pool.store, place.name)  # the row of a file that is gone is kept for a while
+    remove_loose(pool._journal.store, place.name)  # the row of a file that is gone is kept for a while
     check_files(place, tmp_path)
 
 
@@ -278,7 +278,7 @@ def test_a_replay_that_meets_a_forgetting_says_so(place, tmp_path, monkeypatch):
     monkeypatch.setattr(segments, "EVENTS_A_BLOCK", 16)
     pool = place.make(reward_bounds=(0, 100))
     made = play(pool, 30)
-    compact(pool.store, place.name, 0.0, str(tmp_path / "s"), 1)
+    compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), 1)
     with closing(place.store()) as store, pytest.raises(StoreUnavailable, match="replay again"):
         replay(store, place.name, on_event=lambda seq: forget(pool, [made[5].ticket]) if seq == 20 else None)
     check_files(place, tmp_path)

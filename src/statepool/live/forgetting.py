@@ -59,10 +59,10 @@ def forget(pool: Pool, tickets: Sequence[str]) -> Done:
     try:
         done = _forget(pool, wanted)
     except ValueError:
-        remove_loose(pool.store, pool.name)
+        remove_loose(pool._journal.store, pool.name)
         raise
     try:
-        remove_loose(pool.store, pool.name)
+        remove_loose(pool._journal.store, pool.name)
     except StoreUnavailable as error:
         raise StoreUnavailable(f"the journal has forgotten, but {error}") from None
     return done
@@ -74,7 +74,7 @@ def _forget(pool: Pool, tickets: list[str]) -> Done:
         [answer] = pool.run([plan])
         if answer is None:
             return Done(len(plan.changed), len(plan.segments))
-        remove_loose(pool.store, pool.name, [new.digest for _, new in plan.segments])
+        remove_loose(pool._journal.store, pool.name, [new.digest for _, new in plan.segments])
         if not isinstance(answer, Conflict):  # else something came for one of them meanwhile
             break
     raise answer
@@ -155,5 +155,5 @@ def _rewritten(pool: Pool, view: View, changed: Sequence[Entry]) -> list[tuple[S
         blocks = range(len(segment.header.stretches))
         every = (by_seq.get(entry.seq, entry) for number in blocks for _, entry in segment.entries(number))
         made = seal(pool.name, segment.header.before, every)
-        done.append((old, write_segment(pool.store, Folder(old.place), *made)))
+        done.append((old, write_segment(pool._journal.store, Folder(old.place), *made)))
     return done
