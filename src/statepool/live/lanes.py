@@ -26,7 +26,7 @@ from statepool.live.luck import mint_in_lane, new_epoch, uniform_of
 from statepool.live.offers import Offer
 from statepool.live.pool_state import MOST_LANES, PoolState
 from statepool.live.stores.store import SILENT, Head, LaneBatch, LaneRow
-from statepool.live.versions import Version
+from statepool.live.versions import Drawn, Version
 
 MOST_BEHIND = 100
 """Events that the journal may have gained since the version was read."""
@@ -35,23 +35,12 @@ RESTED = SILENT // 30
 """A lane that was not written to for so long is not gone on with: long before the store forgets where it ended."""
 
 
-class Chosen(NamedTuple):
-    """What is drawn, as `events.Decided` has it."""
-
-    action: int
-    probability: float
-    is_holdout: bool
-    carry: bytes
-    context: Any = None
-    label: Any = None
-    digest: bytes = b""
-
-    def event(
-        self, of_ticket: tuple[int, str, int, int], given: float | None, minted: bool,
-        lane: bytes = b"", place: int = 0, round_played: int | None = None,
-    ) -> Decided:  # fmt: skip
-        """The event of a time, a ticket, its number and its version."""
-        return Decided(*of_ticket, *self[:3], given, minted, *self[3:], lane, place, round_played)
+def decided(
+    drawn: Drawn, of_ticket: tuple[int, str, int, int], given: float | None, minted: bool,
+    lane: bytes = b"", place: int = 0, round_played: int | None = None,
+) -> Decided:  # fmt: skip
+    """The event of what was drawn, at a time, for a ticket, its number and its version."""
+    return Decided(*of_ticket, *drawn[:3], given, minted, *drawn[3:], lane, place, round_played)
 
 
 class Playing:
@@ -72,13 +61,13 @@ class Playing:
         other.lessons, other.decisions = lessons, decisions
         return other
 
-    def draw(self, offer: Offer | None, uniform: float) -> "Chosen":
+    def draw(self, offer: Offer | None, uniform: float) -> Drawn:
         """What is played, of all active actions or of an offer."""
         if offer is None:
-            return Chosen(*self.version.draw(uniform))
+            return self.version.draw(uniform)
         drawn = self.answers.answer(self.version, offer, uniform)
         label = drawn.label if offer.digest else None
-        return Chosen(*drawn[:4], offer.context, label, offer.digest)
+        return Drawn(*drawn[:4], offer.context, label, offer.digest)
 
     def is_level_with(self, pool_state: PoolState) -> bool:
         """Whether nothing was learnt or changed since."""
@@ -212,7 +201,7 @@ class LaneWriter:
             uniform = uniform_of(playing.seed, playing.seeded, name, minted, lane, place, round_played)
         of_ticket = self.now, name, UNPLACED, playing.seq
         drawn = playing.draw(offer, uniform)
-        event = drawn.event(of_ticket, given, minted, lane, place, round_played)
+        event = decided(drawn, of_ticket, given, minted, lane, place, round_played)
         check_probability(event)
         body = encode_decision(event, tail)
         self._hash = sha256(self._hash + body).digest()

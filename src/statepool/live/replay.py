@@ -386,7 +386,7 @@ class _Redrawing:
     def _drawn(self, made: _Made, event: Decided) -> tuple[Any, ...] | None:
         """What the version answers; None: the rows that the request brought were not kept."""
         if not event.is_request:
-            return made.version.draw(self._fold.uniform_of(event))
+            return made.version.draw(self._fold.uniform_of(event))[:4]
         offers = made.answers.offers
         if event.context is not None:
             offer = offers.of_context(event.context)

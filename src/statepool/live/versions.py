@@ -30,12 +30,16 @@ class Part(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """The number of an action, its probability, whether it was kept from the learner, and what travels with it."""
+    """The number of an action, its probability, whether it was kept from the learner, and what travels with it; where a
+    request had an offer, its context, the label of the candidate, and the digest of the rows."""
 
     action: int
     probability: float
     is_holdout: bool
     carry: bytes = b""
+    context: Any = None
+    label: Any = None
+    digest: bytes = b""
 
 
 def spread(distribution: Floats, share: float = 1.0) -> Part:

@@ -21,7 +21,7 @@ from statepool.live.events import (
 )  # fmt: skip
 from statepool.live.format import FORMAT, RULE
 from statepool.live.hash_chain import chain, read_linked
-from statepool.live.lanes import LaneWriter, Playing, check_probability, decisions_in, placed
+from statepool.live.lanes import LaneWriter, Playing, check_probability, decided, decisions_in, placed
 from statepool.live.luck import mint, new_epoch, new_key, uniform_of
 from statepool.live.offers import Offer
 from statepool.live.pool_state import PoolState
@@ -213,7 +213,7 @@ class Writer:
         drawn = playing.draw(offer, uniform)
         if offer is not None and offer.digest:
             self._keep_rows(offer)
-        event = drawn.event((self.now, name, number, playing.seq), given, minted)
+        event = decided(drawn, (self.now, name, number, playing.seq), given, minted)
         self._add_decision(event, encode_decision(event, tail), ticket)
         return event
 

@@ -1,8 +1,9 @@
 """Who may pass, how often, and with how many tickets of their own."""
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from statepool.live.group_commit import size_of
 from statepool.live.pool import Pool
 from statepool.live.service.keys import Caller, Door, Keys
 from statepool.live.service.limits import Headers, TokenBuckets, network_of, refuse_strangers
@@ -34,9 +35,9 @@ class Visit(NamedTuple):
     def key(self) -> str:
         return self.caller.name
 
-    def pay(self, decisions: int) -> None:
-        """A request has paid for one decision; raise 429 if there are more than the rate allows."""
-        if self.buckets is not None and decisions > 1:
+    def pay(self, requests: Sequence[Any]) -> None:
+        """A call has paid for one decision; raise 429 if there are more than the rate allows."""
+        if self.buckets is not None and (decisions := size_of(requests)) > 1:
             self.buckets.take(self.payer, decisions - 1, paid=1)
 
     def claim(self, pool: str, tickets: Sequence[str]) -> Collection[str] | None:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from statepool.live.group_commit import size_of
 from statepool.live.requests import Decide, DecideAll, Decision, Observe, Resolve, check_ticket, of_several
 from statepool.live.service.admission import Visit
 from statepool.live.service.answers import (
@@ -94,7 +93,7 @@ def answer(pools: Pools, call: TicketCall, body: bytes, visit: Visit, done: Done
     """Raise what is wrong at once; `done` is told the answer once it is on disk, or why there is none, and the statuses
     of what was refused while the rest was done."""
     asked = call.read(call, body)
-    visit.pay(size_of(asked.requests))
+    visit.pay(asked.requests)
     worker = pools.open_worker(call.pool)
     claimed = None if worker is None else visit.claim(call.pool, asked.named)
     if worker is not None and claimed is not None:
@@ -114,7 +113,8 @@ async def _answer_later(pools: Pools, call: TicketCall, asked: Asked, visit: Vis
 
 def _ask(worker: PoolWorker, asked: Asked, visit: Visit, claimed: Collection[str], done: Done) -> None:
     def told(answers: list[Any]) -> None:
-        _release(worker.pool.name, asked, answers, visit, claimed)
+        if visit.key:
+            _release(worker.pool.name, asked, answers, visit, claimed)
         try:
             content = asked.show(asked, answers)
         except Exception as error:
