@@ -17,6 +17,7 @@ from statepool.live.compaction import compact
 from statepool.live.errors import Conflict, Damaged, StoreUnavailable
 from statepool.live.replay import replay
 from statepool.live.stores import segments
+from statepool.live.stores.owners import make_folder
 
 
 @pytest.fixture(autouse=True)
@@ -374,6 +375,29 @@ def test_the_command(sqlite, tmp_path):
         done = statepool("compact", sqlite.url, *bad)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), (bad, done.stderr)
     assert "least: is 0" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_gives_nothing_but_the_folder_away(tmp_path, monkeypatch):
+    """Who may write beside it puts a link in its place, right after it was made."""
+    store, secret = tmp_path / "shop" / "pool.db", tmp_path / "secret"
+    store.parent.mkdir()
+    store.touch()
+    secret.touch()
+    for path in (store.parent, store):
+        os.chown(path, 65534, 65534)
+    monkeypatch.setattr("statepool.live.stores.owners._may_pass", lambda owner, folder: True)
+    real = Path.mkdir
+
+    def mkdir(path, *given, **more):
+        real(path, *given, **more)
+        path.rmdir()
+        path.symlink_to(secret)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with pytest.raises(ValueError, match="cannot be made"):
+        make_folder(store.parent / "segments", str(store))
+    assert secret.stat().st_uid == 0
 
 
 def test_a_clock_that_was_ahead_keeps_nothing_from_being_sealed(place, tmp_path):

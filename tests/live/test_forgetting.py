@@ -12,7 +12,7 @@ import pytest
 import statepool as sp
 from command_line import statepool
 from live.places import ACTIONS, STATES, P, fold_of
-from statepool.live import forgetting
+from statepool.live import forgetting, loose_files
 from statepool.live.anchors import heads
 from statepool.live.compaction import compact
 from statepool.live.errors import StoreUnavailable
@@ -129,7 +129,7 @@ def test_a_segment_that_cannot_be_removed_is_told(sqlite, tmp_path, monkeypatch)
     compact(pool._journal.store, sqlite.name, 0.0, str(tmp_path / "s"), 1)
     pool.close()
 
-    def unlink(path):
+    def unlink(path, missing_ok=False):
         raise PermissionError(1, "Operation not permitted", str(path))
 
     with monkeypatch.context() as patched:
@@ -271,6 +271,67 @@ def test_a_segment_that_was_cleared_away_is_written_again(place, tmp_path, monke
         assert compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), 1).segments == 1
     monkeypatch.setattr("statepool.live.loose_files.WRITTEN_WITHIN", 0)
     remove_loose(pool._journal.store, place.name)  # the row of a file that is gone is kept for a while
+    check_files(place, tmp_path)
+
+
+def test_a_file_that_was_sealed_meanwhile_is_not_removed(place, tmp_path):
+    """It was loose when that was looked up, and is a part of the journal when the lock is had."""
+    pool, folder = place.make(reward_bounds=(0, 100)), segments.Folder(str(tmp_path / "s"))
+    play(pool, 30)
+    pool.settle()
+    store, looked = pool._journal.store, []
+    with store.view(place.name) as view:
+        made = segments.seal(place.name, b"", list(view.entries()))
+    written = loose_files.write_segment(store, folder, *made)
+
+    def seal_first(loose, late):
+        looked.append(loose)
+        if len(looked) == 1:
+            with store.batch(place.name) as batch:
+                batch.seal(written)
+        return True
+
+    loose_files._remove(store, place.name, seal_first)
+    assert len(looked) == 1
+    check_files(place, tmp_path)
+
+
+def test_a_file_that_was_written_in_part_is_removed(place, tmp_path):
+    pool = place.make(reward_bounds=(0, 100))
+    made = play(pool, 10)
+    with pool._journal.store.batch(place.name) as batch:
+        batch.announce("a" * 64, str(tmp_path / "s"))
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / f"{'a' * 64}.segment.part").write_bytes(made[5].ticket.encode())
+    forget(pool, [made[5].ticket])
+    check_files(place, tmp_path)
+
+
+def test_a_segment_that_another_wrote_anew_is_read_again(place, tmp_path, monkeypatch):
+    pool = place.make(reward_bounds=(0, 100))
+    made = play(pool, 30)
+    compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), 1)
+    with closing(place.open()) as other:
+        first_time(monkeypatch, "statepool.live.forgetting._nameless", lambda: forget(other, [made[5].ticket]))
+        forget(pool, [made[7].ticket])
+    for each in (made[5], made[7]):
+        with pytest.raises(sp.live.UnknownTicket):
+            pool.find(each.ticket)
+    check_files(place, tmp_path)
+
+
+def test_who_forgets_nothing_disturbs_nobody(place, tmp_path, monkeypatch):
+    pool = place.make(reward_bounds=(0, 100))
+    play(pool, 30)
+    with closing(place.open()) as other:
+
+        def meanwhile():
+            with pytest.raises(sp.live.UnknownTicket):
+                forget(other, ["nobody"])
+
+        written = first_time(monkeypatch, "statepool.live.compaction.write_segment", meanwhile)
+        compact(pool._journal.store, place.name, 0.0, str(tmp_path / "s"), 1)
+    assert len(written) == 1
     check_files(place, tmp_path)
 
 

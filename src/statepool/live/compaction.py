@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Any
 
 from statepool.live.errors import Conflict, StoreUnavailable
-from statepool.live.loose_files import remove_left_behind, remove_loose, write_segment
+from statepool.live.loose_files import discard, remove_left_behind, write_segment
 from statepool.live.pool import Pool
 from statepool.live.stores.folders import Folder, check_place
 from statepool.live.stores.segments import seal
@@ -25,6 +25,7 @@ LEAST_EVENTS = 10_000
 """Fewer are not worth a file, and every file is one more place to look a ticket up."""
 DELETED_AT_ONCE = 5_000
 TRIES = 5
+PROBES = 1_000
 
 
 @dataclass(frozen=True)
@@ -55,40 +56,36 @@ def compact(store: Store, name: str, older_than: float, place: str, least: int =
     _drop_rows(store, name)  # of one that was stopped before
     with store.view(name) as view:
         cutoff = view.clock() - round(older_than * 1e6)
-    while (segment := _seal_next(store, name, cutoff, folder, least)) is not None:
-        done.append(segment)
+    while isinstance(found := _seal_next(store, name, cutoff, folder, least), Sealed):
+        done.append(found)
         _drop_rows(store, name)
     events = sum(each.last - each.first + 1 for each in done)
-    return Compacted(name, events, len(done), sum(each.size for each in done), _count_left(store, name, cutoff))
-
-
-def _count_left(store: Store, name: str, cutoff: int) -> int:
-    with store.view(name) as view:
-        return max(0, _last_old(view, cutoff) - view.n_sealed())
+    return Compacted(name, events, len(done), sum(each.size for each in done), found)
 
 
 def _last_old(view: View, cutoff: int) -> int:
     """The last event that is old enough, of those that a segment could hold; what is before it is older still, whatever
-    a clock that was ahead has stamped on it."""
-    end = min(view.n_sealed() + MOST_EVENTS, view.head().seq)
-    if end > view.n_sealed() and view.linked(end)[1].at < cutoff:  # as of all segments but the latest
-        return end
-    tail = takewhile(lambda entry: entry.seq <= end, view.entries(view.n_sealed()))
-    return max((entry.seq for entry in tail if entry.at < cutoff), default=0)
+    a clock that was ahead has stamped on it. Some events tell where to look, so that not all have to be read."""
+    first, end = view.n_sealed(), min(view.n_sealed() + MOST_EVENTS, view.head().seq)
+    step = max(1, (end - first) // PROBES)
+    known = next((seq for seq in range(end, first, -step) if view.linked(seq)[1].at < cutoff), first)
+    after = takewhile(lambda entry: entry.seq <= known + step, view.entries(known))
+    return max((entry.seq for entry in after if entry.at < cutoff), default=known)
 
 
-def _seal_next(store: Store, name: str, cutoff: int, place: str, least: int) -> Sealed | None:
+def _seal_next(store: Store, name: str, cutoff: int, place: str, least: int) -> Sealed | int:
+    """A segment; or how many events are old, if those are fewer than `least`."""
     for _ in range(TRIES):
         with suppress(Conflict):  # something was forgotten meanwhile, which this segment would bring back
             return _try_to_seal(store, name, cutoff, place, least)
     raise StoreUnavailable(f"tickets of {name!r} were forgotten each time that a segment was written: try again")
 
 
-def _try_to_seal(store: Store, name: str, cutoff: int, place: str, least: int) -> Sealed | None:
+def _try_to_seal(store: Store, name: str, cutoff: int, place: str, least: int) -> Sealed | int:
     with store.view(name) as view:
         first, seen, last = view.n_sealed() + 1, view.head().seq, _last_old(view, cutoff)
         if last - first + 1 < least:
-            return None
+            return last - first + 1
         before = view.linked(first)[0]
         header, data = seal(name, before, takewhile(lambda entry: entry.seq <= last, view.entries(first - 1)))
     segment = write_segment(store, Folder(place), header, data)
@@ -100,7 +97,7 @@ def _try_to_seal(store: Store, name: str, cutoff: int, place: str, least: int) -
                 raise Conflict(f"tickets of {name!r} were forgotten meanwhile: try again")
             batch.seal(segment)
     except ValueError:
-        remove_loose(store, name, [segment.digest])
+        discard(store, name, [segment])
         raise
     return segment
 

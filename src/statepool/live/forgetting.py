@@ -11,6 +11,7 @@ is unknown from then on: asking for it again is a new decision.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
@@ -32,16 +33,16 @@ from statepool.live.events import (
     erase,
     erased_of,
 )  # fmt: skip
-from statepool.live.loose_files import remove_loose, write_segment
+from statepool.live.loose_files import discard, remove_left_behind, remove_loose, write_segment
 from statepool.live.pool import Pool
 from statepool.live.pool_state import PoolState
 from statepool.live.requests import check_ticket
 from statepool.live.stores.folders import Folder
 from statepool.live.stores.segments import Segment, seal
-from statepool.live.stores.store import Entry, Sealed, View
+from statepool.live.stores.store import Entry, Sealed, Store, View, were_replaced
 from statepool.live.writer import Writer
 
-TRIES = 5
+TRIES = 20
 NAMELESS = "\x7f"
 """What the ticket of a forgotten decision begins with: no caller can bring such a one."""
 
@@ -56,13 +57,14 @@ class Done(NamedTuple):
 def forget(pool: Pool, tickets: Sequence[str]) -> Done:
     """Erase what names these tickets, all or none."""
     wanted = list(dict.fromkeys(check_ticket(ticket) for ticket in tickets))
+    store = pool._journal.store
     try:
         done = _forget(pool, wanted)
     except ValueError:
-        remove_loose(pool._journal.store, pool.name)
+        remove_left_behind(store, pool.name)
         raise
     try:
-        remove_loose(pool._journal.store, pool.name)
+        remove_loose(store, pool.name)
     except StoreUnavailable as error:
         raise StoreUnavailable(f"the journal has forgotten, but {error}") from None
     return done
@@ -70,14 +72,19 @@ def forget(pool: Pool, tickets: Sequence[str]) -> Done:
 
 def _forget(pool: Pool, tickets: list[str]) -> Done:
     for _ in range(TRIES):
-        plan = _plan(pool, tickets)
-        [answer] = pool.run([plan])
-        if answer is None:
-            return Done(len(plan.changed), len(plan.segments))
-        remove_loose(pool._journal.store, pool.name, [new.digest for _, new in plan.segments])
-        if not isinstance(answer, Conflict):  # else something came for one of them meanwhile
-            break
-    raise answer
+        with suppress(Conflict):  # something came for one of them meanwhile, or others have forgotten or compacted
+            return _try_to_forget(pool, tickets)
+    raise Conflict("others changed the same tickets or segments each time, so nothing was forgotten: try again")
+
+
+def _try_to_forget(pool: Pool, tickets: list[str]) -> Done:
+    plan = _plan(pool, tickets)
+    [answer] = pool.run([plan])
+    if isinstance(answer, Conflict):  # else it is not sure that they were not sealed
+        discard(pool._journal.store, pool.name, [new for _, new in plan.segments])
+    if answer is not None:
+        raise answer
+    return Done(len(plan.changed), len(plan.segments))
 
 
 @dataclass(frozen=True)
@@ -112,15 +119,23 @@ def _left(entry: Entry) -> bytes:
 
 def _plan(pool: Pool, tickets: list[str]) -> Plan:
     pool.settle()
-    pool_state = pool._fold()
     with pool.view() as view:
-        changed: list[Entry] = []
-        for ticket in tickets:
-            found = view.entries_of(ticket)
-            if not found:
-                raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool, so nothing was forgotten")
-            changed += [_nameless(entry, pool_state) for entry in found]
-        return Plan(tickets, changed, _rewritten(pool, view, changed))
+        try:
+            return _read_plan(pool, view, tickets)
+        except StoreUnavailable:
+            if were_replaced(pool._journal.store, pool.name, view):
+                raise Conflict("segments were written anew meanwhile: try again") from None
+            raise
+
+
+def _read_plan(pool: Pool, view: View, tickets: list[str]) -> Plan:
+    pool_state, changed = pool._fold(), []
+    for ticket in tickets:
+        found = view.entries_of(ticket)
+        if not found:
+            raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool, so nothing was forgotten")
+        changed += [_nameless(entry, pool_state) for entry in found]
+    return Plan(tickets, changed, _rewritten(pool, view, changed))
 
 
 def _nameless(entry: Entry, pool_state: PoolState) -> Entry:
@@ -149,11 +164,18 @@ def _holding(view: View, changed: Sequence[Entry]) -> list[Sealed]:
 
 def _rewritten(pool: Pool, view: View, changed: Sequence[Entry]) -> list[tuple[Sealed, Sealed]]:
     """The segments that hold some of these events, and new ones in their place."""
-    done, by_seq = [], {entry.seq: entry for entry in changed}
-    for old in _holding(view, changed):
-        segment = Segment(Folder(old.place), old.digest)
-        blocks = range(len(segment.header.stretches))
-        every = (by_seq.get(entry.seq, entry) for number in blocks for _, entry in segment.entries(number))
-        made = seal(pool.name, segment.header.before, every)
-        done.append((old, write_segment(pool._journal.store, Folder(old.place), *made)))
+    store, done = pool._journal.store, []
+    try:
+        for old in _holding(view, changed):
+            done.append((old, _write_anew(store, pool.name, old, changed)))
+    except (ValueError, StoreUnavailable):
+        discard(store, pool.name, [new for _, new in done])
+        raise
     return done
+
+
+def _write_anew(store: Store, name: str, old: Sealed, changed: Sequence[Entry]) -> Sealed:
+    segment, by_seq = Segment(Folder(old.place), old.digest), {entry.seq: entry for entry in changed}
+    blocks = range(len(segment.header.stretches))
+    every = (by_seq.get(entry.seq, entry) for number in blocks for _, entry in segment.entries(number))
+    return write_segment(store, Folder(old.place), *seal(name, segment.header.before, every))

@@ -6,7 +6,7 @@ that could not. A file is named by the hash of its header, which holds a random 
 whoever removes a file late removes no other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from statepool.live.errors import Damaged, StoreUnavailable
 from statepool.live.stores.folders import Folder
@@ -22,8 +22,8 @@ def write_segment(store: Store, folder: Folder, header: Header, data: bytes) -> 
     digest = digest_of(header)
     with store.batch(header.pool) as batch:
         batch.announce(digest, str(folder))
-    folder.write(f"{digest}.segment", data)
     try:
+        folder.write(f"{digest}.segment", data)
         _read_back(folder, digest, header)
     except StoreUnavailable:
         _check_still_announced(store, header.pool, digest)
@@ -46,28 +46,39 @@ def _check_still_announced(store: Store, name: str, digest: str) -> None:
         check_announced(digest, sum(each.digest == digest and each.at > 0 for each in view.loose()))
 
 
-def remove_loose(store: Store, name: str, digests: Sequence[str] | None = None) -> None:
-    """Remove what was left behind: of these files, or of all; whoever is still writing one begins again."""
-    with store.view(name) as view:
-        loose = [each for each in view.loose() if digests is None or each.digest in digests]
-        late = view.clock() - WRITTEN_WITHIN
-    _remove(store, name, loose, late)
+def discard(store: Store, name: str, segments: Sequence[Sealed]) -> None:
+    """Remove what this process has written and cannot have sealed; somebody may have cleared it away already."""
+    gone, left = [], []
+    for each in segments:
+        try:
+            Folder(each.place).remove(f"{each.digest}.segment")
+            gone.append(each.digest)
+        except StoreUnavailable:
+            left.append(each.digest)  # whoever comes next tries again
+    with store.batch(name) as batch:
+        batch.drop_loose(gone)
+        batch.condemn(left)
+
+
+def remove_loose(store: Store, name: str) -> None:
+    """Remove every loose file; whoever is still writing one begins again."""
+    _remove(store, name, lambda loose, late: True)
 
 
 def remove_left_behind(store: Store, name: str) -> None:
     """The same, but for those that somebody may be writing."""
+    _remove(store, name, lambda loose, late: loose.at < late)
+
+
+def _remove(store: Store, name: str, is_meant: Callable[[Loose, int], bool]) -> None:
     with store.view(name) as view:
         late = view.clock() - WRITTEN_WITHIN
-        loose = [each for each in view.loose() if each.at < late]
-    _remove(store, name, loose, late)
-
-
-def _remove(store: Store, name: str, loose: Sequence[Loose], late: int) -> None:
-    if not loose:
-        return
-    if any(each.at > 0 for each in loose):
-        with store.batch(name) as batch:
-            batch.condemn([each.digest for each in loose])
+        if not any(is_meant(each, late) for each in view.loose()):
+            return
+    with store.batch(name) as batch:
+        # Under the lock: a file may have been sealed since, and is then a part of the journal.
+        loose = [each for each in batch.loose() if is_meant(each, late)]
+        batch.condemn([each.digest for each in loose])
     gone, left = [], []
     for each in loose:
         try:

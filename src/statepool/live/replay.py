@@ -36,9 +36,10 @@ from statepool.live.lanes import MOST_BEHIND, decisions_in, placed
 from statepool.live.luck import is_minted_for
 from statepool.live.pool_state import MOST_LANES, PoolState, Records
 from statepool.live.snapshots import Outdated, Snapshot, UnusableSnapshot, unseal
-from statepool.live.stores.store import Entry, Store, View
+from statepool.live.stores.store import Entry, Store, View, were_replaced
 from statepool.live.versions import Version
 
+REPLACED = "segments were written anew while they were read, as `forget` does: replay again"
 PIECE = 5_000
 """Events whose decisions are looked up together: the more, the more of one decision's are."""
 EPOCHS = 64
@@ -128,7 +129,8 @@ def replay(
                     on_event(entry.seq)
             check.finish()
         except StoreUnavailable as error:
-            _refuse_if_replaced(store, view, name)
+            if were_replaced(store, name, view):
+                raise StoreUnavailable(REPLACED) from None
             found.faults.append(f"after event {found.sure_until} the store cannot be read: {error}")
     if expect is not None:
         found.faults.append("no event has the hash that was expected: the journal was cut short, or is another one")
@@ -136,13 +138,6 @@ def replay(
     found.anchors = noted.met
     found.rule_since = pool_state.rule_since
     return found, pool_state
-
-
-def _refuse_if_replaced(store: Store, view: View, name: str) -> None:
-    """A segment that is gone because tickets were forgotten meanwhile is no fault."""
-    with store.view(name) as now:
-        if now.sealed() != view.sealed():
-            raise StoreUnavailable("segments were written anew while they were read, as `forget` does: replay again")
 
 
 def _begin(view: View, name: str) -> PoolState:

@@ -146,7 +146,7 @@ def read_decisions(call: TicketCall, body: bytes) -> Asked:
         asked_for = _asked_each(asked.requests)
     elif asked.count is not UNSET or asked.tickets is not UNSET:
         named: Any = asked.tickets
-        tickets = [None] * asked.count if asked.count is not UNSET else named
+        tickets = [None] * asked.count if asked.count is not UNSET else _checked_tickets(named)
         plain = _asked(asked)
         asked_for = [Decide(ticket, None, plain.context, plain.candidates) for ticket in tickets]
     else:
@@ -155,6 +155,15 @@ def read_decisions(call: TicketCall, body: bytes) -> Asked:
     return Asked(
         [DecideAll(asked_for)], _show_decisions, [each.ticket for each in asked_for if each.ticket is not None]
     )
+
+
+def _checked_tickets(tickets: list[str]) -> list[str]:
+    for number, ticket in enumerate(tickets, start=1):
+        try:
+            check_ticket(ticket)
+        except ValueError as error:
+            raise of_several(error, number, len(tickets)) from None
+    return tickets
 
 
 def _asked_each(bodies: list[RequestBody]) -> list[Decide]:

@@ -1,7 +1,6 @@
 """Where sealed segments lie: a folder of this machine, or an object store that fsspec knows (s3://bucket/path)."""
 
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -52,31 +51,30 @@ class Folder:
             raise StoreUnavailable(f"segment {name} cannot be written to {self}: {error}") from None
 
     def _write_file(self, path: Path, data: bytes) -> None:
+        """In a file beside it first: what has its name is whole. Whoever removes the one removes the other."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        number, made = tempfile.mkstemp(dir=path.parent)  # mode 0600
+        part = _part(path)
+        number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(number, "wb") as file:
                 follow_owner(number, path.parent)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(made, path)
+            os.replace(part, path)
         finally:
             with suppress(OSError):
-                os.unlink(made)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+                os.unlink(part)
+        _sync(path.parent)
 
     def remove(self, name: str) -> bool:
-        """It is not there when this returns; whether it was."""
+        """It is not there when this returns, nor a part of it; whether there was one."""
         try:
-            if self._remote is not None:
-                self._remote.rm_file(f"{self._root}/{name}")
-            else:
-                (Path(self._place) / name).unlink()
+            if self._remote is None:
+                return _remove_file(Path(self._place) / name)
+            if not self._remote.exists(f"{self._root}/{name}"):  # some remove what is not there, and say nothing
+                return False
+            self._remote.rm_file(f"{self._root}/{name}")
             return True
         except FileNotFoundError:
             return False
@@ -84,6 +82,28 @@ class Folder:
             if isinstance(error, MemoryError):
                 raise
             raise StoreUnavailable(f"segment {name} cannot be removed from {self}: {error}") from None
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _remove_file(path: Path) -> bool:
+    there = [each for each in (_part(path), path) if each.exists()]
+    for each in there:
+        each.unlink(missing_ok=True)
+    if there:
+        _sync(path.parent)
+    return bool(there)
+
+
+def _sync(folder: Path) -> None:
+    """What was put there or removed is so after a loss of power, too."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def check_place(place: str) -> str:

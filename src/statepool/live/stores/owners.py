@@ -31,9 +31,21 @@ def make_folder(folder: Path, file: str) -> None:
             f"place: {folder} cannot be read by {_name(owner.st_uid)}, whom {file} belongs to "
             f"({closed[-1] if closed else folder} belongs to another): {HOW}"
         )
-    for each in reversed(missing):
-        each.mkdir(mode=0o700)
-        os.chown(each, owner.st_uid, owner.st_gid)
+    try:
+        for each in reversed(missing):
+            each.mkdir(mode=0o700)
+            _give(each, owner)
+    except OSError as error:
+        raise ValueError(f"place: {folder} cannot be made ({error.strerror}): {HOW}") from None
+
+
+def _give(folder: Path, owner: os.stat_result) -> None:
+    """To its owner, and nothing but a folder: who may write beside it could have put a link to another file there."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        os.fchown(number, owner.st_uid, owner.st_gid)
+    finally:
+        os.close(number)
 
 
 def follow_owner(descriptor: int, folder: Path) -> None:

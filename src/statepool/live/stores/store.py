@@ -454,3 +454,9 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give everything back; closing twice is harmless."""
+
+
+def were_replaced(store: Store, name: str, view: View) -> bool:
+    """Whether segments were written anew since a reading began, as `forget` does: it may not find the old ones."""
+    with store.view(name) as now:
+        return now.sealed() != view.sealed()
