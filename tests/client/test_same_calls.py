@@ -18,7 +18,7 @@ CALLS = (
 )  # fmt: skip
 HERE_ONLY = {
     "open", "close", "run", "decides_apart", "settle", "view", "now", "pending", "n_pending", "vitals", "listing",
-    "rest", "snapshot", "warm_up", "on_batch",
+    "rest", "snapshot", "warm_up", "on_batch", "store",
 }  # fmt: skip
 """What is of this process or of the store."""
 

@@ -57,7 +57,7 @@ class Done(NamedTuple):
 def forget(pool: Pool, tickets: Sequence[str]) -> Done:
     """Erase what names these tickets, all or none."""
     wanted = list(dict.fromkeys(check_ticket(ticket) for ticket in tickets))
-    store = pool._journal.store
+    store = pool.store
     try:
         done = _forget(pool, wanted)
     except ValueError:
@@ -81,7 +81,7 @@ def _try_to_forget(pool: Pool, tickets: list[str]) -> Done:
     plan = _plan(pool, tickets)
     [answer] = pool.run([plan])
     if isinstance(answer, Conflict):  # else it is not sure that they were not sealed
-        discard(pool._journal.store, pool.name, [new for _, new in plan.segments])
+        discard(pool.store, pool.name, [new for _, new in plan.segments])
     if answer is not None:
         raise answer
     return Done(len(plan.changed), len(plan.segments))
@@ -123,7 +123,7 @@ def _plan(pool: Pool, tickets: list[str]) -> Plan:
         try:
             return _read_plan(pool, view, tickets)
         except StoreUnavailable:
-            if were_replaced(pool._journal.store, pool.name, view):
+            if were_replaced(pool.store, pool.name, view):
                 raise Conflict("segments were written anew meanwhile: try again") from None
             raise
 
@@ -164,7 +164,7 @@ def _holding(view: View, changed: Sequence[Entry]) -> list[Sealed]:
 
 def _rewritten(pool: Pool, view: View, changed: Sequence[Entry]) -> list[tuple[Sealed, Sealed]]:
     """The segments that hold some of these events, and new ones in their place."""
-    store, done = pool._journal.store, []
+    store, done = pool.store, []
     try:
         for old in _holding(view, changed):
             done.append((old, _write_anew(store, pool.name, old, changed)))

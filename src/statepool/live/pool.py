@@ -259,6 +259,11 @@ class Pool:
         """Have the journal take over what was decided apart from it; every state and outcome does so by itself."""
         self._journal.settle()
 
+    @property
+    def store(self) -> Store:
+        """Where it is kept, with other pools."""
+        return self._journal.store
+
     def view(self) -> AbstractContextManager[View]:
         """The store's own records of this pool, of one moment: events, tickets, what waits."""
         return self._journal.store.view(self.name)
