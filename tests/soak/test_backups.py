@@ -4,19 +4,8 @@ import pytest
 
 from live.backups import take_under_load
 from live.killed import moments
-from live.postgres import Server
 
 pytestmark = pytest.mark.soak
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/pool.db"
-        return
-    server = Server()
-    yield server.url()
-    server.stop()
 
 
 def test_backups_at_fifty_moments(url, tmp_path):

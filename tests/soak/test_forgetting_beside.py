@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from live.killed import FORKS, Embedded, loss_of, moments
-from live.postgres import Server
 from statepool.live import Conflict, Pool, UnknownTicket
 from statepool.live.compaction import compact
 from statepool.live.errors import StoreUnavailable
@@ -21,16 +20,6 @@ from statepool.live.stores import open_store
 
 pytestmark = pytest.mark.soak
 KILLS = 30
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/pool.db"
-        return
-    server = Server()
-    yield server.url()
-    server.stop()
 
 
 def note(file, line):

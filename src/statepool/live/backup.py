@@ -23,7 +23,7 @@ from statepool.live.lanes import decisions_in
 from statepool.live.replay import replay
 from statepool.live.stores import open_store
 from statepool.live.stores.contents import refuse_unless_empty
-from statepool.live.stores.folders import Folder, check_place
+from statepool.live.stores.folders import Folder, check_place, to_disk
 from statepool.live.stores.segments import Segment
 from statepool.live.stores.sqlite import SQLiteStore, copy_as_it_is, is_of_this_release, version_of
 from statepool.live.stores.sqlite_file import copy_file
@@ -178,10 +178,10 @@ def _new_file(file: Path) -> Iterator[Path]:
         made = Path(name)
         try:
             yield made
-            _to_disk(made)
+            to_disk(made)
             _check_new(file, "file")
             os.link(made, file)  # fails where somebody was faster
-            _to_disk(file.absolute().parent)
+            to_disk(file.absolute().parent)
         finally:
             for each in (made, *(Path(f"{made}{end}") for end in BESIDE)):
                 with suppress(OSError):
@@ -201,14 +201,6 @@ def _telling_of(file: Path | str) -> Iterator[None]:
         raise StoreUnavailable(f"{file} cannot be written: {os.strerror(errno.ENOSPC)}") from error
     except OSError as error:
         raise StoreUnavailable(f"{file} cannot be written: {error.strerror or error}") from error
-
-
-def _to_disk(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _copy(file: Path, made: Path) -> None:

@@ -65,7 +65,7 @@ class Folder:
         finally:
             with suppress(OSError):
                 os.unlink(part)
-        _sync(path.parent)
+        to_disk(path.parent)
 
     def remove(self, name: str) -> bool:
         """It is not there when this returns, nor a part of it; whether there was one."""
@@ -93,13 +93,13 @@ def _remove_file(path: Path) -> bool:
     for each in there:
         each.unlink(missing_ok=True)
     if there:
-        _sync(path.parent)
+        to_disk(path.parent)
     return bool(there)
 
 
-def _sync(folder: Path) -> None:
-    """What was put there or removed is so after a loss of power, too."""
-    number = os.open(folder, os.O_RDONLY)
+def to_disk(path: Path) -> None:
+    """The bytes of a file; or of a folder, what was put there or removed: it is so after a loss of power, too."""
+    number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
     finally:
