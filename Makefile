@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Most of what is run starts processes of its own, which with bytecode start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup reproduce flights serve test check bench soak docs dist-test
+.PHONY: setup reproduce flights serve test check bench soak docs paper dist-test
 
 setup: .venv/.ready
 
@@ -12,7 +12,6 @@ setup: .venv/.ready
 	python3 -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	$(BIN)/statepool compile
 	touch $@
 
 reproduce: setup
@@ -55,6 +54,13 @@ bench: setup
 docs: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
 	$(BIN)/python docs/build.py
+
+# Theorem F with its proof, six pages at most; needs pdflatex (Debian: texlive-latex-base). The figure is that of
+# `statepool reproduce overlap-and-drift`, kept beside the source.
+paper:
+	cd docs/paper && for i in 1 2 3; do pdflatex -interaction=nonstopmode -halt-on-error theorem_f.tex >/dev/null \
+	  || { cat theorem_f.log; exit 1; }; done
+	@echo docs/paper/theorem_f.pdf
 
 # Wheel and sdist into empty environments, on every Python that is there, with each extra alone.
 dist-test: setup

@@ -13,7 +13,7 @@ from types import ModuleType
 import duckdb
 import numpy as np
 
-from statepool.audit.whatif import what_if
+from statepool.audit import what_if
 
 P = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.3, 0.6], [0.2, 0.2, 0.6]])
 MEANS, SHARES, PLAY = np.array([0.2, 0.5, 0.8]), np.array([0.4, 0.3, 0.2, 0.1]), np.full(4, 0.25)

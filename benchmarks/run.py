@@ -8,12 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-import growth
-import memory
 import rivals
 import speed
 import startup
-import statepool as sp
 from rows import Row
 
 
@@ -21,9 +18,8 @@ def measure() -> list[Row]:
     instance = speed.funnel()
     learners, engine_round = speed.every_learner(instance)
     return [
-        speed.against_numpy(instance), speed.against_c(instance), speed.tree_against_line(), *growth.rows(),
-        *learners, *speed.with_contexts(engine_round), *rivals.rows(instance, engine_round), startup.row(),
-        memory.row("state-exp3", sp.StateEXP3()), memory.row("action-exp3", sp.ActionEXP3()),
+        speed.against_numpy(instance), speed.against_c(instance), *speed.compiling(), *learners,
+        *speed.with_contexts(engine_round), *rivals.rows(instance, engine_round), startup.row(),
     ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import run_notebooks
-from public import MODULES, home_of, public_names
+from public_names import MODULES, home_of, public_names
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "site"

@@ -1,9 +1,8 @@
-"""What the site says of Python, the command line, HTTP, settings and events is read from the code as the site is built.
+"""What the site says of Python, the command line, HTTP and settings is read from the code as the site is built.
 
 Notebooks become pages, too.
 """
 
-import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import msgspec
 from http_page import range_of, write_page
 from mkdocs.structure.files import File, Files
 from notebook_pages import FOLDER, page_of
-from public import MODULES, home_of, public_names
+from public_names import MODULES, home_of, public_names
 
 ROOT = Path(__file__).parent.parent
 OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./)+((?:examples|benchmarks|src|tests)[^)]*)\)")
@@ -99,7 +98,7 @@ def _cell(text: str) -> str:
 
 def http() -> str:
     """The OpenAPI document in words."""
-    from statepool.live.service.openapi import document
+    from statepool.live.service.routes import document
 
     return write_page(document())
 
@@ -111,7 +110,7 @@ def settings() -> str:
     lines = [
         "# Settings of a pool",
         "",
-        "Given to `Pool.open(…, holdout=0.1)`, `pool.change(…)`, `PUT` and `PATCH /v1/pools/{name}`; journaled.",
+        "Given to `Pool.open(…, holdout=0.1)`, `pool.change(…)`, `PUT` and `PATCH /v1/pools/{name}`.",
         "None is null over HTTP.",
         "",
     ]
@@ -121,25 +120,6 @@ def settings() -> str:
         field = told[name] | {"default": None}  # it has a column of its own
         lines.append(f"| `{name}` | `{default}` | {_cell(field['description'])}{range_of(field)} |")
     return "\n".join(lines) + "\n"
-
-
-def events() -> str:
-    """The kinds of events a journal holds, from their types."""
-    from statepool.live import events as source
-
-    lines = [
-        "# Events of the journal",
-        "",
-        "One after the other, each with the hash of the one before; see [Pools](../live.md).",
-        "",
-    ]
-    for kind in source.__dict__.values():
-        if inspect.isclass(kind) and kind.__module__ == source.__name__ and getattr(kind, "__struct_fields__", ()):
-            tag = kind.__struct_config__.tag
-            said = _cell((kind.__doc__ or "").partition("\n\n")[0])
-            lines += [f"## {kind.__name__}" + (f" (`{tag}`)" if tag else ""), "", said, ""]
-            lines += ["Fields: " + ", ".join(f"`{name}`" for name in kind.__struct_fields__) + ".", ""]
-    return "\n".join(lines)
 
 
 SECTIONS = {
@@ -214,7 +194,6 @@ TITLES = {
     "reference/cli.md": "Command line",
     "reference/http.md": "HTTP",
     "reference/settings.md": "Settings of a pool",
-    "reference/events.md": "Events of the journal",
 }
 """What a link to a page is called that only the site has."""
 
@@ -222,5 +201,4 @@ PAGES = {
     "study-figures.md": study_figures,
     "reference/python.md": python,
     "reference/cli.md": command_line, "reference/http.md": http, "reference/settings.md": settings,
-    "reference/events.md": events,
 }  # fmt: skip

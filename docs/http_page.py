@@ -1,7 +1,6 @@
-"""The page about HTTP, written from the OpenAPI document: each call with its fields, their meaning and an example."""
+"""The page about HTTP, written from the OpenAPI document: each call with its fields and their meaning."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +9,10 @@ LABEL = {"string", "integer", "number", "boolean", "array"}
 """The types that a label may have, which are too many to repeat in every row."""
 INTRO = """# HTTP
 
-A running service has all of this at `/openapi.json` (OpenAPI 3.1), for generators of clients. Bodies and answers are
-JSON. Which key may ask for what: [the service](../service.md#what-a-key-can-do). A *label* names an action, a state or
-a context: text, a number, true or false, or an array of those. A *table* is an array of rows of numbers. A **bold**
-field must be sent. Fields inside others are written `states[].ticket`.
+A running service has all of this at `/schema` (OpenAPI 3.1), for generators of clients. Bodies and answers are JSON.
+[The service](../service.md#who-may-ask) says which key may ask for what. A *label* names an action, a state or a
+context: text, a number, true or false, or an array of those. A *table* is an array of rows of numbers. A **bold** field
+must be sent. Fields inside others are written `states[].ticket`.
 
 A refusal is `{"error": "one sentence"}`:
 
@@ -22,107 +21,88 @@ A refusal is `{"error": "one sentence"}`:
 """
 
 
-LONG = 10
-"""An answer of more fields than this is told once."""
-
-
-def write_page(told: Schema) -> str:
+def write_page(document: Schema) -> str:
     """The whole page, one section for each call."""
-    first: dict[str, str] = {}
-    refusals = told["components"]["responses"].items()
+    refusals = document["components"]["responses"].items()
     parts = [INTRO + "\n".join(f"| {status} | {each['description']} |" for status, each in refusals)]
-    for path, item in told["paths"].items():
-        inside = item.get("parameters", [])
-        calls = [(method, each) for method, each in item.items() if method != "parameters"]
-        parts += [
-            part for method, each in calls for part in _call(told, first, f"{method.upper()} {path}", inside, each)
-        ]
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            if method != "parameters":
+                parts += _call(document, f"{method.upper()} {path}", operation)
     return "\n\n".join(parts) + "\n"
 
 
-def _call(told: Schema, first: dict[str, str], title: str, inside: list[Schema], operation: Schema) -> Iterator[str]:
+def _call(document: Schema, title: str, operation: Schema) -> Iterator[str]:
     yield f"## {title}"
     yield " ".join(filter(None, (operation["summary"], operation.get("description"))))
-    if inside:
-        rows = [_row(f"**`{each['name']}`**", "text", each["description"], each["schema"]) for each in inside]
-        yield _table("in the path", rows)
     body = operation.get("requestBody")
     [(media, answer)] = operation["responses"]["200"]["content"].items()
     if body:
-        sent = body["content"]["application/json"]
-        yield from _fields(told, "Body" if body["required"] else "Body (may be left out)", sent["schema"])
-    there = first.setdefault(answer["schema"].get("$ref", title), title)
-    if media != "application/json":
-        yield f"**Answer**: `{media}`."
-    elif there != title and len(_found(told, answer["schema"])["properties"]) > LONG:
-        yield f"**Answer.** As that of [{there}](#{_anchor(there)})."
+        sent = body["content"]["application/json"]["schema"]
+        yield from _fields(document, "Body" if body.get("required") else "Body (may be left out)", sent)
+    if media == "application/json":
+        yield from _fields(document, "Answer", answer["schema"])
     else:
-        yield from _fields(told, "Answer", answer["schema"])
-    for name, example in answer["examples"].items():
-        if body:
-            yield f"*Example: {name}.* Sent:"
-            yield _code(sent["examples"][name]["value"])
-            yield "Answered:"
-        else:
-            yield f"*Example: {name}.* Answered:"
-        yield _code(example["value"])
+        yield f"**Answer**: `{media}`."
 
 
-def _fields(told: Schema, title: str, schema: Schema) -> Iterator[str]:
-    options = schema.get("oneOf", [schema])
-    for place, option in enumerate(options):
-        found = _found(told, option)
-        if found["title"] == "Settings":
+def _fields(document: Schema, title: str, schema: Schema) -> Iterator[str]:
+    for place, option in enumerate(schema.get("oneOf", schema.get("anyOf", [schema]))):
+        found = _found(document, option)
+        if found.get("title") == "Settings":
             yield "**Or.** [The settings](settings.md) themselves."
             continue
-        yield f"**{title if place == 0 else 'Or'}.** {_cell(found['description'])}"
-        yield _table("field", list(_rows(told, found, "")))
+        rows = list(_rows(document, found, ""))
+        yield f"**{title if place == 0 else 'Or'}.** {_cell(found.get('description', ''))}".rstrip()
+        if rows:
+            yield _table("field", rows)
 
 
-def _rows(told: Schema, schema: Schema, before: str) -> Iterator[str]:
+def _rows(document: Schema, schema: Schema, before: str) -> Iterator[str]:
     """A row for each field, followed by those of the fields inside it."""
     for name, field in schema.get("properties", {}).items():
         shown = f"`{before}{name}`"
-        needed = name in schema.get("required", []) and "Answer" not in schema["title"]
-        more = " See [the settings of a pool](settings.md)." if _is_settings(told, field) else ""
-        yield _row(f"**{shown}**" if needed else shown, _type(told, field), field["description"] + more, field)
-        inner, ending = _inner(told, field)
+        needed = name in schema.get("required", []) and "Answer" not in schema.get("title", "")
+        more = " See [the settings of a pool](settings.md)." if _is_settings(document, field) else ""
+        meaning = field.get("description", "") + more
+        yield _row(f"**{shown}**" if needed else shown, _type(document, field), meaning, field)
+        inner, ending = _inner(document, field)
         if inner and not more:
-            yield from _rows(told, inner, f"{before}{name}{ending}.")
+            yield from _rows(document, inner, f"{before}{name}{ending}.")
 
 
-def _inner(told: Schema, field: Schema) -> tuple[Schema | None, str]:
+def _inner(document: Schema, field: Schema) -> tuple[Schema | None, str]:
     """What has fields of its own inside a field, and how its name goes on."""
     for each in field.get("anyOf", [field]):
         if each.get("type") == "array" and "$ref" in each.get("items", {}):
-            return _found(told, each["items"]), "[]"
+            return _found(document, each["items"]), "[]"
         if "$ref" in each:
-            return _found(told, each), ""
+            return _found(document, each), ""
     return None, ""
 
 
-def _is_settings(told: Schema, field: Schema) -> bool:
-    return "$ref" in field and _found(told, field).get("title") == "Settings"
+def _is_settings(document: Schema, field: Schema) -> bool:
+    return "$ref" in field and _found(document, field).get("title") == "Settings"
 
 
-def _found(told: Schema, schema: Schema) -> Schema:
+def _found(document: Schema, schema: Schema) -> Schema:
     name = schema.get("$ref", "").rpartition("/")[2]
-    return told["components"]["schemas"][name] if name else schema
+    return document["components"]["schemas"][name] if name else schema
 
 
-def _type(told: Schema, schema: Schema) -> str:
+def _type(document: Schema, schema: Schema) -> str:
     options = schema.get("anyOf")
     if options:
         kinds = {each.get("type") for each in options}
         if kinds >= LABEL:
             return "label or null" if "null" in kinds else "label"
-        return " or ".join(dict.fromkeys(_type(told, each) for each in options))
-    kind = _found(told, schema).get("type", "anything")
+        return " or ".join(dict.fromkeys(_type(document, each) for each in options))
+    kind = _found(document, schema).get("type", "anything")
     if kind == "array" and isinstance(schema.get("items"), dict):
-        inner = _type(told, schema["items"])
+        inner = _type(document, schema["items"])
         return "table" if inner == "array of number" else f"array of {inner}"
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
-        return f"object of ({_type(told, schema['additionalProperties'])})"
+        return f"object of ({_type(document, schema['additionalProperties'])})"
     return {"string": "text", "integer": "whole number"}.get(kind, str(kind))
 
 
@@ -151,30 +131,8 @@ def _row(field: str, kind: str, meaning: str, schema: Schema) -> str:
     return f"| {field} | {kind} | {_cell(meaning)}{range_of(schema)} |"
 
 
-def _anchor(heading: str) -> str:
-    return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
-
-
 def _table(title: str, rows: list[str]) -> str:
     return "\n".join([f"| {title} | type | meaning |", "|---|---|---|", *rows])
-
-
-def _code(value: Any) -> str:
-    if value is None:
-        return "(nothing)"
-    return f"```text\n{value.rstrip()}\n```" if isinstance(value, str) else f"```json\n{_wide(value)}\n```"
-
-
-def _wide(value: Any, indent: str = "") -> str:
-    """JSON with a line for each field, and on one line what fits on one."""
-    flat = json.dumps(value, ensure_ascii=False)
-    if len(indent) + len(flat) <= 90 or not isinstance(value, dict | list):
-        return flat
-    inner = indent + "  "
-    if isinstance(value, list):
-        return "[\n" + ",\n".join(inner + _wide(each, inner) for each in value) + f"\n{indent}]"
-    fields = (f"{inner}{json.dumps(name)}: {_wide(each, inner)}" for name, each in value.items())
-    return "{\n" + ",\n".join(fields) + f"\n{indent}}}"
 
 
 def _cell(text: str) -> str:

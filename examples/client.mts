@@ -1,6 +1,6 @@
 // A typed client made from the service's own document. In a folder with this file, and `statepool serve` running:
 //   npm install openapi-typescript openapi-fetch typescript@5 @types/node
-//   npx openapi-typescript http://127.0.0.1:8000/openapi.json --default-non-nullable false -o statepool.ts
+//   npx openapi-typescript http://127.0.0.1:8000/schema --default-non-nullable false -o statepool.ts
 //   npx tsc --strict --module nodenext --target es2022 --types node --allowImportingTsExtensions \
 //     --rewriteRelativeImportExtensions client.mts && node client.mjs
 import createClient from "openapi-fetch";

@@ -77,7 +77,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, rows in (("ignoring the person", None), ("with the classifier's rows", candidates)):
             store = f"sqlite:///{folder}/{'own' if rows else 'average'}.db"
-            with Pool.open(store, "home", average, ACTIONS, STATES, seed=3, reward_bounds=(0, 1)) as pool:
+            with Pool.open(store, "home", average, ACTIONS, STATES, reward_bounds=(0, 1)) as pool:
                 print(f"{name:28} {serve(pool, people, rows, seed=5):.3f} buy")
     best = np.mean([(true_rows(person) @ BUYS).max() for person in people])
     print(f"{'if everything were known':28} {best:.3f}")

@@ -13,7 +13,7 @@ ask() { # METHOD PATH [BODY]
 ask PUT /v1/pools/curl '{
   "actions": ["plain", "discount"], "states": ["left", "cart", "bought"],
   "P": [[0.80, 0.15, 0.05], [0.60, 0.30, 0.10]],
-  "settings": {"expire_after": 2592000, "default_loss": 1.0, "holdout": 0.1}
+  "settings": {"window": 2592000, "holdout": 0.1}
 }'
 
 ask POST /v1/pools/curl/decisions '{"ticket": "visit-1"}'                  # what to show
@@ -26,7 +26,7 @@ ask POST /v1/pools/curl/decisions '{"ticket": "visit-2", "candidates": {"discoun
 ask PUT /v1/pools/curl/decisions/visit-2/state '{"state": "left"}'
 ask PUT /v1/pools/curl/decisions/visit-2/outcome '{"loss": 1.0}'
 
-ask PUT /v1/pools/curl/actions/free-shipping '{"row": [0.7, 0.2, 0.1]}'    # a newcomer knows what the pool knows
+ask PUT /v1/pools/curl/actions/free-shipping '{"row": [0.7, 0.2, 0.1]}'    # starts from what its states have shown
 ask GET /v1/pools/curl/decisions/visit-1
 ask GET /v1/pools/curl
 ask GET /v1/pools/curl/rows

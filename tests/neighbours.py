@@ -41,7 +41,7 @@ class Waiting(Arm):
         return x @ self.P[:, s] if self.pooled else x[a]
 
     def played_at(self, x):
-        """Count the dimension of a play."""
+        """Count the dimension of a policy."""
         self.spread += (dimension(self.P, x) if self.pooled else self.K) - 1
         return x
 
@@ -243,9 +243,6 @@ class MetaBIO(Arm):
             self.arm, self.begun = self.fresh(), t
         return self.arm.play(t)
 
-    def choose(self, t, x, u):
-        return self.arm.choose(t, x, u)
-
     def note(self, t, a, s, x):
         self.pending.add(t)
         self.seen[s] += 1
@@ -291,9 +288,6 @@ class NSDUCRL2(Arm):
     def play(self, t):
         low = self.low()
         return np.eye(self.K)[argmin(np.array([self.cost(a, low) for a in range(self.K)]))]
-
-    def choose(self, t, x, u):
-        return int(np.argmax(x))
 
     def note(self, t, a, s, x):
         self.pairs.append((a, s))
@@ -353,9 +347,6 @@ class ImpatientThompson(Arm):
     def play(self, t):
         centres, spreads = np.transpose([self.posterior(a) for a in range(self.K)])
         return np.eye(self.K)[np.argmin(centres + spreads * self.rng.standard_normal(self.K))]
-
-    def choose(self, t, x, u):
-        return int(np.argmax(x))
 
     def note(self, t, a, s, x):
         self.states[a].append(s)

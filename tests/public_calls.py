@@ -107,9 +107,9 @@ def calls() -> Iterator[Call]:
         "u": 0.3, "context": None, "state": "y", "decision": None,
     })  # fmt: skip
     yield Call("Pool", _pool, {
-        "P": P, "seed": 1, "contexts": None, "holdout": 0.1, "default_loss": 1.0, "expire_after": 60, "refresh": None,
+        "P": P, "contexts": None, "holdout": 0.1, "default_loss": 1.0, "window": 60, "update_every": None,
         "loss": 0.5, "candidates": None, "context": None, "state": "y", "actions": ["a", "b", "c"],
-        "states": ["x", "y", "z"], "learner": None, "categories": None, "loss_bounds": (0, 1), "shares": (),
+        "states": ["x", "y", "z"], "learner": None, "categories": None, "loss_bounds": (0, 1), "probability_bounds": (),
     })  # fmt: skip
     yield Call("Instance", sp.Instance, {"P": P, "theta": THETA, "effects": None, "contexts": None, "available": None})
     yield Call(

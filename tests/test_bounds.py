@@ -37,7 +37,8 @@ def test_regret_stays_below_its_bounds(family):
     K, S = instance.n_actions, instance.n_states
     regrets, certificates, spreads = {}, [], {}
     for name, learner in {
-        "certified": sp.Certified(), "anytime": sp.Anytime(), "skip": sp.Anytime(skip=True), "state": sp.StateEXP3(0.1),
+        "certified": sp.learners.Certified(), "anytime": sp.learners.Anytime(),
+        "skip": sp.learners.Anytime(skip=True), "state": sp.StateEXP3(0.1),
     }.items():  # fmt: skip
         runs = [sp.simulate(instance, learner, delays, seed) for seed in range(RUNS)]
         regrets[name] = mean_and_error([run.regret for run in runs])

@@ -136,7 +136,7 @@ def test_a_player_with_names_and_luck_of_its_own():
             player.update(decision, reward=0.25)
     assert decision.action in shop["actions"]
     assert first.act().action == second.act().action
-    np.testing.assert_array_equal(first.play(), second.play())
+    np.testing.assert_array_equal(first.policy(), second.policy())
     plain = sp.StateEXP3(rate=0.1).player(P)
     decision = plain.act(0.5)
     plain.observe(decision, 1)

@@ -9,14 +9,6 @@ from hypothesis import strategies as st
 
 import statepool as sp
 import textbook
-from statepool.audit.map import shrinkage
-from statepool.exact_run import play_exactly
-from statepool.learners.learner import problem_of
-from statepool.learners.maps import start_maps
-from statepool.learners.parts.context_rows import read_context
-from statepool.learners.rules import step_act, step_observe, step_play, step_update
-from statepool.probes import NO_PROBE
-from statepool.stream import Stream
 from told_requests import ToldExp3
 
 sizes = {
@@ -132,7 +124,7 @@ def test_the_loop_draws_from_the_rows_of_the_request(effects):
     np.testing.assert_array_equal(run.actions, actions)
     np.testing.assert_array_equal(run.states, states)
     np.testing.assert_allclose(run.dimension_path, dimensions, rtol=1e-11)
-    plays = run.plays()
+    plays = run.policies()
     np.testing.assert_allclose(plays.sum(axis=1), 1)
     assert (plays[~instance.available[instance.contexts]] == 0).all()
 
@@ -150,29 +142,15 @@ def test_stepping_by_hand_is_the_loop():
         assert (decision.action, state) == (run.actions[t], run.states[t])
 
 
-class Careless(ToldExp3):
-    """Does not look at what is available."""
-
-    def start(self, problem):
-        return super().start(problem)._replace(available=np.ones_like(problem.available))
-
-
-def test_an_action_that_is_not_available_is_never_played_unnoticed():
-    instance, _ = made(2, 4, 6, 3, 40)
-    assert not instance.available.all()
-    with pytest.raises(ValueError, match="plays actions that are not available"):
-        sp.simulate(instance, Careless(), 0, seed=1)
-
-
 @pytest.mark.parametrize("family", ["crowds", "routes", "segments", "sparse-crowds"])
 def test_learners_that_know_no_contexts_are_refused(family):
     instance = sp.families.find(family)(seed=1, horizon=50)
     assert instance.n_contexts > 1
-    for learner in (sp.ZimmertSeldin(), sp.GreedyStale()):
+    for learner in (sp.learners.find("zimmert-seldin")(), sp.learners.find("greedy-stale")()):
         with pytest.raises(ValueError, match=r"^learner: \w+ (knows no contexts|reads the true losses)"):
             sp.simulate(instance, learner)
     with pytest.raises(ValueError, match="knows no contexts"):
-        sp.ZimmertSeldin().player(instance.P, 10, available=instance.available)
+        sp.learners.find("zimmert-seldin")().player(instance.P, 10, available=instance.available)
 
 
 def test_families_of_requests():
@@ -198,14 +176,14 @@ def test_a_moving_map_is_not_told(moves):
     run = sp.simulate(instance, sp.StateEXP3(), 10, seed=5)
     again = sp.simulate(sp.Instance(instance.told, instance.theta), sp.StateEXP3(), 10, seed=5)
     assert run.actions[0] == again.actions[0]
-    assert run.dimension == pytest.approx(sp.dimension.effective(instance.told, run.plays()[0]), abs=1.5)
+    assert run.dimension == pytest.approx(sp.dimension.effective(instance.told, run.policies()[0]), abs=1.5)
     for epoch in range(4):
         seen = np.bincount(run.states[instance.contexts == epoch], minlength=5) / 1000
         played = np.bincount(run.actions[instance.contexts == epoch], minlength=20) / 1000
         np.testing.assert_allclose(seen, played @ instance.P[epoch], atol=0.06)
     assert np.isfinite(run.regret)
     with pytest.raises(ValueError, match="reads the true losses"):
-        sp.simulate(instance, sp.GreedyStale())
+        sp.simulate(instance, sp.learners.find("greedy-stale")())
 
 
 P2 = np.full((2, 3, 2), 0.5)
@@ -258,8 +236,6 @@ def test_bad_actions_and_contexts_by_hand():
             player.act(0.5, context=context)
     with pytest.raises(ValueError, match="expected none, as P is one map"):
         sp.StateEXP3().player(P2[0], 10).act(0.5, context=0)
-    with pytest.raises(ValueError, match="horizon: is None"):
-        ToldExp3().player(P2)
 
 
 def test_the_dimension_of_maps_with_contexts():
@@ -293,72 +269,14 @@ def test_no_learner_looks_at_requests_to_come(name):
     assert (runs[0].actions != runs[1].actions).any()
 
 
-def test_state_exp3_that_is_told_the_shares_is_the_plain_one():
-    """Theorem D's learner twice: the package's, and the one of `told_requests`."""
-    instance = sp.families.sparse_crowds(seed=6, n_contexts=5, n_actions=8, horizon=400, means="drifting")
-    own = sp.simulate(instance, sp.StateEXP3(rate=0.2, denominator=instance.shares), 9, seed=2)
-    told = sp.simulate(instance, ToldExp3(0.2), 9, seed=2)
-    np.testing.assert_array_equal(own.actions, told.actions)
-    np.testing.assert_allclose(own.plays(), told.plays(), atol=1e-11)
-    np.testing.assert_allclose(own.dimension_path, told.dimension_path, atol=1e-9)
-
-
-@pytest.mark.parametrize("learner", [sp.StateEXP3(), sp.SelfTuned(), sp.CorrectedPool(), sp.PooledGreedy()], ids=repr)
+@pytest.mark.parametrize("learner", [sp.StateEXP3(), sp.SelfTuned(), sp.PooledGreedy()], ids=repr)
 def test_contexts_that_are_copies_play_as_one(learner):
     plain = sp.families.spread(4, n_actions=12, horizon=2_000)
     contexts = np.random.default_rng(5).integers(7, size=2_000)
     many = sp.Instance(np.tile(plain.P, (7, 1, 1)), plain.theta, contexts=contexts)
     runs = [sp.simulate(instance, learner, delay=20, seed=6) for instance in (plain, many)]
     np.testing.assert_array_equal(runs[0].actions, runs[1].actions)
-    np.testing.assert_allclose(runs[0].plays(), runs[1].plays(), rtol=0, atol=1e-12)
-
-
-def test_the_reference_of_a_map_moves_with_its_totals():
-    """At such a rate the smallest total of each map falls behind by thousands, and the weights would vanish."""
-    instance = sp.families.crowds(3, n_contexts=3, n_actions=20, n_states=7, horizon=4_000)
-    learner = sp.StateEXP3(rate=2.0)
-    problem = problem_of(instance, learner, 5, Stream.from_seed(1))
-    memory, tickets = learner.start(problem), np.empty((4_000, 1))
-    rng = np.random.default_rng(0)
-    for t in range(4_000):
-        action = step_act(memory, t, rng.random())
-        totals = memory.maps.columns[instance.requests[t]].T @ memory.charges
-        expected = np.exp(-2.0 * (totals - totals.min()))
-        play = np.empty(20)
-        step_play(memory, t, play)
-        np.testing.assert_allclose(play, expected / expected.sum(), rtol=1e-7, atol=1e-200)
-        state = int(rng.choice(7, p=instance.P[instance.requests[t], action]))
-        step_observe(memory, t, action, state, tickets[t])
-        step_update(memory, t, action, state, 1.0, tickets[t])
-    assert memory.weights.references.min() > 0
-
-
-def learnt(instance, learner):
-    """The memory of a learner of the map after a run, and how often each state followed [context, action, state]."""
-    run = sp.simulate(instance, learner, delay=5, seed=80_000)
-    counts = np.zeros(instance.P.shape)
-    np.add.at(counts, (instance.contexts, run.actions, run.states), 1)
-    return run.measure(NO_PROBE), counts
-
-
-def test_rows_that_are_learnt_lean_as_the_audit_has_it():
-    instance = sp.families.segments(4, n_contexts=5, n_actions=6, horizon=1_500)
-    memory, counts = learnt(instance, sp.SelfTuned(learn_map=True))
-    rows = memory.learnt.rows
-    np.testing.assert_array_equal(rows.pairs, counts.swapaxes(1, 2))
-    np.testing.assert_array_equal(rows.visits, counts.sum(axis=2))
-    rows.look[0] = 0.0  # read the strengths now
-    columns = np.empty((instance.n_states, instance.n_actions))
-    read_context(rows, memory.learnt.pairs, memory.learnt.visits, 2, columns)
-    by_action = counts.sum(axis=0)
-    overall = (by_action.sum(axis=0) + 1 / instance.n_states) / (by_action.sum() + 1)
-    of_action = shrinkage(by_action, np.tile(overall, (6, 1)))
-    prior = (by_action + of_action * overall) / (by_action.sum(axis=1, keepdims=True) + of_action)
-    seen = counts.sum(axis=2) > 0
-    of_row = shrinkage(counts[seen], np.tile(prior, (5, 1, 1))[seen])
-    np.testing.assert_allclose(rows.strengths, [of_action, of_row], rtol=1e-9)
-    expected = (counts[2] + of_row * prior) / (counts[2].sum(axis=1, keepdims=True) + of_row)
-    np.testing.assert_allclose(columns.T, expected, rtol=1e-12)
+    np.testing.assert_allclose(runs[0].policies(), runs[1].policies(), rtol=0, atol=1e-12)
 
 
 def test_a_learner_of_the_map_of_each_context_does_not_read_it():
@@ -377,25 +295,6 @@ def test_a_learner_of_the_map_of_each_context_does_not_read_it():
 def test_learning_the_map_of_each_context_beats_learning_without_states():
     instance = sp.families.segments(7, n_contexts=5, n_actions=10, horizon=5_000)
     ours, apart = (
-        sp.simulate(instance, each, 20, 80_000).regret for each in (sp.SelfTuned(learn_map=True), sp.Apart())
+        sp.simulate(instance, each, 20, 80_000).regret for each in (sp.SelfTuned(learn_map=True), sp.PerContext())
     )
     assert ours < apart / 2
-
-
-def test_sums_of_a_live_pool_know_no_maps_of_contexts():
-    with pytest.raises(ValueError, match="learns a map for each context, expected one that is told the map"):
-        play_exactly(made(0, 2, 3, 3, 20)[0], sp.SelfTuned(learn_map=True), 2, Stream.from_seed(0))
-
-
-def test_contexts_with_the_same_rows_share_a_map():
-    """Also where the first state, which is looked at first, tells none of them apart."""
-    columns = np.random.default_rng(2).random((3, 4, 5))[[0, 1, 0, 2, 1, 0]]
-    columns[:, 0] = 0.0
-    maps = start_maps(columns, np.zeros(9, np.int64))
-    np.testing.assert_array_equal(maps.map_of, [0, 1, 0, 2, 1, 0])
-    np.testing.assert_array_equal(maps.columns, columns[[0, 1, 3]])
-    available = np.ones((6, 5), bool)
-    available[2, 3] = False
-    barring = start_maps(columns, np.zeros(9, np.int64), available)
-    np.testing.assert_array_equal(barring.map_of, [0, 1, 2, 3, 1, 0])
-    np.testing.assert_array_equal(barring.barred, ~available[[0, 1, 2, 3]])

@@ -5,6 +5,7 @@ import pytest
 
 import statepool as sp
 import textbook
+from statepool.learners import find
 
 LEARNERS = [
     (sp.StateEXP3, {}),
@@ -17,30 +18,29 @@ LEARNERS = [
     (sp.ActionEXP3, {"rate": 0.1, "mixing": 0.1}),
     (sp.ActionEXP3, {"copies": 4}),
     (sp.ActionEXP3, {"copies": "d+1", "mixing": 0.05}),
-    (sp.EXP3IX, {}),
-    (sp.EXP3IX, {"rate": 0.1, "mixing": 0.1}),
-    (sp.NaiveSharing, {}),
-    (sp.NaiveSharing, {"rate": 0.5, "mixing": 0.1}),
-    (sp.BestState, {}),
-    (sp.PlugIn, {}),
-    (sp.PlugIn, {"smoothing": 1.0, "mixing": 0.1, "rate": 0.4}),
-    (sp.CountedDenominator, {"rate": 0.3}),
-    (sp.CountedDenominator, {"block": 50, "rate": 0.3}),
-    (sp.CountedDenominator, {"block": 51, "denominator": "predicted", "smoothing": 0.5, "rate": 0.3}),
-    (sp.ZimmertSeldin, {}),
-    (sp.ZimmertSeldin, {"scale": 20.0, "mixing": 0.05}),
-    (sp.ZimmertSeldin, {"scale": 0.5, "shift": True}),
-    (sp.SafePool, {}),
-    (sp.SafePool, {"certified": False, "rate": 0.3, "mixing": 0.3}),
+    (find("exp3-ix"), {}),
+    (find("exp3-ix"), {"rate": 0.1, "mixing": 0.1}),
+    (find("naive-sharing"), {}),
+    (find("naive-sharing"), {"rate": 0.5, "mixing": 0.1}),
+    (find("best-state"), {}),
+    (find("plug-in"), {}),
+    (find("plug-in"), {"smoothing": 1.0, "mixing": 0.1, "rate": 0.4}),
+    (find("counted-denominator"), {"rate": 0.3}),
+    (find("counted-denominator"), {"block": 50, "rate": 0.3}),
+    (find("counted-denominator"), {"block": 51, "denominator": "predicted", "smoothing": 0.5, "rate": 0.3}),
+    (find("zimmert-seldin"), {}),
+    (find("zimmert-seldin"), {"scale": 20.0, "mixing": 0.05}),
+    (find("zimmert-seldin"), {"scale": 0.5, "shift": True}),
+    (find("safe-pool"), {}),
+    (find("safe-pool"), {"certified": False, "rate": 0.3, "mixing": 0.3}),
     (sp.PooledGreedy, {}),
     (sp.PooledGreedy, {"forgetting": 0.95, "exploration": 0.2}),
     (sp.PooledThompson, {}),
     (sp.PooledThompson, {"forgetting": 0.97}),
-    (sp.CorrectedPool, {}),
     (sp.Uniform, {}),
-    (sp.GreedyStale, {}),
-    (sp.OptimisticStale, {}),
-    (sp.OptimisticStale, {"rate": 0.1, "mixing": 0.1}),
+    (find("greedy-stale"), {}),
+    (find("optimistic-stale"), {}),
+    (find("optimistic-stale"), {"rate": 0.1, "mixing": 0.1}),
 ]
 IDS = ["-".join([cls.__name__, *(f"{k}={v}" for k, v in settings.items())]) for cls, settings in LEARNERS]
 T = 400
@@ -63,11 +63,11 @@ def test_same_actions_as_the_textbook(cls, settings):
         np.testing.assert_array_equal(run.actions, slow[0])
         np.testing.assert_array_equal(run.states, slow[1])
         np.testing.assert_array_equal(run.outcomes, slow[2])
-        if np.ndim(delay) == 0 and cls.tells_play:
-            np.testing.assert_allclose(run.plays(), slow[3], rtol=0, atol=1e-9)
+        if np.ndim(delay) == 0 and cls.known_policy:
+            np.testing.assert_allclose(run.policies(), slow[3], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("cls", [sp.StateEXP3, sp.CorrectedPool, sp.OptimisticStale, sp.GreedyStale])
+@pytest.mark.parametrize("cls", [sp.StateEXP3, find("optimistic-stale"), find("greedy-stale")])
 def test_direct_effects_reach_outcomes_and_oracles(cls):
     P, theta = textbook.random_instance(5)
     theta = 0.2 + 0.6 * theta
@@ -80,7 +80,7 @@ def test_direct_effects_reach_outcomes_and_oracles(cls):
 
 def test_large_number_of_actions_same_actions():
     P, theta = textbook.random_instance(3, K=333, S=5, T=300)
-    for cls, settings in [(sp.StateEXP3, {"rate": 0.5}), (sp.ActionEXP3, {"rate": 0.05}), (sp.ZimmertSeldin, {})]:
+    for cls, settings in [(sp.StateEXP3, {"rate": 0.5}), (sp.ActionEXP3, {"rate": 0.05}), (find("zimmert-seldin"), {})]:
         run = sp.simulate(sp.Instance(P, theta), cls(**settings), 3, seed=4)
         slow = textbook.simulate(P, theta, getattr(textbook, cls.__name__), 3, 4, **settings)
         np.testing.assert_array_equal(run.actions, slow[0])
@@ -100,7 +100,7 @@ def test_two_draws():
 
 @pytest.mark.parametrize("delay", [0, 3, T - 2, T - 1, T, 10 * T])
 @pytest.mark.parametrize(
-    "learner", [sp.StateEXP3(), sp.StateEXP3(copies="d+1"), sp.PlugIn(), sp.OptimisticStale()], ids=repr
+    "learner", [sp.StateEXP3(), sp.StateEXP3(copies="d+1"), find("plug-in")(), find("optimistic-stale")()], ids=repr
 )
 def test_constant_array_equals_the_integer(learner, delay):
     instance = sp.Instance(*textbook.random_instance(11))
@@ -143,8 +143,8 @@ def test_run_tells_regret_dimension_and_plays():
     np.testing.assert_allclose(run.loss, mine.sum(), rtol=1e-12)
     np.testing.assert_allclose(run.regret, mine.sum() - c.sum(axis=0).min(), rtol=1e-12)
     np.testing.assert_allclose(run.regret_path, np.cumsum(mine - c[:, best]), atol=1e-10)
-    np.testing.assert_allclose(run.plays(), plays, atol=1e-12)
-    np.testing.assert_allclose(run.plays(every=7), plays[::7], atol=1e-12)
+    np.testing.assert_allclose(run.policies(), plays, atol=1e-12)
+    np.testing.assert_allclose(run.policies(every=7), plays[::7], atol=1e-12)
     v = np.array([brute_dimension(P, x) for x in plays])
     assert v.std() > 0
     np.testing.assert_allclose(run.dimension_path, v, atol=1e-10)
@@ -175,12 +175,14 @@ def test_compare_pairs_arms_and_matches_simulate():
     gain, error = got.gain("b", "state", over="action", delay=5)
     np.testing.assert_allclose([gain, error], [difference.mean(), difference.std(ddof=1) / 2], rtol=1e-12)
     assert got.mean("b", "state", 5) == got.of("b", "state", 5).mean()
-    assert np.isnan(sp.compare({"a": family}, learners, seeds=[0]).gain("a", "state", over="action", delay=0)[1])
+    assert np.isnan(
+        sp.compare({"a": family}, learners, delays=0, seeds=[0]).gain("a", "state", over="action", delay=0)[1]
+    )
 
 
 def test_threads_share_an_instance_and_get_the_same_bits():
     shared = sp.families.funnel(0, n_actions=30, horizon=2_000)
-    learners = {"state": sp.StateEXP3(), "thompson": sp.PooledThompson(), "safe": sp.SafePool(certified=False)}
+    learners = {"state": sp.StateEXP3(), "thompson": sp.PooledThompson(), "safe": find("safe-pool")(certified=False)}
     one = sp.compare({"shared": lambda seed: shared}, learners, delays=(3,), seeds=range(6), jobs=1)
     many = sp.compare({"shared": lambda seed: shared}, learners, delays=(3,), seeds=range(6), jobs=4)
     np.testing.assert_array_equal(one.regret, many.regret)
@@ -198,7 +200,7 @@ def test_generator_seed_is_read_not_advanced():
     moved = sp.simulate(instance, sp.StateEXP3(), 4, generator)
     assert (moved.actions != runs[0].actions).any()
     # A second run of the first still starts where the generator stood then.
-    np.testing.assert_allclose(runs[0].plays().sum(axis=1), 1)
+    np.testing.assert_allclose(runs[0].policies().sum(axis=1), 1)
     np.testing.assert_array_equal(runs[0].dimension_path, runs[1].dimension_path)
 
 
@@ -212,4 +214,4 @@ def test_results_do_not_follow_later_changes_of_the_inputs():
     theta[:] = 0.5
     delays[:] = 0
     assert run.regret == expected.regret
-    np.testing.assert_array_equal(run.plays(50), expected.plays(50))
+    np.testing.assert_array_equal(run.policies(50), expected.policies(50))

@@ -32,21 +32,24 @@ def peak(instance, learner, delay):
     return most - ROUND * instance.horizon
 
 
-NARROW = [sp.StateEXP3(), sp.ActionEXP3(), sp.NaiveSharing(), sp.PooledGreedy(), sp.BestState(), sp.ZimmertSeldin()]
-WIDE = [sp.PlugIn(), sp.SafePool(), sp.CountedDenominator(block=10)]
+NARROW = [
+    sp.StateEXP3(), sp.ActionEXP3(), sp.learners.NaiveSharing(), sp.PooledGreedy(), sp.learners.BestState(),
+    sp.learners.ZimmertSeldin(),
+]  # fmt: skip
+WIDE = [sp.learners.PlugIn(), sp.learners.SafePool(), sp.learners.CountedDenominator(block=10)]
 
 
 @pytest.mark.parametrize("learner", NARROW, ids=lambda learner: type(learner).__name__)
-def test_one_number_a_ticket(learner, catalogue):
+def test_one_number_for_each_decision(learner, catalogue):
     sizes = [peak(catalogue(horizon), learner, delay) for horizon, delay in ((30, 3), (30, 20), (240, 20))]
     assert max(sizes) < COLUMN * (S + 7)
     assert max(sizes) - min(sizes) < SLACK  # neither the delay nor the horizon counts
 
 
 @pytest.mark.parametrize("learner", WIDE, ids=lambda learner: type(learner).__name__)
-def test_one_number_an_action_and_ticket(learner, catalogue):
+def test_one_number_for_each_action_and_decision(learner, catalogue):
     short, long, later = (peak(catalogue(horizon), learner, delay) for horizon, delay in ((40, 3), (40, 13), (80, 13)))
-    assert short < COLUMN * (2 * S + 10 + 4)
+    assert short < COLUMN * (3 * S + 8 + 4)
     assert abs(long - short - 10 * COLUMN) < SLACK  # ten more in flight
     assert abs(later - long) < SLACK  # the horizon does not count
 
@@ -54,7 +57,7 @@ def test_one_number_an_action_and_ticket(learner, catalogue):
 def test_ragged_delays_follow_what_is_in_flight(catalogue):
     delays = np.full(60, 10**9)
     delays[10:15] = 20
-    assert peak(catalogue(60), sp.PlugIn(), delays) < COLUMN * (2 * S + 5 + 1 + 5)
+    assert peak(catalogue(60), sp.learners.PlugIn(), delays) < COLUMN * (2 * S + 5 + 1 + 5)
 
 
 def test_model_holds_nothing_of_size_rounds_by_actions(catalogue):

@@ -44,7 +44,7 @@ CASES = {
 def test_it_pools_where_it_must_and_as_the_textbook_does(case):
     K, T, rarity, settings = CASES[case]
     P, theta = alike(K, T, rarity)
-    watched = Counting(sp.SafePool(**settings))
+    watched = Counting(sp.learners.SafePool(**settings))
     run = sp.simulate(sp.Instance(P, theta), watched.learner, 5, seed=1)
     slow = textbook.simulate(P, theta, textbook.SafePool, 5, 1, **settings)
     assert watched.n_pooled == slow[4].n_pooled > T
@@ -61,7 +61,7 @@ def test_it_pools_where_it_must_and_as_the_textbook_does(case):
 @pytest.mark.parametrize("certified", [True, False])
 def test_it_abstains_at_the_studies_rates_and_is_then_action_level_exp3(family, certified):
     instance = sp.families.find(family)(0, n_actions=40, horizon=3_000)
-    watched = Counting(sp.SafePool(certified=certified))
+    watched = Counting(sp.learners.SafePool(certified=certified))
     run = sp.simulate(instance, watched.learner, 50, seed=10_000)
     assert watched.n_pooled == 0
     action = sp.simulate(instance, sp.ActionEXP3(), 50, seed=10_000)

@@ -1,74 +1,259 @@
-"""SelfTuned: it knows no horizon and no delay, forgets by play and not by arrival, and keeps what it promises."""
+"""SelfTuned: an independent slow version agrees, and what must not matter does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import statepool as sp
+from statepool.learners.contract import Played, Problem, Rows
+from statepool.learners.predictions import HOPE, MEAN, MEMORIES, N_PREDICTIONS, VARIANCE, H
+from statepool.learners.rows import make_tables, rows_at
+from statepool.learners.stepper import Stepper
+from statepool.stream import Stream
 
-FUNNEL = sp.families.funnel(0, horizon=4_000)
+ROUNDS = 400
+
+
+def problem(P: Any, **settings: Any) -> Problem:
+    return Problem(np.asarray(P, float), None, 5, Stream.from_seed(3), **settings)
+
+
+def random_map(seed: int = 0, K: int = 6, S: int = 4) -> Any:
+    return np.random.default_rng(seed).dirichlet(np.ones(S), K)
+
+
+def rows_of(P: Any) -> Rows:
+    return rows_at.py_func(make_tables(P), 0)
+
+
+class Drive:
+    """A learner that is driven through a fixed history: actions, states, losses and delays are given."""
+
+    def __init__(
+        self, P: Any, scale: float = 1.0, shift: float = 0.0, window: float | None = None, **settings: Any
+    ) -> None:
+        self.given = problem(P, bounds=(shift, shift + scale), window=window, default=shift + scale, **settings)
+        self.stepper, self.rows = Stepper(sp.SelfTuned(), self.given), rows_of(self.given.P)
+        self.scale, self.shift, self.window = scale, shift, window
+        self.policies: list[Any] = []
+
+    def play(self, history: list[tuple[int, int, float, int]], order: int = 1) -> Drive:
+        """`history` has (action, state, loss in [0, 1], delay) of each round."""
+        waiting: dict[int, list[Any]] = {}
+        for t, (action, state, loss, delay) in enumerate(history):
+            self.stepper.advance(t, float(t))
+            for played, value, saved in waiting.pop(t, [])[::order]:
+                self.stepper.learn(played, value, saved)
+            policy = self.stepper.policy(self.rows, t)
+            self.policies.append(policy)
+            saved = self.stepper.remember(self.rows, policy, action, state)
+            self.stepper.see(Played(t, float(t), action, state, 0, 0.0), saved)
+            if self.window is None or loss < 1:
+                played = Played(t, float(t), action, state, 0, float(delay))
+                waiting.setdefault(t + delay + 1, []).append((played, self.shift + self.scale * loss, saved))
+        return self
+
+    def sums(self) -> list[Any]:
+        """Everything that is a sum."""
+        memory = self.stepper.memory
+        return [memory.predictions.sums[:-1], memory.cells.table, memory.safe.states, memory.safe.numbers[2:4]]
+
+
+def history(P: Any, seed: int = 1, rounds: int = ROUNDS, delay: int = 5) -> list[tuple[int, int, float, int]]:
+    g = np.random.default_rng(seed)
+    theta = g.uniform(0.1, 0.9, P.shape[1])
+    made = []
+    for _ in range(rounds):
+        action = int(g.integers(len(P)))
+        state = int(g.choice(P.shape[1], p=P[action]))
+        made.append((action, state, float(g.random() < theta[state]), delay))
+    return made
+
+
+def leaders(drive: Drive) -> Any:
+    """The policies without the safe part, which needs bounds."""
+    return np.array(drive.policies)
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+@pytest.mark.parametrize(("scale", "shift"), [(512.0, 0.0), (1 / 64, 0.0), (1.0, 10.0), (3.0, -7.0)])
+def test_units_change_nothing(scale: float, shift: float, window: float | None) -> None:
+    P = random_map()
+    plain = Drive(P, window=window).play(history(P))
+    other = Drive(P, scale, shift, window).play(history(P))
+    np.testing.assert_allclose(leaders(plain), leaders(other), atol=1e-6)
+
+
+def test_powers_of_two_change_no_bit() -> None:
+    P = random_map()
+    assert np.array_equal(leaders(Drive(P).play(history(P))), leaders(Drive(P, 512.0).play(history(P))))
+
+
+def test_wider_bounds_change_no_leader() -> None:
+    P = random_map()
+    plain, wide = Drive(P), Drive(P)
+    wide.stepper = Stepper(sp.SelfTuned(), replace(wide.given, bounds=(-3.0, 5.0)))
+    plain.play(history(P))
+    wide.play(history(P))
+    assert np.array_equal(plain.stepper.memory.leaders, wide.stepper.memory.leaders)
+    assert np.array_equal(plain.stepper.memory.predictions.sums, wide.stepper.memory.predictions.sums)
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_names_of_states_and_actions_do_not_matter(window: float | None) -> None:
+    P, g = random_map(), np.random.default_rng(5)
+    states, actions = g.permutation(4), g.permutation(6)
+    to_state, to_action = np.argsort(states), np.argsort(actions)
+    plain = Drive(P, window=window).play(history(P))
+    renamed = [(int(to_action[a]), int(to_state[s]), loss, d) for a, s, loss, d in history(P)]
+    other = Drive(P[actions][:, states], window=window).play(renamed)
+    # In the first rounds all actions are alike and the first of them leads.
+    np.testing.assert_allclose(leaders(plain)[30:][:, actions], leaders(other)[30:], atol=1e-9)
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_an_outcome_taken_back_leaves_the_sums(window: float | None) -> None:
+    P = random_map()
+    drive = Drive(P, window=window).play(history(P))
+    before = [table.copy() for table in drive.sums()]
+    saved = drive.stepper.remember(drive.rows, drive.policies[-1], 2, 1)
+    played = Played(ROUNDS - 1, float(ROUNDS - 1), 2, 1, 0, 4.0)
+    drive.stepper.learn(played, 0.3, saved)
+    assert any((table != old).any() for table, old in zip(drive.sums(), before, strict=True))
+    drive.stepper.learn(played, 0.3, saved, -1.0)
+    for table, old in zip(drive.sums(), before, strict=True):
+        np.testing.assert_allclose(table, old, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_order_of_arrival_changes_no_sum(window: float | None) -> None:
+    P, g = random_map(), np.random.default_rng(2)
+    ragged = [(a, s, loss, int(g.integers(30))) for a, s, loss, _ in history(P)]
+    one, two = Drive(P, window=window).play(ragged), Drive(P, window=window).play(ragged, order=-1)
+    for table, other in zip(one.sums(), two.sums(), strict=True):
+        np.testing.assert_allclose(table, other, rtol=1e-9, atol=1e-9)
+
+
+def slow_predictions(rounds: list[dict[str, Any]], t: int, n_states: int, n_visits: Any) -> dict[str, Any]:
+    """Steps 1 to 4 by the formulas, from a list of all outcomes that have come (no effects, no window)."""
+    r = np.array([each["t"] for each in rounds])
+    s = np.array([each["state"] for each in rounds])
+    y = np.array([each["loss"] - each["effect"] for each in rounds])
+    wait = np.mean([each["delay"] for each in rounds]) + 1.0
+    one = np.eye(n_states)[s]
+    n = np.array([one.T @ kept ** (t - r) for kept in MEMORIES])
+    x = np.array([one.T @ (y * kept ** (t - r)) for kept in MEMORIES])
+    grand = y.mean()
+    h = np.zeros((N_PREDICTIONS, n_states))
+    h[0] = (x[0] + grand) / (n[0] + 1)
+    for i in range(1, 4):
+        worth = 2 * MEMORIES[i] ** wait
+        h[i] = (x[i] + worth * h[i - 1]) / (n[i] + worth)
+    for i in range(2):
+        level = np.array([each["saved"][N_PREDICTIONS + i] for each in rounds])
+        offset = (x[0] - one.T @ level + (y - level).mean()) / (n[0] + 1)
+        now = (x[2 + i] - n[2 + i] * offset).sum() / (n[2 + i].sum() + 2 * MEMORIES[2 + i] ** wait)
+        h[4 + i] = offset + now
+    within = np.array([((y[s == k] - y[s == k].mean()) ** 2).sum() if (s == k).any() else 0.0 for k in range(n_states)])
+    pooled = within.sum() / max(n[0].sum() - min(n_states, n[0].sum() / 2), 0.5)
+    variance = (within + 10 * pooled) / (n[0] + 10)
+    age = ((1e4 + r) / (1e4 + t - 1)) ** 10
+    saved = np.array([each["saved"][:N_PREDICTIONS] for each in rounds])
+    evidence = np.array([[(age * (y - saved[:, j]) ** 2)[s == k].sum() for k in range(n_states)] for j in range(6)])
+    evidence /= 2 * variance
+    mean, seen = np.zeros(n_states), np.zeros(n_states)
+    for k in range(n_states):
+        others = -(evidence.sum(axis=1) - evidence[:, k])
+        score = -2.0 * (np.arange(6) > 0) - evidence[:, k] + np.maximum(others - others.max(), -3)
+        weight = np.exp(score - score.max())
+        weight /= weight.sum()
+        mean[k] = weight @ h[:, k]
+        seen[k] = weight @ n_visits[[0, 1, 2, 3, 0, 0], k]
+    scarcity = np.maximum((seen.sum() + n_states) / (n_states * (seen + 1)), 1)
+    hope = mean - np.sqrt(0.4 * variance * np.log(scarcity) / (seen + 2))
+    return {"h": h, "variance": variance, "mean": mean, "hope": hope}
+
+
+def test_slow_version_agrees() -> None:
+    P = random_map()
+    made, S = history(P, rounds=300), P.shape[1]
+    drive = Drive(P)
+    come: list[dict[str, Any]] = []
+    waiting: list[dict[str, Any]] = []
+    seen = np.zeros((4, S))
+    for t, (action, state, loss, delay) in enumerate(made):
+        drive.stepper.advance(t, float(t))
+        for each in [w for w in waiting if w["t"] + delay + 1 == t]:
+            drive.stepper.learn(each["played"], each["loss"], each["saved"])
+            come.append(each)
+        policy = drive.stepper.policy(drive.rows, t)
+        if t in (40, 120, 299):
+            expected = slow_predictions(come, t, S, seen)
+            states = drive.stepper.memory.predictions.states
+            np.testing.assert_allclose(states[H : H + N_PREDICTIONS], expected["h"], rtol=1e-9)
+            np.testing.assert_allclose(states[VARIANCE], expected["variance"], rtol=1e-9)
+            np.testing.assert_allclose(states[MEAN], expected["mean"], rtol=1e-8)
+            np.testing.assert_allclose(states[HOPE], expected["hope"], rtol=1e-8)
+        saved = drive.stepper.remember(drive.rows, policy, action, state)
+        drive.stepper.see(Played(t, float(t), action, state, 0, 0.0), saved)
+        effect = saved[13] * saved[9]
+        waiting.append({
+            "t": t, "state": state, "loss": loss, "delay": delay, "saved": saved, "effect": effect,
+            "played": Played(t, float(t), action, state, 0, float(delay)),
+        })  # fmt: skip
+        seen = (seen + np.eye(S)[state]) * np.array(MEMORIES)[:, None]
+
+
+def test_long_runs_keep_their_sums_finite() -> None:
+    P = random_map(K=3, S=2)
+    drive = Drive(P, window=50.0)
+    for t in (0, 10, 10**5, 10**7, 10**9):
+        drive.stepper.advance(t, float(t))
+        policy = drive.stepper.policy(drive.rows, t)
+        assert policy.sum() == pytest.approx(1)
+        assert (policy >= 0).all()
+        saved = drive.stepper.remember(drive.rows, policy, 0, 1)
+        played = Played(t, float(t), 0, 1, 0, 3.0)
+        drive.stepper.see(played, saved)
+        drive.stepper.learn(played, 0.5, saved)
+    assert all(np.isfinite(table).all() for table in drive.sums())
+
+
+def test_a_million_actions_start_quickly() -> None:
+    P = np.full((1_000_000, 3), 1 / 3)
+    memory = sp.SelfTuned().start(problem(P, window=10.0))
+    assert memory.cells.table.nbytes < 5_000_000
+
+
+def test_cells_move_with_a_growing_catalogue() -> None:
+    P = random_map()
+    drive = Drive(P).play(history(P))
+    after = problem(np.vstack([P, P[:2]]))
+    grown = drive.stepper.grow(after).memory
+    assert np.array_equal(grown.cells.table[:6], drive.stepper.memory.cells.table[:6])
+    assert (grown.cells.table[6:8] == 0).all()
+    changed = P.copy()
+    changed[1] = P[0]
+    doubts = drive.stepper.grow(problem(changed)).memory.cells.table
+    assert doubts[1, 2] == 0
+    assert doubts[2, 2] > 0
 
 
 @pytest.mark.parametrize("learn_map", [False, True])
-def test_actions_on_the_first_half_are_those_of_a_run_on_the_whole(learn_map):
-    learner = sp.SelfTuned(learn_map)
-    whole = sp.simulate(FUNNEL, learner, 50, seed=3)
-    half = sp.simulate(sp.Instance(FUNNEL.P, FUNNEL.theta[:2_000]), learner, 50, seed=3)
-    assert (whole.actions[:2_000] == half.actions).all()
+def test_contexts_and_learnt_maps_run(learn_map: bool) -> None:
+    instance = sp.families.segments(0, horizon=2_000)
+    run = sp.simulate(instance, sp.SelfTuned(learn_map=learn_map), delay=20, seed=1)
+    assert run.regret < 0.7 * sp.simulate(instance, sp.Uniform(), delay=20, seed=1).regret
 
 
-def play_then_update(order, learn_map):
-    """Two hundred decisions, then every outcome in the given order, then a play."""
-    rng = np.random.default_rng(1)
-    P = sp.families.spread(0, horizon=1).P * 0.9 + 0.1 / 6
-    player = sp.SelfTuned(learn_map).player(P)
-    decisions = []
-    for _ in range(200):
-        decision = player.act(rng.random())
-        player.observe(decision, int(rng.choice(6, p=P[decision.action])))
-        decisions.append(decision)
-    losses = (rng.random(200) < 0.5).astype(float)
-    for i in order:
-        player.update(decisions[i], losses[i])
-    player.act(0.5)
-    return player.play()
-
-
-@pytest.mark.parametrize("learn_map", [False, True])
-def test_the_order_of_arrival_does_not_matter(learn_map):
-    forwards = play_then_update(range(200), learn_map)
-    shuffled = play_then_update(np.random.default_rng(2).permutation(200), learn_map)
-    np.testing.assert_allclose(shuffled, forwards, atol=1e-9)
-
-
-def test_an_unknown_map_is_not_read():
-    rng = np.random.default_rng(0)
-    maps = [rng.dirichlet(np.ones(4), size=10) for _ in range(2)]
-    players = [sp.SelfTuned(learn_map=True).player(P) for P in maps]
-    for _ in range(100):
-        u, state, loss = rng.random(), int(rng.integers(4)), float(rng.random() < 0.5)
-        decisions = [player.act(u) for player in players]
-        assert decisions[0].action == decisions[1].action
-        for player, decision in zip(players, decisions, strict=True):
-            player.observe(decision, state)
-            player.update(decision, loss)
-
-
-def test_it_beats_state_exp3_tuned_in_hindsight_on_the_funnel():
-    for delay, hindsight in ((10, 27.0), (50, 95.9), (200, 199.7)):
-        regrets = [
-            sp.simulate(sp.families.funnel(seed), sp.SelfTuned(), delay, seed + 80_000).regret for seed in range(8)
-        ]
-        assert np.mean(regrets) < hindsight
-
-
-def test_it_follows_a_switch_and_is_not_locked_out():
-    for family, settings in (("switching", {}), ("locked", {"kind": "private-states"})):
-        instance = sp.families.find(family)(seed=1, horizon=8_000, **settings)
-        ours = sp.simulate(instance, sp.SelfTuned(), 50, seed=5).regret
-        assert ours < sp.simulate(instance, sp.StateEXP3(), 50, seed=5).regret / 2
-
-
-def test_outcomes_that_never_arrive_do_not_stop_it():
-    delays = sp.delays.missing(0, 4_000, mean=50, share=0.5)
-    run = sp.simulate(FUNNEL, sp.SelfTuned(), delays, seed=1)
-    assert run.regret < sp.simulate(FUNNEL, sp.StateEXP3(), delays, seed=1).regret / 5
+def test_right_in_a_shop() -> None:
+    regrets = []
+    for seed in range(4):
+        waits = np.minimum(sp.delays.geometric(seed, 20_000, 1_500.0), 8_399)
+        shop = sp.families.shop(seed + 500, revenue=1)
+        regrets.append(sp.simulate(shop, sp.SelfTuned(), sp.delays.Conversions(8_400, waits), seed=seed + 900).regret)
+    assert np.mean(regrets) < 60

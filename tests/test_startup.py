@@ -71,14 +71,11 @@ start = time.perf_counter(); import numba; numba_seconds = time.perf_counter() -
 import statepool as sp
 run = sp.simulate(sp.families.funnel(0, n_actions=20, horizon=500), sp.Uniform(), 50, seed=1)
 print(run.regret, (time.perf_counter() - start) / numba_seconds)
-import sys
-print([name for name in sys.modules if name.startswith("scipy.linalg")])
 """
     cold = python(code, NUMBA_CACHE_DIR=str(tmp_path)).split()
     warm = python(code, NUMBA_CACHE_DIR=str(tmp_path)).split()
     print(f"import and first simulate / import numba: cold {float(cold[1]):.1f}, warm {float(warm[1]):.1f}")
     assert cold[0] == warm[0]
-    assert warm[2:] == ["[]"], "Numba looks for a BLAS, and for the half of a second that takes"
     assert list(tmp_path.rglob("*.nbc"))
 
 

@@ -74,7 +74,7 @@ def test_paired_arms_see_the_same_luck():
     P, theta = textbook.random_instance(0, T=200)
     theta = 0.1 + 0.8 * theta
     u = np.random.default_rng(4).random((200, 3))
-    for learner in (sp.StateEXP3(), sp.ActionEXP3(), sp.PooledThompson(), sp.BestState()):
+    for learner in (sp.StateEXP3(), sp.ActionEXP3(), sp.PooledThompson(), sp.learners.BestState()):
         run = sp.simulate(sp.Instance(P, theta), learner, 3, seed=4)
         for t in range(200):
             assert run.states[t] == textbook.draw(P[run.actions[t]], u[t, 1])

@@ -43,7 +43,7 @@ def random_instance(seed, K=7, S=4, T=400, zeros=True):
 
 
 class Arm:
-    """What all arms are told: the map, the horizon, the delay the rate is set for."""
+    """What all arms know: the map, the horizon, the delay the rate is set for."""
 
     def __init__(self, P, T, d, seed, theta=None, direct=0.0, rate=None, mixing=0.0):
         self.P, self.T, self.d, self.seed, self.theta, self.direct = P, T, d, seed, theta, direct
@@ -60,9 +60,6 @@ class Arm:
 
     def mixed(self, x):
         return (1 - self.mixing) * x + self.mixing / self.K
-
-    def choose(self, t, x, u):
-        return draw(x, u)
 
     def note(self, t, a, s, x):
         return None
@@ -254,14 +251,10 @@ class PooledGreedy(Arm):
 
     def play(self, t):
         self.recall(t)
-        self.best = argmin(self.P @ ((self.sums + 1) / (self.counts + 2)))
+        best = argmin(self.P @ ((self.sums + 1) / (self.counts + 2)))
         x = np.full(self.K, self.exploration / self.K)
-        x[self.best] += 1 - self.exploration
+        x[best] += 1 - self.exploration
         return x
-
-    def choose(self, t, x, u):
-        follow = 1 - self.exploration
-        return self.best if u < follow else int((u - follow) / self.exploration * self.K)
 
     def learn(self, r, a, s, X, note):
         self.history.append((r, s, X))
@@ -296,7 +289,7 @@ class PooledThompson(PooledGreedy):
 
     def play(self, t):
         self.recall(t)
-        self.winners = []
+        winners = []
         for j in range(self.samples):
             theta = np.empty(self.S)
             for s in range(self.S):
@@ -304,119 +297,8 @@ class PooledThompson(PooledGreedy):
                 lost = gamma(source, 1 + self.sums[s])
                 won = gamma(scramble(source), 1 + max(self.counts[s] - self.sums[s], 0))
                 theta[s] = lost / (lost + won)
-            self.winners.append(argmin(self.P @ theta))
-        return np.bincount(self.winners, minlength=self.K) / self.samples
-
-    def choose(self, t, x, u):
-        return self.winners[int(u * self.samples)]
-
-
-class CorrectedPool(Arm):
-    """Everything is summed afresh from the history in every round."""
-
-    share, forgetting, sizes = 1 / 32, np.array([1, 0.9999, 0.999, 0.99]), np.array([0, 0.02, 0.05, 0.12, 0.3])
-
-    def setup(self):
-        self.history, self.played, self.ages = [], [], []
-        self.begun, self.anchor, self.leader, self.now = 0, 0, 0, 0
-
-    def recall(self, t):
-        f, delay = self.forgetting[:, None], np.mean(self.ages) if self.ages else 0.0
-        prior = np.exp(np.maximum(np.log(f) * delay, -14))
-        self.sums, self.counts, self.removed, plays = (np.zeros((4, self.S)) for _ in range(4))
-        evidence = np.zeros(4)
-        for r, _, s, X, note in self.history:
-            kept = self.forgetting ** (t - r)
-            self.sums[:, s] += kept * X
-            self.counts[:, s] += kept
-            self.removed[:, s] += kept * note["effect"]
-            fresh = ((1e4 + r) / (1e4 + t - 1)) ** 10
-            evidence += fresh * (X * np.log(note["guesses"]) + (1 - X) * np.log(1 - note["guesses"]))
-        for r, _, s in self.played:
-            plays[:, s] += self.forgetting ** (t - r)
-        self.trust = softmin(-evidence, 1.0)
-        self.guesses = (self.sums + prior) / (self.counts + 2 * prior)
-        self.h = np.clip(self.trust @ (self.guesses - self.removed / (self.counts + 1)), 0, 1)
-        self.visits = self.trust @ plays
-
-    def estimate_effects(self):
-        shape = (self.K, self.S)
-        left, load, variance, blur, arrived, played = (np.zeros(shape) for _ in range(6))
-        for _, a, s, X, note in self.history:
-            left[a, s] += X - note["h"] - note["own"] * note["effect"]
-            load[a, s] += 1 - note["own"]
-            variance[a, s] += max(note["h"] * (1 - note["h"]), 0.01)
-            blur[a, s] += note["blur"]
-            arrived[a, s] += 1
-        for _, a, s in self.played:
-            played[a, s] += 1
-        noise = variance + blur**2 + 0.2
-        squares = self.sizes[:, None, None] ** 2
-        wide = noise + squares * load**2
-        likely = (0.5 * (left**2 * (1 / noise - 1 / wide) - np.log(wide / noise))).sum(axis=(1, 2))
-        belief = softmin(-(likely + np.log([0.5, 0.125, 0.125, 0.125, 0.125])), 1.0)
-        self.arrived, self.effects = arrived, np.tensordot(belief, squares * load * left / wide, 1)
-        doubts = np.tensordot(belief, squares * noise / (noise + squares * played * (arrived + 1)), 1)
-        self.doubts, self.plays = (self.P**2 * doubts).sum(axis=1), played.sum(axis=1)
-
-    def find_leader(self):
-        scarcity = (self.visits.sum() + self.S) / (self.S * (self.visits + 1))
-        hopes = self.h - np.sqrt(0.1 / (self.visits + 2) * np.log(np.maximum(scarcity, 1)))
-        scarcity = (self.plays.sum() + self.K) / (self.K * (self.plays + 1))
-        bonus = np.sqrt(self.doubts * np.log(np.maximum(scarcity, 1)))
-        return argmin(self.P @ hopes + (self.P * self.effects).sum(axis=1) - bonus)
-
-    def find_safe(self):
-        odds = self.K * max(self.begun, 1)
-        start = np.full(self.K, 1 / odds)
-        start[self.anchor] = 1 - (self.K - 1) / odds
-        losses = np.zeros(self.K)
-        for r, a, _, X, note in self.history:
-            if r >= self.begun:
-                losses[a] += X / note["p"]
-        return softmin(self.rate_now * losses - np.log(start), 1.0)
-
-    def alarmed(self, t):
-        foretold = luck = excess = 0.0
-        for r, _, _, X, note in self.history:
-            kept, lean, usual = np.exp(-1e-3 * (t - r)), note["lean"], note["usual"]
-            foretold += kept * lean * (X - usual)
-            luck += kept * lean**2 * usual * (1 - usual)
-            excess += X * (1 - note["ratio"]) if r >= self.begun else 0
-        return foretold < -2 * np.sqrt(luck) or excess > 3 * np.sqrt(self.begun / self.share)
-
-    def play(self, t):
-        self.now = t
-        self.recall(t)
-        self.estimate_effects()
-        self.leader = self.find_leader()
-        if t >= 2 * self.begun:
-            self.begun, self.anchor = t, self.leader
-            delay, length = np.mean(self.ages) if self.ages else 0.0, max(t, 1)
-            cost = (3.3 * (self.K - 1) / self.share + 2 * delay + 1) * length
-            slow = self.share / (np.e * (delay + 1))
-            self.rate_now = min(np.sqrt(2 * np.log(self.K * length) / cost), slow)
-        self.safe = self.find_safe()
-        self.part = 1.0 if self.alarmed(t) else self.share
-        return self.part * self.safe + (1 - self.part) * np.eye(self.K)[self.leader]
-
-    def choose(self, t, x, u):
-        follow = 1 - self.part
-        return self.leader if u < follow else draw(self.safe, (u - follow) / self.part)
-
-    def note(self, t, a, s, x):
-        usual = self.visits @ self.h / self.visits.sum() if self.visits.sum() > 0 else 0.5
-        h, known = self.h[s], self.trust @ self.counts[:, s]
-        self.played.append((t, a, s))
-        return {
-            "guesses": self.guesses[:, s], "lean": h - usual, "usual": usual, "p": x[a], "ratio": self.safe[a] / x[a],
-            "h": h, "effect": self.effects[a, s], "blur": np.sqrt(max(h * (1 - h), 0.01) / (known + 1)),
-            "own": self.arrived[a, s] / (self.arrived[:, s].sum() + 1),
-        }  # fmt: skip
-
-    def learn(self, r, a, s, X, note):
-        self.ages.append(self.now - r)
-        self.history.append((r, a, s, X, note))
+            winners.append(argmin(self.P @ theta))
+        return np.bincount(winners, minlength=self.K) / self.samples
 
 
 class Uniform(Arm):
@@ -434,9 +316,6 @@ class GreedyStale(Uniform):
     def play(self, t):
         return np.eye(self.K)[argmin(self.stale(t))]
 
-    def choose(self, t, x, u):
-        return int(np.argmax(x))
-
 
 class OptimisticStale(GreedyStale):
     def setup(self):
@@ -444,9 +323,6 @@ class OptimisticStale(GreedyStale):
 
     def play(self, t):
         return self.mixed(softmin(self.L + self.stale(t), self.e))
-
-    def choose(self, t, x, u):
-        return draw(x, u)
 
     def note(self, t, a, s, x):
         return x[a]
@@ -479,7 +355,7 @@ def simulate(P, theta, cls, delay, seed, draws=3, effects=None, **settings):
         for r in sorted(arrivals[t]):
             arm.learn(r, actions[r], states[r], outcomes[r], notes[r])
         plays[t] = arm.play(t)
-        a = arm.choose(t, plays[t], next(stream))
+        a = draw(plays[t], next(stream))
         s = draw(P[a], next(stream)) if draws == 3 else int(np.argmax(P[a]))
         notes[t] = arm.note(t, a, s, plays[t])
         p, X = theta[t, s] + effects[a, s], 0.0

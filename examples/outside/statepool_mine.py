@@ -1,6 +1,6 @@
 """Follow the leader: play the action with the lowest total so far. A learner and a family, outside the package.
 
-L(a) += X for the action played        play argmin_a L(a)
+L(a) += X for the action played        then play argmin_a L(a)
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from statepool import Instance
-from statepool.learners import Learner
-from statepool.learners.rules import add_rule
+from statepool.learners import Learner, add_rule
 from statepool.stream import generator_of
 
 
@@ -28,24 +27,20 @@ class LeaderMemory(NamedTuple):
     losses: np.ndarray
 
 
-def act(memory, t, u):
-    return memory.losses.argmin()
-
-
-def observe(memory, t, action, state, ticket):
-    pass  # nothing of this round is needed when its outcome comes
-
-
-def update(memory, t, action, state, loss, ticket):
-    memory.losses[action] += loss
-
-
-def play(memory, t, out):
+def policy(memory, rows, t, out):
     out[:] = 0.0
     out[memory.losses.argmin()] = 1.0
 
 
-add_rule(LeaderMemory, act, observe, update, play)
+def remember(memory, rows, policy, choice, state, saved):
+    pass  # nothing of this round is needed when its outcome comes
+
+
+def learn(memory, played, loss, saved, sign):
+    memory.losses[played.action] += sign * loss
+
+
+add_rule(LeaderMemory, policy, remember, learn)
 
 
 def two_shelves(seed, n_actions=12, horizon=5_000):

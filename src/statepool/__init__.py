@@ -1,4 +1,4 @@
-"""Learn from late outcomes by pooling each one through the state that was seen at once.
+"""Bandits for delayed outcomes: a library, a command and a service.
 
     import statepool as sp
 
@@ -6,8 +6,8 @@
     run = sp.simulate(shop, sp.SelfTuned(), delay=50, seed=80_000)
     print(run)
 
-`simulate` and `compare` play learners on instances; `audit_log` reads a log and says whether to pool; `Pool` decides
-live. Names are imported when they are first used: `import statepool` itself costs next to nothing.
+`simulate` and `compare` run learners on instances; `audit_log` reads a log and says whether to pool; `Pool` decides
+live. Names are imported when they are first used, so `import statepool` is fast.
 """
 
 from importlib import import_module
@@ -17,74 +17,53 @@ if TYPE_CHECKING:
     from statepool import delays, dimension, families, grouping, guarantees, learners
     from statepool.audit import Audit, audit_log
     from statepool.comparison import Comparison, compare
+    from statepool.delays import Conversions
     from statepool.engine import Run, simulate
     from statepool.learners import (
-        EXP3IX,
-        NSDUCRL2,
         ActionEXP3,
-        Anytime,
-        Apart,
-        AuerEXP3,
-        BestState,
-        Certified,
-        CoinGraph,
-        CorrectedPool,
-        CountedDenominator,
-        DelayAdapted,
-        Evolving,
-        GreedyStale,
-        ImpatientThompson,
-        MetaBIO,
-        NaiveSharing,
-        OptimisticStale,
-        PlugIn,
+        ActionGreedy,
+        ActionThompson,
+        ActionUCB,
+        HintedStateEXP3,
+        PerContext,
         PooledGreedy,
         PooledThompson,
-        SafePool,
         SelfTuned,
         StateEXP3,
-        SurrogateIndex,
         Uniform,
-        ZimmertSeldin,
     )
     from statepool.live import Pool
     from statepool.model import Instance
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
+
+_MODULES = (
+    "audit", "client", "delays", "dimension", "families", "grouping", "guarantees", "learners", "live", "testing",
+)  # fmt: skip
+_HOMES = {
+    "Audit": "audit", "Comparison": "comparison", "Conversions": "delays", "Instance": "model", "Pool": "live",
+    "Run": "engine", "audit_log": "audit", "compare": "comparison", "simulate": "engine",
+}  # fmt: skip
+"""Where a name comes from; all others are learners."""
 
 __all__ = [
-    "EXP3IX",
-    "NSDUCRL2",
     "ActionEXP3",
-    "Anytime",
-    "Apart",
+    "ActionGreedy",
+    "ActionThompson",
+    "ActionUCB",
     "Audit",
-    "AuerEXP3",
-    "BestState",
-    "Certified",
-    "CoinGraph",
     "Comparison",
-    "CorrectedPool",
-    "CountedDenominator",
-    "DelayAdapted",
-    "Evolving",
-    "GreedyStale",
-    "ImpatientThompson",
+    "Conversions",
+    "HintedStateEXP3",
     "Instance",
-    "MetaBIO",
-    "NaiveSharing",
-    "OptimisticStale",
-    "PlugIn",
+    "PerContext",
     "Pool",
     "PooledGreedy",
     "PooledThompson",
     "Run",
-    "SafePool",
     "SelfTuned",
     "StateEXP3",
-    "SurrogateIndex",
     "Uniform",
-    "ZimmertSeldin",
     "audit",
     "audit_log",
     "client",
@@ -99,24 +78,6 @@ __all__ = [
     "simulate",
     "testing",
 ]
-
-_MODULES = (
-    "audit",
-    "client",
-    "delays",
-    "dimension",
-    "families",
-    "grouping",
-    "guarantees",
-    "learners",
-    "live",
-    "testing",
-)
-_HOMES = {
-    "Audit": "audit", "Comparison": "comparison", "Instance": "model", "Pool": "live", "Run": "engine",
-    "audit_log": "audit", "compare": "comparison", "simulate": "engine",
-}  # fmt: skip
-"""Where a name comes from; all others are learners."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,135 +1,87 @@
 """When each outcome is delivered: by arrival, then by round.
 
-Round r's outcome is used at the start of round r + delay + 1, before playing. One fixed delay is served by a ring, one
-delay a round by a heap; both hand out the slot in which a decision waits, so that memory follows what is in flight.
-What would arrive after the last round is never read and shares one slot.
+Round r's outcome is used at the start of round r + delay + 1, before the policy is computed. Rounds that arrive
+together are a linked list. A decision waits in a slot, so memory for what is saved follows what is in flight. Outcomes
+that would arrive after the last round are never read and share one slot.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from statepool.checks import Ints
-from statepool.compiling import compiled, compiled_allocating
+from statepool.compiling import compiled
 
 NOTHING = -1
 
 
 class Calendar(NamedTuple):
-    """One delay for all: slot r mod (delay + 1). One a round: a binary heap of (arrival, round), and the free slots.
+    delays: NDArray[np.int32]
+    """Of each round; the horizon where an outcome does not come."""
+    silence: int
+    """With conversions: the delay of a loss of 1, which means that nothing happened; else 0."""
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+    """The first and the last round that arrive at the start of each round, or NOTHING."""
+    following: NDArray[np.int32]
+    """The round that is delivered after each round."""
+    slots: NDArray[np.int32]
+    """The slot of each round."""
+    free: NDArray[np.int32]
+    n_free: Ints
 
-    One type serves both, so that each learner's loop is compiled once.
-    """
-
-    delay: int
-    n_slots: int
-    given: Ints
-    delays: Ints
-    """Empty where one delay serves all."""
-    keys: Ints
-    slots: Ints
-    free: Ints
-    counts: Ints
+    @property
+    def n_slots(self) -> int:
+        return self.free.size + 1
 
 
-def make_calendar(delay: int | Ints, horizon: int) -> Calendar:
+def make_calendar(delay: int | Ints, horizon: int, silence: int = 0) -> Calendar:
     """The calendar of a delay (checked before)."""
-    given, none = np.zeros(1, np.int64), np.empty(0, np.int64)
+    silence = min(silence, horizon)
     if isinstance(delay, int):
-        delivered = delay + 1 < horizon
-        return Calendar(delay, delay + 1 if delivered else 1, given, none, none, none, none, none)
-    capacity = int(_most_in_flight(delay))
-    keys, slots, free = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.arange(capacity)
-    return Calendar(0, capacity + 1, given, delay, keys, slots, free, np.array([0, capacity]))
+        delays = np.full(horizon, min(delay, horizon), np.int32)
+        capacity = delay + 1 if delay + 1 < horizon else 0
+    else:
+        delays = np.minimum(delay, horizon).astype(np.int32)
+        capacity = _most_in_flight(np.maximum(delays, silence) if silence < horizon else delays)
+    first, last, following = (np.full(horizon, NOTHING, np.int32) for _ in range(3))
+    slots, free = np.empty(horizon, np.int32), np.arange(capacity, dtype=np.int32)
+    return Calendar(delays, silence, first, last, following, slots, free, np.array([capacity]))
+
+
+def _most_in_flight(delays: NDArray[np.int32]) -> int:
+    """The largest number of decisions that wait for an outcome that will come."""
+    arrivals = np.arange(delays.size) + delays + 1
+    arrives = arrivals < delays.size
+    landed = np.bincount(arrivals[arrives], minlength=delays.size)
+    return int((np.cumsum(arrives) - np.cumsum(landed)).max())
 
 
 @compiled
-def book(calendar: Any, t: int) -> int:
-    """The slot for the decision of round t."""
-    return t % calendar.n_slots if calendar.delays.size == 0 else _book_heap(calendar, t)
-
-
-@compiled
-def due(calendar: Any, t: int) -> tuple[int, int]:
-    """The next (round, slot) to deliver at the start of round t, or (-1, -1)."""
-    if calendar.delays.size > 0:
-        return _due_heap(calendar, t)
-    r = calendar.given[0]
-    if r + calendar.delay + 1 > t:
-        return NOTHING, NOTHING
-    calendar.given[0] = r + 1
-    return r, r % calendar.n_slots
-
-
-@compiled
-def _book_heap(calendar: Any, t: int) -> int:
-    horizon = calendar.delays.size
-    arrival = t + calendar.delays[t] + 1
-    if arrival >= horizon:
-        return calendar.keys.size
-    calendar.counts[1] -= 1
-    slot = calendar.free[calendar.counts[1]]
-    _push(calendar.keys, calendar.slots, calendar.counts[0], arrival * horizon + t, slot)
-    calendar.counts[0] += 1
+def book(calendar: Any, t: int, outcome: float) -> int:
+    """The slot for the decision of round t, whose outcome is on its way."""
+    nothing_happened = calendar.silence > 0 and outcome >= 1.0
+    arrival = t + (calendar.silence if nothing_happened else calendar.delays[t]) + 1
+    if arrival >= calendar.first.size:
+        return calendar.free.size
+    calendar.n_free[0] -= 1
+    slot = calendar.free[calendar.n_free[0]]
+    calendar.slots[t] = slot
+    if calendar.first[arrival] < 0:
+        calendar.first[arrival] = t
+    else:
+        calendar.following[calendar.last[arrival]] = t
+    calendar.last[arrival] = t
     return slot
 
 
 @compiled
-def _due_heap(calendar: Any, t: int) -> tuple[int, int]:
-    horizon = calendar.delays.size
-    if calendar.counts[0] == 0 or calendar.keys[0] >= (t + 1) * horizon:
-        return NOTHING, NOTHING
-    key, slot = calendar.keys[0], calendar.slots[0]
-    calendar.counts[0] -= 1
-    _drop_first(calendar.keys, calendar.slots, calendar.counts[0])
-    calendar.free[calendar.counts[1]] = slot
-    calendar.counts[1] += 1
-    return key % horizon, slot
-
-
-@compiled
-def _push(keys: Any, slots: Any, size: int, key: int, slot: int) -> None:
-    i = size
-    while i > 0 and keys[(i - 1) // 2] > key:
-        keys[i], slots[i] = keys[(i - 1) // 2], slots[(i - 1) // 2]
-        i = (i - 1) // 2
-    keys[i], slots[i] = key, slot
-
-
-@compiled
-def _drop_first(keys: Any, slots: Any, size: int) -> None:
-    # The entry at `size` is the last one: it sinks from the top to its place.
-    key, slot = keys[size], slots[size]
-    i = 0
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and keys[child + 1] < keys[child]:
-            child += 1
-        if keys[child] >= key:
-            break
-        keys[i], slots[i] = keys[child], slots[child]
-        i = child
-    keys[i], slots[i] = key, slot
-
-
-@compiled_allocating
-def _most_in_flight(delays: Any) -> int:
-    horizon = delays.size
-    keys = np.empty(16, np.int64)
-    size = 0
-    most = 0
-    for t in range(horizon):
-        while size > 0 and keys[0] <= t:
-            size -= 1
-            _drop_first(keys, keys, size)
-        arrival = t + delays[t] + 1
-        if arrival < horizon:
-            if size == keys.size:
-                grown = np.empty(2 * size, np.int64)
-                for i in range(size):
-                    grown[i] = keys[i]
-                keys = grown
-            _push(keys, keys, size, arrival, arrival)
-            size += 1
-            most = max(most, size)
-    return most
+def due(calendar: Any, t: int) -> int:
+    """The next round to deliver at the start of round t, or NOTHING; its slot is free for the decision of round t."""
+    r = calendar.first[t]
+    if r >= 0:
+        calendar.first[t] = calendar.following[r]
+        calendar.free[calendar.n_free[0]] = calendar.slots[r]
+        calendar.n_free[0] += 1
+    return r

@@ -176,6 +176,18 @@ def check_effects(effects: ArrayLike, theta: Floats, shape: tuple[int, ...], off
     return table
 
 
+def check_gains(gains: ArrayLike, P: Floats, theta: Floats, effects: Floats | None) -> Floats:
+    """What a purchase brings on average: at most 2/3, and enough for the mean losses."""
+    try:
+        table = np.broadcast_to(_as_array(gains, "gains").astype(float), P.shape).copy()
+    except ValueError:
+        raise ValueError(f"gains: has shape {np.shape(gains)}, expected {P.shape}, as P") from None
+    _refuse_first(~((table > 0) & (table <= 2 / 3)), table, "gains", "entries in (0, 2/3]")
+    needed = 1 - theta.min(axis=0) - (0 if effects is None else effects)
+    _refuse_first(table < np.broadcast_to(needed, P.shape) - 1e-12, table, "gains", "at least 1 - theta - effects")
+    return table
+
+
 def check_whole(value: Any, name: str) -> int:
     """A whole number of at least 0, of any size."""
     if not _is_whole(value):

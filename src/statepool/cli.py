@@ -15,9 +15,7 @@ app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
     context_settings={"max_content_width": 100},
 )  # fmt: skip
-keys = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="The keys of a service: who may decide, report, or all."
-)
+keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The API keys of a service.")
 app.add_typer(keys, name="keys")
 
 StoreOption = Annotated[str, Option("--store", help="sqlite:///file.db or postgresql://…")]
@@ -75,16 +73,6 @@ def simulate(
     run(family, learners or ["state-exp3", "self-tuned"], delay, seeds, stream, setting or [], as_json)
 
 
-@app.command("compile")
-def compile_kernels(
-    learners: Annotated[list[str] | None, typer.Argument(help="Learners, by name; else all of them.")] = None,
-) -> None:
-    """Compile now what else is compiled when it is first used."""
-    from statepool.commands.ahead import run
-
-    run(learners or [])
-
-
 @app.command()
 def dimension(
     file: Annotated[Path | None, Argument(help="A map: CSV, Parquet, NPY or AUDIT.json.")] = None,
@@ -109,7 +97,7 @@ def audit(
     table: Annotated[str | None, Option(help="Of a database: its table, or a query in brackets.")] = None,
     action: Annotated[str | None, Option(help="Column of the action; found by name when not given.")] = None,
     state: Annotated[str | None, Option(help="Column of the state.")] = None,
-    outcome: Annotated[str | None, Option(help="Column of the outcome, in [0, 1] unless --rescale.")] = None,
+    outcome: Annotated[str | None, Option(help="Column of the outcome.")] = None,
     decided: Annotated[str | None, Option(help="Column of the decision time.")] = None,
     observed: Annotated[str | None, Option(help="Column of the time the state was seen.")] = None,
     resolved: Annotated[str | None, Option(help="Column of the time the outcome came.")] = None,
@@ -124,7 +112,7 @@ def audit(
     reward: Annotated[
         bool | None, Option("--reward/--loss", help="Larger outcomes are better, or worse; else by their name.")
     ] = None,
-    rescale: Annotated[bool, Option("--rescale", help="Map the range of outcomes to [0, 1].")] = False,
+    rescale: Annotated[bool, Option("--rescale", help="Not needed any more: outcomes of any range are read.")] = False,
     window: Annotated[
         str | None,
         Option(help="Outcomes are final so long after a decision: 30d, 12h (bare if times are numbers); 0: no window."),
@@ -136,16 +124,17 @@ def audit(
     seconds: Annotated[float, Option(help="Time allowed for the dimension's bracket.")] = 5.0,
     seed: Annotated[int, Option(help="Seed of everything drawn.")] = 0,
     out: Annotated[Path | None, Option(help="Folder or .html file for the report and AUDIT.json.")] = None,
+    details: Annotated[bool, Option("--details", help="Print everything that the answer rests on.")] = False,
     as_json: Annotated[bool, Option("--json", help="Print the findings as JSON and nothing else.")] = False,
 ) -> None:
-    """Should you pool? Answer from a log: map, sufficiency, delays, drift, and the learner to run."""
+    """Should you pool? The answer from a log, and the pool to start with."""
     from statepool.commands.audit import run
 
     run(
-        log, out, as_json, table=table, action=action, state=state, outcome=outcome, decided=decided, observed=observed,
-        resolved=resolved, propensity=propensity, group=group, ticket=ticket, holdout=holdout, context=context,
-        reward=reward, rescale=rescale, window=window, missing=missing, delay=delay, horizon=horizon, level=level,
-        seconds=seconds, seed=seed,
+        log, out, as_json, details, table=table, action=action, state=state, outcome=outcome, decided=decided,
+        observed=observed, resolved=resolved, propensity=propensity, group=group, ticket=ticket, holdout=holdout,
+        context=context, reward=reward, rescale=rescale, window=window, missing=missing, delay=delay, horizon=horizon,
+        level=level, seconds=seconds, seed=seed,
     )  # fmt: skip
 
 
@@ -163,162 +152,118 @@ def whatif(
     decided: Annotated[str | None, Option(help="Column of the decision time.")] = None,
     resolved: Annotated[str | None, Option(help="Column of the time the outcome came.")] = None,
     propensity: Annotated[str | None, Option(help="Column of the action's probability when chosen.")] = None,
+    ticket: Annotated[str | None, Option(help="Column that names a decision; repeated ones are dropped.")] = None,
+    holdout: Annotated[str | None, Option(help="Column that marks rows of a holdout.")] = None,
+    context: Annotated[list[str] | None, Option(help="Column that says who is asking; may be repeated.")] = None,
     reward: Annotated[
         bool | None, Option("--reward/--loss", help="Larger outcomes are better, or worse; else by their name.")
     ] = None,
-    rescale: Annotated[bool, Option("--rescale", help="Map the range of outcomes to [0, 1].")] = False,
+    rescale: Annotated[bool, Option("--rescale", help="Not needed any more: outcomes of any range are read.")] = False,
     window: Annotated[str | None, Option(help="As of `statepool audit`.")] = None,
     missing: Annotated[str | None, Option(help="As of `statepool audit`.")] = None,
     level: Annotated[float, Option(help="Level of intervals.")] = 0.95,
     export: Annotated[Path | None, Option(help="Write the rows for off-policy packages: .parquet, .csv.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print the estimates as JSON and nothing else.")] = False,
 ) -> None:
-    """What would the log have been worth under another play? Through the states, and by propensities."""
+    """What would the log have been worth under another policy? Through the states, and by propensities."""
     from statepool.commands.whatif import run
 
     parts = {"action": action, "state": state, "outcome": outcome, "decided": decided, "resolved": resolved}
     run(
         log, policy or ["best", "uniform", "logged"], outcome or "the outcome's own unit", as_json,
-        columns=parts | {"propensity": propensity}, table=table, reward=reward, rescale=rescale, window=window,
-        missing=missing, level=level, export=export,
+        columns=parts | {"propensity": propensity, "ticket": ticket, "holdout": holdout, "context": context},
+        table=table, reward=reward, rescale=rescale, window=window, missing=missing, level=level, export=export,
     )  # fmt: skip
 
 
 @app.command()
 def replay(
-    store: Annotated[str, Argument(help="Where the pool is: sqlite:///pool.db or postgresql://…")],
+    store: Annotated[str, Argument(help="The database of the pool: sqlite:///pool.db or postgresql://…")],
     name: Annotated[str, Argument(help="The pool.")],
-    redraw: Annotated[bool, Option("--redraw", help="Make every version and draw every action again.")] = False,
-    export: Annotated[Path | None, Option(help="Write flat rows to this file: .csv, .parquet or .jsonl.")] = None,
-    expect: Annotated[
-        str | None, Option(help="The hash of an event that was noted before: a journal without it was cut short.")
-    ] = None,
-    anchors: Annotated[
-        str | None, Option(help="Where heads were noted (see `statepool anchor`): each is compared.")
-    ] = None,
+    redraw: Annotated[bool, Option("--redraw", help="Also draw every action again.")] = False,
+    export: Annotated[Path | None, Option(help="Write the rows to this file: .csv, .parquet or .jsonl.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print what was found as JSON and nothing else.")] = False,
 ) -> None:
-    """Rebuild a live pool from its journal, and check every link of it."""
+    """Compute every policy version again from the stored rows, and compare."""
     from statepool.commands.replay import run
 
-    if not run(store, name, redraw, export, expect, anchors, as_json):
+    if not run(store, name, redraw, export, as_json):
         raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    store: Annotated[str, Argument(help="The database of the pool: sqlite:///pool.db or postgresql://…")],
+    name: Annotated[str, Argument(help="The pool.")],
+    file: Annotated[Path, Argument(help="A new file: .csv, .parquet or .jsonl.")],
+    after: Annotated[int | None, Option(help="A cursor: only decisions that changed since.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print the number of rows and the cursor as JSON.")] = False,
+) -> None:
+    """Write a pool's decisions to a file, one row each."""
+    from statepool.commands.export import run
+
+    run(store, name, file, after, as_json)
 
 
 @app.command()
 def backup(
-    store: Annotated[str, Argument(help="What to copy, also while it is used: sqlite:///… or postgresql://…")],
-    file: Annotated[Path, Argument(help="A new file; it is a store itself, as sqlite:///FILE.")],
-    verify: Annotated[bool, Option("--verify", help="Replay every journal of the copy.")] = False,
+    store: Annotated[str, Argument(help="What to copy, also while it is used: sqlite:///…")],
+    file: Annotated[Path, Argument(help="A new file; it is a database itself, as sqlite:///FILE.")],
+    verify: Annotated[bool, Option("--verify", help="Replay every pool of the copy.")] = False,
     as_json: Annotated[bool, Option("--json", help="Print what it holds as JSON and nothing else.")] = False,
 ) -> None:
-    """Copy all pools and keys of a store, as they are at one moment, to a file."""
-    from statepool.commands.backup import run_backup
+    """Copy a SQLite database to a file, as it is at one moment (for PostgreSQL use pg_dump)."""
+    from statepool.commands.backup import run
 
-    if not run_backup(store, file, verify, as_json):
+    if not run(store, file, verify, as_json):
         raise typer.Exit(1)
 
 
 @app.command()
-def restore(
-    file: Annotated[Path, Argument(help="What `statepool backup` wrote.")],
-    store: Annotated[str, Argument(help="A new sqlite:///… file, or an empty postgresql://… database.")],
-    verify: Annotated[bool, Option("--verify", help="Replay every journal before it is put there.")] = False,
-    place: Annotated[
-        str | None, Option(help="Where the segments of `compact` lie now; where they lay before when not given.")
-    ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print what it holds as JSON and nothing else.")] = False,
-) -> None:
-    """Put a backup into an empty store: all of it, or nothing."""
-    from statepool.commands.backup import run_restore
-
-    if not run_restore(file, store, verify, place, as_json):
-        raise typer.Exit(1)
-
-
-@app.command()
-def compact(
-    store: Annotated[str, Argument(help="Also while it is used: sqlite:///… or postgresql://…")],
-    pools: Annotated[list[str] | None, Argument(help="Pools; all when none is named.")] = None,
-    older_than: Annotated[str, Option(help="Events older than this are sealed: 90d, 12h.")] = "90d",
-    place: Annotated[
-        str | None, Option(help="A folder, or an object store (s3://…); beside the file when not given.")
-    ] = None,
-    least: Annotated[int, Option(help="Seal nothing of a pool with fewer old events than this.")] = 10_000,
-    as_json: Annotated[bool, Option("--json", help="Print what was done as JSON and nothing else.")] = False,
-) -> None:
-    """Move old events out of the database into sealed, compressed files, which stay a part of the journal."""
-    from statepool.commands.compact import run
-
-    run(store, pools or [], older_than, place, least, as_json)
-
-
-@app.command()
-def forget(
+def archive(
     store: Annotated[str, Argument(help="Also while it is used: sqlite:///… or postgresql://…")],
     name: Annotated[str, Argument(help="The pool.")],
-    tickets: Annotated[list[str], Argument(help="The tickets to forget: all of them, or none.")],
+    file: Annotated[Path, Argument(help="A new Parquet file.")],
+    older_than: Annotated[str, Option(help="Settled decisions older than this are moved: 90d, 12h.")] = "90d",
+    as_json: Annotated[bool, Option("--json", help="Print what was done as JSON and nothing else.")] = False,
 ) -> None:
-    """Erase what names tickets, in the database and in segments; what was learnt stays, and the chain is provable."""
-    from statepool.commands.forget import run
+    """Move old settled decisions from the database to a Parquet file."""
+    from statepool.commands.archive import run
+
+    run(store, name, file, older_than, as_json)
+
+
+@app.command()
+def erase(
+    store: Annotated[str, Argument(help="Also while it is used: sqlite:///… or postgresql://…")],
+    name: Annotated[str, Argument(help="The pool.")],
+    tickets: Annotated[list[str], Argument(help="The tickets to erase: all of them, or none.")],
+) -> None:
+    """Erase the ticket, context and candidates of decisions; the numbers that were learnt stay."""
+    from statepool.commands.erase import run
 
     run(store, name, tickets)
 
 
 @app.command()
-def anchor(
-    store: Annotated[str, Argument(help="Whose pools: sqlite:///… or postgresql://…")],
-    where: Annotated[str, Argument(help="A file, https://…, or another database: postgresql://…, sqlite:///…")],
-) -> None:
-    """Note the number and hash of every pool's last event elsewhere, for `statepool replay --anchors`."""
-    from statepool.commands.anchor import run
-
-    run(store, where)
-
-
-@app.command()
 def serve(
     store: Annotated[
-        str | None, Option(help="sqlite:///statepool.db unless said; or postgresql://…; --demo: none is kept.")
+        str | None, Option(help="sqlite:///statepool.db by default, or postgresql://…; --demo: a temporary one.")
     ] = None,
     host: Annotated[str, Option(help="Where to listen; beyond this machine only with keys.")] = "127.0.0.1",
-    port: Annotated[int, Option(help="0: any that is free.")] = 8000,
+    port: Annotated[int, Option(help="0: any free port.")] = 8000,
     workers: Annotated[int, Option(help="Processes; more than one pays with PostgreSQL.")] = 1,
     map_file: Annotated[Path | None, Option("--map", help="JSON with actions, states and P: a pool.")] = None,
     name: Annotated[str, Option(help="The name of the pool of --map.")] = "home",
-    demo: Annotated[bool, Option("--demo", help="Let a pool play against itself.")] = False,
-    rate_limit: Annotated[
-        float | None, Option(help="Decisions or other requests a second, of each key or address, in a process.")
-    ] = None,
-    max_body: Annotated[int, Option(help="Bytes of a request's body at most.")] = 1 << 20,
-    max_connections: Annotated[
-        int, Option(help="Connections at most, in a process; a quarter of them from one address.")
-    ] = 1000,
-    max_pending: Annotated[
-        int, Option(help="Tickets of a key's own that may wait for an outcome, in a pool and a process.")
-    ] = 100_000,
-    proxy: Annotated[
-        str | None, Option(help="Address of a proxy whose X-Forwarded-For and -Proto are believed.")
-    ] = None,
-    max_pools: Annotated[int, Option(help="Pools that the store may hold; no more are made over HTTP.")] = 10_000,
-    anchor: Annotated[
-        str | None, Option(help="Where to note the pools' heads: a file, https://…, postgresql://…, sqlite:///…")
-    ] = None,
-    anchor_every: Annotated[float, Option(help="Seconds between such notes.")] = 60.0,
-    follow: Annotated[
-        bool, Option("--follow", help="Only read: dashboard, metrics and rows beside those who decide.")
-    ] = False,
+    demo: Annotated[bool, Option("--demo", help="Run a pool against a simulated shop.")] = False,
+    follow: Annotated[bool, Option("--follow", help="Only read: dashboard, metrics and rows.")] = False,
     open_: Annotated[bool, Option("--open", help="Serve others without keys.")] = False,
     quiet: Annotated[bool, Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
-    """Run pools over HTTP: the API, the dashboard at /, metrics."""
+    """Serve pools over HTTP: the API, the dashboard at /, metrics."""
     from statepool.commands import serve as serving
 
-    url = store or serving.DEFAULT_STORE
-    options = serving.Options(
-        url, host, port, workers, rate_limit, max_body, open_, quiet, max_connections, max_pending, proxy,
-        anchor, anchor_every, max_pools, follow,
-    )  # fmt: skip
+    options = serving.Options(store or serving.DEFAULT_STORE, host, port, workers, open_, quiet, follow)
     if demo:
         if map_file is not None:
             raise ValueError("map: the demo has a map of its own, expected --demo or --map")
@@ -329,13 +274,13 @@ def serve(
 
 @keys.command("add")
 def add_key(
-    name: Annotated[str, Argument(help="What to call it.")],
-    role: Annotated[str, Option(help="read, decide, report or admin.")],
-    expires: Annotated[str | None, Option(help="How long it lasts: 90d, 12h; for ever when not given.")] = None,
+    name: Annotated[str, Argument(help="Its name.")],
+    role: Annotated[str, Option(help="read, decide, report, write (decide and report) or admin.")],
+    expires: Annotated[str | None, Option(help="How long it is valid: 90d, 12h; for ever by default.")] = None,
     pool: Annotated[list[str] | None, Option(help="A pool it is for; may be repeated. None: all.")] = None,
     store: StoreOption = "sqlite:///statepool.db",
 ) -> None:
-    """Make a key and print it: it is told this once."""
+    """Create a key. It is shown only once."""
     from statepool.commands import keys
 
     print(keys.add_key(store, name, role, expires, pool or []))
@@ -344,31 +289,19 @@ def add_key(
 @keys.command("renew")
 def renew_key(
     name: Annotated[str, Argument(help="Which one.")],
-    expires: Annotated[str | None, Option(help="How long the new one lasts: 90d, never.")] = None,
-    overlap: Annotated[str, Option(help="How long the one before goes on.")] = "1d",
+    expires: Annotated[str | None, Option(help="How long the new key is valid: 90d, never.")] = None,
+    overlap: Annotated[str, Option(help="How long the old key still works.")] = "1d",
     store: StoreOption = "sqlite:///statepool.db",
 ) -> None:
-    """Make another key with the same name and rights and print it; the one before goes on for a while."""
+    """Create a successor of a key with the same name and rights; the old one works for a while longer."""
     from statepool.commands import keys
 
     print(keys.renew_key(store, name, expires, overlap))
 
 
-@keys.command("calls")
-def list_calls(
-    limit: Annotated[int, Option(help="How many, the latest.")] = 100,
-    store: StoreOption = "sqlite:///statepool.db",
-) -> None:
-    """What administrators did: when, whose key, from where, the answer, what."""
-    from statepool.commands import keys
-
-    for line in keys.list_calls(store, limit):
-        print(line)
-
-
 @keys.command("list")
 def list_keys(store: StoreOption = "sqlite:///statepool.db") -> None:
-    """Names, roles, until when, and for which pools."""
+    """List names, roles, expiry and pools."""
     from statepool.commands import keys
 
     for line in keys.list_keys(store):
@@ -377,7 +310,7 @@ def list_keys(store: StoreOption = "sqlite:///statepool.db") -> None:
 
 @keys.command("drop")
 def drop_key(name: Annotated[str, Argument(help="Which one.")], store: StoreOption = "sqlite:///statepool.db") -> None:
-    """Forget a key, and the one before it where it was renewed; a running service does within seconds."""
+    """Delete a key, and the one it replaced; a running service notices within seconds."""
     from statepool.commands import keys
 
     keys.drop_key(store, name)

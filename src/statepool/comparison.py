@@ -1,4 +1,4 @@
-"""Learners side by side: every one on the same instances and the same luck, so that differences are theirs."""
+"""Learners side by side, on the same instances and with common random numbers: differences are due to the learners."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from statepool import families as known_families
-from statepool import learners as known_learners
 from statepool.checks import Floats, check_count, check_whole, shown, unknown_name
-from statepool.engine import POINTS, simulate
+from statepool.delays import Conversions
+from statepool.engine import DEFAULT_DELAY, POINTS, simulate
 from statepool.frames import html_table, make_frame, text_table
-from statepool.learners.learner import Learner, short_name
+from statepool.learners import make_learner
+from statepool.learners.contract import Learner, short_name
 from statepool.model import Instance
 from statepool.stream import APART
 
@@ -114,20 +115,39 @@ def standard_error(values: Floats) -> float:
 def compare(
     families: Any,
     learners: Any,
-    delays: Any = (0,),
+    delays: Any = (DEFAULT_DELAY,),
     seeds: Iterable[int] = range(10),
     stream: int = APART,
     jobs: int = -1,
     on_run: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Run every learner on the same instances and the same luck, on all cores.
+    """Run every learner on the same instances and with common random numbers, on all cores.
 
-    `families` are instances, families (functions of a seed) or names of families: one, a list, or a dict by name.
-    `learners` are learners or names of learners: one, a list, or a dict by name. `delays` are whole numbers, arrays
-    of one a round, or functions of (seed, horizon) such as `delays.geometric` with its mean: one, a list, or a dict by
-    name. Each run's stream is seeded with seed + `stream`; `on_run` is told the rounds of each finished run, from the
-    thread that ran it. Raises ValueError, in one sentence, for whatever is not as said here.
+    Parameters
+    ----------
+    families : Instance, callable, str, list or dict
+        Instances, families (functions of a seed) or names of families: one, a list, or a dict by name.
+    learners : Learner, str, list or dict
+        Learners or names of learners: one, a list, or a dict by name.
+    delays : int, array_like, Conversions, callable, list or dict
+        Whole numbers, arrays of one for each round, conversions, or functions of (seed, horizon) such as
+        `delays.geometric` with its mean: one, a list, or a dict by name.
+    seeds : iterable of int
+        Each seed makes an instance; the run's random numbers are seeded with seed + `stream`.
+    stream : int
+        How far the seeds of runs are from those of instances.
+    jobs : int
+        How many threads; -1 for one per core.
+    on_run : callable, optional
+        Called with the number of rounds after each run, from the thread that ran it.
 
+    Returns
+    -------
+    Comparison
+        The regret of every run, with tables and plots.
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> found = sp.compare("spread", [sp.SelfTuned(), sp.ActionEXP3()], delays=[10], seeds=range(3))
     >>> found.mean("spread", "SelfTuned", 10) < found.mean("spread", "ActionEXP3", 10)
@@ -195,15 +215,14 @@ def _maker(name: str, family: Any) -> Callable[[int], Instance]:
 def _learners(given: Any) -> dict[str, Learner]:
     found = {}
     for name, learner in _named(given, "learners", Learner, "learner"):
-        made = known_learners.find(learner)() if isinstance(learner, str) else learner
-        if not isinstance(made, Learner):
+        if not isinstance(learner, Learner | str):
             raise ValueError(f"learners: {name!r} is {shown(learner)}, expected a learner such as StateEXP3()")
-        found[name] = made
+        found[name] = make_learner(learner)
     return found
 
 
 def _delays(given: Any) -> dict[Any, Callable[[int, int], Any]]:
-    if isinstance(given, int | np.integer) or callable(given):
+    if isinstance(given, int | np.integer | Conversions) or callable(given):
         given = [given]
     if isinstance(given, Mapping):
         entries = list(given.items())
@@ -228,6 +247,8 @@ def _delay_name(place: int, delay: Any) -> Any:
 def _waiting(delay: Any) -> Callable[[int, int], Any]:
     if callable(delay):
         return lambda seed, horizon: delay(seed=seed, horizon=horizon)
+    if isinstance(delay, Conversions):
+        return lambda seed, horizon: delay
     if not hasattr(delay, "__len__") or isinstance(delay, str):
         number = check_count(delay, "delays", lowest=0)
         return lambda seed, horizon: number

@@ -1,8 +1,15 @@
-"""Random delays, one a round: how outcomes really come back. A delay past the horizon never arrives."""
+"""When outcomes come back: random delays, one for each round, and conversions, which come before non-conversions.
+
+A delay past the horizon never arrives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from statepool.checks import Ints, check_count, check_number, check_whole
+from statepool.checks import Ints, check_count, check_delay, check_number, check_whole, shown
 
 never = 1 << 62
 """A delay past every horizon: the outcome does not come. `np.where(lost, delays.never, 50)`."""
@@ -42,6 +49,51 @@ def missing(seed: int, horizon: int, mean: float, share: float = 0.1) -> Ints:
     delays = rng.geometric(1 / (mean + 1), horizon).astype(np.int64) - 1
     delays[rng.random(horizon) < share] = horizon
     return delays
+
+
+@dataclass(frozen=True, eq=False)
+class Conversions:
+    """Purchases come first: a loss below 1 is reported after its wait, a loss of 1 only when the window closes.
+
+    Learners that are not made for this are handed every outcome when its window closes.
+
+    Parameters
+    ----------
+    window : int
+        Rounds after which a decision without a report counts as a loss of 1.
+    waits : array_like of int
+        The wait of each round's outcome, if its loss is below 1; all below the window.
+    hold : bool
+        False hands outcomes to such learners as they come, to show what that does.
+
+    Examples
+    --------
+    >>> import statepool as sp
+    >>> sp.Conversions(window=100, waits=[3, 99, 0, 20]).window
+    100
+    """
+
+    window: int
+    waits: Ints
+    hold: bool = True
+
+    def __post_init__(self) -> None:
+        check_count(self.window, "window")
+        waits = np.asarray(self.waits)
+        if waits.ndim != 1 or waits.dtype.kind not in "iu":
+            raise ValueError(f"waits: is {shown(self.waits)}, expected one whole number for each round")
+        wrong = np.flatnonzero((waits < 0) | (waits >= self.window))
+        if wrong.size:
+            raise ValueError(
+                f"waits: entry {wrong[0]} is {waits[wrong[0]]}, expected 0 to {self.window - 1}, inside the window"
+            )
+        object.__setattr__(self, "waits", waits.astype(np.int64))
+
+    def checked(self, horizon: int) -> Conversions:
+        """The same for so many rounds."""
+        if self.waits.size != horizon:
+            raise ValueError(f"waits: has {self.waits.size} numbers, expected {horizon}, one for each round")
+        return Conversions(self.window, np.asarray(check_delay(self.waits, horizon)), self.hold)
 
 
 def _generator(seed: int, kind: int, horizon: int, mean: float) -> np.random.Generator:

@@ -5,56 +5,90 @@ A run is a pure function of (instance, learner, delay, stream): `simulate` makes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.calendar import book, due, make_calendar
+from statepool.calendar import Calendar, book, due, make_calendar
 from statepool.checks import Floats, Ints, check_count, check_delay, read_only, shown
-from statepool.compiling import compiled
+from statepool.compiling import entry_point
+from statepool.delays import Conversions, never
 from statepool.frames import make_frame
-from statepool.kernels import draw_outcome, draw_row, row_of
-from statepool.learners.learner import Learner, problem_of, short_name, typical_delay
+from statepool.kernels import draw, draw_outcome, draw_revenue, draw_row, row_of
+from statepool.learners import make_learner
+from statepool.learners.contract import (
+    Learner,
+    Played,
+    Problem,
+    advance,
+    learn,
+    problem_of,
+    remember,
+    see,
+    short_name,
+    typical_delay,
+)  # fmt: skip
+from statepool.learners.contract import policy as choose
 from statepool.learners.outside import explained, python_of, suited
-from statepool.learners.rules import act, observe, update
+from statepool.learners.rows import make_tables, rows_at
 from statepool.model import Instance
-from statepool.probes import NO_PROBE, DimensionProbe, JointDimensionProbe, PlayProbe, look
+from statepool.probes import NO_PROBE, DimensionProbe, JointDimensionProbe, PolicyProbe, look
 from statepool.stream import Seed, Stream
 
 DRAWS = (2, 3)
+DEFAULT_DELAY = 50
+"""Of `simulate`, `compare` and the command."""
 POINTS = 101
 """Of a path of regret that is drawn or kept."""
+wide: Any = np.int64
+"""Numbers of 64 bits, as `Player` hands them over: with others a rule would be compiled once more."""
 _NO_EFFECTS: Floats = read_only(np.empty((0, 0)))
 
 
-@compiled
+@entry_point
 def _play_rounds(
-    memory: Any, probe: Any, calendar: Any, tickets: Any, rows: Any, requests: Any, n_actions: int, theta: Any,
-    effects: Any, uniforms: Any, draws: int, actions: Any, states: Any, outcomes: Any,
+    memory: Any, probe: Any, calendar: Any, saved: Any, tables: Any, rows: Any, requests: Any, n_actions: int,
+    theta: Any, effects: Any, gains: Any, uniforms: Any, draws: int, x: Any, actions: Any, states: Any, outcomes: Any,
 ) -> None:  # fmt: skip
     used = 0
+    offered = rows_at(tables, 0)
+    policy = x[: offered.actions.size]
     for t in range(theta.shape[0]):
-        r, slot = due(calendar, t)
+        advance(memory, t, float(t))
+        r = due(calendar, t)
         while r >= 0:
-            update(memory, r, actions[r], states[r], outcomes[r], tickets[slot])
-            r, slot = due(calendar, t)
-        action = act(memory, t, uniforms[used])
+            context = requests[r] if tables.vary else 0
+            played = Played(wide(r), float(r), wide(actions[r]), wide(states[r]), context, float(t - r - 1))
+            learn(memory, played, outcomes[r], saved[calendar.slots[r]], 1.0)
+            r = due(calendar, t)
+        context = 0
+        if tables.vary:
+            context = requests[t]
+            offered = rows_at(tables, context)
+            policy = x[: offered.actions.size]
+        choose(memory, offered, t, policy)
+        choice = draw(policy, uniforms[used])
+        action = offered.actions[choice]
         row = row_of(requests, n_actions, t, action)
         # A two-draw stream has no number for the state: any serves, since the map leaves no choice.
         state = draw_row(rows[row], uniforms[used + draws - 2])
         used += draws - 1
-        look(probe, memory, t, action, state)
-        observe(memory, t, action, state, tickets[book(calendar, t)])
+        look(probe, memory, tables, offered, policy, t, action, state)
         mean = theta[t, state]
         if effects.size > 0:
             mean += effects[row, state]
         outcome = 0.0
         if mean > 0.0:
-            outcome = draw_outcome(mean, uniforms[used])
+            u = uniforms[used]
+            outcome = draw_outcome(mean, u) if gains.size == 0 else draw_revenue(mean, gains[row, state], u)
             used += 1
+        slot = book(calendar, t, outcome)
+        remember(memory, offered, policy, choice, state, saved[slot])
+        see(memory, Played(t, float(t), action, state, context, 0.0), saved[slot])
         actions[t], states[t], outcomes[t] = action, state, outcome
 
 
@@ -70,7 +104,7 @@ class Run:
 
     instance: Instance
     learner: Learner
-    delay: int | Ints
+    delay: int | Ints | Conversions
     stream: Stream
     draws: int
     actions: NDArray[np.int32]
@@ -78,9 +112,15 @@ class Run:
     outcomes: NDArray[np.float64]
 
     def __repr__(self) -> str:
-        delay = f"delay {self.delay}" if isinstance(self.delay, int) else "a delay for each round"
-        told = f"regret {self.regret:.1f}, loss {self.loss:.1f}"
-        return f"Run({short_name(self.learner)}, {self.instance.horizon} rounds, {delay}: {told})"
+        delay = (
+            f"delay {self.delay}"
+            if isinstance(self.delay, int)
+            else "conversions"
+            if isinstance(self.delay, Conversions)
+            else "a delay for each round"
+        )
+        figures = f"regret {self.regret:.1f}, loss {self.loss:.1f}"
+        return f"Run({short_name(self.learner)}, {self.instance.horizon} rounds, {delay}: {figures})"
 
     @cached_property
     def loss(self) -> float:
@@ -99,25 +139,23 @@ class Run:
 
     @cached_property
     def dimension(self) -> float:
-        """The mean effective dimension of the plays, mean v_t (a second run)."""
+        """The mean effective dimension of the policies, mean v_t (a second run)."""
         return float(self.dimension_path.mean())
 
     @cached_property
     def dimension_path(self) -> Floats:
-        """The effective dimension of each round's play (a second run).
+        """The effective dimension of each round's policy (a second run).
 
-        With contexts it is that of the joint map of contexts and actions, weighed by how often a context came and by
-        what it would be answered with in that round: a look at the plays of all contexts, round by round.
+        With contexts it is that of the joint map of contexts and actions, weighted by how often a context came and by
+        the policy that it would get in that round.
         """
         instance, out = self.instance, np.empty(self.instance.horizon)
         x = np.empty(instance.n_actions)
         if instance.contexts is None or instance.told is not None:
             known = instance.P if instance.told is None else instance.told
-            self.measure(DimensionProbe(np.ascontiguousarray(known.T), x, out))
+            self.measure(DimensionProbe(np.ascontiguousarray(known.T), out))
         else:
-            self.learner.check_tells_play(in_any_context=True)
-            sums = np.empty((2, instance.n_states))
-            self.measure(JointDimensionProbe(instance.P, instance.shares, x, sums, out))
+            self.measure(JointDimensionProbe(instance.shares, x, np.empty((2, instance.n_states)), out))
         return out
 
     @cached_property
@@ -125,11 +163,11 @@ class Run:
         """What the expected regret is below, by the run's own account, where the learner keeps one (a second run)."""
         return self.learner.certificate(self.measure(NO_PROBE))
 
-    def plays(self, every: int = 1) -> Floats:
-        """The play distribution of every `every`-th round, one row each (a second run)."""
+    def policies(self, every: int = 1) -> Floats:
+        """The policy of every `every`-th round, one row each (a second run)."""
         check_count(every, "every")
-        out = np.empty((-(-self.instance.horizon // every), self.instance.n_actions))
-        self.measure(PlayProbe(every, out))
+        out = np.zeros((-(-self.instance.horizon // every), self.instance.n_actions))
+        self.measure(PolicyProbe(every, out))
         return out
 
     def frame(self, library: str = "pandas") -> Any:
@@ -148,19 +186,39 @@ class Run:
         return draw_paths({short_name(self.learner): self.regret_path[rounds][None]}, rounds + 1, ax)
 
     def measure(self, probe: Any) -> Any:
-        """Run again with a probe looking on, at plays that the learner must tell; the memory at the end is returned."""
-        self.learner.check_tells_play()
+        """Run again with a probe that looks at each round's policy; the memory at the end is returned."""
+        self.learner.check_policy()
         return _run(self.instance, self.learner, self.delay, self.stream, self.draws, probe)[1]
 
 
-def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: Seed = 0, draws: int = 3) -> Run:
+def simulate(
+    instance: Instance, learner: Learner | str, delay: int | Ints | Conversions = DEFAULT_DELAY, seed: Seed = 0,
+    draws: int = 3,
+) -> Run:  # fmt: skip
     """Play one learner on one instance.
 
-    `delay` is a whole number of rounds, or one a round (`delays.never` for what does not come); `seed` a whole number
-    or a NumPy generator, read from where it stands and not advanced; `draws` 2 leaves out the state's uniform where
-    the map is deterministic. Seed it apart from the instance: of equal seeds the run's luck is made of the numbers
-    that made the instance. Raises ValueError, in one sentence, for whatever is not as said here.
+    Parameters
+    ----------
+    instance : Instance
+        The problem.
+    learner : Learner or str
+        A learner, or its name such as "state-exp3".
+    delay : int, array_like or Conversions
+        How many rounds late outcomes come: for all rounds, for each, or depending on the outcome. `delays.never` is
+        the delay of an outcome that does not come.
+    seed : int or numpy.random.Generator
+        Of the run's random numbers; a generator is read from where it stands and not advanced. Use different seeds
+        for the instance and the run: with equal seeds they share random numbers.
+    draws : {3, 2}
+        2 leaves out the random number of the state, where the map is deterministic.
 
+    Raises
+    ------
+    ValueError
+        In one sentence, for an argument that is not as described here.
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> shop = sp.families.funnel(seed=0, n_actions=20, horizon=1_000)
     >>> sp.simulate(shop, sp.SelfTuned(), delay=50, seed=80_000).regret < 50
@@ -168,36 +226,56 @@ def simulate(instance: Instance, learner: Learner, delay: int | Ints = 0, seed: 
     """
     if not isinstance(instance, Instance):
         raise ValueError(f"instance: is {type(instance).__name__}, expected an Instance")
-    if not isinstance(learner, Learner):
-        raise ValueError(f"learner: is {shown(learner)}, expected a learner such as StateEXP3()")
     if check_count(draws, "draws") not in DRAWS:
         raise ValueError(f"draws: is {shown(draws)}, expected 2 or 3")
     if draws == 2 and not ((instance.P == 0) | (instance.P == 1)).all():
         raise ValueError("draws: is 2, expected 3, since some action can lead to several states")
-    return _run(instance, learner, check_delay(delay, instance.horizon), Stream.from_seed(seed), draws, NO_PROBE)[0]
+    checked = (
+        delay.checked(instance.horizon) if isinstance(delay, Conversions) else check_delay(delay, instance.horizon)
+    )
+    return _run(instance, make_learner(learner), checked, Stream.from_seed(seed), draws, NO_PROBE)[0]
 
 
 def _run(
-    instance: Instance, learner: Learner, delay: int | Ints, stream: Stream, draws: int, probe: Any
+    instance: Instance, learner: Learner, delay: int | Ints | Conversions, stream: Stream, draws: int, probe: Any
 ) -> tuple[Run, Any]:
     """The run, and the memory it ended with."""
     horizon = instance.horizon
-    problem = problem_of(instance, learner, typical_delay(delay), stream)
+    problem, calendar_of = _timing(instance, learner, delay, stream)
     effects = _NO_EFFECTS if instance.effects is None else instance.effects.reshape(-1, instance.n_states)
+    gains = _NO_EFFECTS if instance.gains is None else instance.gains.reshape(-1, instance.n_states)
     uniforms = stream.uniforms(draws * horizon)
+    tables = make_tables(problem.P, instance.available if problem.has_contexts else None)
 
     def started() -> tuple[Any, ...]:
-        calendar = make_calendar(delay, horizon)
+        calendar = calendar_of()
         return (
-            learner.start(problem), probe, calendar, np.empty((calendar.n_slots, learner.ticket_width(problem))),
-            instance.rows, instance.requests, instance.n_actions, instance.theta, effects, uniforms, draws,
-            np.empty(horizon, np.int32), np.empty(horizon, np.int32), np.empty(horizon),
+            learner.start(problem), probe, calendar, np.empty((calendar.n_slots, sum(learner.saved_width(problem)))),
+            tables, instance.rows, instance.requests, instance.n_actions, instance.theta, effects, gains, uniforms,
+            draws, np.empty(instance.n_actions), np.empty(horizon, np.int32), np.empty(horizon, np.int32),
+            np.empty(horizon),
         )  # fmt: skip
 
     arguments = started()
     memory, (actions, states, outcomes) = arguments[0], arguments[-3:]
     with explained(learner, memory, lambda: python_of(_play_rounds)(*started())):
         suited(_play_rounds, memory)(*arguments)
-    if instance.available is not None and not instance.available[instance.contexts, actions].all():
-        raise ValueError(f"learner: {learner} plays actions that are not available, expected one that looks at them")
     return Run(instance, learner, delay, stream, draws, actions, states, outcomes), memory
+
+
+def _timing(
+    instance: Instance, learner: Learner, delay: int | Ints | Conversions, stream: Stream
+) -> tuple[Problem, Callable[[], Calendar]]:
+    """What the learner knows of the delay, and when outcomes are delivered."""
+    horizon = instance.horizon
+    if not isinstance(delay, Conversions):
+        problem = problem_of(instance, learner, typical_delay(delay), stream)
+        return problem, lambda: make_calendar(delay, horizon)
+    window = min(delay.window, horizon)
+    if learner.exposure:
+        problem = problem_of(instance, learner, typical_delay(delay.waits), stream)
+        return replace(problem, window=float(delay.window)), lambda: make_calendar(delay.waits, horizon, never)
+    problem = problem_of(instance, learner, window, stream)
+    if delay.hold:
+        return problem, lambda: make_calendar(window, horizon)
+    return problem, lambda: make_calendar(delay.waits, horizon, window)

@@ -1,6 +1,6 @@
 """The few vectorised primitives that everything hot is made of.
 
-Reassociating arithmetic is allowed in `dot`, `lowest`, `weigh`, the block sums and the dimension alone; each is tested
+Reassociating arithmetic is allowed in `dot`, `lowest`, `softmin`, block sums and the dimension alone; each is tested
 against NumPy to 1e-13.
 """
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from statepool.compiling import compiled, compiled_apart, compiled_elementwise, compiled_reassociated
-from statepool.intrinsics import as_float, as_int, expect_numbers, use_widest_vectors
+from statepool.compiling import compiled, compiled_elementwise, compiled_reassociated
+from statepool.intrinsics import as_float, as_int
 
 BLOCK = 16
-"""Weights are summed in blocks of this many, so that a draw skips whole blocks."""
+"""A draw sums this many probabilities at a time, and looks into one block only."""
 
 LOWEST_EXPONENT = -700.0
 """exp(-700) is still a normal number: no action ever loses its support."""
@@ -20,8 +20,8 @@ LOWEST_EXPONENT = -700.0
 TIE = 1e-12
 """Sums of products that should be equal differ by rounding: closer than this is a tie."""
 
-LARGEST_CHARGE = 1e200
-"""A charge is loss / probability; past this it could overflow a running total."""
+LARGEST_ESTIMATE = 1e200
+"""An estimate is loss / probability; past this it could overflow a running total."""
 
 
 @compiled_elementwise
@@ -61,198 +61,41 @@ def log(x: float) -> float:
     return exponent * 0.6931471805599453 + 2.0 * (s * series)
 
 
-@compiled_elementwise
-def exponentials(totals: Any, reference: float, rate: float, weights: Any) -> None:
-    """weights = exp(rate (reference - totals)), clamped to exp(±700)."""
-    for i in range(totals.size):
-        weights[i] = exp(min(max(rate * (reference - totals[i]), LOWEST_EXPONENT), -LOWEST_EXPONENT))
-
-
-@compiled_reassociated
-def block_sums(weights: Any, blocks: Any) -> float:
-    """The sum of each block into `blocks`, and of all."""
-    n_full = weights.size // BLOCK
-    total = 0.0
-    for b in range(n_full):
-        inside = 0.0
-        for i in range(BLOCK * b, BLOCK * b + BLOCK):
-            inside += weights[i]
-        blocks[b] = inside
-        total += inside
-    if n_full < blocks.size:
-        inside = 0.0
-        for i in range(BLOCK * n_full, weights.size):
-            inside += weights[i]
-        blocks[n_full] = inside
-        total += inside
-    return total
-
-
-@compiled_reassociated
-def weigh(totals: Any, reference: float, rate: float, weights: Any, blocks: Any) -> float:
-    """weights = exp(rate (reference - totals)), clamped to exp(-700), for a reference not above any total.
-
-    The same sweep leaves the sum of each block in `blocks`; the sum of all is returned.
-    """
-    use_widest_vectors()
-    n_full = weights.size // BLOCK
-    total = 0.0
-    for b in range(n_full):
-        inside = 0.0
-        for i in range(BLOCK * b, BLOCK * b + BLOCK):
-            weight = exp(max(rate * (reference - totals[i]), LOWEST_EXPONENT))
-            weights[i] = weight
-            inside += weight
-        blocks[b] = inside
-        total += inside
-    if n_full < blocks.size:
-        # The last whole block's worth again: vectors do 16 at once faster than a loop does the few that are left.
-        n_last = min(BLOCK, weights.size)
-        last_totals, last_weights = totals[-n_last:], weights[-n_last:]
-        for i in range(n_last):
-            last_weights[i] = exp(max(rate * (reference - last_totals[i]), LOWEST_EXPONENT))
-        inside = 0.0
-        rest = weights[BLOCK * n_full :]
-        for i in range(rest.size):
-            inside += rest[i]
-        blocks[n_full] = inside
-        total += inside
-    return total
-
-
-AT_ONCE = 6
-"""States that one sweep over the actions serves: as many columns as registers hold."""
-
-
-@compiled
-def weigh_rows(
-    columns: Any, charges: Any, base: Any, reference: float, rate: float, weights: Any, blocks: Any, reaches: Any
-) -> float:
-    """The same for totals that are not kept: base + sum_s charges[s] · columns[s], for AT_ONCE states at the most.
-
-    What the weights make of each state goes into `reaches`, <weights, columns[s]>, which has AT_ONCE places at least.
-    """
-    _weigh_six(columns, charges, base, reference, rate, weights, reaches)
-    return block_sums(weights, blocks)
-
-
-@compiled_reassociated
-def _weigh_six(
-    columns: Any, charges: Any, base: Any, reference: float, rate: float, weights: Any, reaches: Any
-) -> None:
-    # The columns come from afar: one sweep that adds, weighs and sums meets them once. Of fewer states, the last again.
-    use_widest_vectors()
-    last = charges.size - 1
-    c0, c1, c2 = columns[0], columns[min(1, last)], columns[min(2, last)]
-    c3, c4, c5 = columns[min(3, last)], columns[min(4, last)], columns[min(5, last)]
-    g0, g1, g2 = _entry(charges, 0), _entry(charges, 1), _entry(charges, 2)
-    g3, g4, g5 = _entry(charges, 3), _entry(charges, 4), _entry(charges, 5)
-    q0 = q1 = q2 = q3 = q4 = q5 = 0.0
-    for i in range(weights.size):
-        total = base[i] + (((g0 * c0[i] + g1 * c1[i]) + (g2 * c2[i] + g3 * c3[i])) + (g4 * c4[i] + g5 * c5[i]))
-        weight = exp(max(rate * (reference - total), LOWEST_EXPONENT))
-        weights[i] = weight
-        q0 += weight * c0[i]
-        q1 += weight * c1[i]
-        q2 += weight * c2[i]
-        q3 += weight * c3[i]
-        q4 += weight * c4[i]
-        q5 += weight * c5[i]
-    reaches[0], reaches[1], reaches[2], reaches[3], reaches[4], reaches[5] = q0, q1, q2, q3, q4, q5
-
-
-@compiled
-def _entry(values: Any, i: int) -> float:
-    return float(values[i]) if i < values.size else 0.0
-
-
 @compiled_reassociated
 def dot(left: Any, right: Any) -> float:
     """<left, right>."""
-    use_widest_vectors()
-    total = 0.0
+    result = 0.0
     for i in range(left.size):
-        total += left[i] * right[i]
-    return total
+        result += left[i] * right[i]
+    return result
 
 
 @compiled_reassociated
-def _two_dots(left: Any, one: Any, two: Any) -> tuple[float, float]:
-    use_widest_vectors()
-    first = second = 0.0
-    for i in range(left.size):
-        first += left[i] * one[i]
-        second += left[i] * two[i]
-    return first, second
-
-
-@compiled
 def dots(left: Any, columns: Any, out: Any) -> None:
     """out[s] = <left, columns[s]>, two at a time: three quarters of the time of one after the other."""
-    s = 0
-    while s + 2 <= out.size:
-        out[s], out[s + 1] = _two_dots(left, columns[s], columns[s + 1])
-        s += 2
-    if s < out.size:
-        out[s] = dot(left, columns[s])
+    for s in range(0, columns.shape[0], 2):
+        one, two = columns[s], columns[min(s + 1, columns.shape[0] - 1)]
+        first = second = 0.0
+        for i in range(left.size):
+            first += left[i] * one[i]
+            second += left[i] * two[i]
+        out[s] = first
+        if s + 1 < columns.shape[0]:
+            out[s + 1] = second
 
 
 @compiled_reassociated
 def lowest(values: Any) -> float:
     """The smallest value."""
-    use_widest_vectors()
-    expect_numbers()
-    least = values[0]
-    for i in range(values.size):
-        if values[i] < least:  # `min` would not vectorise
-            least = values[i]
-    return float(least)
-
-
-@compiled_elementwise
-def add_scaled(target: Any, column: Any, amount: float) -> None:
-    """target += amount · column."""
-    use_widest_vectors()
-    for i in range(target.size):
-        target[i] += amount * column[i]
-
-
-@compiled_elementwise
-def _add_two(out: Any, columns: Any, s: int, weights: Any) -> None:
-    use_widest_vectors()
-    first, second, w, v = columns[s], columns[s + 1], weights[s], weights[s + 1]
-    for a in range(out.size):
-        out[a] = (out[a] + w * first[a]) + v * second[a]
-
-
-@compiled_elementwise
-def _add_four(out: Any, columns: Any, s: int, weights: Any) -> None:
-    use_widest_vectors()
-    one, two, three, four = columns[s], columns[s + 1], columns[s + 2], columns[s + 3]
-    w, v, x, y = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]
-    for a in range(out.size):
-        out[a] = (((out[a] + w * one[a]) + v * two[a]) + x * three[a]) + y * four[a]
-
-
-@compiled
-def combine(columns: Any, weights: Any, out: Any) -> None:
-    """out = sum_s weights[s] · columns[s]"""
-    out[:] = 0.0
-    add_combined(columns, weights, out)
-
-
-@compiled_apart
-def add_combined(columns: Any, weights: Any, out: Any) -> None:
-    """out += sum_s weights[s] · columns[s], a few columns at a time so that it vectorises over actions."""
-    s = 0
-    while s + 4 <= weights.size:
-        _add_four(out, columns, s, weights)
-        s += 4
-    if s + 2 <= weights.size:
-        _add_two(out, columns, s, weights)
-        s += 2
-    if s < weights.size:
-        add_scaled(out, columns[s], weights[s])
+    # Four at a time, which is what a loop over one running minimum does not vectorise to.
+    a = b = c = d = values[0]
+    whole = values.size // 4 * 4
+    for i in range(0, whole, 4):
+        a, b = min(a, values[i]), min(b, values[i + 1])
+        c, d = min(c, values[i + 2]), min(d, values[i + 3])
+    for i in range(whole, values.size):
+        a = min(a, values[i])
+    return float(min(min(a, b), min(c, d)))
 
 
 @compiled
@@ -262,6 +105,99 @@ def lowest_index(values: Any, slack: float = 0.0) -> int:
     i = 0
     while values[i] > bound:
         i += 1
+    return i
+
+
+@compiled_elementwise
+def add_scaled(target: Any, column: Any, amount: float) -> None:
+    """target += amount · column."""
+    for i in range(target.size):
+        target[i] += amount * column[i]
+
+
+@compiled_elementwise
+def _add_four(out: Any, columns: Any, s: int, weights: Any) -> None:
+    one, two, three, four = columns[s], columns[s + 1], columns[s + 2], columns[s + 3]
+    w, v, x, y = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]
+    for a in range(out.size):
+        out[a] = (((out[a] + w * one[a]) + v * two[a]) + x * three[a]) + y * four[a]
+
+
+@compiled_elementwise
+def combine(columns: Any, weights: Any, out: Any) -> None:
+    """out = sum_s weights[s] · columns[s], a few columns at a time: P @ weights."""
+    one, two, w = columns[0], columns[min(1, weights.size - 1)], weights[0]
+    v = weights[1] if weights.size > 1 else 0.0
+    for a in range(out.size):
+        out[a] = w * one[a] + v * two[a]
+    s = 2
+    while s + 4 <= weights.size:
+        _add_four(out, columns, s, weights)
+        s += 4
+    while s < weights.size:
+        add_scaled(out, columns[s], weights[s])
+        s += 1
+
+
+@compiled_reassociated
+def softmin(totals: Any, rate: float, out: Any) -> float:
+    """out ∝ exp(-rate · totals), normalised; the sum of the weights relative to the smallest total is returned."""
+    low = lowest(totals)
+    for a in range(out.size):
+        out[a] = exp(max(rate * (low - totals[a]), LOWEST_EXPONENT))
+    # A loop that writes is not vectorised where its arrays are near each other: a sum in it would depend on addresses.
+    mass = 0.0
+    for a in range(out.size):
+        mass += out[a]
+    share = 1.0 / mass
+    for a in range(out.size):
+        out[a] *= share
+    return mass
+
+
+@compiled_elementwise
+def mix_evenly(mixing: float, out: Any) -> None:
+    """out = (1 - mixing) out + mixing/K."""
+    if mixing > 0.0:
+        share = mixing / out.size
+        for a in range(out.size):
+            out[a] = (1.0 - mixing) * out[a] + share
+
+
+@compiled_reassociated
+def _block_sum(values: Any, first: int) -> float:
+    result = 0.0
+    for i in range(BLOCK):
+        result += values[first + i]
+    return result
+
+
+@compiled
+def draw(policy: Any, u: float) -> int:
+    """The first index whose cumulative probability reaches u, never one of probability 0."""
+    reached = 0.0
+    i = 0
+    while i + BLOCK < policy.size:
+        inside = _block_sum(policy, i)
+        if reached + inside >= u:
+            break
+        reached += inside
+        i += BLOCK
+    while i + 4 < policy.size:
+        inside = (policy[i] + policy[i + 1]) + (policy[i + 2] + policy[i + 3])
+        if reached + inside >= u:
+            break
+        reached += inside
+        i += 4
+    while i < policy.size:
+        reached += policy[i]
+        if reached >= u and policy[i] > 0.0:
+            return i
+        i += 1
+    # Rounding left the sum below u: the last one that can be drawn.
+    i -= 1
+    while policy[i] <= 0.0:
+        i -= 1
     return i
 
 
@@ -280,27 +216,18 @@ def draw_row(row: Any, u: float) -> int:
 
 
 @compiled
-def draw_blocked(weights: Any, blocks: Any, target: float) -> int:
-    """The first index whose cumulative weight reaches `target`, skipping whole blocks."""
-    reached = 0.0
-    b = 0
-    while b < blocks.size - 1 and reached + blocks[b] < target:
-        reached += blocks[b]
-        b += 1
-    last = min(BLOCK * b + BLOCK, weights.size) - 1
-    for i in range(BLOCK * b, last):
-        reached += weights[i]
-        if reached >= target:
-            return i
-    return last
-
-
-@compiled
 def draw_outcome(mean: float, u: float) -> float:
     """A loss of 0 or 1 with the given mean (in (0, 1]) from one uniform."""
     if mean <= 0.5:
         return 1.0 if u > 1.0 - mean else 0.0
     return 1.0 if u <= mean else 0.0
+
+
+@compiled
+def draw_revenue(mean: float, gain: float, u: float) -> float:
+    """A loss with the given mean: 1, or 1 less a revenue between gain/2 and 3 gain/2, from one uniform."""
+    chance = (1.0 - mean) / gain
+    return 1.0 - gain * (0.5 + u / chance) if u < chance else 1.0
 
 
 @compiled
@@ -322,7 +249,6 @@ def effective_dimension(columns: Any, x: Any) -> float:
 
     Weights serve as well as probabilities, up to 1e200: a common factor cancels.
     """
-    use_widest_vectors()
     v = 0.0
     n_states = columns.shape[0]
     # Two states in one sweep over the actions take two thirds of the time of two sweeps.

@@ -32,6 +32,7 @@ from statepool.checks import (
     check_contexts,
     check_count,
     check_effects,
+    check_gains,
     check_map,
     check_maps,
     check_means,
@@ -58,6 +59,9 @@ class Instance:
     all actions is an instance without contexts, and is made one. `told` is for maps that change unseen: the one map
     that learners are told instead, who then know of no contexts.
 
+    `gains`, one number an action and state, is for revenue: a loss is 1 (nothing was bought), or 1 less a revenue that
+    is `gains` on average, between half and one and a half times that. How often is such that the mean loss is theta.
+
     >>> import statepool as sp
     >>> mine = sp.Instance(P=[[0.8, 0.2], [0.1, 0.9]], theta=[[0.9, 0.3]] * 100)
     >>> mine
@@ -72,16 +76,18 @@ class Instance:
     contexts: Ints | None
     available: Bools | None
     told: Floats | None
+    gains: Floats | None
 
     def __init__(
         self, P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None = None, contexts: ArrayLike | None = None,
-        available: ArrayLike | None = None, *, told: ArrayLike | None = None,
+        available: ArrayLike | None = None, *, told: ArrayLike | None = None, gains: ArrayLike | None = None,
     ) -> None:  # fmt: skip
         if contexts is None:
             _refuse_without_contexts(P, available, told)
             fields = _without_contexts(P, theta, effects)
         else:
             fields = _with_contexts(P, theta, effects, contexts, available, told)
+        fields["gains"] = None if gains is None else check_gains(gains, fields["P"], fields["theta"], fields["effects"])
         # What is computed once and kept, total_losses among it, holds only as long as nobody can change these.
         vars(self).update({name: None if table is None else read_only(table) for name, table in fields.items()})
 
@@ -89,11 +95,14 @@ class Instance:
         raise AttributeError(f"{name}: an Instance does not change, expected a new Instance")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.P, self.theta, self.effects, self.contexts, self.available, self.told)
+        return _restored, (
+            self.P, self.theta, self.effects, self.contexts, self.available, self.told, self.gains,
+        )  # fmt: skip
 
     def replaced(self, **changes: Any) -> Instance:
         """The same instance but for these arguments."""
-        given = {name: getattr(self, name) for name in ("P", "theta", "effects", "contexts", "available", "told")}
+        names = ("P", "theta", "effects", "contexts", "available", "told", "gains")
+        given = {name: getattr(self, name) for name in names}
         return Instance(**(given | changes))
 
     @property
@@ -286,7 +295,7 @@ def _with_contexts(
 
 def _restored(*fields: Any) -> Instance:
     """An instance from its pickled fields, whose arrays would otherwise come back writable."""
-    return Instance(*fields[:5], told=fields[5])
+    return Instance(*fields[:5], told=fields[5], gains=fields[6])
 
 
 @compiled

@@ -1,43 +1,62 @@
-"""What a re-run can measure: a probe looks at the learner's memory in every round, after it has acted.
+"""What a second run can measure: a probe looks at the policy and the learner's memory in every round.
 
-A run is a pure function of its inputs, so nothing is recorded along the way that a second run can tell: mean
-dimension, plays and step ratios cost nothing until they are asked for. `look(probe, memory, t, action, state)`
-sees the play of round t before the learner has observed the state.
+A run is a pure function of its inputs, so nothing is recorded along the way that a second run can compute: mean
+dimension, policies and step ratios cost nothing until they are asked for. `look(probe, memory, tables, rows, policy, t,
+action, state)` sees the policy of round t, over the actions on offer, before the learner has seen the state.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from statepool.checks import Floats
-from statepool.compiling import chosen_by_type
+from statepool.compiling import INLINED
 from statepool.kernels import effective_dimension
-from statepool.learners.rules import play, play_for
+from statepool.learners.contract import is_own
+from statepool.learners.contract import policy as choose
+from statepool.learners.rows import rows_at
 
 _LOOKS: dict[type, Callable[..., None]] = {}
 
 
 def add_probe(probe: type, look: Callable[..., None]) -> None:
-    """Tie a function `look(probe, memory, t, action, state)` to a probe type."""
+    """Tie a function `look(probe, memory, tables, rows, policy, t, action, state)` to a probe type."""
     _LOOKS[probe] = look
 
 
-look = chosen_by_type(_LOOKS.get)
+def look(probe: Any, memory: Any, *rest: Any) -> None:
+    """What the probe's type says."""
+    _LOOKS[type(probe)](probe, memory, *rest)
+
+
+def _finder(own: bool) -> Callable[..., Any]:
+    """The function of a probe, for memories of this package or of others: the rules of others may allocate."""
+
+    def find(probe: Any, memory: Any, *rest: Any) -> Any:
+        if not isinstance(probe, types.BaseNamedTuple) or is_own(memory.instance_class) is not own:
+            return None
+        return _LOOKS.get(probe.instance_class)
+
+    return find
+
+
+overload(look, strict=False, jit_options=INLINED)(_finder(own=True))
+overload(look, strict=False)(_finder(own=False))
 
 
 class DimensionProbe(NamedTuple):
-    """v_t, the effective dimension of each round's play."""
+    """v_t, the effective dimension of each round's policy."""
 
     columns: Floats
-    x: Floats
     out: Floats
 
 
 class JointDimensionProbe(NamedTuple):
-    """v_t of the joint map of contexts and actions, weighed by the contexts' shares and by each context's play."""
+    """v_t of the joint map of contexts and actions, weighted by the contexts' shares and by each context's policy."""
 
-    P: Floats
     shares: Floats
     x: Floats
     sums: Floats
@@ -45,14 +64,14 @@ class JointDimensionProbe(NamedTuple):
     out: Floats
 
 
-class PlayProbe(NamedTuple):
-    """x_t, every `every` rounds; never where that is 0. A run that is not looked at takes the same compiled loop."""
+class PolicyProbe(NamedTuple):
+    """x_t, every `every` rounds; never where that is 0. A run without a probe takes the same compiled loop."""
 
     every: int
     out: Floats
 
 
-NO_PROBE = PlayProbe(0, np.empty((0, 0)))
+NO_PROBE = PolicyProbe(0, np.empty((0, 0)))
 """Measures nothing."""
 
 
@@ -60,27 +79,31 @@ class StepProbe(NamedTuple):
     """The largest one-step growth of any action's probability, max_a x_{t+1}(a)/x_t(a): the drift lemma's quantity."""
 
     before: Floats
-    x: Floats
     largest: Floats
 
 
-def _look_dimension(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
-    play(memory, t, probe.x)
-    probe.out[t] = effective_dimension(probe.columns, probe.x)
+def _look_dimension(
+    probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int
+) -> None:
+    probe.out[t] = effective_dimension(probe.columns, policy)
 
 
-def _look_joint_dimension(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
+def _look_joint_dimension(
+    probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int
+) -> None:
     q, squares = probe.sums[0], probe.sums[1]
     q[:] = 0.0
     squares[:] = 0.0
-    for context in range(probe.P.shape[0]):
+    for context in range(probe.shares.size):
         if probe.shares[context] > 0.0:
-            play_for(memory, t, context, probe.x)
-            for a in range(probe.x.size):
-                weight = probe.shares[context] * probe.x[a]
-                for s in range(q.size):
-                    q[s] += weight * probe.P[context, a, s]
-                    squares[s] += weight * probe.P[context, a, s] * probe.P[context, a, s]
+            offered = rows_at(tables, context)
+            x = probe.x[: offered.actions.size]
+            choose(memory, offered, t, x)
+            for s in range(q.size):
+                for a in range(x.size):
+                    mass = probe.shares[context] * x[a] * offered.columns[s, a]
+                    q[s] += mass
+                    squares[s] += mass * offered.columns[s, a]
     v = 0.0
     for s in range(q.size):
         if q[s] > 0.0:
@@ -88,20 +111,20 @@ def _look_joint_dimension(probe: Any, memory: Any, t: int, action: int, state: i
     probe.out[t] = v
 
 
-def _look_play(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
+def _look_policy(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int) -> None:
     if probe.every > 0 and t % probe.every == 0:
-        play(memory, t, probe.out[t // probe.every])
+        for choice in range(policy.size):
+            probe.out[t // probe.every, rows.actions[choice]] = policy[choice]
 
 
-def _look_step(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
-    play(memory, t, probe.x)
-    for a in range(probe.x.size):
+def _look_step(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int) -> None:
+    for a in range(policy.size):
         if t > 0:
-            probe.largest[0] = max(probe.largest[0], probe.x[a] / probe.before[a])
-        probe.before[a] = probe.x[a]
+            probe.largest[0] = max(probe.largest[0], policy[a] / probe.before[a])
+        probe.before[a] = policy[a]
 
 
 add_probe(DimensionProbe, _look_dimension)
 add_probe(JointDimensionProbe, _look_joint_dimension)
-add_probe(PlayProbe, _look_play)
+add_probe(PolicyProbe, _look_policy)
 add_probe(StepProbe, _look_step)

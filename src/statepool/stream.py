@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from statepool.checks import Floats, check_whole
 
@@ -49,6 +50,10 @@ class Stream:
         if self.seed is not None:
             return np.random.default_rng((self.seed, number))
         return np.random.default_rng(self._generator().integers(1 << 32, size=4 * number)[-4:])
+
+    def key(self) -> NDArray[np.uint64]:
+        """One 64-bit number for learners whose draws follow from a key and the round (`learners.parts.chance`)."""
+        return self.side_generator().integers(1 << 63, size=1).astype(np.uint64)
 
     def _generator(self) -> np.random.Generator:
         if self.seed is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from statepool.audit.sample import Rows
+from statepool.audit.counts import Rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,126 +1,175 @@
-"""Map, delays, drift and states, each against a truth that was put in."""
+"""The parts by themselves: map, test, delays, curve, drift, window."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from generated import generate, write_columns
+from quick import QUICK
+from truths import count, rows_of
+from windowed import KINDS, make_unwindowed, make_windowed
 
-from statepool import audit_log
-from statepool.audit.delays import measure_lateness
+from statepool.audit import audit_log
+from statepool.audit.delays import Maturity, find_maturity, fit_curve, measure_lateness, product_limit, read_window
 from statepool.audit.drift import measure_drift
-from statepool.audit.map import shrinkage
-from statepool.audit.maturity import Maturity
+from statepool.audit.estimates import estimate_map, shrinkage
+from statepool.audit.sufficiency import examine_state, p_value, stretches, sufficiency_test
 
 
-@pytest.fixture(scope="module")
-def audit(tmp_path_factory):
-    made = generate(1, n_actions=20, n_rows=30_000, effect=0.03)
-    return made, audit_log(made.write(tmp_path_factory.mktemp("log") / "log.parquet"), horizon=2_000, seconds=0.5)
-
-
-def test_the_map_is_found(audit):
-    made, found = audit
-    order = [int(state) for state in found.counts.states]
-    rows = [int(action) for action in found.counts.actions]
-    assert np.abs(found.map.P - made.P[np.ix_(rows, order)]).max() < 0.06
-    assert found.counts.state_means == pytest.approx(sorted(found.counts.state_means))
-    assert found.width.lower <= found.width.upper
-    assert found.width.error < 0.1
-
-
-def test_rare_actions_lean_on_the_others_and_on_their_group(tmp_path):
+def test_shrinkage_follows_how_alike_rows_are():
     rng = np.random.default_rng(0)
-    group = np.repeat([0, 1], 4_000)
-    action = rng.integers(20, size=8_000) + 20 * group
-    state = (rng.random(8_000) < np.where(group == 1, 0.9, 0.1)).astype(int)
-    columns = {"action": np.append(action, [99]), "state": np.append(state, [0]), "loss": np.append(state, [0]),
-               "group": np.append(group, [1])}  # fmt: skip
-    path = write_columns(columns, tmp_path / "log.parquet")
-    alone = audit_log(path, group=None, horizon=100, seconds=0.1)
-    rare = alone.counts.actions.index("99")
-    assert alone.map.P[rare, 1] > 0.8  # its one row says 0, its group says 1
-    assert alone.map.lower[rare, 1] == 0
-    assert alone.map.upper[rare, 1] < 1
+    alike = rng.multinomial(300, [0.5, 0.3, 0.2], size=40).astype(float)
+    apart = np.array([rng.multinomial(300, row) for row in rng.dirichlet(np.ones(3), 40)]).astype(float)
+    prior = np.tile([0.5, 0.3, 0.2], (40, 1))
+    assert shrinkage(alike, prior) > 500
+    assert shrinkage(apart, np.tile(apart.sum(axis=0) / apart.sum(), (40, 1))) < 10
 
 
-def test_shrinkage_reads_off_how_alike_rows_are():
+def test_false_alarms_are_rare_while_means_and_mix_move():
+    found = [sufficiency_test(generate(seed, n_actions=20, n_rows=6_000).rows(), 20, 6, seed).p for seed in range(60)]
+    assert np.mean(np.array(found) <= 0.05) <= 0.13
+
+
+def test_effects_are_found_and_measured():
+    made = generate(0, n_actions=20, n_rows=40_000, effect=0.1)
+    found = sufficiency_test(made.rows(), 20, 6)
+    assert found.p < 1e-6
+    assert np.median([state.size for state in found.states]) == pytest.approx(0.1, rel=0.3)
+
+
+def test_the_variance_under_shuffling_is_exact():
     rng = np.random.default_rng(0)
-    visits = np.full(200, 300)
-    for strength in (5.0, 50.0):
-        rows = rng.dirichlet(strength * np.array([0.2, 0.3, 0.5]), 200)
-        n = rng.multinomial(visits, rows).astype(float)
-        prior = np.tile(n.sum(axis=0) / n.sum(), (200, 1))
-        assert shrinkage(n, prior) == pytest.approx(strength, rel=0.3)
-    alike = rng.multinomial(visits, [0.2, 0.3, 0.5]).astype(float)
-    assert shrinkage(alike, np.tile(alike.sum(axis=0) / alike.sum(), (200, 1))) > 500
+    action, loss = rng.integers(3, size=96), rng.random(96)
+    found = examine_state(action, loss, 3, 0).sums
+    starts, sums = stretches(96), []
+    for _ in range(4_000):
+        shuffled = np.concatenate([rng.permutation(loss[a:b]) for a, b in pairwise(starts)])
+        means = np.repeat([loss[a:b].mean() for a, b in pairwise(starts)], np.diff(starts))
+        sums.append(np.bincount(action, shuffled - means, 3))
+    assert np.var(sums, axis=0) == pytest.approx(found.V, rel=0.1)
 
 
-def test_delays_are_corrected_for_the_logs_end_and_for_those_that_never_come():
-    made = generate(0, n_rows=20_000, delay=3_000.0)
+def test_p_values():
+    drawn = np.arange(100.0)
+    assert p_value(150.0, drawn) == pytest.approx(1 / 101)
+    assert p_value(0.0, drawn) == 1.0
+    assert p_value(1e6, drawn) < 1e-6
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 95, 1000])
+def test_stretches_cover_all_rows(n):
+    found = stretches(n)
+    assert (found[0], found[-1]) == (0, n)
+    assert (np.diff(found) <= 63).all()
+
+
+def test_the_curve_allows_for_what_the_end_hides():
     rng = np.random.default_rng(1)
-    end, never = 20_000.0, rng.random(20_000) < 0.2
-    hidden = never | (made.resolved > end)
-    rows = made.rows()
-    loss, resolved = np.where(hidden, np.nan, made.loss), np.where(hidden, np.nan, made.resolved)
-    rows = type(rows)(rows.action, rows.state, loss, rows.decided, resolved, 20_000, True, end, np.nan)
-    found = measure_lateness(rows, int(hidden.sum()), Maturity(None, "none"))
-    assert found.time[1] == pytest.approx(3_000 * np.log(2), rel=0.2)
-    assert found.never == pytest.approx(0.2, abs=0.03)
-    assert found.decisions[1] <= found.time[1]
-    assert not found.misleads
-    assert np.isinf(found.draws).mean() == pytest.approx(0.2, abs=0.03)
+    age, wait = rng.uniform(0, 3, 40_000), rng.exponential(0.5, 40_000)
+    seen = wait <= age
+    masses = product_limit(wait[seen], age[seen])
+    share = [(masses * (wait[seen] <= x)).sum() for x in (0.2, 0.5, 1.0, 2.0)]
+    true = (1 - np.exp(-np.array([0.2, 0.5, 1.0, 2.0]) / 0.5)) / (1 - np.exp(-3 / 0.5))
+    assert share == pytest.approx(true, abs=0.02)
+    naive = [(wait[seen] <= x).mean() for x in (0.2, 0.5, 1.0, 2.0)]
+    assert naive[1] > true[1] + 0.03
 
 
-def test_bad_news_that_comes_late_is_noticed():
-    made = generate(0, n_rows=20_000)
-    rows = made.rows()
-    late = rows.resolved + 150 * rows.loss
-    found = measure_lateness(
-        type(rows)(rows.action, rows.state, rows.loss, rows.decided, late, 20_000, True, 1e9, np.nan),
-        0,
-        Maturity(None, "none"),
+def test_the_mixture_fits_the_curve_and_young_rows_are_worth_their_exposure(plain_audit, plain_shop):
+    curve = plain_audit.maturity.curve
+    ages = np.linspace(0.02, 0.98, 25) * curve.window
+    empirical = np.searchsorted(np.sort(curve.waits), ages) / curve.waits.size
+    assert np.abs(curve.share(ages) - empirical).max() < 0.06
+    assert plain_audit.counts.exposed
+    true = 40 * plain_shop.buys[::-1]
+    found = plain_audit.unit.outcome(plain_audit.counts.state_means)
+    assert np.abs(found - true).max() < 4 * (plain_audit.counts.state_errors * plain_audit.unit.scale).max()
+    mature = (plain_audit.rows.decided <= plain_audit.maturity.cut).sum()
+    assert mature < plain_audit.counts.k.sum() < plain_audit.counts.rows
+
+
+def test_a_curve_that_young_rows_contradict_is_not_used(plain_shop):
+    log = plain_shop.log(0)
+    fast = log.stage == "cart"  # one state whose purchases all come at once
+    log.loc[fast & log.purchased_at.notna(), "purchased_at"] = log.ts
+    slow = ~fast & log.purchased_at.notna() & (log.ts > log.ts.max() - np.timedelta64(10, "D"))
+    log.loc[slow, ["revenue", "purchased_at"]] = [np.nan, np.datetime64("NaT")]
+    found = audit_log(log, missing=0, window="14d", **QUICK)
+    assert not found.counts.exposed
+    assert found.maturity.waits is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_window_is_found_or_asked_about(kind):
+    made = make_windowed(5, kind=kind, n_rows=8_000, windows=6, never=0.5)
+    rows = rows_of(made.action, made.state, made.loss, made.decided, made.resolved)
+    if "no times" in kind:
+        with pytest.raises(ValueError, match=r"window: the share of .* --window 14d .* --window 0"):
+            find_maturity(rows, None)
+        return
+    found = find_maturity(rows, None)
+    waits = (made.full_resolved - made.decided)[made.full_loss == 0]
+    assert found.how == "found"
+    assert found.default == 1.0
+    assert (waits <= found.window).mean() > 0.98
+    assert found.window <= 1.2 * made.window
+
+
+@pytest.mark.parametrize("kind", ["all in, dated", "some lost", "same lag for all", "all in, no times"])
+def test_no_window_is_assumed_where_there_is_none(kind):
+    _, action, state, decided, loss, resolved = make_unwindowed(3, kind=kind)
+    assert find_maturity(rows_of(action, state, loss, decided, resolved), None).how in ("none", "settling")
+
+
+def test_drift_is_told_from_noise():
+    for drift in (0.0, 0.15):
+        made = generate(3, n_actions=5, n_rows=20_000, drift=drift)
+        rows = made.rows()
+        counts = count(rows)
+        found = measure_drift(rows, estimate_map(counts).P, counts.state_means, 100.0)
+        assert sum(found.drifts) >= 5 if drift else sum(found.drifts) <= 1
+        assert found.spread.max() == pytest.approx(drift / 2**0.5, abs=0.03)
+
+
+def test_delays_without_a_window_are_corrected_for_the_end_of_the_log():
+    rng = np.random.default_rng(2)
+    decided = np.sort(rng.uniform(0, 1_000, 5_000))
+    resolved = decided + rng.exponential(200, 5_000)
+    loss = np.where(resolved <= 1_000, rng.integers(2, size=5_000), np.nan)
+    rows = rows_of(
+        np.zeros(5_000, int), np.zeros(5_000, int), loss, decided, np.where(np.isfinite(loss), resolved, np.nan)
     )
-    assert found.misleads
-    assert found.early < found.late
+    late = measure_lateness(rows, Maturity(None, "none", 1_000.0))
+    assert late.time[1] == pytest.approx(200 * np.log(2), rel=0.1)
 
 
-@pytest.mark.parametrize("drift", [0.0, 0.15])
-def test_drift_is_told_from_noise(drift):
-    made = generate(4, n_rows=40_000, drift=drift)
-    found = measure_drift(made.rows(), made.P, made.means.mean(axis=0), 100.0)
-    if drift:
-        assert all(found.drifts)
-        assert found.spread == pytest.approx(np.full(6, drift / 2**0.5), abs=0.03)
-        shares = np.linspace(0.01, 0.99, 50)
-        assert np.abs(found.path(shares) - made.means[(shares * 40_000).astype(int)]).max() < 0.12
-        assert found.floor > 0
-    else:
-        assert sum(found.drifts) <= 1
-        assert found.e2 < 1
+@pytest.mark.parametrize(
+    ("given", "seconds"), [("30d", 30 * 86_400), ("12h", 43_200), ("90min", 5_400), ("none", 0.0), (None, None)]
+)
+def test_windows_are_read(given, seconds):
+    assert read_window(given, dated=True) == seconds
 
 
-def test_a_state_that_every_action_reaches_alike_tells_nothing(tmp_path):
-    rng = np.random.default_rng(0)
-    n = 30_000
-    action = rng.integers(10, size=n)
-    common = rng.random(n) < 0.3
-    state = np.where(common, 2, rng.random(n) < action / 10).astype(int)
-    loss = (rng.random(n) < np.array([0.2, 0.8, 0.9])[state]).astype(int)
-    found = audit_log(
-        write_columns({"action": action, "state": state, "loss": loss}, tmp_path / "log.parquet"), horizon=500
-    )
-    assert [found.counts.states[s] for s in found.states.silent] == ["2"]
+def test_groups_and_rare_actions(tmp_path):
+    made = generate(0, n_actions=6, n_rows=6_000)
+    columns = {
+        "action": made.action,
+        "state": made.state,
+        "loss": made.loss,
+        "category": made.action % 2,
+        "decided_at": made.decided,
+    }
+    columns["action"][0] = 99
+    found = audit_log(write_columns(columns, tmp_path / "log.parquet"), **QUICK)
+    assert found.counts.groups is not None
+    rare = found.counts.actions.index("99")
+    assert np.abs(found.map.P[rare] - found.map.prior[rare]).max() < 0.2
 
 
-def test_the_fitted_instance_has_the_logs_effects_and_delays(audit):
-    _, found = audit
-    instance = found.fitted.instance(0)
-    assert instance.effects is not None
-    assert instance.horizon == 2_000
-    assert np.median(found.fitted.delays(0)) == pytest.approx(100 * np.log(2), rel=0.2)
-    assert found.fitted.instance(0).effects.tolist() == instance.effects.tolist()
+def test_everything_follows_from_the_seed(plain_shop, plain_audit):
+    assert audit_log(plain_shop.log(0), missing=0, **QUICK).document == plain_audit.document
 
 
-def test_everything_follows_from_the_seed(tmp_path):
-    path = generate(1, n_actions=5, n_rows=3_000).write(tmp_path / "log.parquet")
-    first, second = (audit_log(path, horizon=500, seconds=5, seed=3).document for _ in range(2))
-    assert first == second
+def test_fit_curve_needs_events():
+    rows = rows_of(np.zeros(10, int), np.zeros(10, int), np.ones(10), np.arange(10.0), np.arange(10.0))
+    assert fit_curve(rows, 5.0, 1.0) is None

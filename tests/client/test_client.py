@@ -72,7 +72,7 @@ def test_many_at_once(pool):
 def test_of_many_the_good_are_kept_and_the_first_refusal_is_raised(pool):
     first, second = pool.decide_many(2)
     pool.resolve(first.ticket, loss=1.0)
-    with pytest.raises(Conflict, match=r"had loss 1\.0 before, and now 0\.5"):
+    with pytest.raises(Conflict, match=r"had loss 1\.0 before, and now loss 0\.5"):
         pool.resolve_many([(first.ticket, 0.5), ("away", 0.0), (second.ticket, 0.25)])
     assert [row.loss for row in pool.rows()] == [1.0, 0.25]
     with pytest.raises(NotFound, match="'away' is not known"):
@@ -86,9 +86,10 @@ def test_the_catalogue_and_the_settings(pool):
     pool.reweight_action(3, [0.25, 0.75])
     pool.retire_action(("a", "pair"))
     assert pool.status()["actions"] == 3
-    assert pool.change(expire_after=1e-6, default_loss=1.0)["settings"]["default_loss"] == 1.0
-    pool.decide(ticket="late")
-    assert pool.expire() + pool.find("late").expired >= 1  # the service's own chores may have been faster
+    assert pool.change(holdout=0.25)["settings"]["holdout"] == 0.25
+    with pytest.raises(Invalid, match="window: SelfTuned has one from the start or none"):
+        pool.change(window=60)
+    assert pool.status()["settings"]["window"] is None
 
 
 def test_contexts_and_candidates(client):
@@ -138,7 +139,7 @@ def test_a_lost_answer_is_asked_for_again_and_decides_once(served, pool, lost):
     way.close()
 
 
-def test_a_lost_answer_for_whoever_awaits(served, pool):
+def test_a_lost_answer_with_the_asynchronous_client(served, pool):
     way = Dropping(served.address, 2)
 
     async def use():
@@ -170,8 +171,8 @@ def test_what_is_refused_is_said_in_the_services_words(client, pool):
         client.pool("away").decide()
     with pytest.raises(Invalid, match="expected a loss or a reward"):
         pool.resolve(decision.ticket)
-    with pytest.raises(Invalid, match=r"loss: is 7\.0, expected a finite number in \[0\.0, 1\.0\]") as refused:
-        pool.resolve(decision.ticket, loss=7)
+    with pytest.raises(Invalid, match=r"loss: is 1e\+300, expected a finite number in") as refused:
+        pool.resolve(decision.ticket, loss=1e300)
     assert refused.value.status == 422
     with pytest.raises(ValueError, match="cannot be written as JSON"):
         pool.resolve(decision.ticket, loss=float("nan"))
@@ -217,6 +218,6 @@ def test_nobody_there():
 
 
 def test_the_client_imports_no_numba():
-    code = "import sys, statepool.client; print(sorted({'numba', 'numpy', 'apsw', 'msgspec'} & set(sys.modules)))"
+    code = "import sys, statepool.client; print(sorted({'numba', 'numpy', 'sqlalchemy', 'msgspec'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -7,8 +7,8 @@ import pytest
 
 from statepool.client import AsyncRemotePool, RemotePool, Row
 from statepool.live import Pool
-from statepool.live.export import COLUMNS
-from statepool.live.service.answers import TicketAnswer
+from statepool.live.maintenance import COLUMNS
+from statepool.live.service.messages import TicketAnswer
 
 SIMULATIONS = {"decide": {"uniform"}, "expire": {"now"}}
 """Arguments that are for simulations only."""
@@ -17,8 +17,8 @@ CALLS = (
     "retire_action", "reweight_action", "change", "rows", "find", "status",
 )  # fmt: skip
 HERE_ONLY = {
-    "open", "close", "run", "decides_apart", "settle", "view", "now", "pending", "n_pending", "vitals", "listing",
-    "rest", "snapshot", "warm_up", "on_batch", "store",
+    "open", "close", "now", "pending", "n_pending", "learn", "work", "erase", "archive", "replay", "settings",
+    "catalogue", "policy", "refresh", "start_replay_here", "make_version",
 }  # fmt: skip
 """What is of this process or of the store."""
 

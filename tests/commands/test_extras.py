@@ -34,16 +34,16 @@ for arguments in %r:
 """
 EXTRAS = {
     "live": [
-        "apsw",
         "httptools",
         "msgspec",
         "prometheus_client",
         "psycopg",
+        "sqlalchemy",
         "starlette",
         "uvicorn",
         "uvloop",
     ],
-    "audit": ["duckdb"],
+    "audit": ["duckdb", "ibis"],
     "cluster": ["distributed", "dask"],
 }
 COMMANDS = {
@@ -54,7 +54,7 @@ COMMANDS = {
     "dimension of a Parquet file": (["dimension", "map.parquet"], "audit"),
     "audit": (["audit", "log.csv"], "audit"),
     "whatif": (["whatif", "log.csv"], "audit"),
-    "audit of a journal": (["audit", "pool.db"], "audit"),
+    "audit of a pool": (["audit", "sqlite:///pool.db"], "audit"),
     "replay": (["replay", "sqlite:///pool.db", "home"], "live"),
     "replay --export": (["replay", "sqlite:///pool.db", "home", "--export", "rows.parquet"], "live"),
     "serve": (["serve"], "live"),
@@ -63,13 +63,10 @@ COMMANDS = {
     "keys list": (["keys", "list"], "live"),
     "keys drop": (["keys", "drop", "shop"], "live"),
     "keys renew": (["keys", "renew", "shop"], "live"),
-    "keys calls": (["keys", "calls"], "live"),
-    "compile": (["compile", "uniform"], None),
     "backup": (["backup", "sqlite:///pool.db", "copy.db"], "live"),
-    "restore": (["restore", "copy.db", "sqlite:///new.db"], "live"),
-    "compact": (["compact", "sqlite:///pool.db"], "live"),
-    "forget": (["forget", "sqlite:///pool.db", "home", "ticket"], "live"),
-    "anchor": (["anchor", "sqlite:///pool.db", "anchors.txt"], "live"),
+    "archive": (["archive", "sqlite:///pool.db", "home", "a.parquet"], "live"),
+    "erase": (["erase", "sqlite:///pool.db", "home", "ticket"], "live"),
+    "export": (["export", "sqlite:///pool.db", "home", "rows.csv"], "live"),
 }
 
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from statepool.learners import Learner
-from statepool.learners.rules import add_rule
+from statepool.learners import Learner, add_rule
 
 
 @dataclass(frozen=True)
@@ -17,35 +16,29 @@ class PlainNumPy(Learner):
     rate: float = 0.2
 
     def start(self, problem):
-        return PlainMemory(np.zeros(problem.n_actions), np.ones(problem.n_actions), problem.columns, self.rate)
+        return PlainMemory(np.zeros(problem.n_states), self.rate)
 
 
 class PlainMemory(NamedTuple):
-    totals: np.ndarray
-    x: np.ndarray
-    columns: np.ndarray
+    losses: np.ndarray
     rate: float
 
 
-def plain_act(memory, t, u):
-    weights = np.exp(-memory.rate * (memory.totals - memory.totals.min()))
-    memory.x[:] = weights / weights.sum()
-    return min(np.argmax(np.cumsum(memory.x) > u), memory.x.size - 1)
+def plain_policy(memory, rows, t, out):
+    totals = (rows.columns.T * memory.losses).sum(axis=1)
+    weights = np.exp(-memory.rate * (totals - totals.min()))
+    out[:] = weights / weights.sum()
 
 
-def plain_observe(memory, t, action, state, ticket):
-    ticket[0] = (memory.x * memory.columns[state]).sum()
+def plain_remember(memory, rows, policy, choice, state, saved):
+    saved[0] = (policy * rows.columns[state]).sum()
 
 
-def plain_update(memory, t, action, state, loss, ticket):
-    memory.totals[:] += memory.columns[state] * loss / ticket[0]
+def plain_learn(memory, played, loss, saved, sign):
+    memory.losses[played.state] += sign * loss / saved[0]
 
 
-def plain_play(memory, t, out):
-    out[:] = memory.x
-
-
-add_rule(PlainMemory, plain_act, plain_observe, plain_update, plain_play)
+add_rule(PlainMemory, plain_policy, plain_remember, plain_learn)
 
 
 @dataclass(frozen=True)
@@ -53,44 +46,39 @@ class Allocating(Learner):
     """Makes its buffers as it goes."""
 
     def start(self, problem):
-        return AllocatingMemory(np.zeros((2, problem.n_states)), problem.P.copy())
+        return AllocatingMemory(np.zeros((2, problem.n_states)))
 
 
 class AllocatingMemory(NamedTuple):
     sums: np.ndarray
-    P: np.ndarray
 
 
 @njit
-def leader(memory):
-    means = (memory.sums[0] + 1.0) / (memory.sums[1] + 2.0)
-    values = np.empty(memory.P.shape[0])
+def leader(sums, columns):
+    means = (sums[0] + 1.0) / (sums[1] + 2.0)
+    values = np.empty(columns.shape[1])
     for a in range(values.size):
-        values[a] = (memory.P[a] * means).sum()
+        values[a] = (columns[:, a] * means).sum()
     return values.argmin()
 
 
-def leader_act(memory, t, u):
-    return leader(memory)
+def leader_policy(memory, rows, t, out):
+    out[:] = 0.0
+    out[leader(memory.sums, rows.columns)] = 1.0
 
 
-def ignore(memory, t, action, state, ticket):
+def remember_nothing(memory, rows, policy, choice, state, saved):
     pass
 
 
-def leader_update(memory, t, action, state, loss, ticket):
-    memory.sums[:, state] += np.array([loss, 1.0])
+def leader_learn(memory, played, loss, saved, sign):
+    memory.sums[:, played.state] += sign * np.array([loss, 1.0])
 
 
-def leader_play(memory, t, out):
-    out[:] = 0.0
-    out[leader(memory)] = 1.0
+add_rule(AllocatingMemory, leader_policy, remember_nothing, leader_learn)
 
 
-add_rule(AllocatingMemory, leader_act, ignore, leader_update, leader_play)
-
-
-def wrong_learner(name, start, act, play=None, update=None, fields=("sums", "P")):
+def wrong_learner(name, start, policy, learn=None, fields=("sums", "P")):
     """A learner by its parts, each of which may break a promise."""
     memory = NamedTuple(f"{name}Memory", [(field, np.ndarray) for field in fields])
     memory.__module__ = __name__
@@ -98,7 +86,7 @@ def wrong_learner(name, start, act, play=None, update=None, fields=("sums", "P")
     def begin(self, problem):
         return memory(*start(problem))
 
-    add_rule(memory, act, ignore, update or leader_update, play or first_play)
+    add_rule(memory, policy, remember_nothing, learn or leader_learn)
     kind = dataclass(frozen=True)(type(name, (Learner,), {"start": begin, "__module__": __name__}))
     globals()[name] = kind  # so that it can be pickled
     return kind()
@@ -108,46 +96,42 @@ def begin(problem):
     return np.zeros((2, problem.n_states)), np.zeros(problem.n_actions)
 
 
-def first_act(memory, t, u):
-    return 0
-
-
-def first_play(memory, t, out):
+def first_policy(memory, rows, t, out):
     out[:] = 0.0
     out[0] = 1.0
 
 
-def moody_act(memory, t, u):
-    return int(np.random.random() * memory.P.size)
+def moody_policy(memory, rows, t, out):
+    out[:] = 0.0
+    out[int(np.random.random() * out.size)] = 1.0
 
 
-def half_play(memory, t, out):
+def half_policy(memory, rows, t, out):
     out[:] = 0.5 / out.size
 
 
-def second_play(memory, t, out):
+def negative_policy(memory, rows, t, out):
     out[:] = 0.0
-    out[-1] = 1.0
+    out[0], out[1] = 1.5, -0.5
 
 
-def even_play(memory, t, out):
-    out[:] = 1.0 / out.size
+def one_past_policy(memory, rows, t, out):
+    out[:] = 0.0
+    out[out.size] = 1.0
 
 
-def one_past_act(memory, t, u):
-    return memory.P.size
+def far_policy(memory, rows, t, out):
+    out[:] = 0.0
+    out[int(memory.sums[0, t])] = 1.0
 
 
-def far_act(memory, t, u):
-    return int(memory.sums[0, t])
+def far_learn(memory, played, loss, saved, sign):
+    memory.P[played.action + 9] += loss
 
 
-def far_update(memory, t, action, state, loss, ticket):
-    memory.P[action + 9] += loss
-
-
-def foreseeing_act(memory, t, u):
-    return int(memory.P[t])
+def foreseeing_policy(memory, rows, t, out):
+    out[:] = 0.0
+    out[int(memory.P[t])] = 1.0
 
 
 def foresee(problem):
@@ -162,17 +146,17 @@ KEPT = {}
 
 
 def shared(problem):
-    """The same arrays for everyone."""
+    """The same arrays for every run."""
     return KEPT.setdefault(problem.P.shape, (np.zeros((2, problem.n_states)), problem.P.copy()))
 
 
-def typo_act(memory, t, u):
-    return memory.sumz[0].argmin()
+def typo_policy(memory, rows, t, out):
+    out[:] = memory.sumz[0].min()
 
 
-def undefined_act(memory, t, u):
-    return lowest_indx(memory.P)  # noqa: F821
+def undefined_policy(memory, rows, t, out):
+    out[:] = lowest_indx(memory.P)  # noqa: F821
 
 
-def half_act(memory, t, u):
-    return u / 2
+def short_policy(memory, t, out):
+    out[:] = 1.0 / out.size

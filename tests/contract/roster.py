@@ -6,34 +6,34 @@ from functools import cache
 import numpy as np
 
 import statepool as sp
+from statepool.learners import find
 
 HORIZON = 60
 LEARNERS = {name: cls() for name, cls in sp.learners.REGISTRY.items()} | {
     "state-exp3 interleaved": sp.StateEXP3(copies="d+1", rate=0.3),
     "state-exp3 mixed": sp.StateEXP3(rate=0.3, mixing=0.1),
     "action-exp3 copies": sp.ActionEXP3(copies=3, mixing=0.1, rate=0.2),
-    "counted-denominator short": sp.CountedDenominator(block=14, rate=0.3),
-    "counted-denominator predicted": sp.CountedDenominator(denominator="predicted", block=14, rate=0.3),
-    "safe-pool bold": sp.SafePool(certified=False, rate=60.0, smoothing=0.1, mixing=0.5),
+    "counted-denominator short": find("counted-denominator")(block=14, rate=0.3),
+    "counted-denominator predicted": find("counted-denominator")(denominator="predicted", block=14, rate=0.3),
+    "safe-pool bold": find("safe-pool")(certified=False, rate=60.0, smoothing=0.1, mixing=0.5),
     "pooled-greedy exploring": sp.PooledGreedy(forgetting=0.9, exploration=0.2),
     "pooled-thompson forgetting": sp.PooledThompson(forgetting=0.9),
-    "zimmert-seldin shifted": sp.ZimmertSeldin(scale=8.0, shift=True, mixing=0.1),
-    "zimmert-seldin advanced": sp.ZimmertSeldin(tuning="advanced", shift=True, mixing=0.1),
+    "zimmert-seldin shifted": find("zimmert-seldin")(scale=8.0, shift=True, mixing=0.1),
+    "zimmert-seldin advanced": find("zimmert-seldin")(tuning="advanced", shift=True, mixing=0.1),
     "state-exp3 idle": sp.StateEXP3(copies="idle", rate=0.3),
     "state-exp3 cautious": sp.StateEXP3(rate=0.3, caution="rate/2"),
     "self-tuned learning": sp.SelfTuned(learn_map=True),
-    "anytime skipping": sp.Anytime(skip=True),
-    "anytime epochs": sp.Anytime(pooled=False, rule="epochs"),
-    "anytime patient": sp.Anytime(pooled=False, rule="constant", patience=3),
-    "meta-bio adaptive": sp.MetaBIO(adaptive=True),
-    "nsd-ucrl2 window": sp.NSDUCRL2(window=1, radius=0.1),
-    "delay-adapted alone": sp.DelayAdapted(pooled=False, rate=0.3),
-    "surrogate-index short": sp.SurrogateIndex(history=5, pooled=False, rate=0.3),
+    "anytime skipping": find("anytime")(skip=True),
+    "anytime epochs": find("anytime")(pooled=False, rule="epochs"),
+    "anytime patient": find("anytime")(pooled=False, rule="constant", patience=3),
+    "meta-bio adaptive": find("meta-bio")(adaptive=True),
+    "nsd-ucrl2 window": find("nsd-ucrl2")(window=1, radius=0.1),
+    "delay-adapted alone": find("delay-adapted")(pooled=False, rate=0.3),
+    "surrogate-index short": find("surrogate-index")(history=5, pooled=False, rate=0.3),
 }
-LOOPED = (
-    sp.Anytime, sp.Apart, sp.Certified, sp.CoinGraph, sp.Evolving, sp.MetaBIO, sp.NSDUCRL2, sp.SurrogateIndex,
-    sp.ImpatientThompson,
-)  # fmt: skip
+LOOPED = (sp.PerContext, *map(find, (
+    "anytime", "certified", "coin-graph", "evolving", "meta-bio", "nsd-ucrl2", "surrogate-index", "impatient-thompson",
+)))  # fmt: skip
 """Held to the contract in the loop alone: stepping and probing would compile each of them twice more. Some are stepped
 through in `test_neighbours`."""
 ORACLES = ("greedy-stale", "optimistic-stale")

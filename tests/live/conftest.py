@@ -5,35 +5,32 @@ from pathlib import Path
 
 import pytest
 
-from live.places import Place, PostgresPlace, SQLitePlace
+from live.places import Clock, Place
 from live.postgres import Server
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    server = Server()
+    server = Server("fsync=off")
     yield server
     server.stop()
 
 
-@pytest.fixture(scope="session")
-def database(server: Server) -> str:
-    """One for all tests: each takes a pool of its own."""
-    return server.url()
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    if request.param == "sqlite":
-        place: Place = SQLitePlace(tmp_path / "pool.db")
-    else:
-        place = PostgresPlace(request.getfixturevalue("database"))
+    on_sqlite = request.param == "sqlite"
+    place = Place(f"sqlite:///{tmp_path / 'pool.db'}" if on_sqlite else request.getfixturevalue("server").url())
     yield place
     place.close()
 
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[Place]:
-    place = SQLitePlace(tmp_path / "pool.db")
+    place = Place(f"sqlite:///{tmp_path / 'pool.db'}")
     yield place
     place.close()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()

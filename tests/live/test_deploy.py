@@ -1,4 +1,4 @@
-"""What deploy/ tells systemd to run, run here: the nightly backup of a store that was compacted restores all of it."""
+"""What deploy/ tells systemd to run, run here; and that its files are valid."""
 
 import os
 import re
@@ -9,49 +9,52 @@ from pathlib import Path
 
 import pytest
 
-from live.places import raw_events
-from live.test_restored import play
-from statepool.live.backup import restore
+from statepool.live import Pool
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PLACES = {"/var/lib/statepool": "lib", "/var/backups/statepool": "backups"}
 
 
-def commands(unit, store, folder):
-    """The lines of a unit as systemd would run them, in other folders and with events that are old at once."""
+def commands(unit, folder):
+    """The commands of a unit as systemd would run them, in other folders."""
     text = (DEPLOY / unit).read_text()
     for place, here in PLACES.items():
         text = text.replace(place, str(folder / here))
     text = text.replace("/opt/statepool/bin/statepool", f"{sys.executable} -m statepool").replace("%%", "%")
-    text = text.replace("--older-than 90d", "--older-than 0s --least 1")
     text = text.replace("--owner=statepool --group=statepool ", "")  # a user that is not on this machine
-    lines = re.findall(r"^ExecStart(?:Pre)?=\+?(.*)$", text, re.M)
-    return [line.replace("${STATEPOOL_STORE}", store).replace("$$", "$") for line in lines]
+    return [line.replace("$$", "$") for line in re.findall(r"^ExecStart(?:Pre)?=\+?(.*)$", text, re.M)]
 
 
-def test_the_nightly_backup_holds_what_was_sealed(sqlite, tmp_path):
-    (tmp_path / "lib").mkdir()
-    for night in range(2):  # after the first, events are in segments alone
-        with sqlite.make() as pool:
-            play(pool, 10, seed=night)
-        for command in commands("statepool-backup.service", sqlite.url, tmp_path):
-            environment = os.environ | {"STATEPOOL_STORE": sqlite.url}
-            subprocess.run(["/bin/sh", "-c", command], env=environment, check=True, capture_output=True)
-    assert sqlite.events() == [], "all was sealed"
-    *_, last = sorted((tmp_path / "backups").glob("*.db"))
-    copies = tmp_path / "backups" / "segments"
-    shutil.rmtree(tmp_path / "lib")  # the disk is lost
-    [held] = restore(last, f"sqlite:///{tmp_path}/restored.db", verify=True, place=str(copies))
-    assert (held.decisions, held.faults) == (20, ())
-    assert held.in_segments > 0
-    assert len(raw_events(f"sqlite:///{tmp_path}/restored.db", sqlite.name)) == held.head.seq - held.in_segments
-    assert all(each.suffix == ".segment" for each in copies.iterdir())
+def test_the_nightly_backup_is_a_database_that_replays(tmp_path):
+    url = f"sqlite:///{tmp_path}/pools.db"
+    with Pool.open(url, "home", [[0.7, 0.3], [0.2, 0.8]], ["tea", "cake"], ["left", "cart"]) as pool:
+        for decision in pool.decide_many(10):
+            pool.observe(decision.ticket, "cart")
+            pool.resolve(decision.ticket, loss=0.5)
+    for command in commands("statepool-backup.service", tmp_path):
+        environment = os.environ | {"STATEPOOL_STORE": url}
+        subprocess.run(["/bin/sh", "-c", command], env=environment, check=True, capture_output=True)
+    [copy] = (tmp_path / "backups").glob("*.db")
+    with Pool.open(f"sqlite:///{copy}", "home") as pool:
+        assert pool.status().decisions == 10
 
 
-@pytest.mark.parametrize("unit", ["statepool.service", "statepool-backup.service"])
-def test_no_unit_keeps_notes_beside_the_store(unit):
-    """Whoever can change the store could change them."""
-    assert not [line for line in commands(unit, "STORE", Path("/")) if "--anchor" in line]
+def test_options_of_the_unit_and_the_container_are_known():
+    shown = subprocess.run(
+        [sys.executable, "-m", "statepool", "serve", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    for file in ("statepool.service", "Containerfile"):
+        text = (DEPLOY / file).read_text()
+        [line] = re.findall(r"statepool serve (.*)", text)
+        for option in re.findall(r"--[a-z-]+", line):
+            assert option in shown, (file, option)
+
+
+def test_proxies_pass_on_what_the_service_reads():
+    nginx = (DEPLOY / "nginx.conf").read_text()
+    for line in ("Host $http_host", "X-Forwarded-Proto $scheme", "client_max_body_size", "limit_req "):
+        assert line in nginx
+    assert "reverse_proxy 127.0.0.1:8000" in (DEPLOY / "Caddyfile").read_text()
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

@@ -1,11 +1,13 @@
-"""kill -9, a few times; two hundred times in soak/test_kills.py."""
+"""Nothing that was acknowledged is lost when clients are killed; `make soak` kills many more."""
 
-from live.killed import Record, kill_embedded, moments
+from live.clients import Clients
 
 
-def test_a_killed_client_finds_all_it_was_told(tmp_path):
-    url, record = f"sqlite:///{tmp_path}/pool.db", Record()
-    for n, seconds in enumerate(moments(5, longest=0.15, seed=1)):
-        kill_embedded(url, "home", record, f"run{n}", seconds)
-        record.check(url, "home")
-    assert len(record.told) >= 15
+def test_clients_are_killed_at_work(place, tmp_path):
+    clients = Clients(tmp_path, place.url, place.name, count=2, twice=True, changes=True)
+    clients.until(60)
+    for n in range(3):
+        clients.kill(n % 2)
+        clients.start(n % 2)
+        clients.until(40)
+    assert clients.check() >= 180

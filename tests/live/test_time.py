@@ -1,63 +1,118 @@
-"""Time is the store's: a clock that is wrong in one process spoils nothing for the others."""
-
-import time
-from datetime import UTC, datetime
+"""Windows, defaults and clocks."""
 
 import pytest
 
-from statepool.live import journal
+import statepool as sp
+from live.places import play
+from statepool.live.errors import Conflict
 
-MONTH = 30 * 86_400.0
-
-
-def test_a_clock_a_month_ahead_expires_nothing_that_is_fresh(place):
-    pool = place.make(expire_after=7 * 86_400, default_loss=1.0)
-    pool.decide_many(5)
-    ahead = place.open(clock=lambda: time.time() + MONTH)
-    with pytest.raises(ValueError, match=r"clock: is 2[56]\d{5} seconds ahead of the store's, so nothing was expired"):
-        ahead.expire()
-    assert pool.n_pending == 5
-    assert ahead.expire(now=time.time() + MONTH) == 5  # a simulation says so
+EXPOSED, HELD = sp.PooledGreedy(exploration=0.1), sp.StateEXP3(rate=0.3)
 
 
-def test_a_machine_whose_clock_is_wrong_decides_and_expires_by_the_store(place, monkeypatch):
-    pool = place.make(expire_after=7 * 86_400, default_loss=1.0)
-    before = datetime.now(UTC)
-    pool.decide_many(5)
-    for wrong in (MONTH, -MONTH):
-        right = time.time
-        monkeypatch.setattr(time, "time", lambda wrong=wrong, right=right: right() + wrong)
-        other = place.open()
-        other.decide()
-        assert (other.expire(), pool.expire()) == (0, 0)
-        monkeypatch.undo()
-    assert all(abs((row["decided_at"] - before).total_seconds()) < 600 for row in pool.rows())
-
-
-def test_a_clock_a_little_ahead_expires_by_the_store(place):
-    pool = place.make(clock=lambda: time.time() + 30, expire_after=20, default_loss=1.0)
-    place.open().decide("x")
+def test_a_decision_without_an_outcome_gets_the_default_when_its_window_is_over(place, clock):
+    pool = place.make(window=100, reward_bounds=(0, 10), default_reward=1.0, clock=clock)
+    pool.decide("old")
+    clock.now = 60
+    pool.decide("young")
+    clock.now = 100
+    assert pool.expire() == 1
     assert pool.expire() == 0
+    row = pool.find("old")
+    assert (row["reward"], row["loss"], row["expired"]) == (1.0, 0.9, True)
+    assert pool.find("young")["loss"] is None
+    assert [each.ticket for each in pool.pending()] == ["young"]
 
 
-@pytest.mark.parametrize("seconds", [253_402_300_800.0, 1e15, -1e12, float("nan"), float("inf")])
-def test_a_clock_that_no_date_can_say_is_refused_and_spoils_nothing(place, seconds):
-    now = [1e6]
-    pool = place.make(clock=lambda: now[0])
-    pool.decide("before")
-    now[0] = seconds
-    with pytest.raises(ValueError, match=r"clock: says .* seconds since 1970, expected a time before the year 10000"):
-        pool.decide("x")
-    now[0] = 1e6
-    pool.decide("after")
-    assert [row["ticket"] for row in pool.rows()] == ["before", "after"]
+def test_without_a_default_it_is_the_worst_bound(place, clock):
+    assert place.make(window=1, clock=clock).decide("1")
+    clock.now = 2
+    place.opened[0].expire()
+    assert place.opened[0].find("1")["loss"] == 1.0
 
 
-@pytest.mark.parametrize(("seconds", "year"), [(3e11, 9999), (-1e11, 1)])
-def test_a_journal_that_has_such_a_time_can_be_read(place, monkeypatch, seconds, year):
-    monkeypatch.setattr(journal, "EARLIEST", -1e18)
-    monkeypatch.setattr(journal, "LATEST", 1e18)
-    pool = place.make(clock=lambda: seconds)
-    pool.decide("x")
-    assert [row["decided_at"].year for row in pool.rows()] == [year]
-    assert pool.find("x")["decided_at"].year == year
+@pytest.mark.parametrize("learner", [HELD, EXPOSED], ids=["held", "exposed"])
+def test_a_late_outcome_replaces_the_default(place, clock, learner):
+    pool = place.make(learner, window=10, clock=clock, update_every=1)
+    pool.decide("1", uniform=0.5)
+    pool.observe("1", "browse")
+    clock.now = 11
+    pool.expire()
+    defaulted = pool.policy()
+    clock.now = 12
+    pool.resolve("1", loss=0.0)
+    row = pool.find("1")
+    assert (row["loss"], row["expired"]) == (0.0, False)
+    if learner is HELD:
+        assert pool.policy() != defaulted, "the default was learnt and is taken back"
+    with pytest.raises(Conflict):
+        pool.resolve("1", loss=0.5)
+    assert pool.replay().ok
+
+
+def test_a_held_outcome_is_learnt_when_its_window_closes(place, clock):
+    pool = place.make(HELD, window=10, clock=clock, update_every=1)
+    pool.decide("1", uniform=0.5)
+    pool.resolve("1", loss=1.0)
+    pool.observe("1", "browse")
+    even = pool.policy()
+    clock.now = 9
+    pool.learn()
+    assert pool.policy() == even
+    clock.now = 10
+    assert pool.learn()
+    assert pool.policy() != even
+    assert pool.expire() == 0
+    assert pool.replay().ok
+
+
+def test_with_exposure_an_outcome_is_learnt_when_it_comes(place, clock):
+    pool = place.make(EXPOSED, window=10, clock=clock, update_every=1)
+    pool.decide("1", uniform=0.5)
+    pool.observe("1", "browse")
+    clock.now = 1
+    version = pool.status().version
+    pool.resolve("1", loss=0.0)
+    assert pool.status().version == version + 1
+    assert pool.status().counts["unlearned"] == 0
+    assert pool.replay().ok
+
+
+def test_a_clock_that_is_set_back_and_forth_loses_no_expiry(place, clock):
+    clock.now = 1e6
+    pool = place.make(window=100, clock=clock)
+    pool.decide("1")
+    clock.now += 86_400
+    assert pool.expire() == 1
+    pool.decide("in the future")
+    clock.now = 1e6 + 10
+    pool.decide("2")
+    assert pool.expire() == 0
+    clock.now += 101
+    assert pool.expire() == 1
+    clock.now += 86_400
+    assert pool.expire() == 1
+    assert pool.n_pending == 0
+    assert pool.replay().ok
+
+
+def test_expiry_needs_a_window(place):
+    with pytest.raises(ValueError, match="no window"):
+        place.make().expire()
+
+
+def test_many_decisions_expire(place, clock):
+    pool = place.make(window=10, clock=clock)
+    pool.decide_many(2_500)
+    clock.now = 20
+    assert pool.expire() == 2_500
+    assert pool.learn() is False, "without a state there is nothing to learn"
+    play(pool, 3)
+    assert pool.learn()
+    assert pool.replay().ok
+
+
+def test_a_version_is_due_after_so_many_reports(place, clock):
+    pool = place.make(update_every=4, clock=clock)
+    play(pool, 3)
+    assert pool.status().version == 2
+    assert pool.status().counts["unlearned"] == 2

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 import statepool as sp
 import textbook
+from statepool.grouping import merge_states
 from statepool.kernels import columns_of, effective_dimension
-from statepool.learners.rules import step_act, step_observe, step_play, step_update
-from statepool.learners.state_exp3 import merge_columns
+from statepool.learners import Played, Problem
+from statepool.learners.rows import make_tables, rows_at
+from statepool.learners.stepper import Stepper
+from statepool.stream import Stream
 
 sizes = {"seed": st.integers(0, 10**6), "K": st.integers(1, 7), "S": st.integers(1, 6)}
 
@@ -19,53 +22,39 @@ def dimension(P, x):
     return effective_dimension(columns_of(np.asarray(P, float)), np.asarray(x, float))
 
 
-def totals_of(player):
-    return player.memory.weights.totals if hasattr(player.memory, "weights") else player.memory.tree.totals
+def stepper_of(learner, P):
+    return Stepper(learner, Problem(P, 100, 0, Stream.from_seed(0)))
 
 
-def player_at(learner, P, totals):
-    """A learner that has come to the given totals."""
-    player = learner.player(P, horizon=100)
-    if hasattr(player.memory, "tree"):
-        for a, total in enumerate(totals):  # charging is the tree's only way in
-            ticket = np.ones(1)
-            step_update(player.memory, 0, a, 0, float(total), ticket)
-    else:
-        player.memory.weights.totals[0] = totals
-    return player
+def rows_of(P):
+    return rows_at.py_func(make_tables(P), 0)
 
 
-def estimate(learner, P, totals, action, state, loss):
-    """c_hat: what one outcome adds to the totals."""
-    player, ticket = player_at(learner, P, totals), np.empty(1)
-    step_act(player.memory, 0, 0.5)
-    step_observe(player.memory, 0, action, state, ticket)
-    before = totals_of(player)[0].copy()
-    step_update(player.memory, 0, action, state, loss, ticket)
-    return totals_of(player)[0] - before
+def estimate(learner, P, x, action, state, loss):
+    """c_hat: what one outcome adds to the cumulative loss of each action, under the policy x."""
+    stepper = stepper_of(learner, P)
+    saved = stepper.remember(rows_of(P), x, action, state)
+    stepper.learn(Played(0, 0.0, action, state, 0, 0.0), loss, saved)
+    losses = stepper.memory.losses[0]
+    return P @ losses if isinstance(learner, sp.StateEXP3) else losses
 
 
 def test_worked_example():
     """Appendix A: three actions, two states, every number of the paragraph."""
     P = np.array([[0.8, 0.2], [0.4, 0.6], [0.0, 1.0]])
-    player = sp.StateEXP3(rate=1.0).player(P)
-    player.memory.weights.totals[0] = 0, log(2), log(2)
-    decision = player.act(0.3)
-    np.testing.assert_allclose(player.play(), [1 / 2, 1 / 4, 1 / 4], rtol=1e-15)
-    assert decision.action == 0
-    assert np.isclose(decision.probability, 0.5, rtol=1e-15)
-    player.observe(decision, 0)
-    np.testing.assert_allclose(decision.ticket, [0.5], rtol=1e-15)  # q(s_1); q(s_2) is 0.5 as well
-    np.testing.assert_allclose(player.play() @ P, [0.5, 0.5], rtol=1e-15)
-    player.update(decision, 1.0)
-    np.testing.assert_allclose(player.memory.weights.totals[0] - [0, log(2), log(2)], [1.6, 0.8, 0.0], atol=1e-15)
-    np.testing.assert_allclose(player.memory.charges, [2.0, 0.0], rtol=1e-15)
-    totals = np.array([0, log(2), log(2)])
-    alone = estimate(sp.ActionEXP3(rate=1.0), P, totals, 0, 0, 1.0)
+    x = textbook.softmin(np.array([0, log(2), log(2)]), 1.0)
+    np.testing.assert_allclose(x, [1 / 2, 1 / 4, 1 / 4], rtol=1e-15)
+    stepper = stepper_of(sp.StateEXP3(rate=1.0), P)
+    saved = stepper.remember(rows_of(P), x, 0, 0)
+    np.testing.assert_allclose(saved, [0.5], rtol=1e-15)  # q(s_1); q(s_2) is 0.5 as well
+    np.testing.assert_allclose(x @ P, [0.5, 0.5], rtol=1e-15)
+    stepper.learn(Played(0, 0.0, 0, 0, 0, 0.0), 1.0, saved)
+    np.testing.assert_allclose(stepper.memory.losses[0], [2.0, 0.0], rtol=1e-15)
+    np.testing.assert_allclose(P @ stepper.memory.losses[0], [1.6, 0.8, 0.0], atol=1e-15)
+    alone = estimate(sp.ActionEXP3(rate=1.0), P, x, 0, 0, 1.0)
     np.testing.assert_allclose(alone, [2, 0, 0], atol=1e-15)
-    by_state = [estimate(sp.StateEXP3(rate=1.0), P, totals, 1, s, 1.0) for s in (0, 1)]
+    by_state = [estimate(sp.StateEXP3(rate=1.0), P, x, 1, s, 1.0) for s in (0, 1)]
     np.testing.assert_allclose(0.5 * by_state[0], [0.8, 0.4, 0], atol=1e-15)  # theta = (1, 0): the mean is c
-    x = np.array([0.5, 0.25, 0.25])
     np.testing.assert_allclose(dimension(P, x), 1.44, rtol=1e-15)
     moment = sum(0.5 * (x @ by_state[s] ** 2) for s in (0, 1))
     np.testing.assert_allclose(moment, 1.44, rtol=1e-14)  # attained at theta = (1, 1)
@@ -77,19 +66,18 @@ def test_proposition_1_by_enumeration(seed, K, S, rate):
     """Range, unbiasedness and second moment over every (action, state, outcome), with the learner's own updates."""
     P, theta = textbook.random_instance(seed, K, S, T=1)
     theta = theta[0]
-    totals = np.random.default_rng(seed).uniform(0, 3, K)
     for learner, bound in ((sp.StateEXP3(rate=rate), None), (sp.ActionEXP3(rate=rate), K)):
-        player = player_at(learner, P, totals)
-        x = np.empty(K)
-        step_act(player.memory, 0, 0.5)
-        step_play(player.memory, 0, x)
-        np.testing.assert_allclose(x, textbook.softmin(totals, rate), rtol=1e-12)
+        stepper = stepper_of(learner, P)
+        losses = stepper.memory.losses[0]
+        losses[:] = np.random.default_rng(seed).uniform(0, 3, losses.size)
+        x = stepper.policy(rows_of(P), 0)
+        np.testing.assert_allclose(x, textbook.softmin(P @ losses if bound is None else losses, rate), rtol=1e-12)
         mean, second, mass = np.zeros(K), 0.0, 0.0
         for a, s in zip(*np.nonzero(P), strict=True):
             chance = x[a] * P[a, s]
-            nothing = estimate(learner, P, totals, a, s, 0.0)
+            nothing = estimate(learner, P, x, a, s, 0.0)
             assert not nothing.any()
-            c_hat = estimate(learner, P, totals, a, s, 1.0)
+            c_hat = estimate(learner, P, x, a, s, 1.0)
             assert (c_hat >= 0).all()
             assert (c_hat <= 1 / x * (1 + 1e-12)).all()
             np.testing.assert_allclose(x @ c_hat, 1, rtol=1e-11)  # <x, c_hat> = X
@@ -136,7 +124,7 @@ def test_grouping_never_raises_the_dimension(seed, K, S, data):
     P, _ = textbook.random_instance(seed, K, S, T=1)
     labels = np.array(data.draw(st.lists(st.integers(0, 3), min_size=S, max_size=S)))
     groups = np.unique(labels, return_inverse=True)[1]
-    merged = merge_columns(columns_of(P), groups)
-    np.testing.assert_allclose(merged.T, np.stack([P[:, groups == g].sum(axis=1) for g in range(groups.max() + 1)], 1))
+    merged = merge_states(P, groups)
+    np.testing.assert_allclose(merged, np.stack([P[:, groups == g].sum(axis=1) for g in range(groups.max() + 1)], 1))
     x = np.random.default_rng(seed + 1).dirichlet(np.ones(K))
-    assert effective_dimension(merged, x) <= dimension(P, x) + 1e-12
+    assert dimension(merged, x) <= dimension(P, x) + 1e-12

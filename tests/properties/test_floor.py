@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import statepool as sp
 import textbook
-from statepool.learners.parts.safe import SHARE
+from statepool.learners.safe import POLICY, RATE, SHARE, START
 
 sizes = {"seed": st.integers(0, 10**6), "K": st.integers(1, 6), "S": st.integers(1, 5)}
 
@@ -126,14 +126,15 @@ def test_the_learner_itself_on_every_path(seed, kind):
         for r in np.flatnonzero(rounds[:t] + delays[:t] + 1 == t):
             player.update(*decisions[r])
         decision = player.act(rng.random())
-        clock, x = player.memory.clock, player.memory.safe.weights[0] / player.memory.safe.sums[0]
-        if epoch is None or clock["start"] == t:
-            come = delays[:t][rounds[:t] + delays[:t] + 1 <= t]
-            assert clock["rate"] == pytest.approx(rate_by_hand(K, S, max(t, 1), come.mean() if come.size else 0.0))
-            epoch = {"estimates": [], "lost": np.zeros(K), "spent": log(K * max(t, 1)) / clock["rate"], "beyond": []}
+        safe = player.memory.safe
+        (s0, eta), x = (safe.numbers[i] for i in (START, RATE)), safe.actions[POLICY].copy()
+        if epoch is None or s0 == t:
+            come = delays[:t][rounds[:t] + delays[:t] + 1 < t]
+            assert eta == pytest.approx(rate_by_hand(K, S, max(t, 1), come.mean() + 1 if come.size else 0.0))
+            epoch = {"estimates": [], "lost": np.zeros(K), "spent": log(K * max(t, 1)) / eta, "beyond": []}
             assert -np.log(x).max() <= log(K * max(t, 1)) + 1e-9  # the warm start
-        s0, eta = int(clock["start"]), float(clock["rate"])
-        q, of_safe = player.play() @ P, x @ P
+        s0 = int(s0)
+        q, of_safe = player.policy() @ P, x @ P
         s = int(np.flatnonzero(q > 1e-12)[np.argmin(q[q > 1e-12])]) if t % 3 == 0 else textbook.draw(q, rng.random())
         X = float(rng.random() < 0.7)
         c, met = P[:, s] * X / q[s], X * of_safe[s] / q[s]
@@ -151,5 +152,4 @@ def test_the_learner_itself_on_every_path(seed, kind):
 
 
 def rate_by_hand(K, S, length, delay):
-    cost = (3.3 * (S - 1) * 32 + 2 * delay + 1) * length
-    return min(np.sqrt(2 * log(K * length) / cost), 1 / (32 * np.e * (delay + 1)))
+    return np.sqrt(log(K * length) / ((0.55 * (S - 1) * 32 + delay + 1) * length))

@@ -1,4 +1,4 @@
-"""What holds on every path, whatever was drawn and lost: the drift lemma, relabelling, totals as P times charges."""
+"""What holds on every path, whatever was drawn and lost: the drift lemma, relabelling."""
 
 from math import e
 
@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 
 import statepool as sp
 import textbook
-from statepool.learners.rules import step_act, step_observe, step_play, step_update
+from statepool.learners import Played, Problem
+from statepool.learners.rows import make_tables, rows_at
+from statepool.learners.stepper import Stepper
 from statepool.probes import StepProbe
 from statepool.rates import default_rate, largest_covered_rate
+from statepool.stream import Stream
 
 sizes = {"seed": st.integers(0, 10**6), "K": st.integers(2, 7), "S": st.integers(1, 5)}
 
@@ -25,38 +28,38 @@ def test_drift_lemma_and_identity_on_hostile_paths(seed, K, S, delay, greed):
     rate = largest_covered_rate(delay)
     assert rate == pytest.approx(1 / (e * (delay + 1)), rel=1e-15)
     player = sp.StateEXP3(rate=rate).player(P, delay=delay)
-    waiting, plays = [], []
+    waiting, policies = [], []
     for t in range(50):
         if t > delay:
             decision, loss = waiting.pop(0)
-            then, before = plays[decision.round], player.memory.weights.totals[0].copy()
+            then, before = policies[decision.round], player.memory.losses[0].copy()
             player.update(decision, loss)
-            c_hat = player.memory.weights.totals[0] - before
+            c_hat = P @ (player.memory.losses[0] - before)
             np.testing.assert_allclose(then @ c_hat, loss, atol=1e-9)
             assert (c_hat >= 0).all()
-            assert plays[-1] @ c_hat <= e + 1e-9
-        rarest = int(np.argmin(plays[-1])) if plays else 0
-        x = plays[-1] if plays else np.full(K, 1 / K)
-        hurt = rng.random() < greed and x[rarest] > 1e-6  # no float can tell the identity after a charge of 1e12
+            assert policies[-1] @ c_hat <= e + 1e-9
+        rarest = int(np.argmin(policies[-1])) if policies else 0
+        x = policies[-1] if policies else np.full(K, 1 / K)
+        hurt = rng.random() < greed and x[rarest] > 1e-6  # no float can tell the identity after an estimate of 1e12
         u = x[:rarest].sum() + x[rarest] / 2 if hurt else rng.random()
         decision = player.act(u)
-        plays.append(player.play())
+        policies.append(player.policy())
         row = P[decision.action]
         state = int(np.argmin(np.where(row > 0, row, 2))) if rng.random() < greed else textbook.draw(row, rng.random())
         player.observe(decision, state)
         waiting.append((decision, 1.0 if rng.random() < 0.7 else rng.random()))
-    plays = np.array(plays)
-    assert (plays[1:] <= (1 + 1 / delay) * plays[:-1] * (1 + 1e-12)).all()
-    assert (plays[delay:] <= e * plays[:-delay] * (1 + 1e-12)).all()
-    assert (plays[:-1] != plays[1:]).any() or K == 1 or S == 1
+    policies = np.array(policies)
+    assert (policies[1:] <= (1 + 1 / delay) * policies[:-1] * (1 + 1e-12)).all()
+    assert (policies[delay:] <= e * policies[:-delay] * (1 + 1e-12)).all()
+    assert (policies[:-1] != policies[1:]).any() or K == 1 or S == 1
 
 
 def test_the_lemma_needs_its_cap():
     """Far above the covered rate the bound fails, so the test above can fail."""
     P, theta = textbook.random_instance(0, K=4, S=4, T=200)
     run = sp.simulate(sp.Instance(P, theta), sp.StateEXP3(rate=3.0), 3, seed=0)
-    plays = run.plays()
-    assert (plays[1:] / plays[:-1]).max() > 1 + 1 / 3
+    policies = run.policies()
+    assert (policies[1:] / policies[:-1]).max() > 1 + 1 / 3
 
 
 @pytest.mark.parametrize("delay", [1, 4, 20])
@@ -64,9 +67,9 @@ def test_step_probe_is_the_lemmas_quantity(delay):
     instance = sp.families.funnel(1, n_actions=20, horizon=500)
     run = sp.simulate(instance, sp.StateEXP3(rate=largest_covered_rate(delay)), delay, seed=3)
     largest = np.ones(1)
-    run.measure(StepProbe(np.empty(20), np.empty(20), largest))
-    plays = run.plays()
-    np.testing.assert_allclose(largest[0], (plays[1:] / plays[:-1]).max(), rtol=1e-13)
+    run.measure(StepProbe(np.empty(20), largest))
+    policies = run.policies()
+    np.testing.assert_allclose(largest[0], (policies[1:] / policies[:-1]).max(), rtol=1e-13)
     assert 1 < largest[0] <= 1 + 1 / delay
 
 
@@ -77,44 +80,31 @@ def test_default_rate(copies, delay):
     assert default_rate(1, 8, 10_000, delay, copies) == 0
 
 
-@pytest.mark.parametrize(
-    "settings_", [{}, {"copies": "d+1"}, {"copies": 3, "mixing": 0.2}, {"groups": [0, 1, 0, 2, 1]}], ids=str
-)
-def test_totals_are_the_map_times_the_charges(settings_):
-    P, theta = textbook.random_instance(9, K=12, S=5, T=300)
-    player = sp.StateEXP3(rate=0.3, **settings_).player(P, 300, 2)
-    rng = np.random.default_rng(1)
-    for t in range(300):
-        decision = player.act(rng.random())
-        player.observe(decision, textbook.draw(P[decision.action], rng.random()))
-        player.update(decision, float(theta[t, decision.state]))
-    memory = player.memory
-    assert memory.weights.totals.max() > 1
-    np.testing.assert_allclose(memory.weights.totals, memory.by_copy @ memory.maps.columns[0], rtol=1e-12)
-
-
-def played_after(learner, P, history, delay=2):
-    """The play distributions along a given history of (action, state, loss), outcomes `delay` rounds late."""
-    player = learner.player(P, 200, delay)
-    memory, tickets, plays = player.memory, [], []
+def policies_after(learner, P, history, delay=2):
+    """The policies along a given history of (action, state, loss), outcomes `delay` rounds late."""
+    stepper = Stepper(learner, Problem(P, 200, delay, Stream.from_seed(0)))
+    rows, saved, policies = rows_at.py_func(make_tables(P), 0), [], []
     for t, (action, state, _) in enumerate(history):
+        stepper.advance(t, float(t))
         if t > delay:
             r = t - delay - 1
-            step_update(memory, r, *history[r], tickets[r])
-        step_act(memory, t, 0.5)
-        x, ticket = np.empty(P.shape[0]), np.empty(learner.ticket_width(player.problem))
-        step_play(memory, t, x)
-        step_observe(memory, t, action, state, ticket)
-        tickets.append(ticket)
-        plays.append(x)
-    return np.array(plays)
+            stepper.learn(_played(r, history[r], delay), history[r][2], saved[r])
+        policies.append(stepper.policy(rows, t))
+        saved.append(stepper.remember(rows, policies[-1], action, state))
+        stepper.see(_played(t, history[t]), saved[-1])
+    return np.array(policies)
+
+
+def _played(t, decision, wait=0):
+    return Played(t, float(t), decision[0], decision[1], 0, float(wait))
 
 
 RELABELLED = [
     sp.StateEXP3(rate=0.2), sp.StateEXP3(copies="d+1", rate=0.2, mixing=0.1), sp.ActionEXP3(rate=0.2),
-    sp.EXP3IX(rate=0.2), sp.NaiveSharing(rate=0.2), sp.PlugIn(rate=0.2), sp.CountedDenominator(block=10, rate=0.2),
-    sp.SafePool(certified=False, rate=30.0, mixing=0.5), sp.ZimmertSeldin(scale=5.0), sp.ZimmertSeldin(shift=True),
-    sp.PooledGreedy(exploration=0.1), sp.BestState(), sp.Uniform(),
+    sp.learners.EXP3IX(rate=0.2), sp.learners.NaiveSharing(rate=0.2), sp.learners.PlugIn(rate=0.2),
+    sp.learners.CountedDenominator(block=10, rate=0.2), sp.learners.SafePool(certified=False, rate=30.0, mixing=0.5),
+    sp.learners.ZimmertSeldin(scale=5.0), sp.learners.ZimmertSeldin(shift=True),
+    sp.PooledGreedy(exploration=0.1), sp.learners.BestState(), sp.Uniform(),
 ]  # fmt: skip
 
 
@@ -125,12 +115,12 @@ def test_relabelling_actions_or_states_commutes(learner):
     P = rng.dirichlet(np.ones(S), size=K)
     # Every state is seen, with distinct means, so that no rule has a tie to break by its labels.
     history = [(int(rng.integers(K)), t % S, float(rng.random())) for t in range(n)]
-    plain = played_after(learner, P, history)
+    plain = policies_after(learner, P, history)
     actions, states = rng.permutation(K), rng.permutation(S)
     where_a, where_s = np.argsort(actions), np.argsort(states)
     moved = [(int(where_a[a]), int(where_s[s]), loss) for a, s, loss in history]
-    turned = played_after(learner, P[np.ix_(actions, states)], moved)
-    settled = slice(2 * S, None) if isinstance(learner, sp.PooledGreedy | sp.BestState) else slice(None)
+    turned = policies_after(learner, P[np.ix_(actions, states)], moved)
+    settled = slice(2 * S, None) if isinstance(learner, sp.PooledGreedy | sp.learners.BestState) else slice(None)
     np.testing.assert_allclose(turned[settled], plain[settled][:, actions], rtol=1e-9, atol=1e-12)
     if not isinstance(learner, sp.Uniform):
         assert (plain[-1] != plain[0]).any()

@@ -162,7 +162,7 @@ def test_theorem_b_by_enumeration(delay):
     theta = np.array([[0.9, 0.1], [0.1, 0.6], [0.9, 0.0], [0.2, 1.0], [1.0, 0.3]])
     rate = 1 / (e * (delay + 1))
     lost, _, spread, narrow, _ = enumerate_paths(P, theta, lambda t, s, X: delay, rate)
-    assert lost.max() <= log(3) / rate + rate * (3 * spread + 3 / 8 * delay * narrow) + delay
+    assert lost.max() <= log(3) / rate + rate * (3 * spread + 3 / 8 * delay * narrow)
 
 
 @given(**sizes)

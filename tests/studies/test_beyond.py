@@ -47,12 +47,11 @@ def test_pooling_with_a_known_map_gains_where_rows_differ(tables):
 
 
 @pytest.mark.parametrize("tables", ["direct-effects"], indirect=True)
-def test_correction_keeps_the_pooled_gain_and_does_not_stay_biased(tables):
-    for row in tables["What is kept without direct effects"].values():
-        assert row["gain kept %"].number > 95
-    growth = tables["Growth with the horizon, effects of 0.1, d=10"]
+def test_self_tuned_leads_at_first_and_action_level_learners_overtake_state_exp3(tables):
+    for row in tables["Regret by the size of direct effects, T=10000, d=50"].values():
+        assert row["self-tuned"].number < row["action"].number
     for base in ("spread", "dirichlet"):
-        assert growth[f"{base}, corrected"]["T=160000"].number < growth[f"{base}, state"]["T=160000"].number / 2
+        assert "action below state" in tables["Crossing points in the size, T=10000, d=50"][base]
 
 
 def test_crossings_are_interpolated():

@@ -1,5 +1,5 @@
-"""Should you pool? From a log of decisions to an answer, and to the map to start with."""
+"""Should you pool? From a log of decisions to an answer, and to the pool to start with."""
 
-from statepool.audit.audit import Audit, audit_log
+from statepool.audit.audit import Audit, audit_log, what_if
 
-__all__ = ["Audit", "audit_log"]
+__all__ = ["Audit", "audit_log", "what_if"]

@@ -1,158 +1,437 @@
-"""Which learner to run: every candidate on instances fitted to the log, paired on the same delays and the same luck.
+"""The advice: one decision from which verdict, learner, ranking, first action, expected regret and pool all follow.
 
-The one advised has the least regret; those that noise does not separate from it, by paired differences within `BEYOND`
-of their standard errors, are called ties. If the verdict is *pool*, a tie goes to the learner that only pools: there is
-nothing to correct, and what a few lucky worlds say for correcting is noise. Worlds are added while the best is not
-apart, from `LEAST_WORLDS` up to `MOST_WORLDS`. The verdict says what can be learnt through the states in the long run,
-the learner what is best over the log's horizon.
+    pool               no direct effect found, and none left possible that would cost `DOUBT` of what can be gained;
+                       or those found cost next to nothing                      (SMALL)      learner: self-tuned
+    with corrections   anything between                                                      learner: self-tuned
+    do not pool        choosing through the states loses two thirds and more    (LARGE)      learner: action-thompson
+    cannot tell        the log leaves both open, or which action to start on; or it has one action,
+                       one state, no final outcome                              no pool, a holdout
+
+"Costs" is the price of choosing through the states over that of choosing blindly, for the log's actions and for new
+ones whose direct effects spread as much. What the log leaves open is the interval, at 90 %, of the variance of direct
+effects over actions. Actions are ranked by the estimate that corrects for direct effects (`effects.own`).
+
+How much more data: the effect that would change the verdict is tau*, the spread of direct effects at which new actions
+lose `DOUBT`. With n outcomes the interval of a log without effects ends below tau*² with probability `POWER` when
+
+    noise(n) (nu/χ²_.05(nu) - 1 + z_POWER sqrt(2/nu)) = tau*²,      noise(n) ~ 1/n, nu degrees of freedom
+
+Expected regret comes from simulations on worlds drawn from what the log says: map, means, direct effects, delays. Where
+outcomes have a window, purchases come first there as they do in a shop (`Conversions`), and the advised learner starts
+from the log's own means and delay curve, as the pool will.
 """
 
+from __future__ import annotations
+
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from os import cpu_count
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtri
 
 from statepool import learners
-from statepool.audit.fit import Fitted
-from statepool.audit.verdict import ALONE, CORRECT, POOL, UNCLEAR, Needed, Verdict
+from statepool.audit.counts import Counts, Rows, Unit
+from statepool.audit.delays import Lateness, Maturity, simulated_delays
+from statepool.audit.drift import Drift
+from statepool.audit.effects import LEVEL, ActionEffects
+from statepool.audit.estimates import Map
+from statepool.audit.sufficiency import Sufficiency
 from statepool.checks import Floats
 from statepool.engine import simulate
+from statepool.learners.contract import Learner, Problem
+from statepool.model import Instance
 
-BLIND = "blind"
-WORLDS, LEAST_WORLDS, MOST_WORLDS = 4, 8, 24
-BEYOND = 2.0
-WORK = 10**8
-"""Rounds × actions × states of all runs together, from which on no worlds are added."""
+POOL, CORRECT, ALONE, UNCLEAR = "pool", "pool with corrections", "do not pool", "cannot tell"
+LEARNERS: dict[str, str | None] = {
+    POOL: "self-tuned", CORRECT: "self-tuned", ALONE: "action-thompson", UNCLEAR: None,
+}  # fmt: skip
+SMALL, LARGE = 0.05, 2 / 3
+DOUBT = 0.15
+"""A possible loss of this share of what can be gained leaves the verdict open."""
+CERTAIN = 0.001
+"""A direct effect is acted on below this; between it and .05 it is a hint, and speaks for no verdict."""
+GOOD, NAMED = 0.9, 0.85
+"""There is no verdict unless the first action is worth `GOOD` of the best with probability `NAMED`."""
+POWER, MARGIN = 0.9, 1.5
+"""`MARGIN`: half as many again, since what the states predict is itself only estimated."""
+HOLDOUT = 0.1
+LITTLE = 0.04
+"""If no choice can gain more than this share of the mean outcome, the actions are alike."""
+UNEVEN = 3.0
+"""If the mix of actions makes a log need so many times the rows of an even one, a holdout is asked for instead."""
 
-RUNS_LIVE = {"state-exp3": "self-tuned"}
-"""What a pool runs instead of a learner that needs a horizon. One that does not
-pool stays: a pool refuses it, as it should."""
+SIMULATED = ("self-tuned", "action-thompson", "state-exp3")
+ALWAYS, BLIND = "always the first", "blind choice"
+WORLDS, BEYOND = 8, 2.0
+WORK = 300_000
+"""Rounds × actions of a simulation, unless a horizon is given."""
+SHORTEST, LONGEST = 1_000, 10_000
 
 
 @dataclass(frozen=True)
-class CandidateLearner:
-    """A learner by its registered name, its settings, and the advice it serves."""
+class Needed:
+    """What it would take to tell."""
 
-    learner: str
-    kind: str
-    settings: tuple[tuple[str, Any], ...] = ()
+    outcomes: int
+    """Final outcomes in all, with actions chosen as in the log."""
+    more: int
+    even: int
+    """The same number with actions chosen evenly."""
+    holdout: bool
+    """Whether a holdout is the better way: the log hardly tries anything but a few actions."""
+
+    @property
+    def decisions_with_holdout(self) -> int:
+        return round(self.even / HOLDOUT)
 
 
-CANDIDATES = (
-    CandidateLearner("self-tuned", POOL),
-    CandidateLearner("state-exp3", POOL),
-    CandidateLearner("corrected-pool", CORRECT),
-    CandidateLearner("action-exp3", ALONE),
-    CandidateLearner("zimmert-seldin", ALONE),
-)
-"""What is tried."""
+@dataclass(frozen=True)
+class Ranking:
+    """Actions by number, the best first, by the estimate that corrects for direct effects."""
+
+    order: tuple[int, ...]
+    loss: float
+    lower: float
+    upper: float
+    """Of the first: its mean loss and the ends of its interval."""
+    alike: tuple[int, ...]
+    """Those that the log cannot tell from the first, in order."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A candidate's regret on the fitted instances, a decision's share of it, and what the advised one saves."""
+    """Regret over the horizon in simulated worlds, in losses, and how far it is behind the advised choice."""
 
-    learner: str
-    kind: str
+    name: str
     regret: float
     error: float
-    per_decision: float
     behind: float
-    """How much more regret than the advised learner has, on the same worlds; below 0: less."""
     behind_error: float
 
     @property
     def tied(self) -> bool:
-        """Whether noise does not separate it from the advised learner."""
         return abs(self.behind) <= BEYOND * self.behind_error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Advice:
     verdict: str
     missing: str
+    """If the log cannot tell, what is missing."""
     needed: Needed | None
-    learner: str
-    settings: dict[str, Any]
+    ranking: Ranking
     expected: tuple[Expected, ...]
     horizon: int
+    settings: dict[str, Any] = field(repr=False)
+    """Of the pool, in the user's unit."""
+    prior: dict[str, Any] | None = field(repr=False)
+    """What the log knows, in the user's unit."""
 
     @property
-    def ties(self) -> tuple[str, ...]:
-        """Learners that are as good as the advised one, as far as can be seen."""
-        return tuple(e.learner for e in self.expected if e.learner != self.learner and e.kind != BLIND and e.tied)
+    def learner(self) -> str | None:
+        return LEARNERS[self.verdict]
+
+    def regret_of(self, name: str) -> Expected | None:
+        return next((each for each in self.expected if each.name == name), None)
 
 
-def advise(verdict: Verdict, fitted: Fitted, seed: int = 0) -> Advice:
-    regrets, blind = try_candidates(fitted, seed)
-    chosen = _pick(verdict.verdict, regrets)
-    expected = [_expected(c.learner, c.kind, regrets[i], regrets[chosen], fitted.horizon)
-                for i, c in enumerate(CANDIDATES)]  # fmt: skip
-    expected.append(_expected("any action", BLIND, blind, regrets[chosen], fitted.horizon))
-    advised = CANDIDATES[chosen]
-    return Advice(
-        verdict.verdict, verdict.missing, verdict.needed, advised.learner, dict(advised.settings), tuple(expected),
-        fitted.horizon,
-    )  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that the advice rests on."""
+
+    counts: Counts
+    unit: Unit
+    map: Map
+    sufficiency: Sufficiency
+    effects: ActionEffects
+    rows: Rows
+    maturity: Maturity
+    lateness: Lateness
+    drift: Drift
 
 
-def try_candidates(fitted: Fitted, seed: int) -> tuple[Floats, Floats]:
-    """Regrets, one row a candidate and one column a world; and those of choosing blindly."""
-    regrets, blind = _run(fitted, seed, 0, WORLDS)
-    rounds = fitted.horizon * fitted.P.size * len(CANDIDATES)
-    while regrets.shape[1] < MOST_WORLDS and rounds * regrets.shape[1] < WORK and not _settled(regrets):
-        more, blinder = _run(fitted, seed, regrets.shape[1], regrets.shape[1] + WORLDS)
-        regrets, blind = np.hstack([regrets, more]), np.append(blind, blinder)
-    return regrets, blind
+def advise(seen: Evidence, horizon: int | None, level: float, seed: int, personalised: float = 0.0) -> Advice:
+    """`personalised`: what choosing for each context gains at the least per decision, through the states."""
+    verdict, missing, needed = judge(seen, personalised)
+    ranking = rank_actions(seen.counts, seen.effects, level)
+    settings, prior = pool_settings(seen), None
+    if seen.counts.has_outcomes and verdict != UNCLEAR:
+        prior = prior_of(seen, verdict)
+    rounds = horizon or default_horizon(seen)
+    expected: tuple[Expected, ...] = ()
+    if seen.counts.has_outcomes and seen.counts.n_actions > 1:
+        expected = expected_regrets(seen, LEARNERS[verdict] or "self-tuned", ranking.order[0], rounds, seed)
+    return Advice(verdict, missing, needed, ranking, expected, rounds, settings, prior)
 
 
-def _run(fitted: Fitted, seed: int, first: int, last: int) -> tuple[Floats, Floats]:
-    worlds = [(fitted.instance(seed + i), fitted.delays(seed + i), seed + i) for i in range(first, last)]
+# The verdict
 
-    def regret(run: tuple[CandidateLearner, tuple[Any, Any, int]]) -> float:
-        candidate, (instance, delays, number) = run
-        return simulate(instance, learners.find(candidate.learner)(**dict(candidate.settings)), delays, number).regret
+
+def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, Needed | None]:
+    """The verdict; for *cannot tell*, what is missing and how much of it."""
+    verdict, missing, needed = _judge_states(seen, personalised)
+    if verdict == UNCLEAR or not seen.unit.is_reward or is_alike(seen.counts, seen.effects):
+        return verdict, missing, needed
+    known = first_is_good(seen)
+    if known >= NAMED:
+        return verdict, missing, needed
+    times = next((n for n in (2, 4, 8, 16, 32) if first_is_good(seen, n) >= NAMED), 64)
+    have = round(float(seen.counts.k.sum()))
+    about = (
+        f"which action to start on is open: the first one is worth {GOOD:.0%} of the best with probability {known:.0%}"
+    )
+    return UNCLEAR, about, Needed(times * have, (times - 1) * have, times * have, False)
+
+
+def first_is_good(seen: Evidence, times: float = 1.0) -> float:
+    """The probability that the first action is worth `GOOD` of the best, with so many times the outcomes."""
+    effects, first = seen.effects, rank_actions(seen.counts, seen.effects, 0.95).order[0]
+    normal = np.random.default_rng(19).standard_normal((1_000, effects.own.size))
+    worth = seen.unit.outcome(effects.own + effects.own_error / times**0.5 * normal)
+    return float((worth[:, first] >= GOOD * worth.max(axis=1)).mean())
+
+
+def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed | None]:
+    counts, effects, p = seen.counts, seen.effects, seen.sufficiency.p
+    possible = effects.possible
+    barred = _barred(counts, seen.maturity)
+    if barred:
+        return UNCLEAR, barred, None
+    if is_alike(counts, effects):
+        # Alike for all together; for each context the states may still tell them apart.
+        safe = possible.at_most * possible.gain < DOUBT * personalised
+        return (POOL if safe and p >= CERTAIN else ALONE), "", None
+    if p >= CERTAIN:
+        if possible.at_most < DOUBT:
+            return POOL, "", None
+        what = f"{int(counts.k.sum())} outcomes are too few to see a direct effect that would cost {DOUBT:.0%}"
+        if p < LEVEL:
+            what = f"there is a hint of direct effects (p = {p:.2g}) that may be chance"
+        about = f"{what}; pooling may lose up to {possible.at_most:.0%} of what can be gained"
+        return UNCLEAR, about, rows_needed(seen)
+    if possible.at_least < SMALL and possible.at_most >= DOUBT:
+        span = f"pooling may lose anything from {possible.at_least:.0%} to {possible.at_most:.0%} of what can be gained"
+        return UNCLEAR, span, rows_needed(seen)
+    shares = (effects.lost, effects.typical_loss)
+    return POOL if max(shares) < SMALL else ALONE if min(shares) >= LARGE else CORRECT, "", None
+
+
+def is_alike(counts: Counts, effects: ActionEffects) -> bool:
+    """Whether no choice among the actions can gain `LITTLE`, for all who ask together."""
+    little = little_of(counts)
+    return effects.possible.gain < little and effects.spread_pooled < little
+
+
+def little_of(counts: Counts) -> float:
+    return LITTLE * max(min(counts.mean, 1 - counts.mean), 1e-9)
+
+
+def _barred(counts: Counts, maturity: Maturity) -> str:
+    """What makes any answer impossible, whatever the numbers."""
+    if not counts.has_outcomes:
+        long = "no outcome is final: the window is as long as the log, or longer"
+        return long if maturity.window is not None else "no outcome is known"
+    if counts.n_actions < 2:
+        return "there is only one action, so nothing was chosen"
+    if counts.n_states < 2:
+        return "there is only one state, so there is nothing to pool through"
+    return "every outcome is the same" if counts.deviation <= 1.01e-6 else ""
+
+
+def rows_needed(seen: Evidence) -> Needed:
+    """Rows with which the test finds the effect that would change the verdict, with probability `POWER`."""
+    possible, known, K = seen.effects.possible, float(seen.counts.k.sum()), seen.counts.n_actions
+    lead = max(NormalDist().inv_cdf((K - 0.375) / (K + 0.25)), 0.5)
+    # Effects too small to matter need not be seen.
+    target = max(turning_ratio(min(K, 100)) * possible.spread, little_of(seen.counts) / lead) ** 2
+    freedom = possible.freedom
+    excess = freedom / chdtri(freedom, 0.95) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
+    even = MARGIN * excess * K * seen.sufficiency.noise / target
+    outcomes = min(max(MARGIN * excess * min(possible.noise_of_means, 1e6) / target * known, even), 1e12)
+    even = min(even, 1e12)
+    return Needed(round(outcomes), max(round(outcomes - known), 1), round(even), bool(outcomes > UNEVEN * even))
+
+
+@lru_cache(maxsize=256)
+def turning_ratio(n_actions: int) -> float:
+    """The spread of direct effects, over that of what the states predict, at which new actions lose `DOUBT`."""
+    c, z = np.random.default_rng(16).standard_normal((2, 4_000, n_actions))
+    low, high = 1e-3, 10.0
+    for _ in range(30):
+        middle = (low * high) ** 0.5
+        m = c + middle * z
+        best = m.min(axis=1)
+        lost = (m[np.arange(len(m)), c.argmin(axis=1)] - best).mean() / (m.mean(axis=1) - best).mean()
+        low, high = (middle, high) if lost < DOUBT else (low, middle)
+    return float((low * high) ** 0.5)
+
+
+# What the pool starts with
+
+
+def rank_actions(counts: Counts, effects: ActionEffects, level: float) -> Ranking:
+    # A new action may well be the best, but nothing shows it yet.
+    order = np.lexsort((effects.own, counts.is_new))
+    best = int(order[0])
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    gaps = effects.own - effects.own[best]
+    # Errors of state means are shared by actions, so this calls a few too many alike.
+    near = gaps <= z * np.hypot(effects.own_error, effects.own_error[best])
+    alike = tuple(int(a) for a in order[1:] if near[a])
+    loss, half = float(effects.own[best]), z * float(effects.own_error[best])
+    return Ranking(tuple(map(int, order)), loss, max(loss - half, 0.0), min(loss + half, 1.0), alike)
+
+
+def pool_settings(seen: Evidence) -> dict[str, Any]:
+    """Settings of the pool, in the log's unit: bounds with headroom, the window and what silence means, a holdout."""
+    unit, maturity = seen.unit, seen.maturity
+    found: dict[str, Any] = {"holdout": HOLDOUT}
+    if unit.is_reward or unit.bounds != [0.0, 1.0]:
+        found["reward_bounds" if unit.is_reward else "loss_bounds"] = unit.bounds
+    if maturity.has_default:
+        assert maturity.default is not None
+        found["window"] = maturity.window
+        found["default_reward" if unit.is_reward else "default_loss"] = unit.outcome(maturity.default)
+    return found
+
+
+def prior_of(seen: Evidence, verdict: str) -> dict[str, Any]:
+    """State means and the outcomes they are worth, the delay curve, and cells where single actions matter."""
+    means, worth = _known_states(seen)
+    counts, unit = seen.counts, seen.unit
+    states = {name: [float(unit.outcome(means[s])), float(worth[s])] for s, name in enumerate(counts.states)}
+    prior: dict[str, Any] = {"states": states}
+    curve = seen.maturity.waits
+    if curve is not None:
+        prior["curve"] = {"tau": curve.tau.tolist(), "weight": curve.weight.tolist()}
+    if verdict in (CORRECT, ALONE):
+        cell_means = np.divide(counts.loss, counts.k, out=np.zeros_like(counts.loss), where=counts.k > 0)
+        prior["cells"] = {
+            action: {
+                state: [float(unit.outcome(cell_means[a, s])), float(counts.k[a, s])]
+                for s, state in enumerate(counts.states) if counts.k[a, s] > 0
+            }
+            for a, action in enumerate(counts.actions) if counts.k[a].any()
+        }  # fmt: skip
+    return prior
+
+
+def _known_states(seen: Evidence) -> tuple[Floats, Floats]:
+    """State means as of the end of the log, and how many outcomes each is worth: fewer where it drifts."""
+    counts, drift = seen.counts, seen.drift
+    drifting = np.array(drift.drifts)
+    variance = np.maximum(counts.state_errors, 0.0) ** 2 * np.maximum(counts.worth, 1)
+    variance = np.where(np.isfinite(variance), variance, counts.deviation**2)
+    limit = np.where(drifting, variance / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
+    return np.where(drifting, drift.means[-1], counts.state_means), np.minimum(counts.worth, limit)
+
+
+# Expected regret
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """What the log says of the world, in losses of a simulation whose outcomes are 0 or 1.
+
+    The largest outcome of a simulation is not the log's but the size of a typical event, R = E[x²]/E[x], so that means
+    and variances are those of the log.
+    """
+
+    P: Floats
+    rows: Floats
+    """What each entry of P rests on, in rows, the prior's included."""
+    theta: Floats
+    direct: Floats
+    doubt: Floats
+    scale: float
+    turned: bool
+    """Whether outcomes are measured from the largest loss."""
+    lateness: Lateness
+    prior: tuple[Floats, Floats]
+    curve: tuple[Floats, Floats] | None
+
+    @classmethod
+    def of(cls, seen: Evidence, horizon: int) -> World:
+        counts, effects = seen.counts, seen.effects
+        turned = counts.mean >= 0.5
+        k, loss, square = float(counts.k.sum()), float(counts.loss.sum()), float(counts.square.sum())
+        first, second = (k - loss, k - 2 * loss + square) if turned else (loss, square)
+        theta = seen.drift.path(np.linspace(1 - min(horizon / max(counts.rows, 1), 1.0), 1, horizon))
+        level = 1 - theta if turned else theta
+        scale = float(np.clip(max(second / max(first, 1e-12), 1.02 * float(level.max())), 1e-9, 1.0))
+
+        def scaled(values: Floats) -> Floats:
+            return 1 - (1 - values) / scale if turned else values / scale
+
+        late, curve = seen.lateness, seen.maturity.waits
+        if late.window and seen.maturity.default != 1.0:
+            # Where silence is good news, outcomes are held until the window closes.
+            late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
+        means, worth = _known_states(seen)
+        known = None if curve is None else (curve.tau * seen.rows.pace, curve.weight)
+        rows = counts.effective + seen.map.strength * seen.map.prior
+        return cls(
+            seen.map.P, rows, np.clip(scaled(theta), 0, 1), effects.direct / scale, effects.doubt / scale, scale,
+            turned, late, (scaled(means), worth), known,
+        )  # fmt: skip
+
+    def instance(self, seed: int) -> Instance:
+        """One possible world: map and direct effects drawn from what is known of them."""
+        rng = np.random.default_rng((seed, 15))
+        drawn = self.direct + self.doubt * rng.standard_normal(self.direct.shape)
+        effects = np.clip(drawn, -self.theta.min(axis=0), 1 - self.theta.max(axis=0))
+        weights = rng.standard_gamma(self.rows)
+        P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, self.P)
+        return Instance(P / P.sum(axis=1, keepdims=True), self.theta, effects if effects.any() else None)
+
+
+def informed(name: str, prior: tuple[Floats, Floats], curve: tuple[Floats, Floats] | None) -> Learner:
+    """The learner of a name, started from what a log knows, as a pool with `prior` is."""
+    kind: Any = learners.find(name)
+
+    class Informed(kind):  # type: ignore[misc]
+        def start(self, problem: Problem) -> Any:
+            return super().start(replace(problem, prior=prior, curve=curve))
+
+    made: Learner = Informed()
+    return made
+
+
+def default_horizon(seen: Evidence) -> int:
+    """Two windows of decisions, or all of a small log, within limits."""
+    wanted = 2 * seen.lateness.window or seen.counts.rows
+    return int(min(max(wanted, SHORTEST), LONGEST, max(WORK // seen.counts.n_actions, SHORTEST)))
+
+
+def expected_regrets(seen: Evidence, advised: str, first: int, horizon: int, seed: int) -> tuple[Expected, ...]:
+    """What is expected of the advised learner and of what people would do instead, on the same worlds."""
+    world = World.of(seen, horizon)
+    instances = [(world.instance(seed + i), simulated_delays(world.lateness, horizon, seed + i)) for i in range(WORLDS)]
+    # Thompson sampling per action draws a number for each action and round: fewer worlds where these are many.
+    few = int(np.clip(WORLDS * WORK // (horizon * seen.counts.n_actions), 2, WORLDS))
+    runs = [(name, i) for name in SIMULATED for i in range(WORLDS if name != "action-thompson" else few)]
+
+    def regret(run: tuple[str, int]) -> float:
+        instance, delays = instances[run[1]]
+        return simulate(instance, informed(run[0], world.prior, world.curve), delays, seed + run[1]).regret
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
-        regrets = np.array(list(pool.map(regret, product(CANDIDATES, worlds)))).reshape(len(CANDIDATES), -1)
-    return regrets, np.array([float(w.total_losses.mean() - w.total_losses.min()) for w, _, _ in worlds])
+        found = np.array(list(pool.map(regret, runs)))
+    regrets = {name: found[[run[0] == name for run in runs]] for name in SIMULATED}
+    totals = [instance.total_losses for instance, _ in instances]
+    regrets[ALWAYS] = np.array([float(total[first] - total.min()) for total in totals])
+    regrets[BLIND] = np.array([float(total.mean() - total.min()) for total in totals])
+    return tuple(
+        _summed_up(name, values * world.scale, regrets[advised] * world.scale) for name, values in regrets.items()
+    )
 
 
-def _pick(verdict: str, regrets: Floats) -> int:
-    """The candidate with the least regret; in a tie that which only pools, if that is the verdict."""
-    means = regrets.mean(axis=1)
-    best = int(means.argmin())
-    pooling = [i for i, candidate in enumerate(CANDIDATES) if candidate.kind == POOL]
-    own = min(pooling, key=lambda i: means[i])
-    return own if verdict == POOL and not _beats(regrets[best], regrets[own]) else best
-
-
-def _settled(regrets: Floats) -> bool:
-    """Whether the best is ahead of all others beyond noise, each difference paired."""
-    best = int(regrets.mean(axis=1).argmin())
-    apart = all(_beats(regrets[best], other) for i, other in enumerate(regrets) if i != best)
-    # The error of four differences is too uncertain itself to stop at.
-    return apart and regrets.shape[1] >= LEAST_WORLDS
-
-
-def _beats(first: Floats, second: Floats) -> bool:
-    """Whether the first has the smaller regret beyond noise."""
-    difference = second - first
-    return bool(difference.mean() > BEYOND * difference.std(ddof=1) / difference.size**0.5)
-
-
-def _expected(name: str, kind: str, regrets: Floats, advised: Floats, horizon: int) -> Expected:
-    count = regrets.size**0.5
-    behind = regrets - advised
-    mean, error = float(regrets.mean()), float(regrets.std(ddof=1) / count)
-    return Expected(name, kind, mean, error, mean / horizon, float(behind.mean()), float(behind.std(ddof=1) / count))
-
-
-def live_learner(advice: Advice) -> str:
-    """What a pool of this map runs; where nothing can be told, one that pools and keeps a holdout finds out."""
-    if advice.verdict == UNCLEAR:
-        return "self-tuned"
-    return RUNS_LIVE.get(advice.learner, advice.learner)
+def _summed_up(name: str, regrets: Floats, advised: Floats) -> Expected:
+    paired = min(regrets.size, advised.size)
+    behind = regrets[:paired] - advised[:paired]
+    errors = [float(values.std(ddof=1) / values.size**0.5) for values in (regrets, behind)]
+    return Expected(name, float(regrets.mean()), errors[0], float(behind.mean()), errors[1])

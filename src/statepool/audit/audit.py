@@ -1,90 +1,82 @@
-"""From a log to an answer: read, count, estimate, test, fit, try, advise.
+"""From a log to an answer.
 
-log ─▶ sample ─▶ window ─▶ counts ─▶ map, means      ─▶ dimension
-                       └▶ sufficiency, delays, drift ─▶ effects ─▶ verdict, fitted instance ─▶ advice
+log ─▶ sample ─▶ window ─▶ counts ─▶ map, means ─┬▶ sufficiency ─▶ effects ─┬▶ advice
+                                                 └▶ delays, drift, contexts ─┘
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from statepool.audit.advice import Advice, advise
-from statepool.audit.columns import Columns
-from statepool.audit.counts import Counts
-from statepool.audit.delays import Lateness, measure_lateness
-from statepool.audit.dimension import Width, measure_width
+from statepool.audit.advice import Advice, Evidence, advise
+from statepool.audit.contexts import Contexts, check_contexts, examine_contexts
+from statepool.audit.counts import Counts, Rows, Unit, context_names, count_contexts, count_log, draw_rows, kept_rows
+from statepool.audit.delays import Lateness, Maturity, find_maturity, measure_lateness, read_missing, read_window
 from statepool.audit.drift import Drift, measure_drift
 from statepool.audit.effects import ActionEffects, estimate_effects
-from statepool.audit.first_look import Looked, look
-from statepool.audit.fit import Fitted, default_horizon, fit_instance
-from statepool.audit.log import Log
-from statepool.audit.map import Map, estimate_map
-from statepool.audit.maturity import Maturity, read_missing
-from statepool.audit.personal import Personal, personalise
-from statepool.audit.propensities import Propensities, check_propensities
-from statepool.audit.ranking import Ranking, rank_actions
-from statepool.audit.sample import Rows
-from statepool.audit.sources import open_log
-from statepool.audit.states import States, look_at_states
+from statepool.audit.estimates import Map, Width, estimate_map, measure_width
+from statepool.audit.evaluate import WhatIf, evaluate, export_rows
+from statepool.audit.log import Log, first_line, open_log
 from statepool.audit.sufficiency import Sufficiency, sufficiency_test
-from statepool.audit.units import Unit
-from statepool.audit.verdict import judge
 from statepool.checks import check_count, check_number, check_whole
 
 SINCE_1970 = (5e8, 5e9)
-"""Times that are numbers between these are taken for seconds since 1970 when lengths of time are told."""
+"""Times that are numbers between these are taken for seconds since 1970 when lengths of time are shown."""
+LEAST_HELD = 2_000
+"""Outcomes of a holdout from which means and effects rest on it alone."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """Everything the audit found. `document` is all of it as plain data, `write` makes the report."""
+    """Everything the audit found. `document` is all of it as plain data; `write` makes the report."""
 
-    name: str
-    columns: Columns
+    log: Log
     unit: Unit
     counts: Counts
-    rows: Rows = field(repr=False)
-    """The rows looked at in time, with the outcomes of those that are mature."""
-    map: Map = field(repr=False)
+    rows: Rows
+    """The sample, with the outcomes of rows that are old enough."""
+    map: Map
     width: Width
-    sufficiency: Sufficiency = field(repr=False)
-    effects: ActionEffects = field(repr=False)
-    lateness: Lateness = field(repr=False)
+    sufficiency: Sufficiency
+    effects: ActionEffects
+    lateness: Lateness
     maturity: Maturity
-    drift: Drift = field(repr=False)
-    states: States
-    propensities: Propensities | None
-    fitted: Fitted = field(repr=False)
+    drift: Drift
+    held: bool
+    """Whether means and effects rest on the rows of a holdout alone."""
     advice: Advice
-    seconds: bool
-    """Whether times are in seconds."""
-    ranking: Ranking = field(repr=False)
-    """The order of the actions in `AUDIT.json`: a pool starts on the first."""
-    personal: Personal | None = field(repr=False, default=None)
-    """What contexts add, where they were asked about."""
+    contexts: Contexts | None
+    by_context: list[Counts] = field(repr=False)
 
     def __repr__(self) -> str:
-        sizes = f"{int(self.counts.n.sum())} rows, {self.counts.n_actions} actions, {self.counts.n_states} states"
-        return f"Audit({self.name}: {sizes}: {self.advice.verdict}, learner {self.advice.learner})"
+        sizes = f"{self.counts.rows} rows, {self.counts.n_actions} actions, {self.counts.n_states} states"
+        learner = f", learner {self.advice.learner}" if self.advice.learner else ""
+        return f"Audit({self.log.name}: {sizes}: {self.advice.verdict}{learner})"
+
+    @property
+    def seconds(self) -> bool:
+        """Whether times are in seconds."""
+        return self.log.seconds or SINCE_1970[0] < self.rows.latest < SINCE_1970[1]
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The audit as plain data, with the map to load under `actions`, `states`, `P`, `learner` and `settings`."""
+        """The audit as plain data, with the pool to start: what `AUDIT.json` holds."""
         from statepool.audit.document import document_of
 
         return document_of(self)
 
     def write(self, out: Path | str) -> Path:
-        """Write the report to a folder (or to an .html file) and `AUDIT.json` beside it; the report's path."""
-        from statepool.audit.report import write_audit
+        """Write the report to a folder (or to an .html file) and `AUDIT.json` beside it; return the report's path."""
+        from statepool.audit.report import write_report
 
-        return write_audit(self, Path(out))
+        return write_report(self, Path(out))
 
 
 def audit_log(
@@ -95,67 +87,85 @@ def audit_log(
     rescale: bool = False, window: Any = None, missing: Any = None, delay: int | None = None,
     horizon: int | None = None, level: float = 0.95, seconds: float = 5.0, seed: int = 0,
 ) -> Audit:  # fmt: skip
-    """Audit a log: a file or folder (CSV, Parquet, JSON lines), a frame, or a database's address and its `table`.
+    """Audit a log of decisions: should you pool, and how would a pool start?
 
-    Columns are named, or found by name; `context` names one or several that say who is asking. `reward` says that
-    larger outcomes are better (None: the outcome's name does); `rescale` maps outcomes to [0, 1]; `window` is how long
-    after its decision an outcome is what it is ("30d", or a bare number where times are numbers; 0: there is none;
-    None: looked for); `missing` what a blank outcome means (a number, or "drop"); `delay` that
-    in decisions where the log has no outcome times; `horizon` the decisions to simulate; `level` that of intervals;
-    `seconds` the time allowed for the dimension's bracket. Raises ValueError, in one sentence, for a log that cannot be
-    read so.
+    Parameters
+    ----------
+    log : path, frame, Ibis table or str
+        A file, folder or pattern (CSV, Parquet, JSON lines), a pandas or polars frame, an Ibis table, a database's
+        address with `table`, or the address of a pool's store.
+    action, state, outcome, decided, observed, resolved, propensity, group, ticket, holdout : str, optional
+        Names of columns; found by name when not given.
+    context : str or sequence of str, optional
+        Columns that say who is asking.
+    reward : bool, optional
+        Whether larger outcomes are better; by default the outcome's name decides.
+    rescale : bool
+        Accepted for older scripts; outcomes of any range are read.
+    window : str, number or timedelta, optional
+        How long after a decision its outcome is final ("30d", or a number where times are numbers; 0: all are final).
+        By default it is found in the log.
+    missing : number or "drop", optional
+        What a blank outcome means.
+    delay : int, optional
+        Delay in decisions where the log has no outcome times.
+    horizon : int, optional
+        Decisions to simulate.
+    level : float
+        Level of intervals.
+    seconds : float
+        Time allowed for the bracket of the dimension.
 
+    Raises
+    ------
+    ValueError
+        In one sentence, if the log cannot be read or a question has to be answered first.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> import statepool as sp
     >>> rows = [(a, s, (a + s + i) % 2) for i in range(200) for a in range(3) for s in range(2)]
-    >>> log = pd.DataFrame(rows, columns=["action", "state", "loss"])
-    >>> found = sp.audit_log(log, horizon=100)
-    >>> found
+    >>> sp.audit_log(pd.DataFrame(rows, columns=["action", "state", "loss"]), horizon=100)
     Audit(pandas frame: 1200 rows, 3 actions, 2 states: ...)
     """
-    _check(delay, horizon, level, seconds, seed)
-    blank = read_missing(missing)
     given = {
         "action": action, "state": state, "outcome": outcome, "decided": decided, "observed": observed,
         "resolved": resolved, "propensity": propensity, "group": group, "ticket": ticket, "holdout": holdout,
         "context": context,
     }  # fmt: skip
-    opened = open_log(log, given, reward, blank if isinstance(blank, float) else None, table)
-    try:
-        looked = look(opened, window, blank is not None, rescale, seed)
-    finally:
-        opened.engine.close()
-    return weigh_up(opened, looked, delay, horizon, level, seconds, seed)
+    opened = _open(log, given, reward, missing, table, delay, horizon, level, seconds, seed)
+    with closing(opened):
+        return _examine(opened, window, delay, horizon, level, seconds, seed)
 
 
-def weigh_up(
-    opened: Log, looked: Looked, delay: int | None, horizon: int | None, level: float, seconds: float, seed: int
-) -> Audit:
-    """Estimate, test, fit, try and advise, from what was counted and sampled."""
-    counts, rows, maturity = looked.counts, looked.rows, looked.maturity
-    map_ = estimate_map(counts, level)
-    found = sufficiency_test(rows, counts.n_actions, counts.n_states, seed)
-    effects = estimate_effects(counts, map_, found, seed)
-    lateness = measure_lateness(looked.recorded, int((counts.n - counts.k).sum()), maturity, delay)
-    typical = float(lateness.decisions[1]) if np.isfinite(lateness.decisions[1]) else 0.0
-    drift = measure_drift(rows, map_.P, counts.state_means, typical)
-    rounds = horizon or default_horizon(counts)
-    fitted = fit_instance(counts, map_, drift, effects, lateness, rounds)
-    personal = None
-    if looked.contexts is not None:
-        personal = personalise(looked.contexts, counts, rows, map_, effects, level, seconds, seed)
-    verdict = judge(counts, found, effects, maturity, personal.least_worth if personal is not None else 0.0)
-    advice = advise(verdict, fitted, seed)
-    return Audit(
-        opened.name, opened.columns, looked.unit, counts, rows, map_, measure_width(counts, map_, seconds, seed), found,
-        effects, lateness, maturity, drift, look_at_states(counts, map_, rows, rounds, int(typical), seed),
-        check_propensities(counts, effects.pooled, looked.held), fitted, advice,
-        opened.seconds or SINCE_1970[0] < rows.latest < SINCE_1970[1],
-        rank_actions(verdict.verdict, counts, map_), personal,
-    )  # fmt: skip
+def what_if(
+    log: Any, policies: Sequence[str], *, columns: dict[str, Any] | None = None, table: str | None = None,
+    reward: bool | None = None, rescale: bool = False, window: Any = None, missing: Any = None, level: float = 0.95,
+    seed: int = 0, export: Path | str | None = None,
+) -> list[WhatIf]:  # fmt: skip
+    """Estimate what the log would have been worth under each policy (see `evaluate`).
+
+    `columns` names columns by their part, contexts, tickets and holdouts included; the rest is as in `audit_log`.
+    `export` writes the rows as off-policy packages read them.
+    """
+    if not policies:
+        raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
+    opened = _open(log, columns or {}, reward, missing, table, None, None, level, 1.0, seed)
+    with closing(opened):
+        audit = _examine(opened, window, None, 1, level, 1e-9, seed)
+        if not audit.counts.has_outcomes:
+            raise ValueError("log: has no final outcome, expected some to estimate from")
+        if export is not None:
+            rows = kept_rows(opened, audit.unit, audit.maturity, audit.held)
+            export_rows(rows, audit.counts, audit.unit, Path(export))
+        return [evaluate(audit, policy, level) for policy in policies]
 
 
-def _check(delay: int | None, horizon: int | None, level: float, seconds: float, seed: int) -> None:
+def _open(
+    log: Any, given: dict[str, Any], reward: bool | None, missing: Any, table: str | None, delay: int | None,
+    horizon: int | None, level: float, seconds: float, seed: int,
+) -> Log:  # fmt: skip
     if delay is not None:
         check_count(delay, "delay", lowest=0)
     if horizon is not None:
@@ -163,3 +173,64 @@ def _check(delay: int | None, horizon: int | None, level: float, seconds: float,
     check_number(level, "level", 0.5, 0.9999)
     check_number(seconds, "seconds", 0, 1e6, open_low=True)
     check_whole(seed, "seed")
+    return open_log(log, given, reward, read_missing(missing), table)
+
+
+def _examine(
+    log: Log, window: Any, delay: int | None, horizon: int | None, level: float, seconds: float, seed: int
+) -> Audit:
+    try:
+        return _weigh_up(log, read_window(window, log.seconds), delay, horizon, level, seconds, seed)
+    except ValueError:
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in (
+            "ibis",
+            "duckdb",
+            "_duckdb",
+            "psycopg",
+            "sqlglot",
+            "pyspark",
+        ):
+            raise
+        raise ValueError(f"{log.name}: cannot be counted ({first_line(error)})") from None
+
+
+def _weigh_up(
+    log: Log, window: float | None, delay: int | None, horizon: int | None, level: float, seconds: float, seed: int
+) -> Audit:
+    unit = Unit.of(log)
+    kept = kept_rows(log, unit)
+    counts = count_log(log, kept)
+    names = context_names(kept) if log.columns.context else None
+    if names is not None:
+        check_contexts(log.columns.context, names, counts)
+    recorded = draw_rows(log, kept, counts, seed, names)
+    maturity = find_maturity(recorded, window)
+    held = recorded.held is not None and bool(
+        (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
+    )
+    if maturity.window is not None or held:
+        kept = kept_rows(log, unit, maturity, held)
+        before, counts = counts.states, count_log(log, kept, maturity.curve is not None)
+        place = np.array([counts.states.index(name) for name in before])
+        recorded = replace(recorded, state=place[recorded.state])
+    rows = maturity.matured(recorded)
+    if held:
+        rows = replace(rows, loss=np.where(recorded.held == 1, rows.loss, np.nan))
+    map_ = estimate_map(counts, level)
+    test = sufficiency_test(rows, counts.n_actions, counts.n_states, seed)
+    effects = estimate_effects(counts, map_, test, seed)
+    lateness = measure_lateness(recorded, maturity, delay)
+    drift = measure_drift(rows, map_.P, counts.state_means, lateness.typical)
+    contexts, by_context = None, []
+    if names is not None:
+        by_context = count_contexts(log, kept, counts, names)
+        contexts = examine_contexts(log.columns.context, names, by_context, counts, rows, map_, effects, level, seed)
+    seen = Evidence(counts, unit, map_, test, effects, rows, maturity, lateness, drift)
+    advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else contexts.least_gain)
+    width = measure_width(counts, map_, seconds, seed)
+    return Audit(
+        log, unit, counts, rows, map_, width, test, effects, lateness, maturity, drift, held, advice, contexts,
+        by_context,
+    )  # fmt: skip

@@ -1,54 +1,65 @@
-"""Who is asking: rows counted by context, action and state, whole and in four parts that share no outcome.
+"""Who is asking: does the context move the outcome beyond the state, a map for each context, what personalising gains.
 
-Parts are drawn row by row where the sample holds the whole log. Of a longer one with decision times the engine splits
-all rows by a pseudo-random number of their moment; without times the sample is split.
+**Test.** That of `sufficiency` with contexts in the place of actions.
+
+**Maps.** A row (context, action) is shrunk to the action's row tilted by the context, as if both moved the states
+independently; the tilt is shrunk to none. All strengths are estimated from the counts (`estimates.shrinkage`).
+
+    prior(c, a) ∝ P(a) · tilt(c)        P(c, a) = (n(c, a) + kappa · prior(c, a)) / (n(c, a) + kappa)
+
+**Gain.** Each context's best action by its map, against one action for all. Three quarters of the sample choose, the
+last quarter judges, in turns: sum_c share(c) [m(c, one) - m(c, best)], where m is the judging rows' states at the state
+means and, on a hint of direct effects, what pairs of context and action add beyond their state and moment. Without a
+hint the interval has room for the effects that the log leaves possible. A better choice than the log's may be left to
+find: the upper end is no lower than that of draws from what is known of the maps.
 """
 
-from dataclasses import dataclass, field
-from functools import reduce
-from operator import add
-from typing import Any
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.audit.counts import Counts, places
-from statepool.audit.engines import Answer
-from statepool.audit.log import JOINT, Log
-from statepool.audit.sample import Rows
-from statepool.checks import Floats
+from statepool.audit.counts import Counts, Rows
+from statepool.audit.effects import LEVEL, ActionEffects, open_effects
+from statepool.audit.estimates import Map, shrinkage
+from statepool.audit.log import JOINT
+from statepool.audit.sufficiency import Sufficiency, label_sums, sufficiency_test
+from statepool.checks import Floats, Ints
 
-MOST_CONTEXTS = 1_000
-MOST_ENTRIES = 2_000_000
-SHOWN_JOINT = " / "
+PAYS, NOT, OPEN = "pays", "does not pay", "cannot tell"
 PARTS = 4
-UNEVEN = 0.15
-"""If a part has a smaller share of the rows than this, moments are too few to split by."""
-
-# As the sample's: products and floors, the same to the bit in every engine; other constants, so that they are apart.
-TURN, SPIN = 0.7548776662466927, 1234.567
-_TURNED = f"SELECT *, decided * {TURN!r} - floor(decided * {TURN!r}) AS turn FROM rows WHERE context IS NOT NULL"
-_SPUN = f"SELECT *, turn * (turn + 1.0) * {SPIN!r} AS spun FROM ({_TURNED}) AS turned"
-_SPLIT = f"(SELECT *, floor({PARTS}.0 * (spun - floor(spun))) AS part FROM ({_SPUN}) AS spinning) AS split"
-_WHOLE = "(SELECT *, 0.0 AS part FROM rows WHERE context IS NOT NULL) AS whole"
+WORTHWHILE = 0.1
+"""Less than this share of what choosing well gains over choosing blindly is not worth asking who it is."""
+COMMON = 0.9
+"""The one action for all was tried in contexts that make up this share of the rows."""
+HINT = 0.25
+"""Direct effects are counted from this p on."""
+OFFERED = 20.0
+"""An action never seen in a context where so many of its rows were to be expected is not offered there."""
+MOST_CONTEXTS, MOST_ENTRIES = 1_000, 2_000_000
+DRAWS = 200
+POWER, MARGIN, MOST_NEEDED = 0.9, 1.5, 1e12
 
 
 @dataclass(frozen=True, eq=False)
-class ContextTable:
-    """Rows by context, action and state, as many as they are worth; outcomes and losses of each state."""
+class Gain:
+    """What personalising gains per decision, in losses; positive is better."""
 
-    n: Floats
-    k: Floats
-    loss: Floats
-    usual: Floats
-    """The mean of a state that has no outcome here."""
-
-    def __add__(self, other: "ContextTable") -> "ContextTable":
-        return ContextTable(self.n + other.n, self.k + other.k, self.loss + other.loss, self.usual)
+    value: float
+    error: float
+    lower: float
+    upper: float
+    least: float
+    """What would be worth it."""
+    through_states: bool
+    """Whether it is judged through the states alone, without a hint of direct effects."""
 
     @property
-    def means(self) -> Floats:
-        return np.where(self.k > 0, self.loss / np.maximum(self.k, 1e-300), self.usual)
+    def verdict(self) -> str:
+        return NOT if self.upper < self.least else PAYS if self.lower > 0 else OPEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,150 +67,192 @@ class Contexts:
     columns: tuple[str, ...]
     names: tuple[str, ...]
     rows: Floats
-    """Rows of each context."""
     blank: int
-    """Rows without a context: they enter everything but what is said about contexts."""
-    whole: ContextTable = field(repr=False)
-    parts: tuple[ContextTable, ...] = field(repr=False)
-    part: NDArray[np.int64] = field(repr=False)
-    """The part of each row of the sample."""
-    judged: float
-    """Rows that the parts hold together."""
-
-    def others(self, part: int) -> ContextTable:
-        """All parts but one."""
-        return reduce(add, (table for i, table in enumerate(self.parts) if i != part))
+    """Rows without a context: they enter everything but this."""
+    P: Floats = field(repr=False)
+    offered: NDArray[np.bool_] = field(repr=False)
+    best: Ints = field(repr=False)
+    """The action that looks best in each context."""
+    one: int
+    """The one that looks best for all; -1 if no action was tried nearly everywhere."""
+    test: Sufficiency = field(repr=False)
+    gain: Gain | None
+    more: int
+    """If it cannot be told, about how many more rows for each context would tell."""
 
     @property
-    def title(self) -> str:
-        return " and ".join(self.columns)
+    def pays(self) -> bool:
+        return self.gain is not None and self.gain.verdict == PAYS
+
+    @property
+    def least_gain(self) -> float:
+        """What personalising through the states gains at the least."""
+        told = self.gain is not None and self.gain.through_states and self.test.p >= LEVEL
+        return max(self.gain.lower, 0.0) if told and self.gain is not None else 0.0
 
 
-def context_labels(log: Log, counts: Counts) -> tuple[str, ...]:
-    """The contexts of the log, sorted; refuses too many, and joint ones that look alike."""
-    found = log.engine.fetch("SELECT context, count(*) AS n FROM rows WHERE context IS NOT NULL GROUP BY context")
-    names = sorted({str(label) for label in found["context"].tolist()})
-    told = " and ".join(log.columns.context)
+def check_contexts(columns: tuple[str, ...], names: tuple[str, ...], counts: Counts) -> None:
+    """Refuse contexts that are blank throughout, or too many."""
+    title, entries = " and ".join(columns), len(names) * counts.n_actions * counts.n_states
     if not names:
-        raise ValueError(f"context: column {told} is blank in every row, expected who is asking")
-    entries = len(names) * counts.n_actions * counts.n_states
+        raise ValueError(f"context: column {title} is blank in every row, expected who is asking")
     if len(names) > MOST_CONTEXTS or entries > MOST_ENTRIES:
         raise ValueError(
-            f"context: {told} has {len(names)} different values for {counts.n_actions} actions and {counts.n_states} "
-            f"states, expected at most {MOST_CONTEXTS} and maps of at most {MOST_ENTRIES} entries in all: coarser "
-            "classes, or another column"
+            f"context: {title} has {len(names)} different values for {counts.n_actions} actions and {counts.n_states} "
+            f"states, expected at most {MOST_CONTEXTS} and maps of at most {MOST_ENTRIES} entries: coarser classes, or "
+            "another column"
         )
-    if len({_shown(name) for name in names}) < len(names):
-        raise ValueError(f"context: values of {told} hold {SHOWN_JOINT!r}, expected labels that can be joined by it")
-    return tuple(names)
 
 
-def _shown(name: str) -> str:
-    return name.replace(JOINT, SHOWN_JOINT)
-
-
-def count_contexts(log: Log, counts: Counts, labels: tuple[str, ...], rows: Rows, seed: int) -> Contexts:
-    """Count `rows` by context, action and state."""
-    split_there = rows.timed and rows.population > rows.action.size
-    weighted = counts.weighted is not None
-    found = Cells.of_answer(log.engine.fetch(_query(split_there, weighted)), counts, labels)
-    part, parts = parts_of(rows, split_there, seed), found
-    if not split_there or np.bincount(found.part, found.n, PARTS).min() < UNEVEN * found.n.sum():
-        part = parts_of(rows, False, seed)
-        parts = Cells.of_rows(rows, part, weighted)
-    return tables_of(log.columns.context, tuple(map(_shown, labels)), counts, found, parts, part)
-
-
-def tables_of(
-    columns: tuple[str, ...], names: tuple[str, ...], counts: Counts, whole: "Cells", parts: "Cells",
-    part: NDArray[np.int64],
+def examine_contexts(
+    columns: tuple[str, ...], names: tuple[str, ...], tables: list[Counts], counts: Counts, rows: Rows, map_: Map,
+    effects: ActionEffects, level: float, seed: int,
 ) -> Contexts:  # fmt: skip
-    shape, means = (len(names), counts.n_actions, counts.n_states), counts.state_means
-    split = tuple(parts.only(parts.part == i).table(shape, means) for i in range(PARTS))
-    rows = _sums(whole.context, whole.n, len(names))
-    blank = max(counts.rows - int(rows.sum()), 0)
-    return Contexts(columns, names, rows, blank, whole.table(shape, means), split, part, float(parts.n.sum()))
+    """From the counts of each context, and the sample with final outcomes."""
+    assert rows.context is not None
+    n = np.array([table.effective for table in tables])
+    tried = n.sum(axis=2)
+    totals = tried.sum(axis=1)
+    known = replace(rows, loss=np.where(rows.context >= 0, rows.loss, np.nan))
+    test = sufficiency_test(replace(known, action=np.maximum(rows.context, 0)), len(names), counts.n_states, seed)
+    P, strength = context_maps(n, map_.P)
+    expected = totals[:, None] * tried.sum(axis=0) / max(tried.sum(), 1e-300)
+    offered = (tried > 0) | (expected < OFFERED)
+    c, share = P @ counts.state_means, totals / totals.sum()
+    one = best_for_all(c, share, tried > 0)
+    gain = None
+    if one >= 0 and counts.has_outcomes and min(len(names), counts.n_actions) > 1:
+        maps = _Maps(P, strength, offered, tried, share)
+        gain = _judge(known, counts, maps, effects, level, seed)
+    more = _rows_needed(gain, totals.sum() / len(names), level) if gain is not None and gain.verdict == OPEN else 0
+    shown = tuple(name.replace(JOINT, " / ") for name in names)
+    best = np.where(offered, c, np.inf).argmin(axis=1)
+    return Contexts(columns, shown, totals, max(counts.rows - int(sum(table.rows for table in tables)), 0), P, offered,
+                    best, one, test, gain, more)  # fmt: skip
 
 
-def parts_of(rows: Rows, by_moment: bool, seed: int) -> NDArray[np.int64]:
-    if not by_moment:
-        return np.random.default_rng((seed, 17)).integers(PARTS, size=rows.action.size)
-    turn = rows.decided * TURN - np.floor(rows.decided * TURN)
-    spun = turn * (turn + 1.0) * SPIN
-    return np.floor(PARTS * (spun - np.floor(spun))).astype(np.int64)
+def context_maps(n: Floats, rows: Floats | None = None) -> tuple[Floats, float]:
+    """Maps from counts (contexts, actions, states) and the strength of their prior; `rows` are the actions' rows."""
+    visits, seen = n.sum(axis=2), n.sum(axis=1)
+    if rows is None:
+        overall = (n.sum(axis=(0, 1)) + 1e-9) / (n.sum() + 1e-9 * n.shape[2])
+        rows, _ = _shrunk(n.sum(axis=0), np.tile(overall, (n.shape[1], 1)))
+    expected = visits @ rows + 1e-12 * rows.mean(axis=0)
+    expected /= expected.sum(axis=1, keepdims=True)
+    leaning, _ = _shrunk(seen, expected)
+    tilt = np.divide(leaning, expected, out=np.ones_like(leaning), where=expected > 0)
+    prior = rows[None] * tilt[:, None]
+    prior /= prior.sum(axis=2, keepdims=True)
+    own = [np.divide(visits, visits.sum(axis=axis, keepdims=True), out=np.ones_like(visits), where=visits > 0)
+           for axis in (0, 1)]  # fmt: skip
+    flat, priors = n.reshape(-1, n.shape[2]), prior.reshape(-1, n.shape[2])
+    # A row's prior was made from its action's and its context's rows, itself among both.
+    P, strength = _shrunk(flat, priors, (1 - (1 - own[0]) * (1 - own[1])).ravel())
+    return P.reshape(n.shape), strength
 
 
-def _query(split: bool, weighted: bool) -> str:
-    wanted = "count(*) AS n, count(loss) AS k, sum(loss) AS loss"
-    source = _SPLIT if split else _WHOLE
-    if weighted:
-        source = (
-            "(SELECT *, CASE WHEN propensity > 0 AND propensity <= 1 THEN 1 / propensity END AS w "
-            f"FROM {source}) AS weighing"
-        )
-        wanted = (
-            "count(*) AS n, sum(CASE WHEN loss IS NOT NULL THEN w END) AS k, sum(w * loss) AS loss, sum(w) AS w, "
-            "sum(w * w) AS ww"
-        )
-    return f"SELECT context, action, state, part, {wanted} FROM {source} GROUP BY context, action, state, part"
+def _shrunk(n: Floats, prior: Floats, own: Floats | None = None) -> tuple[Floats, float]:
+    strength = shrinkage(n, prior, own)
+    P = (n + strength * prior) / (n.sum(axis=1, keepdims=True) + strength)
+    return P / P.sum(axis=1, keepdims=True), strength
+
+
+def best_for_all(c: Floats, share: Floats, tried: NDArray[np.bool_]) -> int:
+    """The best action for all contexts, among those tried nearly everywhere; -1 if there is none."""
+    common = share @ tried >= COMMON
+    return int(np.where(common, share @ c, np.inf).argmin()) if common.any() else -1
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """One entry a cell, or a row; `k` and `loss` weighted where there are propensities, `w` and `ww` then given."""
-
-    context: NDArray[np.int64]
-    action: NDArray[np.int64]
-    state: NDArray[np.int64]
-    part: NDArray[np.int64]
-    n: Floats
-    k: Floats
-    loss: Floats
-    w: Floats | None = None
-    ww: Floats | None = None
-
-    @classmethod
-    def of_answer(cls, found: Answer, counts: Counts, labels: tuple[str, ...]) -> "Cells":
-        names = (("context", labels), ("action", counts.actions), ("state", counts.states))
-        coded = [places(found[part], known) for part, known in names]
-        numbers: dict[str, Any] = {
-            part: np.nan_to_num(found[part].astype(np.float64))
-            for part in ("part", "n", "k", "loss", "w", "ww")
-            if part in found
-        }
-        made = cls(coded[0], coded[1], coded[2], numbers.pop("part").astype(np.int64), **numbers)
-        return made.only(np.all([part >= 0 for part in coded], axis=0))
-
-    @classmethod
-    def of_rows(cls, rows: Rows, part: NDArray[np.int64], weighted: bool = False) -> "Cells":
-        assert rows.context is not None
-        known, ones = np.isfinite(rows.loss), np.ones(rows.loss.size)
-        loss = np.nan_to_num(rows.loss)
-        if not weighted or rows.propensity is None:
-            made = cls(rows.context, rows.action, rows.state, part, ones, known * ones, loss)
-        else:
-            usable = (rows.propensity > 0) & (rows.propensity <= 1)
-            w = np.divide(1.0, rows.propensity, out=np.zeros(rows.loss.size), where=usable)
-            made = cls(rows.context, rows.action, rows.state, part, ones, w * known, w * loss, w, w**2)
-        return made.only(rows.context >= 0)
-
-    def only(self, kept: NDArray[np.bool_]) -> "Cells":
-        columns: dict[str, Any] = {name: None if each is None else each[kept] for name, each in vars(self).items()}
-        return Cells(**columns)
-
-    def table(self, shape: tuple[int, int, int], means: Floats) -> ContextTable:
-        C, K, S = shape
-        place, pair = (self.context * K + self.action) * S + self.state, self.context * K + self.action
-        n = _sums(place, self.n, C * K * S).reshape(shape)
-        if self.w is not None and self.ww is not None:
-            w = _sums(place, self.w, C * K * S).reshape(shape)
-            total, squares = _sums(pair, self.w, C * K), _sums(pair, self.ww, C * K)
-            # As many rows as the weighted ones are worth (Kish); pairs without a usable propensity keep their own.
-            scale = np.divide(total, squares, out=np.zeros(C * K), where=squares > 0).reshape(C, K, 1)
-            n = np.where(scale > 0, w * scale, n)
-        k, loss = _sums(self.state, self.k, S), _sums(self.state, self.loss, S)
-        return ContextTable(n, k, loss, means)
+class _Maps:
+    P: Floats
+    strength: float
+    offered: NDArray[np.bool_]
+    tried: Floats
+    share: Floats
 
 
-def _sums(place: NDArray[np.int64], values: Floats, size: int) -> Floats:
-    return np.asarray(np.bincount(place, values, size), dtype=np.float64)
+def _judge(rows: Rows, counts: Counts, maps: _Maps, effects: ActionEffects, level: float, seed: int) -> Gain | None:
+    """The gain with its interval; None if no action was tried nearly everywhere in every part."""
+    assert rows.context is not None
+    C, K = maps.offered.shape
+    S, h = counts.n_states, counts.state_means
+    asked = rows.context >= 0
+    pair = np.maximum(rows.context, 0) * K + rows.action
+    part = np.random.default_rng((seed, 17)).integers(PARTS, size=rows.action.size)
+    tables = [
+        np.bincount((pair * S + rows.state)[asked & (part == i)], minlength=C * K * S).reshape(C, K, S).astype(float)
+        for i in range(PARTS)
+    ]
+    pairs = replace(rows, action=pair)
+    found = sufficiency_test(pairs, C * K, S, seed).p < HINT
+    errors = np.where(np.isfinite(counts.state_errors), counts.state_errors, counts.deviation)
+    spread = np.maximum(maps.P @ h**2 - (maps.P @ h) ** 2, 0)
+    gains, variances, used = [], [], np.zeros((C, K))
+    for i, judging in enumerate(tables):
+        visits = judging.sum(axis=2)
+        choosing = np.sum([table for j, table in enumerate(tables) if j != i], axis=0)
+        chosen = _weights(choosing, visits, maps.share, h)
+        if chosen is None:
+            return None
+        states = judging / np.maximum(visits, 1e-300)[:, :, None]
+        gap = np.einsum("ck,cks->s", chosen, states)
+        gain = float(gap @ h)
+        noise = chosen**2 * np.divide(spread, visits, out=np.zeros_like(visits), where=visits > 0)
+        variance = float(noise.sum()) + PARTS * float(gap**2 @ errors**2)
+        if found:
+            sums = label_sums(replace(pairs, loss=np.where(part == i, rows.loss, np.nan)), C * K, S)
+            D = np.divide(sums.U, sums.C, out=np.zeros_like(sums.U), where=sums.C > 0).reshape(C, K)
+            left = np.divide(np.maximum(sums.V, sums.own), sums.C**2, out=np.full_like(sums.C, 0.25), where=sums.C > 0)
+            gain += float((chosen * D).sum())
+            variance += float((chosen**2 * left.reshape(C, K)).sum())
+        gains.append(gain)
+        variances.append(variance)
+        used += chosen / PARTS
+    value, variance = float(np.mean(gains)), float(np.mean(variances)) / PARTS
+    if not found:
+        left = open_effects(label_sums(pairs, C * K, S), counts.deviation).variance.reshape(C, K)
+        # Effects of an action are the same in all contexts and do not average out; those of pairs do.
+        variance += float((used**2 * left).sum()) + float(used.sum(axis=0) ** 2 @ effects.open.variance)
+    z, error = NormalDist().inv_cdf(0.5 + level / 2), variance**0.5
+    drawn = np.quantile(_drawn(maps, h, spread, seed), (0.5 - level / 2, 0.5 + level / 2))
+    lower = min(value - z * error, float(drawn[0])) if found else value - z * error
+    least = max(WORTHWHILE * effects.blind, 0.004 * min(counts.mean, 1 - counts.mean))
+    return Gain(value, error, lower, max(value + z * error, float(drawn[1])), least, not found)
+
+
+def _weights(choosing: Floats, judged: Floats, share: Floats, h: Floats) -> Floats | None:
+    """What each pair counts for in the gain: the shares of contexts, for the one action less the best of each."""
+    c = context_maps(choosing)[0] @ h
+    known = (judged > 0) & (choosing.sum(axis=2) > 0)
+    one = best_for_all(c, share, known)
+    if one < 0:
+        return None
+    # Where the one for all cannot be judged, nothing is said to be gained.
+    best = np.where(known[:, one], np.where(known, c, np.inf).argmin(axis=1), one)
+    moved, weights = share * (best != one), np.zeros_like(c)
+    weights[:, one] += moved
+    weights[np.arange(share.size), best] -= moved
+    return weights
+
+
+def _drawn(maps: _Maps, h: Floats, spread: Floats, seed: int) -> Floats:
+    """What the choice by the maps gains over the best for all, in draws from what is known of the maps."""
+    c, doubt = maps.P @ h, np.sqrt(spread / (maps.tried + maps.strength))
+    common = maps.share @ (maps.tried > 0) >= COMMON
+    rng, at, gains = np.random.default_rng((seed, 18)), np.arange(maps.share.size), []
+    for _ in range(DRAWS):
+        m = c + doubt * rng.standard_normal(c.shape)
+        one = np.where(common, maps.share @ m, np.inf).argmin()
+        best = np.where(maps.offered, m, np.inf).argmin(axis=1)
+        gains.append(maps.share @ (m[:, one] - m[at, best]))
+    return np.array(gains)
+
+
+def _rows_needed(gain: Gain, have: float, level: float) -> int:
+    """How many more rows for each context tell a gain that matters, or the one that was found, from none."""
+    z = NormalDist()
+    reach = z.inv_cdf(0.5 + level / 2) + z.inv_cdf(POWER)
+    wide = max(gain.error, (gain.upper - gain.value) / z.inv_cdf(0.5 + level / 2))
+    times = MARGIN * (reach * wide / max(gain.least, gain.value, 1e-12)) ** 2
+    return round(min(max(times - 1, 0.5) * have, MOST_NEEDED))

@@ -1,174 +1,374 @@
-"""How late outcomes come: in time, in decisions made meanwhile, how many never do, and whether bad news comes later.
+"""When outcomes are final, how late they come, and what rows that are too young are worth.
 
-An outcome that has not come by the end of the log may still come. Kaplan and Meier's curve counts a waiting decision
-for as long as it has waited; its steps weigh the delays seen, so that long ones, which the log's end hides more often,
-count for those hidden. Its steps at outcomes of one kind are Aalen and Johansen's for that kind: wins and losses have
-a delay distribution each, and neither need be like the other. `never` is the cure fraction: the share of decisions
-older than nearly every delay seen (`OLD` of them) that still have no outcome. A row without an outcome that has waited
-for time t is still to come with probability (1 - never)(1 - F(t)) / (never + (1 - never)(1 - F(t))).
+**Window.** An outcome is the state of affairs a window after the decision. Without `window=` one rule on the dated
+outcomes finds it. Outcomes with a time are events (a purchase); one other value, the default, is what is known when
+nothing happened. The window is
 
-With a window nothing has to be estimated: mature rows have their outcome, at its time or when the window closed.
+    the time at which the default is reported      where it has a time, after all events
+    the youngest age with a default                where it is blank until then
+    the age by which 99.5 % of events have come    where the default stands from the start, by the curve below
 
-Whether delay and outcome go together is asked within states and within stretches of time, by ranks (van Elteren): a
-learner pools outcomes of a state, so only what happens inside a state can mislead it. Where they do, and there is no
-window, rows younger than nearly every delay of the slower kind are left out as if there were one (`settling_age`).
+**Curve.** An event is seen only if its wait is below its decision's age (right truncation). F(x), the share of events
+that have come by age x, is Lynden-Bell's product-limit estimate: with waits d_j and ages A_j at the end of the log
+
+    n_j = #{i: d_i <= d_j <= A_i}        F(x) = product over d_j > x of (1 - 1/n_j)
+
+and a pool gets the mixture F(x) = 1 - sum_k w_k exp(-x/tau_k) that fits it. A row younger than the window counts as
+F(age) of a row (exposure), if enough events are known and young and old rows of each state agree.
 """
 
-from dataclasses import dataclass, field
-from statistics import NormalDist
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
-from statepool.audit.maturity import Maturity
-from statepool.audit.sample import Rows
+from statepool.audit.counts import Rows
+from statepool.audit.log import audit_engine
 from statepool.checks import Floats, Ints
 
-Bools = NDArray[np.bool_]
-
+SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+WORDS = {"sec": "s", "second": "s", "minute": "min", "hour": "h", "day": "d", "week": "w"}
+NONE, GIVEN, FOUND, SETTLING = "none", "given", "found", "settling"
+LEAST_EVENTS = 20
+"""Dated outcomes that the rule for the window needs."""
+NEARLY = 0.995
+SUDDEN = 0.5
+"""The default is reported within this share of the window: an hour's or a day's batch, not a spread of delays."""
+LONGEST = 0.7
+"""A window that would leave less than the rest of the log is not taken from the log alone."""
+LEAST_FOR_CURVE = 60
+"""Events from which the curve is used for rows that are too young."""
+DISAGREE = 3.5
+"""Standard errors between young and old rows of a state from which the curve is not used."""
 QUANTILES = (0.1, 0.5, 0.9, 0.99)
-OLD = 0.99
-KNOTS = 4_096
-PERIODS = 20
-MISLEADS = 0.01
-"""Early outcomes are called misleading from this difference in mean loss on, if it is no chance."""
+DRAWS = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """F, the share of events that have come by an age, as a mixture of exponentials; 1 from the window on."""
+
+    tau: Floats
+    weight: Floats
+    window: float
+    waits: Floats = field(repr=False)
+    """Equally likely waits, by the product-limit estimate."""
+    events: int
+
+    def share(self, age: Floats) -> Floats:
+        open_part = (self.weight * np.exp(-np.asarray(age)[..., None] / self.tau)).sum(axis=-1)
+        return np.where(age >= self.window, 1.0, np.clip(1 - open_part, 0.0, 1.0))
+
+    def expression(self, age: Any) -> Any:
+        """The same of an Ibis column."""
+        share = 1.0
+        for tau, weight in zip(self.tau.tolist(), self.weight.tolist(), strict=True):
+            share = share - weight * (age / -tau).exp()
+        return audit_engine().ifelse(age >= self.window, 1.0, share.clip(lower=0.0, upper=1.0))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False)
+class Maturity:
+    """Which rows are old enough; `window` is None where every recorded outcome counts."""
+
+    window: float | None
+    how: str
+    latest: float = float("nan")
+    default: float | None = None
+    """The loss of a decision for which nothing happened within the window."""
+    why: str = ""
+    curve: Curve | None = None
+    """Known well enough to count young rows by their exposure."""
+    waits: Curve | None = None
+    """The same curve, whether or not it is used for that."""
+
+    @property
+    def cut(self) -> float:
+        """Decisions up to this moment are mature."""
+        return float("inf") if self.window is None else self.latest - self.window
+
+    @property
+    def has_default(self) -> bool:
+        return self.window is not None and self.default is not None and self.how != SETTLING
+
+    def matured(self, rows: Rows) -> Rows:
+        """The sample with the outcomes of mature rows only."""
+        if self.window is None:
+            return rows
+        loss = rows.loss
+        if self.default is not None:
+            loss = np.where(rows.resolved - rows.decided > self.window, self.default, loss)
+        return replace(rows, loss=np.where(rows.decided <= self.cut, loss, np.nan))
+
+
+def read_window(given: Any, dated: bool) -> float | None:
+    """A length of time in seconds, or in the numbers of a log without dates; 0: there is no window."""
+    refusal = f"window: is {given!r}, expected a length of time such as 30d, 12h, 90min or 0 for none"
+    if given is None:
+        return None
+    if isinstance(given, timedelta):
+        given = given.total_seconds()
+        dated = False
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        raise ValueError(refusal)
+    if isinstance(given, str) and given.strip().lower() in ("none", "no"):
+        return 0.0
+    found = re.fullmatch(r"\s*([-+]?[0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z]*)\s*", str(given).lower())
+    if found is None:
+        raise ValueError(refusal)
+    number, unit = float(found[1]), found[2]
+    unit = WORDS.get(unit.removesuffix("s"), unit) if len(unit) > 1 and unit != "min" else unit
+    if unit and unit not in SECONDS:
+        raise ValueError(refusal)
+    if dated and not unit and number > 0:
+        raise ValueError(f"window: is {given!r}, expected a unit, such as 30d, 12h or 30s, since times are dates")
+    seconds = number * SECONDS.get(unit, 1.0)
+    if not 0 <= seconds < 1e15:
+        raise ValueError(refusal)
+    return seconds
+
+
+def read_missing(given: Any) -> float | str | None:
+    """What a blank outcome means: a number, "drop", or None if nothing was said."""
+    if given is None or (isinstance(given, str) and given.strip().lower() == "drop"):
+        return given if given is None else "drop"
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if isinstance(given, bool) or not np.isfinite(number):
+        raise ValueError(f"missing: is {given!r}, expected a number that a blank outcome means, or drop")
+    return number
+
+
+def find_maturity(rows: Rows, window: float | None) -> Maturity:
+    """The window given or found, its default and its curve; asks where outcomes look unfinished and have no times."""
+    if window is not None and window > 0 and not rows.timed:
+        raise ValueError("window: needs decision times to tell which rows are old enough, expected --decided")
+    if not rows.timed or window == 0 or not np.isfinite(rows.loss).any():
+        return Maturity(window or None, GIVEN if window else NONE, rows.latest)
+    found = _find_window(rows, window)
+    if found is None:
+        if window is None:
+            _ask_if_unfinished(rows)
+            return Maturity(None, NONE, rows.latest)
+        return Maturity(window, GIVEN, rows.latest, _common_default(rows))
+    if window is not None:
+        found = replace(found, window=window, how=GIVEN)
+    if found.default is None or found.window is None:
+        return found
+    curve = fit_curve(rows, found.window, found.default)
+    trusted = curve is not None and curve.events >= LEAST_FOR_CURVE and _agree(rows, found, curve)
+    return replace(found, waits=curve, curve=curve if trusted else None)
+
+
+def _find_window(rows: Rows, given: float | None) -> Maturity | None:
+    """The rule of the module's docstring."""
+    known, dated = np.isfinite(rows.loss), rows.dated
+    undated = known & ~np.isfinite(rows.resolved)
+    span = rows.latest - float(rows.decided[0])
+    if dated.sum() < LEAST_EVENTS:
+        return None
+
+    def made(window: float, default: float | None, why: str, how: str = FOUND) -> Maturity | None:
+        fits = given is not None or 0 < window <= LONGEST * span
+        return Maturity(window, how, rows.latest, default, why) if fits else None
+
+    waits = rows.resolved - rows.decided
+    if undated.sum() >= LEAST_EVENTS:
+        values = np.unique(rows.loss[undated])
+        if values.size > 1 or (rows.loss[dated] == values[0]).any():
+            return None
+        default = float(values[0])
+        blank, youngest = ~known, float(rows.age[undated].min())
+        if blank.sum() >= LEAST_EVENTS and (rows.age[blank] <= youngest).mean() >= NEARLY:
+            return made(youngest, default, "younger rows are blank unless something happened")
+        masses = product_limit(waits[dated], rows.age[dated])
+        longest = weighted_quantiles(waits[dated], masses, np.array([NEARLY]))[0]
+        return made(float(longest), default, "99.5 % of what happens has happened by then")
+    if dated.sum() < NEARLY * known.sum():
+        return None
+    for default in _common_values(rows.loss[known]):
+        closing, events = waits[dated & (rows.loss == default)], waits[dated & (rows.loss != default)]
+        if min(closing.size, events.size) < LEAST_EVENTS:
+            continue
+        first, last = np.quantile(closing, (1 - NEARLY, NEARLY))
+        together = first > 0 and (events > first).mean() <= 1 - NEARLY and last - first <= SUDDEN * first
+        if together and not (events.max() > 0.999 * first and events.min() > (1 - SUDDEN) * first):
+            return made(float(last), default, "one outcome always comes at once, after all others")
+    return _settling(rows, waits, dated, made)
+
+
+def _settling(rows: Rows, waits: Floats, dated: NDArray[np.bool_], made: Any) -> Maturity | None:
+    """No window, but outcomes are still coming: only rows older than nearly every wait count."""
+    blank = ~np.isfinite(rows.loss)
+    if blank.mean() < 0.01:
+        return None
+    weights = waiting_weights(np.where(dated, waits, rows.age)[dated | blank], dated[dated | blank])
+    age = weighted_quantiles(waits[dated], weights / max(weights.sum(), 1e-300), np.array([0.99]))[0]
+    young = rows.age < age
+    if not np.isfinite(age) or not young.any() or young.all():
+        return None
+    if blank[young].mean() < 3 * max(blank[~young].mean(), 1e-9):
+        return None
+    return made(float(age), None, "99 % of outcomes are in by then", SETTLING)
+
+
+def _common_values(loss: Floats) -> list[float]:
+    values, counts = np.unique(loss, return_counts=True)
+    return [float(value) for value in values[np.argsort(-counts, kind="stable")[:2]]]
+
+
+def _common_default(rows: Rows) -> float | None:
+    """The value of most rows, if it is the worst of all: nothing happened."""
+    known = rows.loss[np.isfinite(rows.loss)]
+    common = _common_values(known)[0]
+    return common if common == known.max() and (known == common).mean() >= 0.5 else None
+
+
+def _ask_if_unfinished(rows: Rows) -> None:
+    """Outcomes without times whose latest rows look open: only the caller knows how long they take."""
+    if np.isfinite(rows.resolved).any() or rows.loss.size < 1_000:
+        return
+    known = np.isfinite(rows.loss)
+    if not known.all():
+        happened, what = known.astype(np.float64), "rows with an outcome"
+    else:
+        common = _common_values(rows.loss)[0]
+        happened, what = (rows.loss != common).astype(np.float64), "outcomes that differ from the most common one"
+    order = np.argsort(-rows.age, kind="stable")
+    edges = (np.array([0.0, 0.9, 0.95, 1.0]) * order.size).astype(int)
+    shares = [float(happened[order[a:b]].mean()) for a, b in pairwise(edges)]
+    error = (max(shares[0] * (1 - shares[0]), 1e-9) / (order.size - edges[-2])) ** 0.5
+    if shares[0] > shares[1] > shares[2] and shares[2] < 0.7 * shares[0] and shares[0] - shares[2] > 4 * error:
+        raise ValueError(
+            f"window: the share of {what} falls from {shares[0]:.1%} to {shares[2]:.1%} in the latest rows, and "
+            "outcomes have no times: are the latest still open? --window 14d if they are final after 14 days, "
+            "--window 0 if all are final"
+        )
+
+
+def product_limit(waits: Floats, ages: Floats) -> Floats:
+    """Lynden-Bell's mass at each wait, given that it is seen only if it is below its age."""
+    order = np.argsort(waits, kind="stable")
+    sorted_waits = waits[order]
+    at_risk = np.searchsorted(sorted_waits, sorted_waits, side="right") - np.searchsorted(
+        np.sort(np.maximum(ages, waits)), sorted_waits, side="left"
+    )
+    kept = 1 - 1 / np.maximum(at_risk, 1.000001)
+    above = np.append(np.cumprod(kept[::-1])[::-1], 1.0)  # product over this wait and all longer ones
+    masses = np.empty(waits.size)
+    masses[order] = above[1:] - above[:-1]
+    total = masses.sum()
+    return masses / total if total > 0 else np.full(waits.size, 1 / max(waits.size, 1))
+
+
+def fit_curve(rows: Rows, window: float, default: float) -> Curve | None:
+    """The curve of events within the window, from the sample; None if there are too few."""
+    waits = rows.resolved - rows.decided
+    events = rows.dated & (rows.loss != default) & (waits <= window)
+    if events.sum() < LEAST_EVENTS:
+        return None
+    seen = waits[events]
+    masses = product_limit(seen, rows.age[events])
+    drawn = weighted_quantiles(seen, masses, (np.arange(DRAWS) + 0.5) / DRAWS)
+    grid = np.append(0.0, np.quantile(drawn, np.linspace(0.005, 1.0, 200)))
+    left = 1 - np.searchsorted(np.sort(drawn), grid, side="right") / DRAWS
+    tau = window * np.geomspace(1 / 600, 1 / 3, 6)
+    weight, _ = nnls(np.exp(-grid[:, None] / tau), left)
+    weight = weight / max(weight.sum(), 1.0)
+    used = weight > 1e-6
+    if not used.any():  # everything comes at once
+        return Curve(np.array([window / 600]), np.array([1.0]), window, drawn, int(events.sum()))
+    return Curve(tau[used], weight[used], window, drawn, int(events.sum()))
+
+
+def _agree(rows: Rows, found: Maturity, curve: Curve) -> bool:
+    """Whether the means of young rows, by their exposure, are those of old rows, in every state."""
+    assert found.default is not None
+    old = rows.decided <= found.cut
+    matured = found.matured(rows).loss
+    news = np.where(rows.dated, rows.loss - found.default, 0.0)
+    share = curve.share(rows.age)
+    size = int(rows.state.max(initial=0)) + 1
+
+    def sums(weights: Floats, kept: NDArray[np.bool_]) -> Floats:
+        return np.bincount(rows.state[kept], weights[kept], size).astype(np.float64)
+
+    known = old & np.isfinite(matured)
+    gain = np.nan_to_num(matured - found.default)
+    n, x, xx = (sums(each, known) for each in (np.ones(gain.size), gain, gain**2))
+    e, y, yy = (sums(each, ~old) for each in (share, news, news**2))
+    enough = (n > 30) & (e > 30)
+    if not enough.any():
+        return True
+    n, x, xx, e, y, yy = (each[enough] for each in (n, x, xx, e, y, yy))
+    # The square of what one event brings, pooled over both ages, so that few events do not look certain.
+    square = (xx + yy) / (n + e)
+    gap = np.abs(x / n - y / e) / np.sqrt(np.maximum(square * (1 / n + 1 / e), 1e-300))
+    return bool((gap < DISAGREE).all())
 
 
 @dataclass(frozen=True, eq=False)
 class Lateness:
-    """Quantiles are those of `QUANTILES`, NaN where the log ends before that share has come."""
+    """How late outcomes come; quantiles are those of `QUANTILES`, NaN where the log ends before."""
 
     known: bool
-    missing: int
-    """Rows of the log without an outcome."""
-    come: float
-    waiting: float
-    gone: float
-    """Shares of rows whose outcome is in, may still come, and never will: they add up to 1."""
-    never: float
-    """The share of decisions whose outcome never comes, in the long run."""
     time: list[float]
     decisions: list[float]
-    better: list[float]
-    worse: list[float]
-    """The same in time for outcomes better and worse than the mean, each by its own distribution."""
-    early: float
-    late: float
-    """Mean loss, net of state and period, of the earlier and of the later half of outcomes, above and below 0."""
-    p: float
-    """Of the chance that delay and outcome go together in no state."""
+    come: float
+    """The share of rows whose outcome is known; the others are open or lost."""
+    never: float
+    """The share of decisions whose outcome never comes."""
+    typical: float
+    """The median delay in decisions until an outcome counts; the window where most outcomes are known only then."""
     draws: Floats = field(repr=False)
-    """Equally likely delays in decisions; infinite for those that never come."""
+    """Equally likely delays in decisions, infinite for those that never come; without a window."""
+    window: int = 0
+    """The window in decisions."""
+    waits: Floats = field(repr=False, default_factory=lambda: np.zeros(0))
+    """Equally likely waits of events in decisions, within the window."""
 
-    @property
-    def misleads(self) -> bool:
-        return self.p < 0.01 and abs(self.early - self.late) >= MISLEADS
 
-
-def measure_lateness(rows: Rows, missing: int, maturity: Maturity, delay: int | None = None) -> Lateness:
+def measure_lateness(rows: Rows, maturity: Maturity, delay: int | None = None) -> Lateness:
     """From the sample as recorded; `delay`, in decisions, where the log has no outcome times and no window."""
-    if rows.timed and maturity.window is not None and maturity.how != "settling":
-        return _by_window(rows.matured(maturity), missing, maturity)
-    delays = rows.resolved - rows.decided
-    come = np.isfinite(rows.loss) & (delays >= 0) & np.isfinite(delays)
-    if not rows.timed or not come.any():
-        assumed, share = float(delay or 0), missing / max(rows.population, 1)
-        nothing: list[float] = []
-        return Lateness(
-            False, missing, 1 - share, 0.0, share, share, nothing, [assumed] * 4, nothing, nothing, 0.0, 0.0, 1.0,
-            np.array([assumed]),
-        )  # fmt: skip
-    return _by_waiting(rows, missing, delays, come)
+    known = float(np.isfinite(maturity.matured(rows).loss).mean())
+    if maturity.has_default and maturity.window is not None and rows.pace > 0:
+        window = max(round(maturity.window * rows.pace), 1)
+        drawn = np.array([maturity.window / 2]) if maturity.waits is None else maturity.waits.waits
+        waits = np.clip(np.round(drawn * rows.pace), 0, window - 1)
+        time = np.quantile(drawn, QUANTILES).tolist()
+        events = float((maturity.matured(rows).loss[rows.decided <= maturity.cut] != maturity.default).mean())
+        typical = float(window if not events >= 0.5 else np.median(waits))
+        return Lateness(True, time, [t * rows.pace for t in time], known, 0.0, typical, waits, window, waits)
+    waits, dated = rows.resolved - rows.decided, rows.dated
+    if not rows.timed or not dated.any():
+        assumed = float(delay or 0)
+        return Lateness(False, [], [assumed] * 4, known, 1 - known, assumed, np.array([assumed]))
+    blank = ~np.isfinite(rows.loss)
+    old = rows.age > np.quantile(waits[dated], 0.99)
+    never = float((blank & old).sum() / max(old.sum(), 1))
+    weights = waiting_weights(np.where(dated, waits, rows.age)[dated | blank], dated[dated | blank])
+    weights = weights / max(weights.sum(), 1e-300)
+    time = weighted_quantiles(waits[dated], weights, np.array(QUANTILES)).tolist()
+    lost = round(never * DRAWS)
+    drawn = weighted_quantiles(waits[dated], weights, (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
+    draws = np.append(np.round(np.nan_to_num(drawn, nan=float(waits[dated].max())) * rows.pace), np.full(lost, np.inf))
+    decisions = [t * rows.pace for t in time]
+    return Lateness(True, time, decisions, known, never, float(np.nan_to_num(decisions[1])), draws)
 
 
-def _by_waiting(rows: Rows, missing: int, delays: Floats, come: Bools) -> Lateness:
-    waited = np.maximum(rows.age, 0.0)
-    lost = ~np.isfinite(rows.loss)
-    old = waited > np.quantile(delays[come], OLD)
-    never = float((lost & old).sum() / max(old.sum(), 1))
-    weights = waiting_weights(np.where(come, delays, waited)[come | lost], come[come | lost]) / max(1 - never, 1e-9)
-    meanwhile = decisions_meanwhile(rows, np.where(come, delays, np.nan))[come]
-    good = rows.loss[come] < float(rows.loss[come].mean())
-    waiting = float(_still_to_come(waited[lost], delays[come], weights, never).sum() / lost.size)
-    shares = float(1 - lost.mean()), waiting, float(lost.mean()) - waiting, never
-    trend = _outcome_and_delay(rows, delays, come)
-    return _summed_up(missing, shares, delays[come], meanwhile, weights, good, trend)
-
-
-def _by_window(rows: Rows, missing: int, maturity: Maturity) -> Lateness:
-    """Every mature row's outcome is known: when it came, or else when the window closed."""
-    assert maturity.window is not None
-    mature, known = rows.decided <= maturity.cut, np.isfinite(rows.loss)
-    delays = rows.resolved - rows.decided
-    delays = np.where(np.isfinite(delays) & (delays >= 0), np.minimum(delays, maturity.window), maturity.window)
-    never = float((mature & ~known).sum() / max(mature.sum(), 1))
-    gone = float((mature & ~known).mean())
-    meanwhile = decisions_meanwhile(rows, np.where(known, delays, np.nan))[known]
-    if not known.any():
-        # Nothing is mature: how many decisions a window holds is known all the same.
-        pace = rows.population / max(rows.latest - float(rows.decided[0]), 1e-9)
-        meanwhile, delays, known = np.array([pace * maturity.window]), np.array([maturity.window]), np.array([True])
-        good = np.array([True])
-    else:
-        good = rows.loss[known] < float(rows.loss[known].mean())
-    times, even = delays[known], np.full(int(known.sum()), 1 / known.sum())
-    come = float(np.isfinite(rows.loss).mean())
-    return _summed_up(missing, (come, 1 - come - gone, gone, never), times, meanwhile, even, good, (0.0, 0.0, 1.0))
-
-
-def _summed_up(
-    missing: int, shares: tuple[float, float, float, float], delays: Floats, meanwhile: Floats, weights: Floats,
-    good: Bools, trend: tuple[float, float, float],
-) -> Lateness:  # fmt: skip
-    """Of delays in time and in decisions; `good` are the outcomes better than the mean."""
-
-    def quantiles(values: Floats, weights: Floats) -> list[float]:
-        return weighted_quantiles(values, weights, np.array(QUANTILES)).tolist()
-
-    sums = [(kind, float(weights[kind].sum())) for kind in (good, ~good)]
-    better, worse = (quantiles(delays[kind], weights[kind] / total) if total > 0 else [] for kind, total in sums)
-    draws = _typical(meanwhile, weights, shares[3])
-    times, decisions = quantiles(delays, weights), quantiles(meanwhile, weights)
-    return Lateness(True, missing, *shares, times, decisions, better, worse, *trend, draws)
-
-
-def settling_age(rows: Rows, late: Lateness) -> float | None:
-    """The age from which on nearly all outcomes of either kind are in, if early ones mislead and some are waiting."""
-    if not late.known or not late.misleads or late.waiting <= 0:
-        return None
-    slower = max(late.better[3] if late.better else np.nan, late.worse[3] if late.worse else np.nan)
-    span = rows.latest - float(rows.decided[0])
-    return float(min(slower, span / 2)) if np.isfinite(slower) else span / 2
-
-
-def _still_to_come(waited: Floats, delays: Floats, weights: Floats, never: float) -> Floats:
-    """For each row without an outcome the chance that it comes, given how long it has waited."""
-    order = np.argsort(delays, kind="stable")
-    reached = np.append(0.0, np.cumsum(weights[order]))
-    left = (1 - never) * np.clip(1 - reached[np.searchsorted(delays[order], waited, side="right")], 0, 1)
-    return np.asarray(np.divide(left, never + left, out=np.zeros_like(left), where=never + left > 0))
-
-
-def decisions_meanwhile(rows: Rows, delays: Floats) -> Floats:
-    """How many decisions of the whole log fall between a decision and its outcome."""
-    n = rows.decided.size
-    knots = np.unique(np.linspace(0, n - 1, min(KNOTS, n)).astype(np.int64))
-    times, first = np.unique(rows.decided[knots], return_index=True)
-    counts = knots[first] * (rows.population / n)
-    if rows.population == n and n <= 2 * 10**6:
-        # All rows are here: count them.
-        before = np.searchsorted(rows.decided, rows.decided, side="right")
-        until = np.searchsorted(rows.decided, rows.decided + delays, side="left")
-        return np.where(np.isfinite(delays), np.maximum(until - before, 0), np.nan)
-    here, then = (np.interp(t, times, counts) for t in (rows.decided, rows.decided + np.nan_to_num(delays)))
-    return np.where(np.isfinite(delays), np.maximum(then - here, 0), np.nan)
-
-
-def waiting_weights(times: Floats, come: Bools) -> Floats:
+def waiting_weights(times: Floats, come: NDArray[np.bool_]) -> Floats:
     """Kaplan and Meier's step at each outcome that came, in the order given."""
     order = np.argsort(times, kind="stable")
-    at_risk = np.arange(times.size, 0, -1)
-    left = np.cumprod(1 - come[order] / at_risk)
+    left = np.cumprod(1 - come[order] / np.arange(times.size, 0, -1))
     steps = np.empty(times.size)
     steps[order] = -np.diff(left, prepend=1.0)
     return np.asarray(steps[come])
@@ -177,39 +377,17 @@ def waiting_weights(times: Floats, come: Bools) -> Floats:
 def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
     """Weighted quantiles; NaN for shares that the weights do not reach."""
     order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[order])
-    place = np.searchsorted(reached, shares - 1e-9)
+    place = np.searchsorted(np.cumsum(weights[order]), shares - 1e-9)
     return np.where(place < values.size, values[order][np.minimum(place, values.size - 1)], np.nan)
 
 
-def _typical(meanwhile: Floats, weights: Floats, never: float, n: int = 1_000) -> Floats:
-    """Equally likely delays; those past what the log shows are taken as the longest seen."""
-    lost = round(never * n)
-    grid = (np.arange(n - lost) + 0.5) / max(n - lost, 1)
-    drawn = weighted_quantiles(meanwhile, weights, grid)
-    return np.append(np.where(np.isnan(drawn), meanwhile.max(), np.round(drawn)), np.full(lost, np.inf))
+def simulated_delays(late: Lateness, horizon: int, seed: int) -> Any:
+    """Delays for a simulation of the log's latest decisions: events first where there is a window."""
+    rng = np.random.default_rng((seed, 13))
+    if late.window:
+        from statepool.delays import Conversions
 
-
-def _outcome_and_delay(rows: Rows, delays: Floats, come: Bools) -> tuple[float, float, float]:
-    """Residual mean loss of the earlier and later half, and the p-value of the ranks' covariance."""
-    loss, late = rows.loss[come], delays[come]
-    period = (np.arange(come.size) * PERIODS // max(come.size, 1))[come]
-    strata = rows.state[come] * PERIODS + period
-    order = np.lexsort((late, strata))
-    loss, strata, late = loss[order], strata[order], late[order]
-    sizes = np.bincount(strata)
-    inside = np.arange(loss.size) - (np.cumsum(sizes) - sizes)[strata]
-    ranks = _tied(inside.astype(np.float64), late, strata) / (sizes[strata] + 1) - 0.5
-    residual = loss - (np.bincount(strata, loss) / np.maximum(sizes, 1))[strata]
-    covariance = float((ranks * residual).sum())
-    spread = np.bincount(strata, ranks**2) * np.bincount(strata, residual**2) / np.maximum(sizes - 1, 1)
-    z = covariance / max(float(spread.sum()) ** 0.5, 1e-300)
-    halves = [float(residual[half].mean()) if half.any() else 0.0 for half in (ranks < 0, ranks >= 0)]
-    return halves[0], halves[1], 2 * NormalDist().cdf(-abs(z))
-
-
-def _tied(ranks: Floats, values: Floats, strata: Ints) -> Floats:
-    """Ranks with equal values sharing their mean rank; both sorted by stratum and value."""
-    new = np.append(True, (np.diff(values) != 0) | (np.diff(strata) != 0)) if values.size else np.empty(0, bool)
-    run = np.cumsum(new) - 1
-    return np.asarray((np.bincount(run, ranks) / np.bincount(run))[run] + 1) if values.size else ranks
+        return Conversions(late.window, rng.choice(late.waits, horizon).astype(np.int64))
+    drawn = rng.choice(late.draws, horizon)
+    delays: Ints = np.where(np.isfinite(drawn), drawn, horizon).astype(np.int64)
+    return delays

@@ -1,106 +1,492 @@
-"""The audit as plain data: what `--json` prints and `AUDIT.json` holds.
+"""What was found, said once: sentences and tables that terminal, report and `AUDIT.json` share.
 
-The first five keys are a pool ready to start: `actions`, `states`, `P`, `learner`, and the pool's `settings` in the
-user's own unit: bounds of rewards or losses, expiry and default loss from the window, a holdout. Where contexts were
-asked about `P` is {context: rows}. The learner advised stands under `advice`; `learner` is the nearest to it that a
-pool runs. Whatever has an entry for each action lists them in the order of `actions`, the one that looks best first.
+`summary_of` is the answer in a few lines; `sections_of` everything behind it, in five sections; `document_of` plain
+data. Its first keys are a pool ready to start: `actions` (the best first), `states`, `P`, `learner`, `settings` and
+`prior`, in the user's own unit. `P` is {context: rows} where personalising pays.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statepool.audit import sentences
-from statepool.audit.advice import live_learner
-from statepool.audit.context_sentences import about_contexts, tables_of
-from statepool.audit.delays import QUANTILES
-from statepool.audit.verdict import HOLDOUT
+from statepool.audit.advice import ALWAYS, BLIND, CORRECT, HOLDOUT, POOL, UNCLEAR, is_alike
+from statepool.audit.contexts import NOT, OPEN, PAYS
+from statepool.audit.delays import GIVEN, QUANTILES, SETTLING
+from statepool.audit.effects import LEVEL
+from statepool.audit.estimates import SAYS_LITTLE, state_intervals, state_shares
+from statepool.audit.evaluate import cautions_of, evaluate
+from statepool.audit.sufficiency import Sufficiency
 
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit
 
+UNITS = ((86_400 * 2, 86_400.0, "days"), (7_200, 3_600.0, "hours"), (120, 60.0, "minutes"), (0, 1.0, "seconds"))
+YEAR = 365.25 * 86_400
+NAMES = {"action-thompson": "Thompson sampling per action", BLIND: "choosing blindly"}
+SHOWN = 3
+"""How many actions are named that cannot be told from the best."""
 
-def document_of(audit: "Audit") -> dict[str, Any]:
-    order = list(audit.ranking.order)
-    document = {
-        "actions": [audit.counts.actions[a] for a in order],
-        "states": list(audit.counts.states),
-        "P": audit.map.P[order] if audit.personal is None else tables_of(audit.personal, audit.counts.actions, order),
-        "learner": _learner(audit),
-        "settings": pool_settings(audit),
-        "starts_on": _first(audit),
-        "advice": _advice(audit),
-        "reading": _reading(audit),
-        "window": _window(audit),
-        "log": _log(audit),
-        "map": _map(audit),
-        "sufficiency": _sufficiency(audit),
-        "pooling": _pooling(audit),
-        "delays": _delays(audit),
-        "drift": _drift(audit),
-        "merging": _merging(audit),
-        "personalising": _personalising(audit),
-        "propensities": None if audit.propensities is None else dict(vars(audit.propensities)),
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text, the first of each its name, under a heading for each of the others."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    title: str
+    lines: list[str]
+    tables: list[Table] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The answer: how the log was read, the verdict, three reasons, and what to do."""
+
+    verdict: str
+    learner: str | None
+    reading: list[str]
+    reasons: list[str]
+    todo: list[str]
+
+
+def summary_of(audit: Audit) -> Summary:
+    advice = audit.advice
+    return Summary(advice.verdict, advice.learner, [_reading(audit), *_window(audit)], _reasons(audit), _todo(audit))
+
+
+# Sentences
+
+
+def _reading(audit: Audit) -> str:
+    unit, counts = audit.unit, audit.counts
+    seen = [name for s, name in enumerate(counts.states) if counts.k[:, s].sum() > 0]
+    turn = "--loss" if unit.is_reward else "--reward"
+    how = f"assumed; {turn} turns it round" if audit.log.columns.direction == "assumed" else audit.log.columns.direction
+    ends = f": best state {seen[0]}, worst {seen[-1]}" if len(seen) > 1 else ""
+    return f"{unit.column} is read as {unit.kind} ({how}){ends}."
+
+
+def _window(audit: Audit) -> list[str]:
+    maturity, counts = audit.maturity, audit.counts
+    if maturity.window is None:
+        return []
+    length = duration(audit, maturity.window)
+    young = round(float((audit.rows.decided > maturity.cut).mean()) * counts.rows)
+    used = f"count by their exposure to {_events(audit)} so far" if counts.exposed else "are used for the map only"
+    rest = f" {counted(young)} of {counted(counts.rows)} rows are younger and {used}." if young else ""
+    if maturity.how == GIVEN:
+        return [f"Outcomes are final after {length}, as given.{rest}"]
+    kind = "Nearly all outcomes are in" if maturity.how == SETTLING else "Outcomes are taken as final"
+    return [f"{kind} after {length} (found: {maturity.why}).{rest} --window changes it."]
+
+
+def _events(audit: Audit) -> str:
+    return audit.unit.name if audit.unit.suffix else "events"
+
+
+def _reasons(audit: Audit) -> list[str]:
+    """At most three: what is missing, what the states explain, and what is gained over what people would do."""
+    advice = audit.advice
+    missing = [f"{advice.missing[0].upper()}{advice.missing[1:]}."] if advice.missing else []
+    if not audit.counts.has_outcomes or audit.counts.n_actions < 2:
+        return missing
+    if is_alike(audit.counts, audit.effects):
+        return [*missing, "The actions are alike: no choice among them gains anything that the log can see."]
+    return [*missing, _about_states(audit), _why_not(audit)][:3]
+
+
+def _about_states(audit: Audit) -> str:
+    effects, unit = audit.effects, audit.unit
+    differ = differing(audit.sufficiency, "actions")
+    blind = f"{amount(unit.amount(effects.blind))}{unit.suffix} per decision"
+    if audit.sufficiency.p >= LEVEL:
+        return f"{differ}; choosing well gains {blind} over choosing blindly."
+    return (
+        f"{differ}; choosing through the states alone loses {effects.lost:.0%} of the {blind} that choosing well gains "
+        "over choosing blindly."
+    )
+
+
+def differing(found: Sufficiency, between: str) -> str:
+    rejected, n_states = sum(p < LEVEL for p in found.corrected), len(found.states)
+    if not rejected:
+        return f"In the same state, outcomes do not differ between {between} beyond chance (p = {found.p:.2g})"
+    return f"In {rejected} of {n_states} states, outcomes differ between {between} beyond chance (p = {found.p:.1g})"
+
+
+def _why_not(audit: Audit) -> str:
+    """Why not just show the best one, or use Thompson sampling per action?"""
+    advice, unit = audit.advice, audit.unit
+    first = audit.counts.actions[advice.ranking.order[0]]
+    found = {
+        name: advice.regret_of(name) for name in (ALWAYS, BLIND, "action-thompson", advice.learner or "self-tuned")
     }
-    return plain(document)
+    costs = {name: amount(unit.amount(each.regret)) for name, each in found.items() if each is not None}
+    if not costs:
+        return ""
+    own = advice.learner or "self-tuned"
+    always = found[ALWAYS]
+    assert always is not None
+    verdict = "about as well, until something changes" if always.tied or always.behind < 0 else "worse"
+    others = [f"{NAMES[name]} {costs[name]}" for name in ("action-thompson", BLIND) if name != own]
+    return (
+        f"Why not just show {first}? In {counted(advice.horizon)} decisions it would do {verdict}: it loses "
+        f"{costs[ALWAYS]}{unit.suffix}, {own} {costs[own]}, {', '.join(others)} (simulated on this log)."
+    )
 
 
-def _learner(audit: "Audit") -> str | dict[str, Any]:
-    """The same as `PUT /v1/pools/{name}` takes it: its name, and with settings of its own both."""
-    runs, options = live_learner(audit.advice), audit.advice.settings
-    return {"name": runs, "options": options} if options and runs == audit.advice.learner else runs
+def _todo(audit: Audit) -> list[str]:
+    if audit.advice.verdict == UNCLEAR:
+        return [_how_much_more(audit), "Start no pool yet; go on as before beside the holdout, then audit again."]
+    lines = [
+        f"Start the pool: statepool serve --map AUDIT.json (learner {audit.advice.learner}, holdout {HOLDOUT:.0%}).",
+        _start(audit),
+    ]
+    if audit.contexts is not None:
+        lines.append(_about_gain(audit))
+    return lines
 
 
-def pool_settings(audit: "Audit") -> dict[str, Any]:
-    """The pool's settings, so that it takes outcomes in the log's own unit."""
-    unit, maturity = audit.unit, audit.maturity
-    found: dict[str, Any] = {"holdout": HOLDOUT}
-    if unit.is_reward:
-        found["reward_bounds"] = [unit.low, unit.high]
-    elif (unit.low, unit.high) != (0.0, 1.0):
-        found["loss_bounds"] = [unit.low, unit.high]
-    if maturity.window is not None and maturity.how != "settling":
-        # What has not come by then did not happen: the outcome that is known at the end of the window only.
-        closing = 1.0 if maturity.closing is None else maturity.closing
-        found["expire_after"] = maturity.window
-        found["default_loss"] = closing if unit.is_reward else unit.outcome(closing)
-    return found
+def _start(audit: Audit) -> str:
+    ranking, unit, names = audit.advice.ranking, audit.unit, audit.counts.actions
+    ends = sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper)))
+    by = "corrected for direct effects" if audit.effects.spread_direct > 0 else "through the states"
+    found = (
+        f"It starts on {names[ranking.order[0]]}: {unit.outcome(ranking.loss):.3g}{unit.suffix} per decision "
+        f"({ends[0]:.3g} to {ends[1]:.3g}), {by}"
+    )
+    others = [names[a] for a in ranking.alike[:SHOWN]]
+    more = f" and {counted(len(ranking.alike) - SHOWN)} more" if len(ranking.alike) > SHOWN else ""
+    return f"{found}; {', '.join(others)}{more} may be as good." if others else f"{found}."
 
 
-def _first(audit: "Audit") -> dict[str, Any]:
-    """Why the first action is the first."""
-    ranking, names = audit.ranking, audit.counts.actions
+def _how_much_more(audit: Audit) -> str:
+    """What is missing for a verdict, and how much of it."""
+    needed, counts, pace = audit.advice.needed, audit.counts, audit.rows.pace
+    if needed is None:
+        window = audit.maturity.window
+        if not counts.has_outcomes and window is not None:
+            span = audit.rows.latest - float(audit.rows.decided[0])
+            left = max(window - span, 0) + 0.25 * window
+            return (
+                f"The window of {duration(audit, window)} is not over for any row (the log spans "
+                f"{duration(audit, span)}): wait for about {duration(audit, left)}, then audit again."
+            )
+        if counts.n_actions < 2:
+            return f"Try other actions: a holdout of {HOLDOUT:.0%} among two or more."
+        if counts.n_states < 2:
+            return "Log what is seen at once in at least two states: a click, a depth, a time on the page."
+        return "Log outcomes that differ."
+    decisions = needed.decisions_with_holdout if needed.holdout else needed.more
+    spent = f" ({_wait(audit, decisions / pace)})" if pace and audit.seconds else ""
+    if needed.holdout:
+        return (
+            f"Too little was tried: a holdout of {HOLDOUT:.0%}, every action alike, for about {rounded(decisions)} "
+            f"decisions{spent} would tell."
+        )
+    return f"About {rounded(decisions)} more rows with an outcome{spent} would tell."
+
+
+def _wait(audit: Audit, seconds: float) -> str:
+    if seconds > 2 * YEAR:
+        return f"not in a reasonable time: about {rounded(seconds / YEAR)} years at this rate"
+    return f"about {duration(audit, seconds)} at this rate"
+
+
+def _about_gain(audit: Audit) -> str:
+    contexts, unit = audit.contexts, audit.unit
+    assert contexts is not None
+    title, gain = " and ".join(contexts.columns), contexts.gain
+    if gain is None:
+        return f"Whether asking for {title} pays cannot be judged: no action was tried in nearly every context."
+    low, high = (amount(unit.amount(end)) for end in (gain.lower, gain.upper))
+    worth = f"{amount(unit.amount(gain.value))}{unit.suffix} per decision ({low} to {high})"
+    ends = {
+        PAYS: "the pool has a map for each context.",
+        NOT: "it is left out of the pool.",
+        OPEN: f"it is left out of the pool; about {rounded(contexts.more)} more rows for each context would tell.",
+    }
+    verb = {PAYS: "pays", NOT: "does not pay", OPEN: "may pay or not"}[gain.verdict]
+    return f"A choice by {title} {verb}: it gains {worth}; {ends[gain.verdict]}".replace("(-", "(−")
+
+
+def _about_log(audit: Audit) -> list[str]:
+    counts, sampled = audit.counts, audit.rows.action.size
+    read = f"{counted(counts.rows)} of {counted(counts.total)} rows used, {counted(counts.k.sum())} outcomes"
+    lines = [f"{read}." if counts.rows == sampled else f"{read}; time is looked at in {counted(sampled)} of them."]
+    blank = audit.log.facts.blank
+    if blank and audit.maturity.window is None:
+        lines.append(f"{counted(blank)} rows have a blank outcome; --missing 0 if that means that nothing happened.")
+    lines += [f"Dropped: {counted(n)} ({why})." for why, n in counts.dropped.items()]
+    lines += [f"Kept: {counted(n)} ({why})." for why, n in (counts.notes | audit.rows.odd()).items()]
+    new = [name for name, is_new in zip(counts.actions, counts.is_new, strict=True) if is_new]
+    if new and counts.has_outcomes:
+        shown = ", ".join(new[:5]) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
+        lines.append(f"New, without a final outcome: {shown}; ranked last, and kept in the pool.")
+    if not audit.rows.timed:
+        lines.append("No decision times (--decided): drift cannot be told from direct effects; delays are unknown.")
+    return [*audit.log.notes, *lines]
+
+
+def _about_delays(audit: Audit) -> list[str]:
+    late = audit.lateness
+    if not late.known:
+        given = f"{late.decisions[1]:.0f} decisions were assumed" if late.decisions[1] else "none was assumed"
+        return [f"Outcomes have no times (--resolved), so delays are unknown: {given} (--delay)."]
+    what = _events(audit) if late.window else "outcomes"
+    lines = [
+        f"Half of the {what} come within {duration(audit, late.time[1])} ({late.decisions[1]:.0f} decisions), nine in "
+        f"ten within {duration(audit, late.time[2])} ({late.decisions[2]:.0f})."
+    ]
+    if late.window:
+        lines.append("The curve allows for what the end of the log hides; simulations report purchases first.")
+    return lines
+
+
+def _about_drift(audit: Audit) -> list[str]:
+    drift, unit = audit.drift, audit.unit
+    if not drift.known:
+        return []
+    if not any(drift.drifts):
+        return ["No state's mean drifts beyond noise."]
+    return [
+        f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to "
+        f"{amount(unit.amount(float(drift.spread.max())))}{unit.suffix} (standard deviation over time); no learner can "
+        f"lose less than about {amount(unit.amount(drift.floor) / max(audit.counts.rows, 1))}{unit.suffix} per "
+        "decision for it."
+    ]
+
+
+def _about_map(audit: Audit) -> list[str]:
+    width, counts = audit.width, audit.counts
+    lines = [
+        f"{counts.n_actions} actions over {counts.n_states} states behave like {width.lower:.2f} to {width.upper:.2f} "
+        f"different ones (± {width.error:.2f} from sampling)."
+    ]
+    if counts.weighted is not None:
+        worth = float(counts.weighted.effective_rows.sum())
+        lines.append(f"Rows are weighted by 1/propensity and are worth {counted(worth)} even ones.")
+    if audit.held:
+        lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
+    if audit.contexts is not None:
+        lines += [_about_gain(audit), f"{differing(audit.contexts.test, 'contexts')}."]
+    return lines
+
+
+# Sections
+
+
+def sections_of(audit: Audit) -> list[Section]:
+    """Five sections; fewer where no outcome is final."""
+    actions = Section("actions", "Actions and states", _about_map(audit), [_actions(audit), *_contexts(audit)])
+    log = Section("log", "The log", _about_log(audit), [_columns(audit)])
+    if not audit.counts.has_outcomes:
+        return [actions, log]
+    time = Section("time", "Delays and drift", [*_window(audit), *_about_delays(audit), *_about_drift(audit)])
+    return [
+        Section("advice", "What to expect", [_would_change(audit)], [_regrets(audit)]),
+        Section("evidence", "Is the state all that matters?", [], [_states(audit), _what_if(audit)]),
+        actions, time, log,
+    ]  # fmt: skip
+
+
+def _would_change(audit: Audit) -> str:
+    advice, possible = audit.advice, audit.effects.possible
+    kept = (
+        f"The log leaves open that choosing through the states loses {possible.at_least:.0%} to {possible.at_most:.0%}"
+    )
+    if advice.verdict == UNCLEAR:
+        return _how_much_more(audit)
+    if advice.verdict == POOL:
+        return f"{kept} of what can be gained; from 5 % on it would take corrections."
+    if advice.verdict == CORRECT:
+        return f"{kept} of what can be gained; from 67 % on pooling would not pay."
+    return f"{kept} of what can be gained; a state that tells the actions apart would make pooling pay."
+
+
+def _regrets(audit: Audit) -> Table:
+    unit, first = audit.unit, audit.counts.actions[audit.advice.ranking.order[0]]
+    rows = []
+    for one in audit.advice.expected:
+        name = f"always {first}" if one.name == ALWAYS else NAMES.get(one.name, one.name)
+        regret, error, behind = (unit.amount(value) for value in (one.regret, one.error, one.behind))
+        gap = "advised" if one.name == audit.advice.learner else "no difference" if one.tied else amount(behind)
+        per = amount(regret / audit.advice.horizon)
+        rows.append((name, f"{amount(regret)} ± {amount(error)}", gap, per))
+    note = "Regret: what is lost against the best action from the start. ±: one standard error over simulated worlds."
+    title = f"Regret in {counted(audit.advice.horizon)} decisions like the log's{unit.suffix and f', in{unit.suffix}'}"
+    return Table(title, ("regret", "more than advised", "per decision"), rows, note)
+
+
+def _states(audit: Audit) -> Table:
+    found, counts, unit = audit.sufficiency, audit.counts, audit.unit
+    shares = state_shares(counts)
+    rows = [
+        (name, counted(counts.n[:, s].sum()), f"{unit.outcome(counts.state_means[s]):.3g}",
+         f"{unit.amount(test.size):.3g} ± {unit.amount(test.size_error):.2g}", f"{found.corrected[s]:.2g}",
+         f"{unit.amount(audit.drift.spread[s]):.2g}", f"{shares[s]:.0%}")
+        for s, (name, test) in enumerate(zip(counts.states, found.states, strict=True))
+    ]  # fmt: skip
+    note = (
+        "direct effects: standard deviation over actions of what they add in the same state at the same time, net of "
+        "noise; p: corrected for the number of states; drift: standard deviation over time; share: of what the states "
+        "predict of the differences between actions."
+    )
+    headings = ("rows", f"mean {unit.name}", "direct effects", "p", "drift", "share")
+    return Table("State by state", headings, rows, note)
+
+
+def _what_if(audit: Audit) -> Table:
+    found = [evaluate(audit, name) for name in ("best", "uniform")]
+    rows = [
+        (one.policy, *(f"{e.value:.3g} ({e.lower:.3g} to {e.upper:.3g})" for e in (one.pooled, one.robust)))
+        for one in found
+    ]
+    title = (
+        f"What if? Worth of a decision{audit.unit.suffix and f', in{audit.unit.suffix}'}; logged {found[0].logged:.3g}"
+    )
+    note = "best: the action that the pool starts on. " + " ".join(cautions_of(found))
+    return Table(title, ("through the states", "doubly robust"), rows, note)
+
+
+def _actions(audit: Audit) -> Table:
+    counts, effects, unit = audit.counts, audit.effects, audit.unit
+    rows = []
+    for a in audit.advice.ranking.order[:10]:
+        own, error = unit.outcome(float(effects.own[a])), unit.amount(float(effects.own_error[a]))
+        estimate = "new" if counts.is_new[a] else f"{own:.3g} ± {error:.2g}"
+        rows.append((counts.actions[a], counted(counts.n[a].sum()), estimate, f"{unit.outcome(effects.pooled[a]):.3g}"))
+    headings = ("rows", f"{unit.name} per decision", "through the states")
+    return Table("The ten best actions", headings, rows)
+
+
+def _contexts(audit: Audit) -> list[Table]:
+    contexts = audit.contexts
+    if contexts is None:
+        return []
+    rows = [
+        (name, counted(contexts.rows[c]), audit.counts.actions[contexts.best[c]])
+        for c, name in sorted(enumerate(contexts.names), key=lambda each: -contexts.rows[each[0]])[:20]
+    ]
+    return [Table("The largest contexts", ("rows", "best action"), rows)]
+
+
+def _columns(audit: Audit) -> Table:
+    parts = vars(audit.log.columns).items()
+    rows = [
+        (part, column if isinstance(column, str) else ", ".join(column))
+        for part, column in parts if column and part not in ("is_reward", "direction")
+    ]  # fmt: skip
+    return Table("Columns", ("in the log",), rows)
+
+
+# Plain data
+
+
+def document_of(audit: Audit) -> dict[str, Any]:
+    """What `AUDIT.json` holds."""
+    counts, advice, unit, late = audit.counts, audit.advice, audit.unit, audit.lateness
+    order = list(advice.ranking.order)
+    summary, ranking, effects = summary_of(audit), advice.ranking, audit.effects
+    ends = sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper)))
+    test, maturity, drift = audit.sufficiency, audit.maturity, audit.drift
+    ends_of = np.sort(np.column_stack(state_intervals(counts, audit.map.level)), axis=1)
+    intervals = np.sort(unit.outcome(ends_of), axis=1)
+    actions = [counts.actions[a] for a in order]
+    quantiles = [f"q{round(100 * q)}" for q in QUANTILES]
+    return plain({
+        "actions": actions,
+        "states": counts.states,
+        "P": _rows_of_pool(audit, order),
+        "learner": advice.learner,
+        "settings": advice.settings,
+        "prior": advice.prior,
+        "starts_on": {
+            "action": actions[0], "mean": unit.outcome(ranking.loss), "interval": ends,
+            "cannot_be_told_from": [counts.actions[a] for a in ranking.alike],
+        },
+        "new_actions": [counts.actions[a] for a in order if counts.is_new[a]],
+        "advice": {
+            "verdict": advice.verdict, "learner": advice.learner, "reasons": summary.reasons, "to_do": summary.todo,
+            "missing": advice.missing, "needed": advice.needed and vars(advice.needed), "holdout": HOLDOUT,
+            "horizon": advice.horizon,
+            "expected": [{**vars(one), "regret": unit.amount(one.regret), "error": unit.amount(one.error),
+                          "behind": unit.amount(one.behind), "behind_error": unit.amount(one.behind_error)}
+                         for one in advice.expected],
+        },
+        "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
+                    "unit": unit.name, "low": unit.low, "high": unit.high},
+        "window": {"length": maturity.window, "known": maturity.how, "why": maturity.why,
+                   "immature_rows": round(counts.rows * float((audit.rows.decided > maturity.cut).mean())),
+                   "by_exposure": counts.exposed, "sentence": " ".join(_window(audit))},
+        "log": {"name": audit.log.name, "columns": vars(audit.log.columns), "rows": counts.total, "used": counts.rows,
+                "with_outcome": float(counts.k.sum()), "dropped": counts.dropped,
+                "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in (counts.notes | audit.rows.odd()).items())],
+                "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
+        "map": {"visits": counts.n.sum(axis=1)[order], "lower": audit.map.lower[order], "upper": audit.map.upper[order],
+                "level": audit.map.level, "prior_rows": audit.map.strength, "dimension": vars(audit.width)},
+        "sufficiency": {"p": test.p, "states": [
+            {"state": name, "rows": each.rows, "mean": unit.outcome(counts.state_means[s]), "interval": intervals[s],
+             "p": each.p, "p_corrected": test.corrected[s], "direct_effect": unit.amount(each.size),
+             "direct_effect_error": unit.amount(each.size_error)}
+            for s, (name, each) in enumerate(zip(counts.states, test.states, strict=True))]},
+        "pooling": {"regret_through_states": unit.amount(effects.price), "regret_blind": unit.amount(effects.blind),
+                    "share_lost": effects.lost, "share_lost_by_new_actions": effects.typical_loss,
+                    "share_possible": [effects.possible.at_least, effects.possible.at_most],
+                    "correlation": effects.correlation, "through_states": unit.outcome(effects.pooled)[order],
+                    "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
+        "delays": {"known": late.known, "time": dict(zip(quantiles, late.time, strict=False)),
+                   "decisions": dict(zip(quantiles, late.decisions, strict=False)), "share_known": late.come,
+                   "never": late.never, "window_in_decisions": late.window},
+        "drift": {"known": drift.known, "drifts": drift.drifts, "spread": drift.spread * unit.scale, "E2": drift.e2,
+                  "floor": unit.amount(drift.floor), "times": drift.times, "means": unit.outcome(drift.means)},
+        "state_shares": dict(zip(counts.states, state_shares(counts), strict=True)),
+        "silent_states": [name for name, share in zip(counts.states, state_shares(counts), strict=True)
+                          if share < SAYS_LITTLE],
+        "personalising": _context_data(audit),
+    })  # fmt: skip
+
+
+def _rows_of_pool(audit: Audit, order: list[int]) -> Any:
+    """The map; where personalising pays one for each context, without the actions that it is not offered."""
+    contexts = audit.contexts
+    if contexts is None or not contexts.pays:
+        return audit.map.P[order]
     return {
-        "action": names[ranking.order[0]],
-        "by": "the states" if ranking.through_states else "how often it was played",
-        "mean_loss": ranking.loss,
-        "interval": [ranking.lower, ranking.upper],
-        "cannot_be_told_from": [names[a] for a in ranking.alike],
-    }
+        name: {audit.counts.actions[a]: contexts.P[c, a] for a in order if contexts.offered[c, a]}
+        if not contexts.offered[c].all() else contexts.P[c][order]
+        for c, name in enumerate(contexts.names)
+    }  # fmt: skip
 
 
-def _reading(audit: "Audit") -> dict[str, Any]:
-    unit = audit.unit
+def _context_data(audit: Audit) -> dict[str, Any] | None:
+    contexts, unit = audit.contexts, audit.unit
+    if contexts is None:
+        return None
+    gain, actions = contexts.gain, audit.counts.actions
     return {
-        "sentence": sentences.about_reading(audit)[0],
-        "outcomes_are": unit.kind,
-        "known": audit.columns.direction,
-        "unit": unit.name,
-        "low": unit.low,
-        "high": unit.high,
-    }
-
-
-def _window(audit: "Audit") -> dict[str, Any]:
-    maturity = audit.maturity
-    return {
-        "length": maturity.window,
-        "known": maturity.how,
-        "why": maturity.why,
-        "immature_rows": int((audit.counts.n.sum()) * float((audit.rows.decided > maturity.cut).mean())),
-        "sentence": " ".join(sentences.about_window(audit)),
-    }
+        "columns": contexts.columns, "p": contexts.test.p, "sentence": _about_gain(audit),
+        "verdict": None if gain is None else gain.verdict, "in_pool": contexts.pays,
+        "gain": None if gain is None else {
+            name: unit.amount(getattr(gain, name)) for name in ("value", "error", "lower", "upper", "least")
+        },
+        "for_all": actions[contexts.one] if contexts.one >= 0 else None,
+        "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
+        "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,
+        "more_rows_a_context": contexts.more,
+    }  # fmt: skip
 
 
 def plain(value: Any) -> Any:
@@ -116,161 +502,32 @@ def plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-def _advice(audit: "Audit") -> dict[str, Any]:
-    advice = audit.advice
-    return {
-        "verdict": advice.verdict,
-        "reasons": sentences.reasons(audit),
-        "missing": advice.missing,
-        "needed": None if advice.needed is None else dict(vars(advice.needed)),
-        "would_change_it": sentences.what_would_change_it(audit),
-        "learner": advice.learner,
-        "settings": advice.settings,
-        "ties": advice.ties,
-        "holdout": HOLDOUT,
-        "horizon": advice.horizon,
-        "expected": [dict(vars(expected)) for expected in advice.expected],
-    }
+# Numbers as people write them
 
 
-def _log(audit: "Audit") -> dict[str, Any]:
-    counts, rows = audit.counts, audit.rows
-    untold = rows.untold if audit.columns.resolved else 0
-    untimed = {"outcome before its decision": rows.backwards, "outcome without its time": untold}
-    return {
-        "name": audit.name,
-        "columns": dict(vars(audit.columns)),
-        "rows": counts.total,
-        "used": counts.rows,
-        "with_outcome": int(counts.k.sum()),
-        "dropped": counts.dropped,
-        "notes": counts.notes | {why: n for why, n in untimed.items() if n},
-        "sampled": int(rows.action.size),
-        "times_in_seconds": audit.seconds,
-        "timed": rows.timed,
-        "median_time_to_state": rows.observed,
-    }
+def counted(number: float) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{round(number):,}".replace(",", "\N{NO-BREAK SPACE}")
 
 
-def _map(audit: "Audit") -> dict[str, Any]:
-    map_, width, order = audit.map, audit.width, list(audit.ranking.order)
-    return {
-        "visits": audit.counts.n.sum(axis=1).astype(np.int64)[order],
-        "lower": map_.lower[order],
-        "upper": map_.upper[order],
-        "level": map_.level,
-        "prior_rows": map_.strength,
-        "dimension": {"lower": width.lower, "upper": width.upper, "closed": width.reached, "error": width.error},
-        "n_actions": width.n_actions,
-        "n_states": width.n_states,
-        "times_fewer_behaviours": width.smaller,
-    }
+def amount(number: float) -> str:
+    """An amount in the user's unit: whole where it is large, never in powers of ten."""
+    if abs(number) >= 10:
+        return counted(number)
+    text = f"{number:.2g}"
+    return f"{number:.6f}".rstrip("0").rstrip(".") if "e" in text else text
 
 
-def _sufficiency(audit: "Audit") -> dict[str, Any]:
-    found = audit.sufficiency
-    intervals = zip(*audit.counts.state_intervals(audit.map.level), strict=True)
-    per_state = [
-        {
-            "state": name, "rows": test.rows, "mean_loss": mean, "mean_loss_interval": interval,
-            "mean": audit.unit.outcome(mean), "p": test.p, "p_corrected": corrected,
-            "direct_effect": test.size, "direct_effect_error": test.size_error,
-        }
-        for name, mean, interval, test, corrected in zip(
-            audit.counts.states, audit.counts.state_means, intervals, found.states, found.corrected, strict=True
-        )
-    ]  # fmt: skip
-    return {"p": found.p, "states": per_state, "adjusted_for_time": audit.rows.timed}
+def rounded(number: float) -> str:
+    """A number that is only about right, to two digits."""
+    return counted(float(f"{number:.2g}"))
 
 
-def _pooling(audit: "Audit") -> dict[str, Any]:
-    effects, order = audit.effects, list(audit.ranking.order)
-    return {
-        "regret_of_choosing_by_pooling": effects.price,
-        "regret_interval": effects.price_interval,
-        "regret_of_choosing_blindly": effects.blind,
-        "share_lost": effects.lost,
-        "share_lost_by_new_actions": effects.typical_loss,
-        "saved_by_correcting": effects.saving,
-        "saved_by_correcting_error": effects.saving_error,
-        "rank_correlation": effects.rank_correlation,
-        "correlation": effects.correlation,
-        "spread_through_states": effects.spread_pooled,
-        "spread_of_direct_effects": effects.spread_direct,
-        "predicted": effects.pooled[order],
-        "estimated": effects.own[order],
-    }
-
-
-def _personalising(audit: "Audit") -> dict[str, Any] | None:
-    personal, unit = audit.personal, audit.unit
-    if personal is None:
-        return None
-    worth, names, actions = personal.worth, personal.contexts.names, audit.counts.actions
-    return {
-        "columns": personal.contexts.columns,
-        "sentences": about_contexts(audit),
-        "p": personal.sufficiency.p,
-        "p_corrected": dict(zip(audit.counts.states, personal.sufficiency.corrected, strict=True)),
-        "worth": None if worth is None else {
-            "verdict": worth.verdict, "value": unit.amount(worth.value), "error": unit.amount(worth.error),
-            "lower": unit.amount(worth.lower), "upper": unit.amount(worth.upper), "least": unit.amount(worth.least),
-            "through_states": worth.through_states, "more_rows_a_context": personal.more,
-        },
-        "for_all": actions[personal.one] if personal.one >= 0 else None,
-        "contexts": [
-            {
-                "context": name, "rows": int(personal.contexts.rows[c]), "best": actions[personal.best[c]],
-                "gain": None if worth is None else unit.amount(worth.by_context[c]),
-                "gain_error": None if worth is None else unit.amount(worth.errors[c]),
-            }
-            for c, name in enumerate(names)
-        ],
-        "no_context": personal.contexts.blank,
-        "dimension": {"lower": personal.dimension[0], "upper": personal.dimension[1]},
-        "prior_rows": {"pairs": personal.strength, "contexts": personal.lean},
-    }  # fmt: skip
-
-
-def _delays(audit: "Audit") -> dict[str, Any]:
-    late = audit.lateness
-    names = [f"q{round(100 * q)}" for q in QUANTILES]
-    return {
-        "known": late.known,
-        "time": dict(zip(names, late.time, strict=False)),
-        "decisions": dict(zip(names, late.decisions, strict=False)),
-        "missing": late.missing,
-        "share_come": late.come,
-        "share_waiting": late.waiting,
-        "share_never": late.gone,
-        "never_in_the_long_run": late.never,
-        "time_of_better": dict(zip(names, late.better, strict=False)),
-        "time_of_worse": dict(zip(names, late.worse, strict=False)),
-        "early_minus_late_loss": late.early - late.late,
-        "p": late.p,
-        "early_outcomes_mislead": late.misleads,
-    }
-
-
-def _drift(audit: "Audit") -> dict[str, Any]:
-    drift = audit.drift
-    return {
-        "known": drift.known,
-        "drifts": drift.drifts,
-        "spread": drift.spread,
-        "E2": drift.e2,
-        "floor": drift.floor,
-        "floor_per_decision": drift.floor / max(audit.counts.rows, 1),
-        "times": drift.times,
-        "means": drift.means,
-    }
-
-
-def _merging(audit: "Audit") -> dict[str, Any]:
-    names, states = audit.counts.states, audit.states
-    return {
-        "groups": states.groups,
-        "telling": dict(zip(names, states.telling, strict=True)),
-        "silent": [names[s] for s in states.silent],
-        "never_seen_with_an_outcome": [names[s] for s in states.unseen],
-    }
+def duration(audit: Audit, value: float) -> str:
+    """A length of time in a suitable unit."""
+    if math.isnan(value):
+        return "more than the log shows"
+    if not audit.seconds:
+        return f"{value:.4g}"
+    size, unit = next((size, unit) for least, size, unit in UNITS if value >= least)
+    return f"{amount(value / size) if value / size >= 10 else f'{value / size:.2g}'} {unit}"

@@ -1,35 +1,33 @@
-"""What direct effects come to: shrunken effects, the true mean of each action, and the price of choosing by pooling.
+"""What direct effects come to: shrunken effects, each action's own mean, and the price of choosing through the states.
 
-    c = P_hat h                        what pooling predicts, h the state means
+    c = P_hat h                        what the states predict, h the state means
     m = c + D,  D(a) = sum_s P(s|a) delta(a, s)      what is true, delta the direct effects
-    price = m(argmin c) - min m        regret of a decision chosen by the pooled estimate with nothing left to learn
+    price = m(argmin c) - min m        regret per decision of choosing by c with nothing left to learn
 
-Effects are estimated with a normal prior of the variance found (empirical Bayes). The price is a mean over draws
-from what is then known, never the difference of two estimated minima: the winner's curse is drawn along. Beside it,
-`saving` is what one half of the outcomes says about choices made on the other half; it rests on no prior.
+Effects are estimated with a normal prior of the variance found (empirical Bayes). The price is a mean over draws from
+what is then known, never the difference of two estimated minima, which would be too large.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from statepool.audit.counts import Counts
-from statepool.audit.map import Map, effective_counts
-from statepool.audit.sufficiency import StateTest, Sufficiency
-from statepool.checks import Floats, Ints
+from statepool.audit.estimates import Map
+from statepool.audit.sufficiency import StateTest, Sufficiency, Sums
+from statepool.checks import Floats
 
 DRAWS = 200
 LEVEL = 0.05
-SURE = 1.645
 LEAST_FREEDOM = 4.0
 """Fewer actions than five say next to nothing about the spread of effects in general; it is not used against them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Direct:
-    """D of each action if effects spread as much as the log leaves possible, and the variance of what is unknown."""
+    """D of each action, and the variance of what is unknown of it."""
 
     mean: Floats
     variance: Floats
@@ -42,12 +40,10 @@ class Possible:
     noise_of_means: float
     """The variance of what is seen of an action's effect, if there is none; a mean over actions."""
     freedom: float
-    """As how many independent actions these are, less one: degrees of freedom of the variance."""
-    at_least: tuple[float, float]
-    at_most: tuple[float, float]
-    """(lost by the log's actions, lost by new ones) if effects spread as little, or as much, as the log leaves open."""
-    noise: float
-    """The variance of one outcome around its state and moment."""
+    """Degrees of freedom of the variance."""
+    at_least: float
+    at_most: float
+    """The share of what can be gained that is lost, if effects spread as little, or as much, as the log allows."""
     spread: float
     """Standard deviation of c over actions, net of noise; at least what its own noise may hide."""
     gain: float
@@ -57,104 +53,82 @@ class Possible:
 @dataclass(frozen=True, eq=False)
 class ActionEffects:
     direct: Floats = field(repr=False)
-    """delta, shrunk: one row an action, one column a state."""
+    """delta, shrunk: one row for each action, one column for each state."""
     doubt: Floats = field(repr=False)
-    """The standard deviation of what is left unknown of each."""
+    """The standard deviation of what is unknown of each."""
     pooled: Floats = field(repr=False)
-    """c, what pooling predicts of each action."""
+    pooled_error: Floats = field(repr=False)
+    """c, and its standard error."""
     own: Floats = field(repr=False)
-    """m, the shrunken estimate of each action's true mean."""
+    own_error: Floats = field(repr=False)
+    """m, the estimate that corrects for direct effects, and its standard error."""
     spread_pooled: float
     """Standard deviation of c over actions, net of noise."""
     spread_direct: float
     """That of D."""
     price: float
-    price_interval: tuple[float, float]
     blind: float
-    """Regret of a decision made without looking: the mean of all actions less the best."""
+    """Regret per decision of choosing by c, and of choosing blindly."""
     typical_loss: float
-    """The share of `lost` for actions with other effects of the same spread: what new actions are to expect."""
-    rank_correlation: float
-    """Spearman's, of c and m, net of noise."""
+    """The share lost by new actions, whose effects spread as much."""
     correlation: float
-    saving: float
-    saving_error: float
-    """What correcting saves a decision over pooling, each half judged by the other."""
-    possible: "Possible"
-    """What the spread of direct effects may be, given the log's noise."""
-    own_direct: "Direct" = field(repr=False)
+    """Of c and m, net of noise."""
+    possible: Possible
+    open: Direct = field(repr=False)
+    """D if effects spread as much as the log leaves possible."""
 
     @property
     def lost(self) -> float:
-        """The share of what there is to gain that pooling loses."""
-        return self.price / self.blind if self.blind > 0 else 0.0
+        """The share of what can be gained that choosing through the states loses."""
+        return min(self.price / self.blind, 1.0) if self.blind > 0 else 0.0
 
 
 def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 0) -> ActionEffects:
-    h, visits = counts.state_means, effective_counts(counts).sum(axis=1)
+    h, visits = counts.state_means, counts.effective.sum(axis=1)
     pooled = map_.P @ h
     noise = np.maximum(map_.P @ h**2 - pooled**2, 0) / (visits + map_.strength)
+    errors = np.where(np.isfinite(counts.state_errors), counts.state_errors, counts.deviation)
     # Where the test finds nothing, what is left over is noise and is not carried on.
-    tests = [
-        test if p < LEVEL else replace(test, size=0.0) for test, p in zip(found.states, found.corrected, strict=True)
-    ]
-    direct = np.column_stack([shrunken(test) for test in tests])
-    doubt = np.column_stack([_doubt(test) for test in tests])
-    U, C, V = (np.sum([getattr(test, name) for test in found.states], axis=0) for name in "UCV")
-    square, noise_of_means, freedom = _spread(U, C, V)
+    sizes = [test.size if p < LEVEL else 0.0 for test, p in zip(found.states, found.corrected, strict=True)]
+    direct = np.column_stack([_shrunken(test, size) for test, size in zip(found.states, sizes, strict=True)])
+    doubt = np.column_stack([_doubt(test, size) for test, size in zip(found.states, sizes, strict=True)])
+    sums, grain = found.sums, (0.04 * counts.deviation) ** 2
+    square, noise_of_means, freedom = _spread(sums, grain)
     believed = max(square, 0.0) if found.p < LEVEL else 0.0
-    D, left = _shrink(U, C, V, believed)
+    D, left = _shrink(sums, believed)
     rng = np.random.default_rng((seed, 12))
     c = pooled + np.sqrt(noise) * rng.standard_normal((DRAWS, pooled.size))
-    luck = rng.standard_normal((2, DRAWS, pooled.size))
-    m = c + D + np.sqrt(left) * luck[0]
+    normal = rng.standard_normal((2, DRAWS, pooled.size))
+    m = c + D + np.sqrt(left) * normal[0]
     prices, blind = _prices(c, m)
-    anew = _share_lost(c, c + believed**0.5 * luck[1])
-    saving, saving_error = _cross_fitted(pooled, found, believed**0.5)
-    ends = variance_interval(square, noise_of_means, freedom)
-    least, worst = (_shares_at(end, c, (U, C, V), luck) for end in ends)
+    low, high = variance_interval(square, noise_of_means, freedom)
+    (least, _), (most, gain) = (_share_at(end, c, sums, normal) for end in (low, high))
     spread = float(max(pooled.var() - noise.mean(), 0.0) ** 0.5)
-    widest = max(float(pooled.var()) + SURE * _error_of_variance(pooled, noise), 0.0)
-    possible = Possible(
-        noise_of_means, freedom, least[:2], worst[:2], _outcome_noise(found), max(spread, widest**0.5 / 2), worst[2]
-    )
+    widest = max(float(pooled.var()) + 1.645 * _error_of_variance(pooled, noise), 0.0)
     return ActionEffects(
-        direct, doubt, pooled, pooled + D, spread, believed**0.5, float(prices.mean()),
-        (float(np.quantile(prices, 0.025)), float(np.quantile(prices, 0.975))),
-        blind, anew, _mean_correlation(_ranks(c), _ranks(m)), _mean_correlation(c, m), saving, saving_error, possible,
-        Direct(*_shrink(U, C, V, ends[1])),
+        direct, doubt, pooled, np.sqrt(noise + map_.P**2 @ errors**2), pooled + D,
+        np.sqrt(noise + map_.P**2 @ errors**2 + left), spread, believed**0.5, float(prices.mean()), blind,
+        _share_lost(c, c + believed**0.5 * normal[1]), _mean_correlation(c, m),
+        Possible(noise_of_means, freedom, least, most, max(spread, widest**0.5 / 2), gain),
+        Direct(*_shrink(sums, high)),
     )  # fmt: skip
 
 
-def open_effects(U: Floats, C: Floats, V: Floats) -> Direct:
+def open_effects(sums: Sums, deviation: float) -> Direct:
     """D of whatever these sums are of, if effects spread as much as the log leaves possible."""
-    return Direct(*_shrink(U, C, V, variance_interval(*_spread(U, C, V))[1]))
+    return Direct(*_shrink(sums, variance_interval(*_spread(sums, (0.04 * deviation) ** 2))[1]))
 
 
-def _shares_at(
-    square: float, c: Floats, sums: tuple[Floats, Floats, Floats], luck: Floats
-) -> tuple[float, float, float]:
-    """What the log's actions and new ones lose if effects have this variance, and what blind choice then costs."""
-    D, left = _shrink(*sums, square)
-    m = c + D + np.sqrt(left) * luck[0]
-    _, blind = _prices(c, m)
-    return _share_lost(c, m), _share_lost(c, c + square**0.5 * luck[1]), blind
+def _share_at(square: float, c: Floats, sums: Sums, normal: Floats) -> tuple[float, float]:
+    """The larger share lost, of the log's actions and of new ones, if effects have this variance; and blind regret."""
+    D, left = _shrink(sums, square)
+    m = c + D + np.sqrt(left) * normal[0]
+    return max(_share_lost(c, m), _share_lost(c, c + square**0.5 * normal[1])), _prices(c, m)[1]
 
 
 def _share_lost(c: Floats, m: Floats) -> float:
     prices, blind = _prices(c, m)
-    return float(prices.mean() / blind) if blind > 0 else 0.0
-
-
-def _outcome_noise(found: Sufficiency) -> float:
-    rows = np.array([test.rows for test in found.states], dtype=np.float64)
-    return float(np.average([test.variance for test in found.states], weights=np.maximum(rows, 1e-9)))
-
-
-def _error_of_variance(values: Floats, noise: Floats) -> float:
-    """The standard error of the variance of values, from their noise."""
-    spread = max(float(values.var()), 0.0)
-    return float((2 * np.mean((noise + spread) ** 2) / max(values.size, 1)) ** 0.5)
+    return min(float(prices.mean() / blind), 1.0) if blind > 0 else 0.0
 
 
 def _prices(c: Floats, m: Floats) -> tuple[Floats, float]:
@@ -163,33 +137,36 @@ def _prices(c: Floats, m: Floats) -> tuple[Floats, float]:
     return m[np.arange(len(m)), c.argmin(axis=1)] - best, float((m.mean(axis=1) - best).mean())
 
 
-def shrunken(test: StateTest) -> Floats:
+def _error_of_variance(values: Floats, noise: Floats) -> float:
+    """The standard error of the variance of values, from their noise."""
+    spread = max(float(values.var()), 0.0)
+    return float((2 * np.mean((noise + spread) ** 2) / max(values.size, 1)) ** 0.5)
+
+
+def _shrunken(test: StateTest, size: float) -> Floats:
     """The effects of one state: (diag(n) + lambda - n n'/N) delta = U, lambda = sigma²/tau², solved exactly."""
-    if test.size <= 0 or test.variance <= 0:
-        return np.zeros(test.U.size)
-    ridge = test.variance / test.size**2
-    # C is n (1 - n/N): solving for n keeps the action's own share of its stretch's mean apart.
-    total = max(float(test.C.sum()), 1.0)
-    n = test.C
-    scaled, ones = test.U / (n + ridge), n / (n + ridge)
+    n, U = test.sums.C, test.sums.U
+    if size <= 0 or test.variance <= 0:
+        return np.zeros(U.size)
+    ridge, total = test.variance / size**2, max(float(n.sum()), 1.0)
+    scaled, ones = U / (n + ridge), n / (n + ridge)
     bend = total - float((n * ones).sum())
-    effects = scaled + ones * float((n * scaled).sum()) / bend if bend > 1e-9 else scaled
-    return np.asarray(effects)
+    return np.asarray(scaled + ones * float((n * scaled).sum()) / bend if bend > 1e-9 else scaled)
 
 
-def _doubt(test: StateTest) -> Floats:
-    if test.size <= 0 or test.variance <= 0:
-        return np.zeros(test.U.size)
-    return np.sqrt(test.variance / (test.C + test.variance / test.size**2))
+def _doubt(test: StateTest, size: float) -> Floats:
+    if size <= 0 or test.variance <= 0:
+        return np.zeros(test.sums.U.size)
+    return np.sqrt(test.variance / (test.sums.C + test.variance / size**2))
 
 
-def _spread(U: Floats, C: Floats, V: Floats) -> tuple[float, float, float]:
+def _spread(sums: Sums, grain: float) -> tuple[float, float, float]:
     """The variance of D over actions net of noise (it may come out negative), the noise, and degrees of freedom."""
-    raw, noise, seen = _raw(U, C, V)
+    raw, noise, seen = _raw(sums)
     if seen.sum() < 2:
         return 0.0, np.inf, LEAST_FREEDOM
     # Rare actions say little about the spread: weigh by how well each is known.
-    weights = 1 / (noise[seen] + 0.02**2) ** 2
+    weights = 1 / (noise[seen] + grain) ** 2
     weights /= weights.sum()
     typical = float((weights * noise[seen]).sum())
     square = float((weights * raw[seen] ** 2).sum()) - typical
@@ -207,44 +184,24 @@ def variance_interval(square: float, noise: float, freedom: float) -> tuple[floa
     return max(seen * freedom / high - noise, 0.0), min(seen * freedom / low - noise, 1.0)
 
 
-def _raw(U: Floats, C: Floats, V: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    raw = np.divide(U, C, out=np.zeros_like(U), where=C > 0)
-    noise = np.divide(V, C**2, out=np.full_like(U, np.inf), where=C > 0)
+def _raw(sums: Sums) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    raw = np.divide(sums.U, sums.C, out=np.zeros_like(sums.U), where=sums.C > 0)
+    noise = np.divide(sums.V, sums.C**2, out=np.full_like(sums.U, np.inf), where=sums.C > 0)
     return raw, noise, np.isfinite(noise) & (noise > 0)
 
 
-def _shrink(U: Floats, C: Floats, V: Floats, square: float) -> tuple[Floats, Floats]:
+def _shrink(sums: Sums, square: float) -> tuple[Floats, Floats]:
     """D shrunk by a prior of this variance, and the variance left."""
-    raw, noise, seen = _raw(U, C, V)
+    raw, noise, seen = _raw(sums)
     if square <= 0 or seen.sum() < 2:
-        return np.zeros_like(U), np.full_like(U, max(square, 0.0))
-    kept = np.where(seen, square / (square + noise), 0.0)
+        return np.zeros_like(raw), np.full_like(raw, max(square, 0.0))
+    # An action whose outcomes spread more than others' (a dear product) is known less well than shuffling says.
+    own = np.divide(sums.own, sums.C**2, out=np.zeros_like(raw), where=sums.C > 0)
+    kept = np.where(seen, square / (square + np.maximum(noise, own)), 0.0)
     return kept * raw, square * (1 - kept)
 
 
-def _cross_fitted(pooled: Floats, found: Sufficiency, spread: float) -> tuple[float, float]:
-    savings, errors = [], []
-    for choose, judge in ((0, 2), (2, 0)):
-        U, C = (np.sum([test.halves[choose + i] for test in found.states], axis=0) for i in (0, 1))
-        variance = float(np.mean([test.variance for test in found.states]))
-        kept = C / (C + variance / spread**2) if spread > 0 else np.zeros_like(C)
-        own = pooled + kept * np.divide(U, C, out=np.zeros_like(U), where=C > 0)
-        U, C = (np.sum([test.halves[judge + i] for test in found.states], axis=0) for i in (0, 1))
-        seen = C > 0
-        if not seen.any():
-            return 0.0, 0.0
-        truth = pooled + np.divide(U, C, out=np.zeros_like(U), where=seen)
-        a, b = (int(np.flatnonzero(seen)[values[seen].argmin()]) for values in (pooled, own))
-        savings.append(float(truth[a] - truth[b]))
-        errors.append(variance / C[a] + variance / C[b] if a != b else 0.0)
-    return float(np.mean(savings)), float(sum(errors) ** 0.5 / 2)
-
-
-def _ranks(values: Floats) -> Ints:
-    return np.argsort(np.argsort(values, axis=1, kind="stable"), axis=1, kind="stable")
-
-
-def _mean_correlation(first: Floats | Ints, second: Floats | Ints) -> float:
+def _mean_correlation(first: Floats, second: Floats) -> float:
     """The mean over draws of the correlation of two rows; 1 where nothing varies."""
     x, y = (values - values.mean(axis=1, keepdims=True) for values in (first, second))
     scale = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))

@@ -1,69 +1,639 @@
-"""A log of any kind as one relation `log` of flat rows.
+"""Intake: a log of any kind as one Ibis table of flat rows, or one question that the caller can answer.
 
-action, state, grouping, ticket     VARCHAR   any column, as text
-outcome                             DOUBLE    numbers, or true and false, in the log's own unit
-decided, observed, resolved         DOUBLE    numbers as they are, dates and times as seconds since 1970
-propensity                          DOUBLE
-held                                DOUBLE    1 for rows of a holdout
-context                             VARCHAR   who is asking: several columns joined by `JOINT`, missing if any is blank
+Files and frames are read by duckdb; a database is asked where the data lies. CSV is read as text and converted value
+by value, so that one odd entry spoils its own row only. Columns of the flat table:
+
+action, state, grouping, ticket, context   text; several context columns are joined by `JOINT`
+outcome, propensity, held                  numbers; a blank outcome is null, or what `missing` says
+unreadable                                 the outcome is there and is not a number
+decided, observed, resolved                numbers as they are, dates as seconds since 1970 (UTC)
+
+Whatever has to be known before anything can be computed is asked here, one question at a time, as a ValueError that
+names the option which answers it.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from statepool.audit.columns import Columns
-from statepool.audit.engines import Engine
+from statepool.checks import unknown_name
 
-TIMES = ("decided", "observed", "resolved")
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+NAMES: dict[str, list[str]] = {
+    part: names.split()
+    for part, names in {
+        "action": "action arm item item_id sku product product_id variant variant_id choice treatment creative offer "
+        "campaign",
+        "state": "state intermediate signal engagement funnel_stage funnel_step stage step depth funnel",
+        "outcome": "loss outcome reward cost converted conversion is_converted purchase purchased bought revenue sales "
+        "profit margin clicked returned churned refunded success y",
+        "decided": "decided_at decided decision_time time timestamp ts event_time shown_at served_at created_at "
+        "datetime date",
+        "observed": "observed_at observed state_time",
+        "resolved": "resolved_at resolved outcome_time converted_at conversion_time purchased_at purchase_time "
+        "bought_at ordered_at outcome_at",
+        "propensity": "propensity probability p_action pscore prob",
+        "group": "group category segment",
+        "ticket": "ticket ticket_id decision_id impression_id event_id",
+        "holdout": "is_holdout held holdout held_out",
+    }.items()
+}
+"""Column names that are tried when none is given; upper and lower case are alike."""
+
+LIKELY_IDS = ("visit_id", "request_id", "view_id", "row_id", "uuid", "id")
+"""Columns whose repeated values are reported, though rows are not dropped for them."""
+NEEDED, TIMES = ("action", "state", "outcome"), ("decided", "observed", "resolved")
 JOINT = "\x1f"
-"""Between the values of several context columns: a character that no value is likely to have."""
+"""Joins the values of several context columns: a character that values do not have."""
 
-Read = Callable[[str, str], str]
-"""SQL that reads a column (the second) as its part (the first)."""
+REWARDS = frozenset(re.findall(
+    r"\w+", "reward converted conversion conversions purchase purchases purchased bought order orders ordered revenue "
+    "sales sale sold profit margin income gmv clicked click clicks signup subscribed retained success won value spend",
+))  # fmt: skip
+LOSSES = frozenset(re.findall(
+    r"\w+", "loss losses cost costs returned return returns refunded refund churned churn bounced bounce cancelled "
+    "canceled failed failure complaint complaints late error unsubscribed regret",
+))  # fmt: skip
+"""Words in an outcome's name from which it is clear whether more of it is better."""
 
+UNREADABLE, BLANK = 0.05, 0.01
+"""Shares of unreadable outcomes, and of blanks in a column that is never 0, from which the audit asks."""
+CALLERS = "Ibis table"
+"""The name of a log that came as an Ibis table."""
+MOST_FOR_IDS, MEMORY, MOST_THREADS = 2_000_000, "1GB", 8
 
-def flat_rows(columns: Columns, label: Read, number: Read, time: Read, outcome: str, unreadable: str) -> str:
-    """SQL for the columns of `log`; a part that the log does not have is missing in every row."""
-
-    def read(part: str, reader: Read, kind: str) -> str:
-        column = getattr(columns, part)
-        return reader(part, column) if column else f"CAST(NULL AS {kind})"
-
-    context = [f"nullif(trim({label('context', column)}), '')" for column in columns.context]
-    parts = {
-        "action": read("action", label, "VARCHAR"),
-        "state": read("state", label, "VARCHAR"),
-        "outcome": outcome,
-        "unreadable": unreadable,
-        "propensity": read("propensity", number, "DOUBLE"),
-        "held": read("holdout", number, "DOUBLE"),
-        "grouping": read("group", label, "VARCHAR"),
-        "ticket": read("ticket", label, "VARCHAR"),
-        "context": f" || '{JOINT}' || ".join(context) or "CAST(NULL AS VARCHAR)",
-        **{part: read(part, time, "DOUBLE") for part in TIMES},
-    }
-    return ", ".join(f"{expression} AS {part}" for part, expression in parts.items())
-
-
-def quoted(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
+CURRENCY = r"€|\$|£|¥|₹|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|kr|zł"
+FORMS = {
+    "with a decimal point": (r"^[-+]?([0-9]{1,3}(,[0-9]{3})+|[0-9]+)(\.[0-9]+)?$", ","),
+    "with a decimal comma": (r"^[-+]?([0-9]{1,3}([. ][0-9]{3})+|[0-9]+)(,[0-9]+)?$", r"[. ]"),
+}
+"""Forms of amounts, after currency signs are removed: the pattern, and what separates thousands."""
+PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+ZONE = r"(Z|UTC|[+-][0-9][0-9]:?[0-9]{0,2})$"
 
 
-def first_line(error: Exception) -> str:
-    """What an engine says went wrong, in one line."""
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+@dataclass(frozen=True)
+class Columns:
+    """The column of each part, None where the log has none; `direction` says how `is_reward` is known."""
+
+    action: str
+    state: str
+    outcome: str
+    decided: str | None
+    observed: str | None
+    resolved: str | None
+    propensity: str | None
+    group: str | None
+    ticket: str | None
+    holdout: str | None
+    context: tuple[str, ...]
+    is_reward: bool
+    direction: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The whole log at a glance: numbers of rows, the range of outcomes, and the last moment that it names."""
+
+    total: int
+    duplicated: int
+    blank: int
+    unreadable: int
+    untimed: int
+    known: int
+    zeros: int
+    low: float
+    high: float
+    latest: float
 
 
 @dataclass(frozen=True)
 class Log:
-    """An open log: an engine that knows the flat rows by the name `log`."""
+    """An open log. `seconds`: times are dates; `unread`: lines that could not be read; `notes`: what is odd."""
 
-    engine: Engine
+    table: Table
     columns: Columns
     name: str
     seconds: bool
-    """Whether times are seconds, since they were given as dates; otherwise they are numbers of the caller's."""
     unread: int
-    """Lines of the file that could not be read at all."""
-    textual: bool
-    """Whether outcomes or times are text, of which some may be no number."""
+    facts: Facts
+    notes: tuple[str, ...]
+
+    def close(self) -> None:
+        """Close the connection, unless it is the caller's."""
+        if self.name != CALLERS:
+            self.table.get_backend().disconnect()
+
+
+def audit_engine() -> Any:
+    """The `ibis` module, or a sentence that says how to install it."""
+    try:
+        import ibis
+    except ImportError:
+        raise ValueError('audit: needs the extra, pip install "statepool[audit]"') from None
+    return ibis
+
+
+def open_log(
+    source: Any, given: Mapping[str, str | Sequence[str] | None], reward: bool | None = None,
+    missing: float | str | None = None, table: str | None = None,
+) -> Log:  # fmt: skip
+    """Open a log (see `audit_log` for what it may be) and ask what has to be known.
+
+    `given` names columns by part; `missing` is what a blank outcome means, a number or "drop".
+    """
+    ibis, opened = audit_engine(), ExitStack()
+    try:
+        raw, name = _read(ibis, source, table, opened)
+        columns = _find_columns(list(raw.columns), given, reward)
+        return _flatten(ibis, raw, columns, name, missing)
+    except ValueError:
+        opened.close()
+        raise
+    except Exception as error:  # engines raise errors of many classes
+        opened.close()
+        shown = source if isinstance(source, str | os.PathLike) else "log"
+        raise ValueError(f"{hide_password(str(shown))}: cannot be read as a log ({first_line(error)})") from None
+
+
+def first_line(error: Exception) -> str:
+    """What an engine says went wrong, in one line."""
+    lines = str(error).strip().splitlines()
+    return hide_password(lines[0][:200]) if lines else type(error).__name__
+
+
+def hide_password(address: str) -> str:
+    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", address)
+
+
+# Where the rows come from
+
+
+def _read(ibis: Any, source: Any, table: str | None, opened: ExitStack) -> tuple[Table, str]:
+    if isinstance(source, ibis.expr.types.Table):
+        return source, CALLERS
+    text = str(source) if isinstance(source, str | os.PathLike) else ""
+    if text.startswith("sqlite:///") or text.lower().endswith((".db", ".sqlite")):
+        return _read_sqlite(ibis, text.removeprefix("sqlite:///"), table)
+    if "://" in text:
+        return _read_database(ibis, text, table, opened)
+    if table is not None:
+        raise ValueError(f"table: is {table!r}, expected none unless the log is a database's address")
+    engine = _duckdb(ibis)
+    if text:
+        return _read_files(engine, Path(text)), Path(text).name
+    if not hasattr(source, "shape"):
+        raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
+    return _read_frame(engine, source), f"{type(source).__module__.partition('.')[0]} frame"
+
+
+def _duckdb(ibis: Any) -> Any:
+    # What does not fit is spilled to the system's temporary folder, not to the caller's.
+    engine = ibis.duckdb.connect(
+        memory_limit=MEMORY, threads=min(os.cpu_count() or 1, MOST_THREADS), preserve_insertion_order=False,
+        temp_directory=str(Path(tempfile.gettempdir()) / "statepool-audit"),
+    )  # fmt: skip
+    engine.raw_sql("SET TimeZone = 'UTC'")
+    return engine
+
+
+def _read_files(engine: Any, path: Path) -> Table:
+    """A file, or those of a folder or pattern in order of their names, all of one kind."""
+    found = [path] if path.is_file() else sorted(path.parent.glob(path.name)) if "*" in path.name else []
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_")))
+    files = [file for file in found if file.stat().st_size]
+    if not files:
+        wrong = (
+            "is empty, expected a log with a row for each decision"
+            if found
+            else "is not a file, expected a log to read"
+        )
+        raise ValueError(f"{path}: {wrong}")
+    endings = sorted({"".join(file.suffixes[-2:] if file.suffix == ".gz" else [file.suffix]) for file in files})
+    if len(endings) > 1:
+        raise ValueError(f"{path}: holds files ending in {' and '.join(endings)}, expected all of one kind")
+    kind, names = endings[0].lower().removesuffix(".gz"), [str(file) for file in files]
+    if kind == ".parquet":
+        return engine.read_parquet(names)
+    if kind in (".jsonl", ".ndjson", ".json"):
+        return _read_json_lines(engine, names)
+    if kind not in (".csv", ".tsv"):
+        raise ValueError(f"{files[0]}: ends in {kind!r}, expected .csv, .tsv, .parquet, .jsonl, .ndjson, .json or .db")
+    options = {"all_varchar": True, "header": True, "null_padding": True, "store_rejects": True}
+    table = engine.read_csv(names, **options)
+    try:
+        table.count().to_pyarrow()
+    except Exception as error:
+        # Line breaks inside quotes beside short lines: duckdb reads both in one thread only.
+        if "parallel=false" not in str(error):
+            raise
+        table = engine.read_csv(names, parallel=False, **options)
+    return table
+
+
+def _read_json_lines(engine: Any, names: list[str]) -> Table:
+    """Line by line, as text: a line that is no JSON object becomes a row of nulls."""
+    options = {"delim": "\x1f", "quote": "", "escape": "", "header": False, "auto_detect": False}
+    lines = engine.read_csv(names, columns={"line": "VARCHAR"}, max_line_size=1 << 24, store_rejects=True, **options)
+    keys: dict[str, None] = {}
+    for row in lines.limit(20_000).to_pyarrow()["line"].to_pylist():
+        with suppress(ValueError):
+            found = json.loads(row)
+            keys.update(dict.fromkeys(found) if isinstance(found, dict) else {})
+    if not keys:
+        raise ValueError(f"{names[0]}: holds no JSON object, expected one on each line")
+    parsed = lines.select(value=lines.line.strip().re_extract(r"^\{.*\}$", 0).try_cast("json"))
+    return parsed.select(**{key: parsed.value[key] for key in keys})
+
+
+def _read_frame(engine: Any, frame: Any) -> Table:
+    """A pandas, polars or Arrow table, copied into duckdb."""
+    import pyarrow as pa
+
+    if hasattr(frame, "select_dtypes"):  # pandas: objects may mix numbers and text
+        frame = frame.rename(columns=str)
+        mixed = {name: frame[name].astype("string") for name, kind in frame.dtypes.items() if str(kind) == "object"}
+        frame = pa.Table.from_pandas(frame.assign(**mixed), preserve_index=False)
+    elif hasattr(frame, "to_arrow"):
+        frame = frame.to_arrow()
+    for i, column in enumerate(frame.schema):
+        if pa.types.is_timestamp(column.type):  # nanoseconds are more than engines keep
+            moments = frame.column(i).cast(pa.timestamp("us", column.type.tz), safe=False)
+            frame = frame.set_column(i, column.name, moments)
+    return _register(engine, frame)
+
+
+def _register(engine: Any, table: Any) -> Table:
+    engine.con.register("decisions", table)
+    return engine.table("decisions")
+
+
+def _read_sqlite(ibis: Any, path: str, table: str | None) -> tuple[Table, str]:
+    """A table of a SQLite file, by default a pool's decisions (after # its name), copied into duckdb."""
+    import pyarrow as pa
+
+    file, _, pool = path.partition("#")
+    if not Path(file).is_file():
+        raise ValueError(f"{file}: is not a file, expected a log to read")
+    with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as connection:
+        cursor = connection.execute(f"SELECT * FROM {table or 'decision_log'}")  # the caller's own file
+        names = [column[0] for column in cursor.description]
+        rows = cursor.fetchall()
+    if not rows:
+        raise ValueError(f"{file}: has no rows, expected one for each decision")
+    columns = {name: _arrow(pa, values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    made = _register(_duckdb(ibis), pa.table(columns))
+    return (made if table else _only_pool(made, pool, file)), Path(file).name
+
+
+def _arrow(pa: Any, values: tuple[Any, ...]) -> Any:
+    """SQLite's columns have no type of their own: numbers if all are, else text."""
+    if all(value is None or isinstance(value, int | float) for value in values):
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack) -> tuple[Table, str]:
+    address, _, pool = address.partition("#")
+    engine = ibis.connect(address)
+    opened.callback(engine.disconnect)
+    if table is None:
+        if "decision_log" not in engine.list_tables():
+            raise ValueError("table: is not given, expected --table, a table of the database or a query in brackets")
+        return _only_pool(engine.table("decision_log"), pool, hide_password(address)), pool or "decision_log"
+    if table.lstrip().startswith("("):
+        return engine.sql(table.strip()[1:-1]), "query"
+    schema, _, name = table.rpartition(".")
+    return engine.table(name, database=schema or None), table
+
+
+def _only_pool(rows: Table, pool: str, where: str) -> Table:
+    """The decisions of one pool; rewards where it was given rewards, losses otherwise."""
+    names = (
+        sorted(row["pool"] for row in rows.select("pool").distinct().to_pyarrow().to_pylist())
+        if "pool" in rows.columns
+        else []
+    )
+    if names and not pool and len(names) == 1:
+        pool = names[0]
+    if names and pool not in names:
+        raise ValueError(f"{where}: holds the pools {', '.join(names)}, expected one of them after a #")
+    if names:
+        rows = rows.filter(rows.pool == pool).drop("pool")
+    if {"reward", "loss"} <= set(rows.columns):
+        rows = rows.drop("loss" if rows.reward.count().to_pyarrow().as_py() else "reward")
+    return rows
+
+
+# Which column is which
+
+
+def _find_columns(
+    present: Sequence[str], given: Mapping[str, str | Sequence[str] | None], reward: bool | None
+) -> Columns:
+    found: dict[str, str | None] = {}
+    named_context = given.get("context")
+    context = (named_context,) if isinstance(named_context, str) else tuple(named_context or ())
+    for i, name in enumerate(context):
+        if name not in present:
+            raise ValueError(unknown_name("context column", str(name), present))
+        if name in context[:i]:
+            raise ValueError(f"context: column {name!r} is named twice, expected each once")
+    for part, names in NAMES.items():
+        named = given.get(part)
+        if named is not None and (not isinstance(named, str) or named not in present):
+            raise ValueError(unknown_name(f"{part} column", str(named), present))
+        taken = {column for column in found.values() if column} | (set() if part in NEEDED else set(context))
+        free = {column.lower(): column for column in present if column not in taken}
+        found[part] = named if named is not None else next((free[name] for name in names if name in free), None)
+    lacking = [part for part in NEEDED if found[part] is None]
+    if lacking:
+        tried = "; ".join(f"{part}: no column is called {' or '.join(NAMES[part])}" for part in lacking)
+        options = ", ".join(f"--{part}" for part in lacking)
+        raise ValueError(f"{tried}; expected one of {', '.join(present)} to be named with {options}")
+    for i, part in enumerate(NEEDED):
+        other = next((earlier for earlier in NEEDED[:i] if found[earlier] == found[part]), None)
+        if other is not None:
+            raise ValueError(f"{part}: is column {found[part]!r}, which is the {other} too, expected another")
+    for part, used in found.items():
+        if used in context:
+            raise ValueError(f"context: is column {used!r}, which is the {part} too, expected another")
+    is_reward, direction = read_direction(str(found["outcome"]), reward)
+    return Columns(**found, context=context, is_reward=is_reward, direction=direction)  # type: ignore[arg-type]
+
+
+def read_direction(outcome: str, reward: bool | None) -> tuple[bool, str]:
+    """Whether larger outcomes are better, and how that is known."""
+    if reward is not None:
+        return reward, "as given"
+    words = set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", outcome).lower()))
+    good, bad = bool(words & REWARDS), bool(words & LOSSES)
+    return (good, "by its name") if good != bad else (False, "assumed")
+
+
+# Flat rows
+
+
+def _flatten(ibis: Any, raw: Table, columns: Columns, name: str, missing: float | str | None) -> Log:
+    notes: list[str] = []
+    number, present = _read_outcome(ibis, raw, columns, notes)
+    seconds = _are_dates(ibis, raw, columns)
+    _note_zones(raw, columns, seconds, notes)
+    labels = [raw[column] for column in columns.context]
+    context = None
+    for label in labels:
+        text = _text(label).strip().nullif("")
+        context = text if context is None else context + JOINT + text
+    parts = {
+        "action": _text(raw[columns.action]),
+        "state": _text(raw[columns.state]),
+        "outcome": ibis.ifelse(present, number, float(missing)) if isinstance(missing, float) else number,
+        "blank": ~present,
+        "unreadable": present & number.isnull(),
+        "propensity": _optional(ibis, raw, columns.propensity, _number, "float64"),
+        "held": _optional(ibis, raw, columns.holdout, _number, "float64"),
+        "grouping": _optional(ibis, raw, columns.group, lambda _, column: _text(column), "string"),
+        "ticket": _optional(ibis, raw, columns.ticket, lambda _, column: _text(column), "string"),
+        "context": ibis.null("string") if context is None else context,
+        **{
+            part: _optional(ibis, raw, getattr(columns, part), lambda _, c: _time(ibis, c, seconds), "float64")
+            for part in TIMES
+        },
+    }
+    flat, kind = raw.select(**parts), raw[columns.outcome].type()
+    flat, duplicated = _without_repeats(ibis, flat, columns)
+    if duplicated:
+        notes.append(f"{duplicated} rows repeat a {columns.ticket}: one row of each was kept.")
+    empty = 0
+    if kind.is_json():
+        nothing = flat.action.isnull() & flat.state.isnull() & flat.blank
+        empty, flat = int(flat.filter(nothing).count().to_pyarrow().as_py()), flat.filter(~nothing)
+    textual = bool(kind.is_string() or kind.is_json())
+    facts = _look(flat, columns, duplicated, textual)
+    _ask(name, columns, facts, missing)
+    _note_ids(raw, columns, facts, notes)
+    return Log(flat, columns, name, seconds, empty + (_unread_lines(raw) if textual else 0), facts, tuple(notes))
+
+
+def _optional(ibis: Any, raw: Table, column: str | None, read: Any, kind: str) -> Any:
+    return ibis.null(kind) if column is None else read(ibis, raw[column])
+
+
+def _text(column: Any) -> Any:
+    if column.type().is_json():
+        return audit_engine().coalesce(column.str, column.cast("string")).nullif("null")
+    return column if column.type().is_string() else column.cast("string")
+
+
+def _number(ibis: Any, column: Any) -> Any:
+    """A column as numbers, null where it is none; true and false are 1 and 0."""
+    kind = column.type()
+    if kind.is_boolean():
+        return column.cast("int8").cast("float64")
+    if kind.is_numeric():
+        return _finite(ibis, column.cast("float64"))
+    if not (kind.is_string() or kind.is_json()):
+        return ibis.null("float64")
+    text = _text(column).strip()
+    word = text.lower()
+    plain = _finite(ibis, _parse(ibis, text))
+    return ibis.cases((word.isin(("true", "yes", "t", "y")), 1.0), (word.isin(("false", "no", "f", "n")), 0.0),
+                      else_=plain)  # fmt: skip
+
+
+def _parse(ibis: Any, text: Any) -> Any:
+    """Plain numbers; the cast is guarded, as engines differ in what they do with other text."""
+    return ibis.ifelse(text.re_search(PLAIN), text, ibis.null("string")).cast("float64")
+
+
+def _finite(ibis: Any, number: Any) -> Any:
+    return ibis.ifelse(number.between(-1e308, 1e308), number, ibis.null("float64"))
+
+
+def _read_outcome(ibis: Any, raw: Table, columns: Columns, notes: list[str]) -> tuple[Any, Any]:
+    """Expressions for the outcome as a number and for its presence; amounts with currency signs are read too."""
+    column = raw[columns.outcome]
+    kind, number = column.type(), _number(ibis, column)
+    if not (kind.is_string() or kind.is_json()):
+        present = column.notnull()
+        return number, (present & ~column.isnan()).fill_null(False) if kind.is_floating() else present
+    text = _text(column).strip()
+    present = (text != "").fill_null(False)
+    bare = text.re_replace(CURRENCY, "").strip()
+    wanted = {"present": present.sum(), "plain": (present & number.notnull()).sum()}
+    forms = list(FORMS)
+    for i, form in enumerate(forms):
+        wanted[f"form{i}"] = (present & bare.re_search(FORMS[form][0])).sum()
+    found = {key: int(value or 0) for key, value in _only(raw.aggregate(**wanted)).items()}
+    if found["present"] - found["plain"] <= UNREADABLE * found["present"]:
+        return number, present
+    fits = [form for i, form in enumerate(forms) if found[f"form{i}"] == found["present"]]
+    if len(fits) != 1:
+        odd = raw.filter(present & number.isnull()).select(value=text).distinct().order_by("value").limit(3)
+        examples = ", ".join(repr(value[:40]) for value in odd.to_pyarrow()["value"].to_pylist())
+        ambiguous = ", which may have decimal commas or thousands" if fits else ""
+        raise ValueError(
+            f"outcome: {found['present'] - found['plain']} of {found['present']} values in {columns.outcome!r} are not "
+            f"numbers, for example {examples}{ambiguous}; expected plain numbers such as 41.20, or another column "
+            "with --outcome"
+        )
+    pattern, thousands = FORMS[fits[0]]
+    cleaned = bare.re_replace(thousands, "").replace(",", ".")
+    readable = ibis.ifelse(bare.re_search(pattern), cleaned, ibis.null("string"))
+    example = raw.filter(present & number.isnull()).select(value=text, number=readable.cast("float64"))
+    first = _only(example.order_by("value").limit(1))
+    notes.append(f"{columns.outcome} is read as amounts {fits[0]}: {first['value']} as {first['number']:g}.")
+    return readable.cast("float64"), present
+
+
+def _are_dates(ibis: Any, raw: Table, columns: Columns) -> bool:
+    """Whether times are dates: by type, or for text by what more of it can be read as."""
+    named = next((getattr(columns, part) for part in TIMES if getattr(columns, part)), None)
+    if named is None:
+        return False
+    kind = raw[named].type()
+    if kind.is_timestamp() or kind.is_date():
+        return True
+    if kind.is_numeric():
+        return False
+    text = _text(raw[named]).strip()
+    head = raw.select(number=_parse(ibis, text).notnull(), date=text.re_search("^[0-9]{4}-[0-9]{2}")).limit(10_000)
+    found = _only(head.aggregate(numbers=head.number.sum(), dates=head.date.sum()))
+    return bool((found["dates"] or 0) > (found["numbers"] or 0))
+
+
+def _time(ibis: Any, column: Any, seconds: bool) -> Any:
+    kind = column.type()
+    if kind.is_numeric():
+        return _finite(ibis, column.cast("float64"))
+    if not seconds:
+        return _finite(ibis, _parse(ibis, _text(column).strip()))
+    if kind.is_timestamp() or kind.is_date():
+        moment = column.cast(ibis.dtype("timestamp"))
+    else:
+        text = _text(column).strip()
+        dated = ibis.ifelse(text.re_search("^[0-9]{4}-[0-9]{2}"), text, ibis.null("string"))
+        zoned = ibis.dtype("timestamp('UTC')")
+        duck = column.get_backend().name == "duckdb"
+        moment = (dated.try_cast(zoned) if duck else dated.cast(zoned)).cast(ibis.dtype("timestamp"))
+    return moment.truncate("s").epoch_seconds().cast("float64") + moment.microsecond().cast("float64") / 1e6
+
+
+def _note_zones(raw: Table, columns: Columns, seconds: bool, notes: list[str]) -> None:
+    """Mixed or partly missing time zones in columns of text."""
+    if not seconds:
+        return
+    bare: list[str] = []
+    zoned: list[str] = []
+    for part in TIMES:
+        name = getattr(columns, part)
+        if name is None or not (raw[name].type().is_string() or raw[name].type().is_json()):
+            continue
+        text = _text(raw[name]).strip()
+        dated = raw.filter(text.re_search("[0-9]:[0-9]")).select(zone=text.re_extract(ZONE, 1))
+        counts = dated.group_by("zone").aggregate(n=dated.count()).to_pyarrow().to_pylist()
+        found = {row["zone"] or "none": row["n"] for row in counts}
+        if len(found) > 1:
+            listed = ", ".join(f"{zone} in {found[zone]}" for zone in sorted(found, key=lambda zone: -found[zone]))
+            notes.append(f"{name} has {len(found)} time zones ({listed} rows); times without one are read as UTC.")
+        elif found:
+            (bare if "none" in found else zoned).append(name)
+    if bare and zoned:
+        notes.append(f"{' and '.join(bare)} has no time zone and {' and '.join(zoned)} has: it is read as UTC.")
+
+
+def _only(table: Table) -> dict[str, Any]:
+    """The one row of an answer."""
+    return dict(table.to_pyarrow().to_pylist()[0])
+
+
+def _without_repeats(ibis: Any, flat: Table, columns: Columns) -> tuple[Table, int]:
+    """One row for each ticket: one with an outcome if there is one, the earliest of those."""
+    if columns.ticket is None:
+        return flat, 0
+    found = _only(flat.aggregate(n=flat.ticket.count(), distinct=flat.ticket.nunique()))
+    repeated = int(found["n"] - found["distinct"])
+    if not repeated:
+        return flat, 0
+    order = [flat.outcome.isnull(), flat.decided, flat.resolved, flat.action, flat.state]
+    numbered = flat.mutate(copy=ibis.row_number().over(group_by=flat.ticket, order_by=order))
+    kept = numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy")
+    return kept, repeated
+
+
+def _look(flat: Table, columns: Columns, duplicated: int, textual: bool) -> Facts:
+    timed = flat.decided.notnull()
+    wanted = {
+        "total": flat.count(), "blank": flat.blank.sum(), "unreadable": flat.unreadable.sum(),
+        "untimed": (~timed).sum(), "known": flat.outcome.count(), "zeros": (flat.outcome == 0).sum(),
+        "low": flat.outcome.min(), "high": flat.outcome.max(), "last": flat.decided.max(),
+        "observed": flat.observed.max(), "resolved": flat.resolved.max(),
+    }  # fmt: skip
+    if textual:  # labels are counted so that they are read: a line that is no text is then no row here either
+        wanted |= {"actions": flat.action.count(), "states": flat.state.count(), "groups": flat.grouping.count()}
+    row = {
+        name: float("nan") if each is None else float(each) for name, each in _only(flat.aggregate(**wanted)).items()
+    }
+    times = [row[name] for name in ("last", "observed", "resolved") if row[name] == row[name]]
+    # A sum over no rows is null.
+    names = ("total", "blank", "unreadable", "untimed", "known", "zeros")
+    counts = {name: int(row[name]) if row[name] == row[name] else 0 for name in names}
+    counts["untimed"] *= columns.decided is not None
+    return Facts(
+        **counts, duplicated=duplicated, low=row["low"], high=row["high"], latest=max(times, default=float("nan"))
+    )
+
+
+def _ask(name: str, columns: Columns, facts: Facts, missing: float | str | None) -> None:
+    """The questions that only the caller can answer; the first that is open is asked."""
+    column = columns.outcome
+    if not facts.total:
+        raise ValueError(f"{name}: has no rows, expected one for each decision")
+    if not facts.known:
+        raise ValueError(f"outcome: column {column!r} holds no number, expected one in the rows with an outcome")
+    if columns.decided and facts.untimed == facts.total:
+        raise ValueError(f"decided: column {columns.decided!r} holds no time, expected dates or numbers")
+    if missing is not None or facts.blank <= BLANK * facts.total:
+        return
+    same = facts.low == facts.high
+    if facts.zeros and not same:
+        return
+    values = f"every other value is {facts.low:g}" if same else "no value is 0"
+    nothing = 1 if same and facts.low == 0 else 0
+    raise ValueError(
+        f"outcome: {facts.blank} of {facts.total} rows of {column!r} are blank and {values}: what is a blank? "
+        f"--missing {nothing} if nothing happened, --missing drop if the outcome is not known"
+    )
+
+
+def _note_ids(raw: Table, columns: Columns, facts: Facts, notes: list[str]) -> None:
+    used = {column for column in vars(columns).values() if isinstance(column, str)} | set(columns.context)
+    for name in raw.columns:
+        if name.lower() not in LIKELY_IDS or name in used or facts.total > MOST_FOR_IDS:
+            continue
+        found = _only(raw.aggregate(n=raw[name].count(), distinct=raw[name].nunique()))
+        repeated = int(found["n"] - found["distinct"])
+        if 0 < repeated <= 0.5 * found["n"]:
+            notes.append(f"{repeated} rows repeat a {name} and were kept; --ticket {name} keeps one row of each.")
+
+
+def _unread_lines(raw: Table) -> int:
+    """Lines of a text file that duckdb rejected while the log was read."""
+    try:
+        rejected = raw.get_backend().table("reject_errors")
+    except Exception:  # no text file was read
+        return 0
+    # Every reading of the file lists them again, once for each value that is wrong.
+    return int(rejected.select("file_id", "line").distinct().count().to_pyarrow().as_py())

@@ -18,7 +18,7 @@ class ClientError(Exception):
 
 
 class Conflict(ClientError, ValueError):  # noqa: N818
-    """It contradicts what is there (409); nothing was changed."""
+    """It contradicts what is stored (409); nothing was changed."""
 
 
 class NotFound(ClientError, ValueError):  # noqa: N818
@@ -34,7 +34,7 @@ class Invalid(ClientError, ValueError):  # noqa: N818
 
 
 class Unavailable(ClientError):  # noqa: N818
-    """No answer, or none but "later", in all the tries; repeating the call is harmless."""
+    """The service did not answer, or answered that it is unavailable, in all tries; the call may be repeated."""
 
 
 KINDS: dict[int, type[ClientError]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict}
@@ -59,7 +59,7 @@ def sentence_of(status: int, text: str) -> str:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do: play `action`, which was drawn with `probability`; `ticket` names the decision from here on."""
+    """The action to take, drawn with `probability`; `ticket` names the decision."""
 
     ticket: str
     action: Label
@@ -72,33 +72,35 @@ class Decision:
 
 @dataclass(frozen=True)
 class Row:
-    """All that is known of a ticket. What has not come yet is None."""
+    """Everything known of a ticket; None: not reported yet."""
 
     ticket: str
     action: Label
     probability: float
     state: Label | None
     loss: float | None
-    """Scaled to 0–1."""
+    """The outcome scaled by the bounds of the pool: 0 is the best, 1 the worst."""
     reward: float | None
-    """What was reported, where it was reported as a reward."""
+    """The outcome, if it was reported as a reward."""
     decided_at: datetime | None
     observed_at: datetime | None
     resolved_at: datetime | None
     is_holdout: bool
-    """Kept from the learner, to measure it."""
+    """Whether it belongs to the holdout."""
     expired: bool
-    """The loss is the default of an outcome that did not come in time."""
+    """Whether the outcome is the default of a window that passed."""
     version: int
-    """The version of the play that it was drawn from."""
+    """The policy version that it was drawn from."""
     context: Label | None
-    """Who was asking, in a pool that has contexts."""
+    """The context of the request, in a pool with contexts."""
+    cursor: int = 0
+    """In `rows`: pass the largest one as `after` to continue from there."""
 
     @classmethod
     def of(cls, answer: Any) -> "Row":
         labels = {name: as_label(answer[name]) for name in ("action", "state", "context")}
         times = {name: _moment(answer[name]) for name in ("decided_at", "observed_at", "resolved_at")}
-        known = {each.name: answer[each.name] for each in fields(cls)}
+        known = {each.name: answer.get(each.name) for each in fields(cls)}
         return cls(**known | labels | times)
 
 

@@ -10,7 +10,7 @@ import httpx
 
 from statepool.client.answers import Decision, Label, Row
 from statepool.client.calls import Answer, Candidates, HttpCall, Pairs, PoolCalls, Tickets, list_pools
-from statepool.client.retrying import JSON, Manner, Tried, check
+from statepool.client.retrying import JSON, Attempt, RetryPolicy, check
 
 
 class AsyncClient:
@@ -30,11 +30,11 @@ class AsyncClient:
         timeout: float = 60.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._manner = Manner(url, key, tries, timeout)
-        self._http = httpx.AsyncClient(base_url=url, headers=self._manner.headers, timeout=timeout, transport=transport)
+        self._retry = RetryPolicy(url, key, tries, timeout)
+        self._http = httpx.AsyncClient(base_url=url, headers=self._retry.headers, timeout=timeout, transport=transport)
 
     def pool(self, name: str) -> "AsyncRemotePool":
-        """The pool of that name; nothing is asked of the service yet."""
+        """The pool of that name; no request is sent yet."""
         return AsyncRemotePool(self, name)
 
     async def pools(self) -> list[str]:
@@ -53,7 +53,7 @@ class AsyncClient:
         update: bool | None = None,
         **more: Any,
     ) -> "AsyncRemotePool":
-        """Make a pool, or make sure that it is there; see `PUT /v1/pools/{name}` for what else it takes."""
+        """Create a pool, or confirm that it exists; see `PUT /v1/pools/{name}` for further arguments."""
         more |= {"learner": learner, "settings": settings, "update": update}
         await self.send(PoolCalls(name).make(actions, states, P, more))
         return self.pool(name)
@@ -64,16 +64,16 @@ class AsyncClient:
         while True:
             tried += 1
             try:
-                came: Tried = await self._http.request(call.method, call.path, content=content, headers=JSON)
+                result: Attempt = await self._http.request(call.method, call.path, content=content, headers=JSON)
             except httpx.TransportError as error:
-                came = error
-            wait = self._manner.wait(tried, came)
+                result = error
+            wait = self._retry.wait(tried, result)
             if wait is None:
-                return self._manner.read(call, came)
+                return self._retry.read(call, result)
             await asyncio.sleep(wait)
 
     async def stream(self, call: HttpCall[Answer]) -> AsyncIterator[Answer]:
-        """The lines of an answer, read as they come."""
+        """Yield the lines of a response as they arrive."""
         async with self._http.stream(call.method, call.path) as response:
             if response.status_code >= 300:
                 await response.aread()
@@ -82,7 +82,7 @@ class AsyncClient:
                 yield call.read(json.loads(line))
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> "AsyncClient":
@@ -94,7 +94,7 @@ class AsyncClient:
         await self.close()
 
     def __repr__(self) -> str:
-        return f"AsyncClient({self._manner.url!r})"
+        return f"AsyncClient({self._retry.url!r})"
 
 
 class AsyncRemotePool:
@@ -107,7 +107,7 @@ class AsyncRemotePool:
     async def decide(
         self, ticket: str | None = None, *, context: Label | None = None, candidates: Candidates | None = None
     ) -> Decision:
-        """An action to play, on disk before it is told. A ticket is made here if you give none."""
+        """Draw an action; it is stored before the call returns. A ticket is generated if none is given."""
         return await self._client.send(self._calls.decide(ticket, context, candidates))
 
     async def decide_many(
@@ -125,7 +125,7 @@ class AsyncRemotePool:
         return [each for call in calls for each in await self._client.send(call)]
 
     async def observe(self, ticket: str, state: Label) -> None:
-        """The state that was seen."""
+        """Report the observed state."""
         await self._client.send(self._calls.observe(ticket, state))
 
     async def observe_many(self, pairs: Pairs) -> None:
@@ -134,7 +134,7 @@ class AsyncRemotePool:
             await self._client.send(call)
 
     async def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:
-        """The outcome, as a loss or as a reward; a bare number, `resolve(ticket, 0.3)`, is a loss."""
+        """Report the outcome, as a loss or as a reward; a bare number, `resolve(ticket, 0.3)`, is a loss."""
         await self._client.send(self._calls.resolve(ticket, loss, reward))
 
     async def resolve_many(self, losses: Pairs = (), rewards: Pairs = ()) -> None:
@@ -143,35 +143,35 @@ class AsyncRemotePool:
             await self._client.send(call)
 
     async def change(self, **settings: Any) -> dict[str, Any]:
-        """Other settings from now on; the status with them."""
+        """Change settings; return the new status."""
         return await self._client.send(self._calls.change(settings))
 
     async def status(self) -> dict[str, Any]:
-        """What the pool adds up to: counts, losses, lift, settings."""
+        """The status: counts, mean outcomes, lift, settings."""
         return await self._client.send(self._calls.status())
 
     async def find(self, ticket: str) -> Row:
         """What is known of one ticket."""
         return await self._client.send(self._calls.find(ticket))
 
-    def rows(self) -> AsyncIterator[Row]:
-        """Every decision, in order, read as they come."""
-        return self._client.stream(self._calls.rows())
+    def rows(self, after: int | None = None) -> AsyncIterator[Row]:
+        """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
+        return self._client.stream(self._calls.rows(after))
 
     async def add_action(self, action: Label, row: Any = None, category: Label | None = None) -> None:
-        """A new action, which starts with everything that was learnt about the states of its row."""
+        """Add an action; it starts from what was learnt about the states of its row."""
         await self._client.send(self._calls.put_action(action, row, category, reweight=False))
 
     async def reweight_action(self, action: Label, row: Any) -> None:
-        """Another row of P for an action."""
+        """Replace the row of P of an action."""
         await self._client.send(self._calls.put_action(action, row, None, reweight=True))
 
     async def retire_action(self, action: Label) -> None:
-        """Play an action no more; its outcomes in flight still teach."""
+        """Retire an action; outcomes of its earlier decisions are still learnt."""
         await self._client.send(self._calls.retire_action(action))
 
     async def expire(self) -> int:
-        """Give overdue decisions the default loss; how many there were."""
+        """Expire overdue decisions now; return how many there were."""
         return await self._client.send(self._calls.expire())
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Each call as a value: a method, an address, a body, and how to read the answer. Sending is somebody else's."""
+"""Each call as a value: method, path, body, and how to read the response. The clients send them."""
 
 import json
 import uuid
@@ -14,7 +14,7 @@ Each = TypeVar("Each")
 Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
 Tickets = int | Iterable[str | None]
-"""How many decisions, or the ticket of each; one that is None is made here."""
+"""How many decisions, or the ticket of each; None: one is generated."""
 Candidates = Mapping[Any, Any]
 """What may be shown, as {action: row}; a row is a list, an array or a Series of numbers."""
 
@@ -89,8 +89,9 @@ class PoolCalls:
     def find(self, ticket: str) -> HttpCall[Row]:
         return HttpCall("GET", self._path("decisions", ticket), None, Row.of)
 
-    def rows(self) -> HttpCall[Row]:
-        return HttpCall("GET", self._path("rows"), None, Row.of)
+    def rows(self, after: int | None) -> HttpCall[Row]:
+        query = "" if after is None else f"?after={int(after)}"
+        return HttpCall("GET", self._path("rows") + query, None, Row.of)
 
     def put_action(self, action: Label, row: Any, category: Label | None, reweight: bool) -> HttpCall[None]:
         body = _given(row=None if row is None else _plain(row), category=category) | {"reweight": reweight}
@@ -124,12 +125,12 @@ def _one_each(given: Sequence[Each] | None, name: str, count: int) -> Sequence[E
 
 def _request(ticket: str | None, context: Label | None, candidates: Candidates | None) -> dict[str, Any]:
     offered = None if candidates is None else _offered(candidates)
-    # A name that nobody else gives, so that asking again is asking for the same.
+    # A unique ticket, so that a retry asks for the same decision.
     return {"ticket": ticket or uuid.uuid4().hex} | _given(context=context, candidates=offered)
 
 
 def _offered(candidates: Candidates) -> dict[str, list[float]] | list[dict[str, Any]]:
-    """An object by action, or a list where JSON would turn a label into text."""
+    """An object by action; a list where a label is not text, since JSON keys are."""
     if not isinstance(candidates, Mapping):
         raise ValueError(f"candidates: is {candidates!r}, expected {{action: row}}")
     if all(isinstance(action, str) for action in candidates):
@@ -183,7 +184,7 @@ def _pairs(pairs: Pairs) -> list[tuple[str, Any]]:
 
 
 def _pieces(entries: Sequence[Any]) -> list[Any]:
-    """As few requests as the service takes, by their number and by their bytes."""
+    """Split a batch by the number of entries and by bytes, as the service limits both."""
     pieces: list[list[Any]] = []
     room = 0
     for entry in entries:
@@ -205,6 +206,6 @@ def _nothing(_: Any) -> None:
 
 
 def _raise_first(answer: Any) -> None:
-    """What could be done was done; the first that was refused is told."""
+    """Raise the first refusal; the other reports were accepted."""
     for each in answer["refused"]:
         raise refusal(each["status"], each["error"])

@@ -1,4 +1,4 @@
-"""When to ask again, and what an answer means; shared by both clients."""
+"""When to retry, and what a response means; shared by both clients."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,13 @@ from statepool.client.calls import Answer, HttpCall
 JSON = {"content-type": "application/json"}
 LATER = frozenset((429, 502, 503, 504))
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
-Tried = httpx.Response | httpx.TransportError
-"""What came of a try: an answer, or none."""
+Attempt = httpx.Response | httpx.TransportError
+"""A response, or the error of a request without one."""
 
 
 @dataclass(frozen=True)
-class Manner:
-    """Where the service is, and how patient to be with it."""
+class RetryPolicy:
+    """The address of the service, and how often to retry."""
 
     url: str
     key: str | None = None
@@ -33,30 +33,30 @@ class Manner:
     def headers(self) -> dict[str, str]:
         return {} if self.key is None else {"authorization": f"Bearer {self.key}"}
 
-    def wait(self, count: int, came: Tried) -> float | None:
+    def wait(self, count: int, result: Attempt) -> float | None:
         """Seconds before the next try: twice as long each time, and no shorter than the service asks for.
 
         None after the last, and after an answer that is final.
         """
-        if count == self.tries or (isinstance(came, httpx.Response) and came.status_code not in LATER):
+        if count == self.tries or (isinstance(result, httpx.Response) and result.status_code not in LATER):
             return None
-        asked = came.headers.get("retry-after", "") if isinstance(came, httpx.Response) else ""
+        asked = result.headers.get("retry-after", "") if isinstance(result, httpx.Response) else ""
         backoff: float = min(FIRST_WAIT * 2 ** (count - 1), LONGEST_WAIT)
         return max(backoff, min(float(asked), LONGEST_WAIT)) if asked.isdigit() else backoff
 
-    def read(self, call: HttpCall[Answer], came: Tried) -> Answer:
+    def read(self, call: HttpCall[Answer], result: Attempt) -> Answer:
         """The answer, or the refusal raised."""
-        if isinstance(came, httpx.TransportError):
-            raise Unavailable(f"{self.url} did not answer in {self.tries} tries ({type(came).__name__}: {came})")
-        check(came)
+        if isinstance(result, httpx.TransportError):
+            raise Unavailable(f"{self.url} did not answer in {self.tries} tries ({type(result).__name__}: {result})")
+        check(result)
         try:
-            return call.read(came.json())
+            return call.read(result.json())
         except (KeyError, TypeError, AttributeError) as error:
-            raise ClientError(f"the answer of {call.path} is not as expected ({error!r})", came.status_code) from None
+            raise ClientError(f"the answer of {call.path} is not as expected ({error!r})", result.status_code) from None
         except ValueError as error:
             if isinstance(error, ClientError):
                 raise
-            raise ClientError(f"the answer of {call.path} is not JSON", came.status_code) from None
+            raise ClientError(f"the answer of {call.path} is not JSON", result.status_code) from None
 
 
 def check(response: httpx.Response) -> None:

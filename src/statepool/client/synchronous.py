@@ -10,7 +10,7 @@ import httpx
 
 from statepool.client.answers import Decision, Label, Row
 from statepool.client.calls import Answer, Candidates, HttpCall, Pairs, PoolCalls, Tickets, list_pools
-from statepool.client.retrying import JSON, Manner, Tried, check
+from statepool.client.retrying import JSON, Attempt, RetryPolicy, check
 
 
 class Client:
@@ -35,11 +35,11 @@ class Client:
         timeout: float = 60.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._manner = Manner(url, key, tries, timeout)
-        self._http = httpx.Client(base_url=url, headers=self._manner.headers, timeout=timeout, transport=transport)
+        self._retry = RetryPolicy(url, key, tries, timeout)
+        self._http = httpx.Client(base_url=url, headers=self._retry.headers, timeout=timeout, transport=transport)
 
     def pool(self, name: str) -> "RemotePool":
-        """The pool of that name; nothing is asked of the service yet."""
+        """The pool of that name; no request is sent yet."""
         return RemotePool(self, name)
 
     def pools(self) -> list[str]:
@@ -58,7 +58,7 @@ class Client:
         update: bool | None = None,
         **more: Any,
     ) -> "RemotePool":
-        """Make a pool, or make sure that it is there; see `PUT /v1/pools/{name}` for what else it takes."""
+        """Create a pool, or confirm that it exists; see `PUT /v1/pools/{name}` for further arguments."""
         more |= {"learner": learner, "settings": settings, "update": update}
         self.send(PoolCalls(name).make(actions, states, P, more))
         return self.pool(name)
@@ -69,16 +69,16 @@ class Client:
         while True:
             tried += 1
             try:
-                came: Tried = self._http.request(call.method, call.path, content=content, headers=JSON)
+                result: Attempt = self._http.request(call.method, call.path, content=content, headers=JSON)
             except httpx.TransportError as error:
-                came = error
-            wait = self._manner.wait(tried, came)
+                result = error
+            wait = self._retry.wait(tried, result)
             if wait is None:
-                return self._manner.read(call, came)
+                return self._retry.read(call, result)
             time.sleep(wait)
 
     def stream(self, call: HttpCall[Answer]) -> Iterator[Answer]:
-        """The lines of an answer, read as they come."""
+        """Yield the lines of a response as they arrive."""
         with self._http.stream(call.method, call.path) as response:
             if response.status_code >= 300:
                 response.read()
@@ -87,7 +87,7 @@ class Client:
                 yield call.read(json.loads(line))
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> "Client":
@@ -99,7 +99,7 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Client({self._manner.url!r})"
+        return f"Client({self._retry.url!r})"
 
 
 class RemotePool:
@@ -112,7 +112,7 @@ class RemotePool:
     def decide(
         self, ticket: str | None = None, *, context: Label | None = None, candidates: Candidates | None = None
     ) -> Decision:
-        """An action to play, on disk before it is told. A ticket is made here if you give none."""
+        """Draw an action; it is stored before the call returns. A ticket is generated if none is given."""
         return self._client.send(self._calls.decide(ticket, context, candidates))
 
     def decide_many(
@@ -130,7 +130,7 @@ class RemotePool:
         return [each for call in calls for each in self._client.send(call)]
 
     def observe(self, ticket: str, state: Label) -> None:
-        """The state that was seen."""
+        """Report the observed state."""
         self._client.send(self._calls.observe(ticket, state))
 
     def observe_many(self, pairs: Pairs) -> None:
@@ -139,7 +139,7 @@ class RemotePool:
             self._client.send(call)
 
     def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:
-        """The outcome, as a loss or as a reward; a bare number, `resolve(ticket, 0.3)`, is a loss."""
+        """Report the outcome, as a loss or as a reward; a bare number, `resolve(ticket, 0.3)`, is a loss."""
         self._client.send(self._calls.resolve(ticket, loss, reward))
 
     def resolve_many(self, losses: Pairs = (), rewards: Pairs = ()) -> None:
@@ -148,35 +148,35 @@ class RemotePool:
             self._client.send(call)
 
     def change(self, **settings: Any) -> dict[str, Any]:
-        """Other settings from now on; the status with them."""
+        """Change settings; return the new status."""
         return self._client.send(self._calls.change(settings))
 
     def status(self) -> dict[str, Any]:
-        """What the pool adds up to: counts, losses, lift, settings."""
+        """The status: counts, mean outcomes, lift, settings."""
         return self._client.send(self._calls.status())
 
     def find(self, ticket: str) -> Row:
         """What is known of one ticket."""
         return self._client.send(self._calls.find(ticket))
 
-    def rows(self) -> Iterator[Row]:
-        """Every decision, in order, read as they come."""
-        return self._client.stream(self._calls.rows())
+    def rows(self, after: int | None = None) -> Iterator[Row]:
+        """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
+        return self._client.stream(self._calls.rows(after))
 
     def add_action(self, action: Label, row: Any = None, category: Label | None = None) -> None:
-        """A new action, which starts with everything that was learnt about the states of its row."""
+        """Add an action; it starts from what was learnt about the states of its row."""
         self._client.send(self._calls.put_action(action, row, category, reweight=False))
 
     def reweight_action(self, action: Label, row: Any) -> None:
-        """Another row of P for an action."""
+        """Replace the row of P of an action."""
         self._client.send(self._calls.put_action(action, row, None, reweight=True))
 
     def retire_action(self, action: Label) -> None:
-        """Play an action no more; its outcomes in flight still teach."""
+        """Retire an action; outcomes of its earlier decisions are still learnt."""
         self._client.send(self._calls.retire_action(action))
 
     def expire(self) -> int:
-        """Give overdue decisions the default loss; how many there were."""
+        """Expire overdue decisions now; return how many there were."""
         return self._client.send(self._calls.expire())
 
     def __repr__(self) -> str:

@@ -1,53 +1,33 @@
-"""`statepool backup` and `statepool restore`: a store in one file, and back."""
+"""`statepool backup`: a SQLite database in one file, which is a database itself."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from statepool.commands.store import answering, tidying_up
-
-if TYPE_CHECKING:
-    from statepool.live.backup import Held
+from statepool.commands.store import answering, opened
 
 
-def run_backup(url: str, file: Path, verify: bool, as_json: bool) -> bool:
-    """Copy a store to a file and print what it holds; whether no fault was found in it."""
-    with answering(), tidying_up():
-        from statepool.live.backup import backup
+def run(url: str, file: Path, verify: bool, as_json: bool) -> bool:
+    """Copy a database and print what the copy holds; whether no fault was found in it."""
+    from statepool.live.database import Database
+    from statepool.live.maintenance import backup
+    from statepool.live.pool import Pool
 
-        held = backup(url, file, verify)
-    return _tell(f"{file} holds", held, "which are not in this file: copy them, too", verify, as_json)
-
-
-def run_restore(file: Path, url: str, verify: bool, place: str | None, as_json: bool) -> bool:
-    """Put a backup into an empty store and print what it holds; one with a fault was refused."""
-    with answering(), tidying_up():
-        from statepool.live.backup import restore
-
-        held = restore(file, url, verify, place)
-    return _tell("restored", held, "which must stay there", verify, as_json)
-
-
-def _tell(did: str, held: "list[Held]", segments: str, verified: bool, as_json: bool) -> bool:
-    sound = not any(pool.faults for pool in held)
+    pools = []
+    with opened(url):  # a database that is not there is refused, not made
+        pass
+    with opened(url, read_only=False) as database:
+        backup(database, file)
+    with answering(), Database(f"sqlite:///{file}", read_only=True) as database:
+        for name in database.pool_names():
+            with Pool.open(database, name) as pool:
+                fault = pool.replay().fault if verify else None
+                pools.append({"pool": name, "decisions": pool.status().decisions, "fault": fault})
+    sound = not any(each["fault"] for each in pools)
     if as_json:
-        # Nothing agrees where nothing was replayed.
-        agrees = None if sound and not (verified and held) else sound
-        pools = [pool.as_json() for pool in held]
-        print(json.dumps({"pools": pools, "verified": verified, "agrees": agrees}, indent=1))
+        print(json.dumps({"file": str(file), "pools": pools, "verified": verify, "agrees": sound if verify else None}))
         return sound
-    if not held:
-        print(f"{did} no pool, only what else the store kept (keys, calls): is it the store that was meant?")
-        return True
-    print(f"{did} {len(held)} pool{'' if len(held) == 1 else 's'}")
-    for pool in held:
-        print(f"{pool.pool}: {pool.head.seq} events, {pool.decisions} decisions, the last event's hash is")
-        print(f"  {pool.head.hash.hex()}")
-        if pool.in_segments:
-            where = " and ".join(pool.places)
-            print(f"{pool.pool}: {pool.in_segments} of {pool.head.seq} events are in segments at {where}, {segments}")
-        for fault in pool.faults:
-            print(f"  FAULT: {fault}")
-    if verified:
-        print("every journal was replayed, and agrees" if sound else "a journal does NOT agree")
+    print(f"{file} holds {len(pools)} pool{'' if len(pools) == 1 else 's'}")
+    for each in pools:
+        said = f", FAULT: {each['fault']}" if each["fault"] else ", replayed without a fault" if verify else ""
+        print(f"{each['pool']}: {each['decisions']} decisions{said}")
     return sound

@@ -1,38 +1,27 @@
-"""What a command says while it works: a line, with "compiling, once" as long as that is what takes the time."""
+"""What a command shows while it works."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 
-from statepool.compiling import told_of_compiling
-
-COMPILING = "compiling, once"
+from statepool.compiling import cache_folder
 
 
 @contextmanager
 def working(what: str, console: Console | None = None) -> Iterator[None]:
-    """Show what is done for as long as it takes; where standard error is no terminal, only that it compiles."""
+    """Show what is done for as long as it takes, where standard error is a terminal."""
     console = console or Console(stderr=True)
+    say_compiling(console)
     if not console.is_terminal:
-        with told_of_compiling(said_once(console)):
-            yield
+        yield
         return
-    with (
-        console.status(what) as status,
-        told_of_compiling(lambda busy: status.update(f"{what} ({COMPILING})" if busy else what)),
-    ):
+    with console.status(what):
         yield
 
 
-def said_once(console: Console) -> Callable[[bool], None]:
-    """Say one line when the first kernel begins to be compiled, for those who see no progress."""
-    said = False
-
-    def tell(busy: bool) -> None:
-        nonlocal said
-        if busy and not said:
-            console.print(f"{COMPILING}: about half a minute", highlight=False)
-        said = said or busy
-
-    return tell
+def say_compiling(console: Console) -> None:
+    """Say that the first run compiles, if nothing is compiled yet."""
+    if not os.listdir(cache_folder()):
+        console.print("The first run compiles its kernels: about half a minute.", highlight=False)

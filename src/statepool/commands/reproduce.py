@@ -7,8 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from statepool.commands.progress import said_once
-from statepool.compiling import told_of_compiling
+from statepool.commands.progress import say_compiling
 from statepool.frames import terminal_width
 from statepool.studies import STUDIES, find
 from statepool.studies.cells import CellStore
@@ -30,8 +29,8 @@ def run(studies: list[str], quick: bool, jobs: int, cluster: str | None, out: Pa
     store = CellStore(out / "cells")
     progress = Console(stderr=True)
     bars = Bars(progress)
-    heard = told_of_compiling(bars.compiling if progress.is_terminal else said_once(progress))
-    with ClusterExecutor(cluster) if cluster else nullcontext(LocalExecutor(jobs)) as execute, heard, bars.progress:
+    say_compiling(progress)
+    with ClusterExecutor(cluster) if cluster else nullcontext(LocalExecutor(jobs)) as execute, bars.progress:
         results = run_studies(chosen, execute, store, bars, QUICK_SEEDS if quick else ALL_SEEDS)
     if store.damaged:
         print(f"{store.damaged} damaged entries in {store.folder} were computed again", file=sys.stderr)

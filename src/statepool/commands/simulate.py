@@ -9,7 +9,6 @@ from rich.table import Table
 
 from statepool import families, learners
 from statepool.checks import check_count, unknown_name
-from statepool.commands.ahead import compiling_ahead
 from statepool.commands.progress import working
 from statepool.commands.tables import make_table
 from statepool.comparison import compare
@@ -22,7 +21,7 @@ def run(
     family: str, names: list[str], delay: int, seeds: int, stream: int | None, assignments: list[str], as_json: bool
 ) -> None:
     """Compare, and print a table or JSON."""
-    with working(f"playing {len(names)} learners on {seeds} seeds of {family}"), compiling_ahead(names[:0:-1]):
+    with working(f"playing {len(names)} learners on {seeds} seeds of {family}"):
         rows = compare_named(family, names, delay, seeds, stream, assignments)
     if as_json:
         print(json.dumps(rows, indent=1))

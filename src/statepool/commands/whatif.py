@@ -1,4 +1,4 @@
-"""`statepool whatif`: what a log would have been worth under other plays."""
+"""`statepool whatif`: what a log would have been worth under other policies."""
 
 import json
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from statepool.audit.offpolicy import Estimate, WhatIf
-from statepool.audit.whatif import cautions_of, what_if
+from statepool.audit import what_if
+from statepool.audit.evaluate import Estimate, WhatIf, cautions_of
 from statepool.commands.progress import working
 from statepool.commands.tables import make_table
 from statepool.frames import terminal_width
@@ -16,19 +16,16 @@ from statepool.frames import terminal_width
 
 def run(log: str, policies: Sequence[str], unit_name: str, as_json: bool, **settings: Any) -> None:
     """Estimate with the settings of `what_if`, and print a table or JSON."""
-    with working(f"asking {log}"):
+    with working(f"evaluating policies on {log}"):
         found = what_if(log, policies, **settings)
     if as_json:
-        print(json.dumps(document_of(found), indent=1))
+        print(json.dumps([_plain(one) for one in found], indent=1))
     else:
         print_what_if(found, unit_name)
 
 
-def document_of(found: Sequence[WhatIf]) -> list[dict[str, Any]]:
-    return [
-        {name: dict(vars(value)) if isinstance(value, Estimate) else value for name, value in vars(one).items()}
-        for one in found
-    ]
+def _plain(one: WhatIf) -> dict[str, Any]:
+    return {name: dict(vars(value)) if isinstance(value, Estimate) else value for name, value in vars(one).items()}
 
 
 def print_what_if(found: Sequence[WhatIf], unit_name: str, console: Console | None = None) -> None:

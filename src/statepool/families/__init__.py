@@ -24,6 +24,7 @@ from statepool.families.routes import routes
 from statepool.families.scarce import scarce
 from statepool.families.segments import segments
 from statepool.families.shifting import shifting
+from statepool.families.shop import shop, shop_with_prices
 from statepool.families.sparse_crowds import sparse_crowds
 from statepool.families.spread import spread
 from statepool.families.switching import switching
@@ -33,7 +34,7 @@ REGISTRY: dict[str, Callable[..., Instance]] = {
     make.__name__.replace("_", "-"): make
     for make in (
         band, clustered, crowds, direct, funnel, hard, hostile, locked, matched, moving_map, overlap, resonance, routes,
-        scarce, segments, shifting, sparse_crowds, spread, switching,
+        scarce, segments, shifting, shop, shop_with_prices, sparse_crowds, spread, switching,
     )
 }  # fmt: skip
 
@@ -74,6 +75,8 @@ __all__ = [
     "scarce",
     "segments",
     "shifting",
+    "shop",
+    "shop_with_prices",
     "sparse_crowds",
     "spread",
     "switching",

@@ -40,6 +40,7 @@ from statepool.guarantees.theorem_a import (
     total_wait,
 )
 from statepool.guarantees.theorem_d import choices_of, theorem_d
+from statepool.guarantees.theorem_f import drift_between_actions, theorem_f, theorem_f_free, theorem_f_tuned
 
 __all__ = [
     "BoundCheck",
@@ -50,6 +51,7 @@ __all__ = [
     "certified_worst_case",
     "choices_of",
     "delay_window",
+    "drift_between_actions",
     "drift_lemma",
     "drift_lemma_cap",
     "drift_lemma_floor",
@@ -76,6 +78,9 @@ __all__ = [
     "theorem_a_skip",
     "theorem_b",
     "theorem_d",
+    "theorem_f",
+    "theorem_f_free",
+    "theorem_f_tuned",
     "total_wait",
     "zimmert_seldin",
 ]

@@ -198,7 +198,7 @@ def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None =
     True
     """
     check_count(delay, "delay")
-    probe = StepProbe(np.empty(instance.n_actions), np.empty(instance.n_actions), np.ones(1))
+    probe = StepProbe(np.empty(instance.n_actions), np.ones(1))
     simulate(instance, StateEXP3(rate=rate), delay, seed).measure(probe)
     return BoundCheck(float(probe.largest[0]), 1 + 1 / delay)
 

@@ -1,14 +1,15 @@
 """Theorems A, A-skip, B and C as functions: bounds for one copy of pooled exponential weights under delay.
 
-    A        any rates that never rise, any oblivious delays:  log K/rate_T + sum_t rate_t (k1 (v_t - 1) + o_t)
+    A        any rates that never rise, any delays fixed in advance:  log K/rate_T + sum_t rate_t (k1 (v_t - 1) + o_t)
              constant rate: log K/rate + rate (k1 V + D);  `Anytime`: sqrt(8.07 log K (.6 (m-1+V) + D)) + 2 log K
     A-skip   the same with D of what was still waited for, and one for each round given up
-    B        one delay d >= 1, constant rate <= 1/(e(d+1)):  log K/rate + rate (3V + 3/8 d W) + d
+    B        one delay d >= 1, constant rate <= 1/(e(d+1)):  log K/rate + rate (3V + 3/8 d W)
     C        `Certified`: 2B - b0 + what has not come, a figure of the run itself: `Run.certificate`
 
 k1 = (e^r - 1 - r)/r², o_t the outcomes outstanding in round t, D their sum, V >= sum_t (v_t - 1),
-W >= sum_t min(1, v_t - 1), m = min(K, S). All of them assume that the map is known and that losses and delays were
-fixed ahead (C: losses alone). Proofs: docs/theory.md.
+W >= sum_t min(1, v_t - 1), m = min(K, S). All of them assume that the map is known and that losses and delays are
+fixed in advance (C: losses alone). Where outcomes arrive out of order, A assumes that an outcome is independent of
+earlier outcomes given the states. Proofs: docs/theory.md.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike
 from statepool.checks import check_count, check_delay, check_number
 from statepool.guarantees.arguments import LARGEST, checked
 from statepool.guarantees.paper import Guarantee
-from statepool.learners.anytime import anytime_bound
+from statepool.learners.neighbours.anytime import anytime_bound
 from statepool.rates import largest_covered_rate
 
 SMALL_RATE = 1e-4
@@ -141,7 +142,7 @@ def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
 
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_b(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
-    3189
+    3139
     """
     check_count(delay, "delay")
     variance = 3 * budget + 3 / 8 * delay * min(budget, horizon)
@@ -150,7 +151,7 @@ def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
         rate = min(cap, sqrt(log(n_actions) / variance)) if variance > 0 else cap
     check_number(rate, "rate", 0, LARGEST, open_low=n_actions > 1)
     learning = log(n_actions) / rate if n_actions > 1 else 0.0
-    return Guarantee(learning + rate * variance + delay, rate, rate <= cap)
+    return Guarantee(learning + rate * variance, rate, rate <= cap)
 
 
 @checked

@@ -1,11 +1,12 @@
-"""Theorem D as a function: requests of many contexts cost what one context costs.
+"""Theorem D as a function: many contexts cost at most what a map of |S| states costs, however many there are.
 
     mean_k log K_k / rate + rate (k1 V + D)       constant rate, however large; k1 = (e^r - 1 - r)/r²
 
 K_k is the number of actions that context k may be answered with, V >= sum_t (v_t - 1) with v of the joint map of
-contexts and actions (never more than the states), D every outstanding outcome in every round. The number of contexts
+contexts and actions (at most the number of states), D every outstanding outcome in every round. The number of contexts
 does not occur. Contexts are drawn independently of each other and of the losses, their shares and the maps are known,
-losses and delays were fixed ahead. The comparator is any policy that was fixed ahead: `Instance.best_policy` is one.
+losses and delays are fixed in advance, and the rate does not depend on the contexts of rounds in flight. The
+comparator is any policy that is fixed in advance: `Instance.best_policy` is one.
 Proof: docs/theory.md.
 """
 

@@ -1,80 +1,100 @@
-"""The learners, one a file. Adding one is a file and a line here."""
+"""The learners. Adding one is a file and a line here.
+
+Three rooms: this folder has the learners to run and to compare with, `paper` the paper's other arms, `neighbours`
+methods from the literature.
+"""
 
 from statepool import plugins
 from statepool.checks import shown, unknown_name
 from statepool.learners.action_exp3 import ActionEXP3
-from statepool.learners.anytime import Anytime
-from statepool.learners.apart import Apart
-from statepool.learners.auer_exp3 import AuerEXP3
-from statepool.learners.best_state import BestState
-from statepool.learners.certified import Certified
-from statepool.learners.coin_graph import CoinGraph
-from statepool.learners.corrected_pool import CorrectedPool
-from statepool.learners.counted_denominator import CountedDenominator
-from statepool.learners.delay_adapted import DelayAdapted
-from statepool.learners.evolving import Evolving
-from statepool.learners.exp3_ix import EXP3IX
-from statepool.learners.impatient_thompson import ImpatientThompson
-from statepool.learners.learner import Learner, Problem
-from statepool.learners.meta_bio import MetaBIO
-from statepool.learners.naive_sharing import NaiveSharing
-from statepool.learners.nsd_ucrl2 import NSDUCRL2
-from statepool.learners.player import PlayedRound, Player
-from statepool.learners.plug_in import PlugIn
+from statepool.learners.by_action import ActionGreedy, ActionThompson, ActionUCB
+from statepool.learners.contract import Learner, Played, Problem, Rows, add_rule
+from statepool.learners.hinted_state_exp3 import HintedStateEXP3
+from statepool.learners.neighbours.anytime import Anytime
+from statepool.learners.neighbours.auer_exp3 import AuerEXP3
+from statepool.learners.neighbours.certified import Certified
+from statepool.learners.neighbours.coin_graph import CoinGraph
+from statepool.learners.neighbours.delay_adapted import DelayAdapted
+from statepool.learners.neighbours.evolving import Evolving
+from statepool.learners.neighbours.impatient_thompson import ImpatientThompson
+from statepool.learners.neighbours.meta_bio import MetaBIO
+from statepool.learners.neighbours.nsd_ucrl2 import NSDUCRL2
+from statepool.learners.neighbours.surrogate_index import SurrogateIndex
+from statepool.learners.paper.best_state import BestState
+from statepool.learners.paper.counted_denominator import CountedDenominator
+from statepool.learners.paper.exp3_ix import EXP3IX
+from statepool.learners.paper.naive_sharing import NaiveSharing
+from statepool.learners.paper.plug_in import PlugIn
+from statepool.learners.paper.safe_pool import SafePool
+from statepool.learners.paper.stale_vector import GreedyStale, OptimisticStale
+from statepool.learners.paper.zimmert_seldin import ZimmertSeldin
+from statepool.learners.per_context import PerContext
 from statepool.learners.pooled_greedy import PooledGreedy
 from statepool.learners.pooled_thompson import PooledThompson
-from statepool.learners.safe_pool import SafePool
 from statepool.learners.self_tuned import SelfTuned
-from statepool.learners.stale_vector import GreedyStale, OptimisticStale
 from statepool.learners.state_exp3 import StateEXP3
-from statepool.learners.surrogate_index import SurrogateIndex
 from statepool.learners.uniform import Uniform
-from statepool.learners.zimmert_seldin import ZimmertSeldin
 
 REGISTRY: dict[str, type[Learner]] = {
     "action-exp3": ActionEXP3,
-    "anytime": Anytime,
-    "apart": Apart,
-    "auer-exp3": AuerEXP3,
-    "best-state": BestState,
-    "certified": Certified,
-    "coin-graph": CoinGraph,
-    "corrected-pool": CorrectedPool,
-    "counted-denominator": CountedDenominator,
-    "delay-adapted": DelayAdapted,
-    "evolving": Evolving,
-    "exp3-ix": EXP3IX,
-    "greedy-stale": GreedyStale,
-    "impatient-thompson": ImpatientThompson,
-    "meta-bio": MetaBIO,
-    "naive-sharing": NaiveSharing,
-    "nsd-ucrl2": NSDUCRL2,
-    "optimistic-stale": OptimisticStale,
-    "plug-in": PlugIn,
+    "action-greedy": ActionGreedy,
+    "action-thompson": ActionThompson,
+    "action-ucb": ActionUCB,
+    "hinted-state-exp3": HintedStateEXP3,
+    "per-context": PerContext,
     "pooled-greedy": PooledGreedy,
     "pooled-thompson": PooledThompson,
-    "safe-pool": SafePool,
     "self-tuned": SelfTuned,
     "state-exp3": StateEXP3,
-    "surrogate-index": SurrogateIndex,
     "uniform": Uniform,
+    # the paper's other arms
+    "best-state": BestState,
+    "counted-denominator": CountedDenominator,
+    "exp3-ix": EXP3IX,
+    "greedy-stale": GreedyStale,
+    "naive-sharing": NaiveSharing,
+    "optimistic-stale": OptimisticStale,
+    "plug-in": PlugIn,
+    "safe-pool": SafePool,
     "zimmert-seldin": ZimmertSeldin,
+    # methods from the literature
+    "anytime": Anytime,
+    "auer-exp3": AuerEXP3,
+    "certified": Certified,
+    "coin-graph": CoinGraph,
+    "delay-adapted": DelayAdapted,
+    "evolving": Evolving,
+    "impatient-thompson": ImpatientThompson,
+    "meta-bio": MetaBIO,
+    "nsd-ucrl2": NSDUCRL2,
+    "surrogate-index": SurrogateIndex,
 }
 
-OF_ONES_OWN = "one of your own: sp.compare from Python, or an entry point, docs/how-to/write-a-learner.md"
+DEFAULT = "self-tuned"
 
 
 def find(name: str) -> type[Learner]:
     """The learner of a name: one of these, or one that an installed package adds."""
-    if isinstance(name, str) and name in REGISTRY:
+    if not isinstance(name, str):
+        raise ValueError(f"learner: is {shown(name)}, expected the name of a learner, such as 'state-exp3'")
+    if name in REGISTRY:
         return REGISTRY[name]
-    found = plugins.load("learner", name) if isinstance(name, str) else None
+    found = plugins.load("learner", name)
     if found is None:
-        told = unknown_name("learner", name, [*REGISTRY, *plugins.installed("learner")])
-        raise ValueError(f"{told}; {OF_ONES_OWN}")
+        message = unknown_name("learner", name, [*REGISTRY, *plugins.installed("learner")])
+        raise ValueError(f"{message}; learners of your own: docs/how-to/write-a-learner.md")
     if not isinstance(found, type) or not issubclass(found, Learner):
         raise ValueError(f"learner: {name!r} is {shown(found)}, expected a subclass of Learner")
     return found
+
+
+def make_learner(learner: Learner | str) -> Learner:
+    """The learner itself, or the one of a name with its defaults."""
+    if isinstance(learner, Learner):
+        return learner
+    if not isinstance(learner, str):
+        raise ValueError(f"learner: is {shown(learner)}, expected a learner such as StateEXP3(), or a name")
+    return find(learner)()
 
 
 def name_of(kind: type[Learner]) -> str | None:
@@ -90,34 +110,39 @@ __all__ = [
     "NSDUCRL2",
     "REGISTRY",
     "ActionEXP3",
+    "ActionGreedy",
+    "ActionThompson",
+    "ActionUCB",
     "Anytime",
-    "Apart",
     "AuerEXP3",
     "BestState",
     "Certified",
     "CoinGraph",
-    "CorrectedPool",
     "CountedDenominator",
     "DelayAdapted",
     "Evolving",
     "GreedyStale",
+    "HintedStateEXP3",
     "ImpatientThompson",
     "Learner",
     "MetaBIO",
     "NaiveSharing",
     "OptimisticStale",
-    "PlayedRound",
-    "Player",
+    "PerContext",
+    "Played",
     "PlugIn",
     "PooledGreedy",
     "PooledThompson",
     "Problem",
+    "Rows",
     "SafePool",
     "SelfTuned",
     "StateEXP3",
     "SurrogateIndex",
     "Uniform",
     "ZimmertSeldin",
+    "add_rule",
     "find",
+    "make_learner",
     "name_of",
 ]

@@ -1,36 +1,38 @@
-"""Action-level EXP3: exponential weights that charge a loss to the action played alone.
+"""Action-level EXP3: exponential weights on losses of the action played alone.
 
-    L(A) += X / x(A)        x(A) as of the round played
+    L(A) += X / x(A)        x(A) as of the round played        x(a) ∝ exp(-rate · L(a))
 
-Source: Auer et al. 2002, with delays as in paper, Appendix E. Differs from the source: the weights sit in a sum
-tree, so a round costs O(log K).
+Source: Auer et al. 2002, with delays as in paper, Appendix E. Differs from the source: nothing.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
-from statepool.learners.parts.tree import (
-    Tree,
-    start_tree,
-    tree_charge,
-    tree_distribution,
-    tree_draw,
-    tree_probability,
-    tree_reward,
-)
-from statepool.learners.rules import add_rule
+import numpy as np
+from numpy.typing import NDArray
+
+from statepool.checks import Floats
+from statepool.kernels import LARGEST_ESTIMATE, lowest, mix_evenly, softmin
+from statepool.learners.contract import Learner, Problem, add_rule, check_copies, check_settings, n_copies
 
 
 @dataclass(frozen=True)
 class ActionEXP3(Learner):
-    """Exponential weights that charge a loss to the action played alone: what one does without pooling.
+    """Exponential weights by action: the bandit that does not look at states.
 
-    L(a) += X / x(a) for the action played; x(a) ∝ exp(-rate · L(a)).
+    Parameters
+    ----------
+    rate : float, optional
+        The learning rate; None is the paper's default for the horizon and the delay.
+    copies : int or "d+1"
+        How many learners take turns: a number, or one more than the delay.
+    mixing : float
+        The share of uniform exploration.
 
-    `rate` None follows the paper; `copies` interleaves that many learners ("d+1": one more than the delay); `mixing` is
-    the share of uniform play.
-
+    Examples
+    --------
     >>> import statepool as sp
     >>> sp.ActionEXP3(copies="d+1")
     ActionEXP3(rate=None, copies='d+1', mixing=0.0)
@@ -44,44 +46,73 @@ class ActionEXP3(Learner):
         check_settings(self.rate, self.mixing)
         check_copies(self.copies)
 
-    def start(self, problem: Problem) -> "ActionMemory":
-        copies = n_copies(self.copies, problem.delay)
-        rate = problem.rate(self.rate, width=problem.n_actions, copies=copies)
-        rows = n_rows(copies, problem.horizon)
-        return ActionMemory(start_tree(problem.n_actions, rate, self.mixing, rows), rows)
+    @property
+    def runs_live(self) -> bool:
+        return self.copies == 1
+
+    def saved_width(self, problem: Problem) -> tuple[int, int]:
+        return 0, 1
+
+    def start(self, problem: Problem) -> ActionMemory:
+        rate = problem.rate(self.rate, problem.n_actions, n_copies(self.copies, problem.delay))
+        return start_actions(problem, rate, self.mixing, n_copies(self.copies, problem.delay, problem.horizon))
+
+    def grow(self, memory: Any, before: Problem, after: Problem) -> Any:
+        """New actions start level with the best one, not at 0."""
+        grown = super().grow(memory, before, after)
+        grown.losses[:, before.n_actions :] = memory.losses.min(axis=1)[:, None]
+        grown.changed[0] = True
+        return grown
 
 
 class ActionMemory(NamedTuple):
-    tree: Tree
-    copies: int
-    caution: float = 0.0
-    """Added to x(A) in the denominator: 0 here, half the rate for implicit exploration."""
-    adapted: bool = False
-    """Whether to divide by the larger of x(A) then and now (`DelayAdapted`)."""
-    gains: bool = False
-    """Whether 1 - X is added to what the action has won, instead of X to what it has lost (`AuerEXP3`)."""
+    losses: Floats
+    """L: the cumulative loss estimates, one row for each copy, one number for each action."""
+    totals: Floats
+    """Room for those of the actions on offer."""
+    changed: NDArray[np.bool_]
+    """Whether L has changed since the last policy."""
+    rate: float
+    mixing: float
+    caution: float
+    """Added to x(A) in the denominator: 0, or half the rate for implicit exploration (`EXP3IX`)."""
+    gains: bool
+    """Whether 1 - X is subtracted in place of adding X (`AuerEXP3`)."""
 
 
-def act(memory: Any, t: int, u: float) -> int:
-    return tree_draw(memory.tree, t % memory.copies, u)
+def start_actions(
+    problem: Problem, rate: float, mixing: float, copies: int = 1, caution: float = 0.0, gains: bool = False
+) -> ActionMemory:
+    """Nothing learnt: the uniform policy."""
+    K = problem.n_actions
+    return ActionMemory(
+        np.zeros((copies, K)), np.empty(K), np.ones(1, np.bool_), rate, float(mixing), caution, gains,
+    )  # fmt: skip
 
 
-def observe(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    ticket[0] = tree_probability(memory.tree, t % memory.copies, action) + memory.caution
+def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
+    copies = memory.losses.shape[0]
+    if memory.changed[0] or copies > 1 or rows.vary:
+        memory.changed[0] = False
+        losses, totals = memory.losses[t % copies], memory.totals[: out.size]
+        for i in range(out.size):
+            # An action that is not in the catalogue starts level with the best one.
+            totals[i] = losses[rows.actions[i]] if rows.actions[i] >= 0 else lowest(losses)
+        softmin(totals, memory.rate, out)
+        mix_evenly(memory.mixing, out)
 
 
-def update(memory: Any, t: int, action: int, state: int, loss: float, ticket: Any) -> None:
-    copy, chance = t % memory.copies, ticket[0]
-    if memory.adapted:
-        chance = max(chance, tree_probability(memory.tree, copy, action) + memory.caution)
-    if memory.gains:
-        tree_reward(memory.tree, copy, action, (1.0 - loss) / chance)
-    else:
-        tree_charge(memory.tree, copy, action, loss / chance)
+def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    saved[0] = policy[choice]
 
 
-def play(memory: Any, t: int, out: Any) -> None:
-    tree_distribution(memory.tree, t % memory.copies, out)
+def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
+    amount = loss - 1.0 if memory.gains else loss
+    if amount != 0.0 and played.action >= 0:
+        estimate = amount / (saved[0] + memory.caution)
+        estimate = max(min(estimate, LARGEST_ESTIMATE), -LARGEST_ESTIMATE)
+        memory.losses[played.t % memory.losses.shape[0], played.action] += sign * estimate
+        memory.changed[0] = True
 
 
-add_rule(ActionMemory, act, observe, update, play)
+add_rule(ActionMemory, policy, remember, learn)

@@ -1,9 +1,8 @@
-"""Learners from outside the package: compiled with more care, and refused in one sentence where they do not compile.
+"""Learners of other packages: compiled with bounds checks, and refused in one sentence where they do not compile.
 
-A rule of our own is compiled without reference counts and without bounds checks, and is tested for both. A rule that
-somebody else wrote may make arrays and use NumPy's reductions (it runs slower for it), and an index past the end of an
-array raises instead of writing somewhere. What Numba cannot compile is told by the line that it stands in; so is an
-index past the end, which Numba tells without its line: the same calls in plain Python find it.
+A rule of this package is compiled without reference counts and without bounds checks, and is tested for both. A rule
+of another package may allocate arrays and use NumPy's reductions, which is slower, and an index past the end of an
+array raises. Numba reports such an index without its line: the same calls in plain Python find it.
 """
 
 import linecache
@@ -12,17 +11,16 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
-from numba import typeof
-from numba.core.errors import NumbaError, NumbaWarning
+from numba import NumbaError, NumbaWarning, njit, typeof
 
 from statepool import checks
-from statepool.compiling import compiled_guarded
-from statepool.learners.rules import is_own, rule_of
+from statepool.learners.contract import is_own, rule_of
 
 PLACE = re.compile(r'(?:File "|at )([^"\n(]+?\.py)"?,? (?:line )?\(?(\d+)\)?')
 UNDEFINED = re.compile(r"NameError: (?:global )?name '(\w+)' is not defined")
@@ -36,8 +34,14 @@ EXPECTED = (
 
 
 def suited(kernel: Callable[..., Any], memory: Any) -> Callable[..., Any]:
-    """The kernel itself for a memory of the package's, its guarded twin for any other."""
-    return kernel if is_own(type(memory)) else compiled_guarded(kernel)
+    """The kernel itself for a memory of this package, the kernel with bounds checks for any other."""
+    return kernel if is_own(type(memory)) else _guarded(kernel)
+
+
+@cache
+def _guarded(kernel: Any) -> Any:
+    """The kernel for rules of other packages: they may allocate, and indices are checked."""
+    return njit(nogil=True, error_model="numpy", boundscheck=True)(kernel.py_func)
 
 
 def python_of(kernel: Any) -> Callable[..., Any]:
@@ -47,7 +51,7 @@ def python_of(kernel: Any) -> Callable[..., Any]:
 
 @contextmanager
 def explained(learner: Any, memory: Any, in_python: Callable[[], Any]) -> Iterator[None]:
-    """Turn what goes wrong in somebody else's rule into one sentence; the package's own faults stay whole.
+    """Turn what goes wrong in a rule of another package into one sentence; faults of this package stay whole.
 
     `in_python` makes the same calls in plain Python.
     """
@@ -92,15 +96,15 @@ def _past_the_end(name: str, in_python: Callable[[], Any]) -> str:
         except IndexError as error:
             theirs = [at for at in traceback.extract_tb(error.__traceback__) if _is_theirs(at.filename)]
             if not theirs:
-                return f"learner: {name} plays an action that is not there, expected act to give 0 to K-1"
+                return f"learner: {name} reads or writes past the end of an array that it was handed"
             at = theirs[-1]
             place = f"in {at.name} at {Path(at.filename).name}, line {at.lineno} ({at.line})"
             return f"learner: {name} reads or writes past the end of an array {place}, where {error}"
-    return f"learner: {name} reads or writes past the end of an array, or plays an action that is not there"
+    return f"learner: {name} reads or writes past the end of an array"
 
 
 def _undefined(name: str, text: str, memory: type) -> str | None:
-    """Where a rule says a name that nobody has defined, which Numba tells without the line."""
+    """Where a rule uses a name that is not defined, which Numba reports without the line."""
     missing = UNDEFINED.search(text)
     if missing is None:
         return None
@@ -111,8 +115,8 @@ def _undefined(name: str, text: str, memory: type) -> str | None:
         first, source = code.co_firstlineno, Path(code.co_filename).name
         lines = enumerate(linecache.getlines(code.co_filename)[first - 1 :], first)
         place = next((n for n, line in lines if re.search(rf"\b{missing[1]}\b", line)), first)
-        return f"learner: {name} says {missing[1]!r} at {source}, line {place}, expected a name that is defined there"
-    return f"learner: {name} says {missing[1]!r} in a function that its rule calls, expected a name that is defined"
+        return f"learner: {name} uses {missing[1]!r} at {source}, line {place}, expected a name that is defined there"
+    return f"learner: {name} uses {missing[1]!r} in a function that its rule calls, expected a name that is defined"
 
 
 def _is_theirs(source: Path | str) -> bool:
@@ -120,7 +124,7 @@ def _is_theirs(source: Path | str) -> bool:
 
 
 def _sentence(name: str, text: str, memory: type) -> str:
-    """Which line of somebody else's file it was; if it is none of them, what the loop makes of the rule."""
+    """Which line of the rule's file it was; if none is named, what the contract expects."""
     for path, number in PLACE.findall(COLOURS.sub("", text)):
         source = Path(path.strip())
         if _is_theirs(source):
@@ -128,7 +132,6 @@ def _sentence(name: str, text: str, memory: type) -> str:
             return f"learner: {name} does not compile at {source.name}, line {number} ({line}), {EXPECTED}"
     undefined = _undefined(name, text, memory)
     return undefined or (
-        f"learner: {name} does not fit the loop, expected act(memory, t, u) to give a whole number, "
-        "observe(memory, t, action, state, ticket), update(memory, t, action, state, loss, ticket) and "
-        "play(memory, t, out)"
+        f"learner: {name} does not fit the contract, expected policy(memory, rows, t, out), "
+        "remember(memory, rows, policy, choice, state, saved) and learn(memory, played, loss, saved, sign)"
     )

@@ -1,4 +1,4 @@
-"""A learner driven by hand: outcomes are told whenever they come."""
+"""A learner driven by hand: outcomes are reported whenever they come."""
 
 from __future__ import annotations
 
@@ -7,14 +7,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, check_count, check_number, shown, unknown_name
-from statepool.learners.learner import Learner, Problem, unknown_play
-from statepool.learners.outside import explained, python_of, suited
-from statepool.learners.rules import step, step_act, step_observe, step_play, step_update
+from statepool.checks import (
+    Floats,
+    check_count,
+    check_map,
+    check_maps,
+    check_number,
+    has_contexts,
+    shown,
+    unknown_name,
+)  # fmt: skip
+from statepool.kernels import draw
+from statepool.learners.contract import Learner, Played, Problem, unknown_policy
+from statepool.learners.rows import RowTables, make_tables, rows_at
+from statepool.learners.stepper import Stepper
+from statepool.model import Instance
+from statepool.stream import Seed, Stream
 
-PLAYERS_LUCK = 2
-"""Which of the stream's side generators a player draws from who is given no uniforms."""
+SIDE = 2
+"""Which of the stream's side generators a player draws from that is given no uniforms."""
 
 
 @dataclass
@@ -23,108 +36,124 @@ class PlayedRound:
 
     round: int
     action: Any
-    """Its name, or its number where actions have none."""
+    """Its label, or its number where actions have none."""
     known_probability: float | None
-    """None where the learner does not tell its play."""
+    """None where the learner's policy is not known."""
     number: int = field(repr=False)
-    ticket: Floats = field(repr=False)
+    choice: int = field(repr=False)
+    context: int = field(repr=False)
+    saved: Floats = field(repr=False)
     state: Any = None
+    seen: int = field(default=-1, repr=False)
     resolved: bool = False
 
     @property
     def probability(self) -> float:
         """Of the action, when it was drawn."""
         if self.known_probability is None:
-            raise ValueError(unknown_play("this learner"))
+            raise ValueError(unknown_policy("this learner"))
         return self.known_probability
+
+
+def make_player(
+    learner: Learner, P: ArrayLike, horizon: int | None, delay: int, seed: Seed, instance: Instance | None,
+    actions: Sequence[Any] | None, states: Sequence[Any] | None, available: ArrayLike | None,
+) -> Player:  # fmt: skip
+    """What `Learner.player` returns."""
+    if horizon is not None:
+        check_count(horizon, "horizon")
+    check_count(delay, "delay", 0)
+    offered = None
+    if has_contexts(P):
+        table, offered = check_maps(P, available)
+        learner.check_contexts(table.shape[0])
+    else:
+        table = check_map(P)
+    problem = Problem(table, horizon, delay, Stream.from_seed(seed), instance, has_contexts=table.ndim == 3)
+    if instance is not None and not np.array_equal(instance.P, problem.P):
+        raise ValueError("instance: has another map, expected one whose P is the P given here")
+    return Player(learner, problem, make_tables(table, offered), actions, states)
 
 
 class Player:
     """A learner driven by hand: `act`, then `observe` the state, and `update` when the outcome comes, in any order.
 
-    Between an `act` and its `observe` there is no `update`: what the ticket records is the play of that act.
+    Between an `act` and its `observe` there is no `update`: what is saved with a decision is the policy of that act.
     """
 
     def __init__(
-        self, learner: Learner, problem: Problem, actions: Sequence[Any] | None = None,
+        self, learner: Learner, problem: Problem, tables: RowTables, actions: Sequence[Any] | None = None,
         states: Sequence[Any] | None = None,
     ) -> None:  # fmt: skip
-        self.problem = problem
-        self.learner = learner
-        self.memory = learner.start(problem)
-        self._actions = _names(actions, "actions", problem.n_actions)
-        self._states = _names(states, "states", problem.n_states)
-        self._luck = problem.stream.side_generator(PLAYERS_LUCK)
-        self._width = learner.ticket_width(problem)
+        self.learner, self.problem = learner, problem
+        self._stepper, self._tables = Stepper(learner, problem), tables
+        self._actions = _labels(actions, "actions", problem.n_actions)
+        self._states = _labels(states, "states", problem.n_states)
+        self._generator = problem.stream.side_generator(SIDE)
         self._round = 0
-        self._x = np.empty(problem.n_actions)
+        self._policy = np.empty(0)
         self._latest: PlayedRound | None = None
-        self._seen: dict[int, int] = {}
+
+    @property
+    def memory(self) -> Any:
+        """What the learner has learnt."""
+        return self._stepper.memory
 
     def act(self, u: float | None = None, context: int | None = None) -> PlayedRound:
         """Choose an action: from a uniform number of your own, or from the player's seed.
 
-        Where there are contexts, `context` is that of the request.
+        With contexts, `context` is that of the request.
         """
-        drawn = float(self._luck.random()) if u is None else check_number(u, "u", 0, 1)
-        self._note(context)
-        if self.problem.instance is not None and self._round >= self.problem.instance.horizon:
-            raise ValueError(f"act: round {self._round} is past the instance's {self.problem.instance.horizon} rounds")
-        number = self._step(step_act, self._round, drawn)
-        if not 0 <= number < self.problem.n_actions:
-            played = f"{type(self.learner).__name__} plays action {number}"
-            raise ValueError(f"learner: {played}, expected 0 to {self.problem.n_actions - 1}")
-        name = number if self._actions is None else self._actions[number]
-        self._latest = PlayedRound(self._round, name, self._probability(number), number, np.empty(self._width))
+        drawn = float(self._generator.random()) if u is None else check_number(u, "u", 0, 1)
+        asked = self._checked_context(context)
+        t, horizon = self._round, self.problem.horizon
+        if self.problem.instance is not None and t >= self.problem.instance.horizon:
+            raise ValueError(f"act: round {t} is past the instance's {self.problem.instance.horizon} rounds")
+        if self.problem.has_contexts and horizon is not None and t >= horizon:
+            raise ValueError(f"act: round {t} is past the horizon, {horizon} rounds")
+        rows = rows_at.py_func(self._tables, asked)
+        self._stepper.advance(t, float(t))
+        self._policy = self._stepper.policy(rows, t)
+        choice = int(draw(self._policy, drawn))
+        number = int(rows.actions[choice])
+        self._latest = PlayedRound(
+            t, number if self._actions is None else self._actions[number],
+            float(self._policy[choice]) if self.learner.known_policy else None, number, choice, asked, np.empty(0),
+        )  # fmt: skip
         self._round += 1
         return self._latest
 
-    def _note(self, context: int | None) -> None:
-        contexts = self.problem.contexts
-        if (context is None) != (contexts is None):
-            expected = "none, as P is one map" if contexts is None else f"one of {self.problem.n_contexts}"
+    def _checked_context(self, context: int | None) -> int:
+        if (context is None) == self.problem.has_contexts:
+            expected = f"one of {self.problem.n_contexts}" if self.problem.has_contexts else "none, as P is one map"
             raise ValueError(f"context: is {shown(context)}, expected {expected}")
-        if contexts is None or context is None:
-            return
+        if context is None:
+            return 0
         if check_count(context, "context", 0) >= self.problem.n_contexts:
             raise ValueError(f"context: is {context}, expected 0 to {self.problem.n_contexts - 1}")
-        if self._round >= contexts.size:
-            raise ValueError(f"act: round {self._round} is past the horizon, {contexts.size} rounds")
-        contexts[self._round] = context
+        return int(context)
 
-    def _step(self, function: Any, *arguments: Any) -> Any:
-        def call(step: Any) -> Any:
-            return function(self.memory, *arguments, step=step)
-
-        with explained(self.learner, self.memory, lambda: call(python_of(step))):
-            return call(suited(step, self.memory))
-
-    def _probability(self, number: int) -> float | None:
-        if not self.learner.tells_play:
-            return None
-        self._step(step_play, self._round, self._x)
-        return float(self._x[number])
-
-    def play(self) -> Floats:
+    def policy(self) -> Floats:
         """The distribution that the last action was drawn from."""
-        self.learner.check_tells_play()
+        self.learner.check_policy()
         if self._latest is None:
-            raise ValueError("play: no action was drawn yet, expected an `act` before")
-        return self._x.copy()
+            raise ValueError("policy: no action was drawn yet, expected an `act` before")
+        rows = rows_at.py_func(self._tables, self._latest.context)
+        out = np.zeros(self.problem.n_actions)
+        out[rows.actions] = self._policy
+        return out
 
     def observe(self, decision: PlayedRound, state: Any) -> None:
-        """Tell the state that the action led to."""
+        """Report the state that the action led to."""
         _check_decision(decision)
         if decision is not self._latest or decision.state is not None:
             raise ValueError(f"decision: of round {decision.round} cannot be observed now, only the latest can, once")
-        number = self._state_number(state)
-        contexts = self.problem.contexts
-        rows = self.problem.P if contexts is None else self.problem.P[contexts[decision.round]]
-        if rows[decision.number, number] == 0:
+        number, rows = self._state_number(state), rows_at.py_func(self._tables, decision.context)
+        if rows.columns[number, decision.choice] == 0:
             raise ValueError(f"state: {state!r} cannot follow action {decision.action!r}, whose P is 0 there")
-        decision.state = number if self._states is None else self._states[number]
-        self._seen[decision.round] = number
-        self._step(step_observe, decision.round, decision.number, number, decision.ticket)
+        decision.state, decision.seen = (number if self._states is None else self._states[number]), number
+        decision.saved = self._stepper.remember(rows, self._policy, decision.choice, number)
+        self._stepper.see(_played(decision), decision.saved)
 
     def _state_number(self, state: Any) -> int:
         if self._states is not None:
@@ -136,7 +165,7 @@ class Player:
         return int(state)
 
     def update(self, decision: PlayedRound, loss: float | None = None, reward: float | None = None) -> None:
-        """Tell the outcome, whenever it comes: a loss or a reward in [0, 1]."""
+        """Report the outcome, whenever it comes: a loss or a reward in [0, 1]."""
         _check_decision(decision)
         if decision.state is None or decision.resolved:
             raise ValueError(f"decision: of round {decision.round} has no state yet, or its outcome came already")
@@ -146,12 +175,17 @@ class Player:
             raise ValueError("outcome: expected a loss or a reward, and one of them only")
         value = check_number(loss, "loss", 0, 1) if reward is None else 1.0 - check_number(reward, "reward", 0, 1)
         decision.resolved = True
-        seen = self._seen.pop(decision.round)
-        self._step(step_update, decision.round, decision.number, seen, value, decision.ticket)
+        wait = max(self._round - decision.round - 1, 0)
+        self._stepper.advance(self._round, float(self._round))
+        self._stepper.learn(_played(decision, wait), value, decision.saved)
 
     def __repr__(self) -> str:
-        K, S = self.problem.P.shape
+        K, S = self.problem.P.shape[-2:]
         return f"Player({self.learner!r}, {K} actions, {S} states, {self._round} rounds played)"
+
+
+def _played(decision: PlayedRound, wait: float = 0.0) -> Played:
+    return Played(decision.round, float(decision.round), decision.number, decision.seen, decision.context, float(wait))
 
 
 def _check_decision(decision: Any) -> None:
@@ -159,8 +193,8 @@ def _check_decision(decision: Any) -> None:
         raise ValueError(f"decision: is {shown(decision)}, expected what `act` has returned")
 
 
-def _names(names: Any, kind: str, count: int) -> list[Any] | None:
-    """One name for each, all different."""
+def _labels(names: Any, kind: str, count: int) -> list[Any] | None:
+    """One label for each, all different."""
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):

@@ -1,333 +1,493 @@
-"""SelfTuned: the learner to run; no horizon, no rate, no delay, no knob.
+"""SelfTuned: the learner to run. Nothing to set, losses in any unit, outcomes early or late.
 
-    leader    argmin_a P (h - b),  b² = log⁺(mean n / n) / (10 (n + 2))
-              h: state means mixed over memories of several lengths (`memories`);  n: visits of states, in flight or not
-    safe      State-EXP3 on the rounds since the last power of two, s; starts on the leader of that moment with 1/s
-              spread evenly, at the rate of Theorem 1 for a learner that is given SHARE of the rounds
-    play      SHARE on safe, the rest on the leader; all on safe while one of two alarms is on
+    1-4  predict the mean outcome of each state, with its noise, and be optimistic about those seen less (`predictions`)
+    5    effects of actions beyond the state (`cells`): under each hypothesis q on their variance,
+             value_q(a) = Σ_s P(s|a) [g(s) + σ_s (ε_q(a) - sqrt(.4 c/(1 + n_a c) · log⁺(n/(n_a + 1))))]
+         with n_a plays of a and n on average; q is weighted ∝ prior · exp(-Σ ω (x - saved m - σ_s saved ε_q)²/(2 var))
+    6    each leader argmin value_q with its weight, at least f on those with effects together; if the state seen
+         least in memory .999 was seen less than twice (t > 300), f on argmax_a P(s|a);   f = min(1/32, 1.5/sqrt(t))
+    7    rows are believed as the pairs seen say (`cells`); `learn_map`: they are learnt, and optimism extends to them
+    8    with a window all counts are exposed counts (`exposure`)
+         around it a safe part and a guard (`safe`)
 
-An alarm rings when what h foretold was wrong by more than luck, or when more was lost than safe would have lost
-(`alarms`). The second gives the floor: on any oblivious instance with a fixed delay, regret is within a constant times
-sqrt(log(K T)/log K) of Theorem 1.
+Effects are by action; with contexts also by (context, action); with a window also in proportion to m(s), as prices act:
+two further hypotheses each, weighed by evidence.
 
-With `learn_map` the map is counted from the pairs seen (P itself is not read), optimism extends to rows played less
-than their share, and safe's totals are read through today's map; with contexts rows lean on each other
-(`context_rows`). The floor is proved for the known map.
-
-Source: ours; safe is the paper's State-EXP3. Proof, and what is only measured: docs/self-tuned.md.
+Source: ours; the safe part is the paper's State-EXP3. What is proved, and what is only measured: docs/self-tuned.md.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from math import exp, log, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints, shown
-from statepool.compiling import compiled, compiled_apart
-from statepool.kernels import LARGEST_CHARGE, TIE, combine, dot, log, lowest_index
-from statepool.learners.additive import add_additive_rule
-from statepool.learners.learner import Learner, Problem
-from statepool.learners.maps import Maps, bar_values, start_even_maps, start_maps, varies
-from statepool.learners.parts import alarms, memories
-from statepool.learners.parts.alarms import Alarms, carry_alarms, is_ringing, start_alarms, teach_alarms
-from statepool.learners.parts.context_rows import ContextRows, read_context, see_pair, start_rows
-from statepool.learners.parts.memories import (
-    N_LESSON,
-    N_MEMORIES,
-    Memories,
-    carry_guesses,
-    mean_delay,
-    mix,
-    start_memories,
-    teach_memories,
+from statepool.checks import Floats
+from statepool.compiling import compiled_inside, compiled_part
+from statepool.kernels import combine, lowest_index
+from statepool.learners.cells import (
+    COUNTED,
+    HEAD,
+    KEY,
+    N_EFFECTS,
+    PAIRS,
+    PLAYS,
+    ROW,
+    WEIGHED,
+    Cells,
+    doubt_row,
+    effect_of,
+    evidence_of,
+    find,
+    key_of,
+    learn_in_cells,
+    read_scales,
+    rescale_cells,
+    see_in_cells,
+    start_cells,
+    variance_of,
 )  # fmt: skip
-from statepool.learners.parts.safe import SHARE, begin, lean_on, start_clock
-from statepool.learners.parts.weights import (
-    Weights,
-    charge,
-    distribution,
-    draw,
-    reach,
-    reach_all,
-    refresh_for,
-    start_weights,
-)
-from statepool.learners.sums import REQUESTS, Newcomers, Sum, Sums, lay_out, marginal, start_newcomers
+from statepool.learners.contract import Learner, Problem, Rows, add_rule, check_flag
+from statepool.learners.exposure import (
+    MARK,
+    READING,
+    ROUND,
+    Clock,
+    mean_delay,
+    note_report,
+    raised,
+    read_exposure,
+    set_time,
+    start_clock,
+    weigh_decision,
+)  # fmt: skip
+from statepool.learners.predictions import (
+    COMMON,
+    DOUBT,
+    HOPE,
+    MEAN,
+    MEMORIES,
+    N_MEMORIES,
+    N_SAVED,
+    OPTIMISM,
+    SD,
+    TRUST,
+    VARIANCE,
+    VISITS,
+    Predictions,
+    count_decision,
+    count_report,
+    predict,
+    rescale,
+    start_predictions,
+)  # fmt: skip
+from statepool.learners.safe import START, Safe, add_safe, learn_safe, save_safe, see_request, start_again, start_safe
 
-UNKNOWN = -1
-
-OPTIMISM = 0.4
-"""The squared bonus, in units of the variance of a mean of n losses (at the most 1/4n) times log⁺."""
-
-ALARMS = N_MEMORIES
-REACH = ALARMS + 3
-"""Where a ticket holds what the alarms need, and q(S)."""
-
-PAIRS = Sum("pairs", told_by="state", over="cells")
-CHARGES = Sum("charges", told_by="outcome", anew=True)
+EFFECTS_PRIOR = 1 / 8
+LOOK, LOOK_SPREAD, FIRST_LOOK, SEEN_ENOUGH = 1 / 32, 1.5, 300, 2.0
+WEIGHT, ACTION, BEST, USUAL, UNPLAYED = range(5)
+"""Of `SelfTunedMemory.leaders`."""
+EFFECTS = N_SAVED + 2
+"""Where a decision saves ê and ε: behind what it saves of its state, which is of `predictions` and of `safe`."""
+OFFERED = 1e300
+"""The value of an action on offer that was compared already."""
+LEANINGS = (1.0, 10.0, 100.0)
+"""κ of a learnt map with contexts: how many rounds of its own outweigh what its action does elsewhere."""
 
 
 @dataclass(frozen=True)
 class SelfTuned(Learner):
-    """The learner to run: no horizon, no rate, no delay, no knob; follows drift and keeps a proved floor.
+    """The learner to run: no horizon, no rate, no delay, nothing to set.
 
-    `learn_map` True learns the map while it plays. What each part does, and where it fails: docs/self-tuned.md.
+    Parameters
+    ----------
+    learn_map : bool
+        Whether the map is learnt from the pairs seen. Then P is not read.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> sp.simulate(sp.families.spread(seed=0, horizon=500), sp.SelfTuned(), delay=10, seed=80_000).regret < 50
     True
     """
 
     learn_map: bool = False
-    carried_by_request: ClassVar[tuple[int, ...]] = (ALARMS + alarms.RATIO, REACH)
     knows_contexts: ClassVar[bool] = True
-    tells_play_for: ClassVar[bool] = True
+    scratch: ClassVar[tuple[str, ...]] = ("values",)
+    exposure: ClassVar[bool] = True
+    scale_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.learn_map, bool):
-            raise ValueError(f"learn_map: is {shown(self.learn_map)}, expected True or False")
+        check_flag(self.learn_map, "learn_map")
 
-    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
-        learnt, reached = (PAIRS,) if self.learn_map else (), REQUESTS if requests else ()
-        return *memories.SUMS, CHARGES, *alarms.SUMS, *learnt, *reached
+    @property
+    def runs_live(self) -> bool:
+        return True
 
     @property
     def learns_map(self) -> bool:
         return self.learn_map
 
-    def start(self, problem: Problem) -> "SelfTunedMemory":
-        K, S = problem.n_actions, problem.n_states
-        maps = self._start_maps(problem)
-        views = lay_out(self.sums(problem.live or maps.vary), S, K, n_registers=S)
-        several, learnt = maps.vary, K if self.learn_map else 0
-        rows = start_rows(len(maps.columns) if several and self.learn_map else 0, S, K)
+    def saved_width(self, problem: Problem) -> tuple[int, int]:
+        return N_SAVED + 2, n_hypotheses(problem) + 1 + (problem.n_states if problem.has_contexts else 0)
+
+    def start(self, problem: Problem) -> SelfTunedMemory:
+        K, S, Q = problem.n_actions, problem.n_states, n_hypotheses(problem)
+        clock, learnt = start_clock(problem, MEMORIES), K if self.learn_map else 0
         return SelfTunedMemory(
-            views.sums, start_clock(), start_memories(views), start_alarms(views), views.of["charges"][0],
-            views.sums.registers, start_weights(K, 1.0), maps,
-            LearntMap(
-                views.of.get("pairs", np.zeros((0, 0))), maps.columns[0, :, :learnt].copy(), np.zeros(learnt), rows
-            ),
-            np.empty(S), np.empty(K), np.empty(K), problem.newcomers or start_newcomers(K),
-            np.full(len(maps.columns), UNKNOWN), np.zeros(S if several else 0),
+            clock, start_predictions(problem, clock, Q), start_cells(problem, clock), start_safe(problem),
+            np.zeros((5, Q + 1)), np.zeros(1 + problem.n_contexts), np.empty((4, K)), np.empty(S * learnt),
+            np.zeros(learnt), np.zeros(len(LEANINGS)), not self.learn_map and not problem.has_contexts,
+            0.0 if problem.window is None else float(problem.default),
         )  # fmt: skip
 
-    def _start_maps(self, problem: Problem) -> Maps:
-        if not self.learn_map:
-            return problem.maps
-        if problem.contexts is not None:
-            return start_even_maps(problem.P.shape, problem.contexts, problem.available)
-        K, S = problem.n_actions, problem.n_states
-        return start_maps(problem.columns if problem.live else np.full((S, K), 1 / S))
+    def grow(self, memory: Any, before: Problem, after: Problem) -> Any:
+        """Cells are found again by their keys; what the pairs said of a row that has changed is forgotten."""
+        grown, table = self.start(after), memory.cells.table
+        S, tables = before.n_states, memory.cells.n_tables
+        for name in ("clock", "predictions"):
+            for new, old in zip(getattr(grown, name), getattr(memory, name), strict=True):
+                if isinstance(new, np.ndarray):
+                    new[...] = old
+        for new, old in zip(grown.safe[:2], memory.safe[:2], strict=True):
+            new[...] = old
+        grown.plays[: memory.plays.size] = memory.plays
+        grown.leanings[:] = memory.leanings
+        grown.cells.table[-grown.cells.n_tables :][:tables] = table[-tables:]
+        for cell in table[:-tables][table[:-tables, KEY] > 0]:
+            table_number, context, action = _from_key(int(cell[KEY]), before.n_actions)
+            key = key_of.py_func(grown.cells, table_number, context, action)  # type: ignore[attr-defined]
+            place = -2 - find.py_func(grown.cells, key)  # type: ignore[attr-defined]
+            if place >= 0:
+                grown.cells.table[place] = cell
+                grown.cells.table[place, KEY] = key
+                if grown.doubts and (before.P[action] != after.P[action]).any():
+                    grown.cells.table[place, WEIGHED : HEAD + (COUNTED + 1) * S] = 0.0
+        return grown
 
-    def ticket_width(self, problem: Problem) -> int:
-        return REACH + 1
+
+def _from_key(key: int, n_actions: int) -> tuple[int, int, int]:
+    """Table, context and action of a key."""
+    above, action = divmod(key - 1, n_actions)
+    return (0, 0, action) if above == 0 else (1, above - 1, action)
 
 
-class LearntMap(NamedTuple):
-    """Empty where the map is known. One row a state, one column an action."""
-
-    pairs: Floats
-    prior: Floats
-    """Counts as one round."""
-    visits: Floats
-    rows: ContextRows
+def n_hypotheses(problem: Problem) -> int:
+    """No effects; small or large ones by action; with contexts by context and action; with a window of prices."""
+    return 1 + N_EFFECTS * (1 + (problem.n_contexts > 1) + (problem.window is not None))
 
 
 class SelfTunedMemory(NamedTuple):
-    sums: Sums
-    clock: Any
-    memories: Memories
-    alarms: Alarms
-    charges: Floats
-    anchor: Floats
-    """The optimistic state means of the round that safe started in: it started on the action best by them."""
-    safe: Weights
-    """Its totals are the rate times L, and a cache of P `charges`."""
-    maps: Maps
-    learnt: LearntMap
-    hopes: Floats
+    clock: Clock
+    predictions: Predictions
+    cells: Cells
+    safe: Safe
+    leaders: Floats
+    """[what, q]: the weight of each hypothesis, the position of its best action, that action's value, the mean plays of
+    an action, and the optimistic effect of one that was never played. The last column is the look at the state seen
+    least."""
+    plays: Floats
+    """How many decisions there were, and of each context."""
     values: Floats
-    squares: Floats
-    newcomers: Newcomers
-    anchors: Ints
-    """Of each map, the action that safe started on, where it has been looked for since."""
-    reaches: Floats
-    """With contexts: the probability of each state under safe's play."""
+    """Of each action on offer: Σ P(s|a) g(s), Σ P(s|a) σ_s, Σ P(s|a) m(s), and room."""
+    columns: Floats
+    """With `learn_map`: the rows of the request as they are believed."""
+    worth: Floats
+    """With `learn_map`: how many rounds each of these rows is worth."""
+    leanings: Floats
+    """With `learn_map` and contexts: the log likelihood of each κ."""
+    doubts: bool
+    """Whether rows that were given are doubted."""
+    default: float
+    """0 without a window."""
 
 
-@compiled
-def hope_for_states(memory: Any) -> float:
-    """P (h - b) into `values`; how many rounds h rests on is returned."""
-    mean, played, hopes = memory.memories.mean, memory.memories.visits, memory.hopes
-    n_states = mean.size
+def advance(memory: Any, t: int, now: float) -> None:
+    clock, p = memory.clock, memory.predictions
+    if set_time(clock, t, now):
+        _raise_bases(clock, p, memory.cells)
+    if t >= 2.0 * memory.safe.numbers[START]:
+        start_again(memory.safe, t, mean_delay(clock.numbers), p.states[HOPE])
+
+
+@compiled_part
+def _raise_bases(clock: Any, p: Any, cells: Any) -> None:
+    for i in range(clock.fading.shape[1]):
+        factor = raised(clock, i)
+        if factor != 1.0:
+            rescale(p, i, factor)
+            if i >= N_MEMORIES:
+                rescale_cells(cells, i - N_MEMORIES + 1, factor)
+
+
+def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
+    clock, states, leaders = memory.clock, memory.predictions.states, memory.leaders
+    read_exposure(clock)
+    predict(memory.predictions, clock, clock.numbers[ROUND])
+    read_scales(memory.cells, clock, states)
+    share = min(LOOK, LOOK_SPREAD / sqrt(clock.numbers[ROUND] + 1.0))
+    _weigh_hypotheses(leaders, memory.predictions, share)
+    rarest = _rarest(states)
+    seen = states[VISITS + COMMON, rarest] * clock.fading[READING, COMMON]
+    if seen >= SEEN_ENOUGH or clock.numbers[ROUND] <= FIRST_LOOK:
+        share = 0.0
+    believed = _believed(memory, rows)
+    _find_leaders(memory, believed, rarest, share > 0.0)
+    last = leaders.shape[1] - 1
+    for a in range(out.size):
+        out[a] = 0.0
+    for q in range(last):
+        out[int(leaders[ACTION, q])] += (1.0 - share) * leaders[WEIGHT, q]
+    out[int(leaders[ACTION, last])] += share
+    add_safe(memory.safe, believed.columns, not rows.vary and memory.worth.size == 0, out)
+
+
+@compiled_part
+def _weigh_hypotheses(leaders: Any, p: Any, least: float) -> None:
+    """The weight of each hypothesis on effects, at least `least` on those with effects together."""
+    n, totals = leaders.shape[1] - 1, p.sums[p.sums.shape[0] - 1]
+    top = -1e300
+    for q in range(n):
+        leaders[WEIGHT, q] = log(1.0 - EFFECTS_PRIOR if q == 0 else EFFECTS_PRIOR / (n - 1))
+        for s in range(totals.shape[0]):
+            leaders[WEIGHT, q] -= totals[s, DOUBT + q] / (2.0 * p.states[VARIANCE, s])
+        top = max(top, leaders[WEIGHT, q])
     total = 0.0
+    for q in range(n):
+        leaders[WEIGHT, q] = exp(leaders[WEIGHT, q] - top)
+        total += leaders[WEIGHT, q]
+    for q in range(n):
+        leaders[WEIGHT, q] = (1.0 - least) * leaders[WEIGHT, q] / total + (least / (n - 1) if q > 0 else 0.0)
+
+
+@compiled_inside
+def _rarest(states: Any) -> int:
+    """The state seen least in memory .999."""
+    low = 0
+    for s in range(states.shape[1]):
+        if states[VISITS + COMMON, s] < states[VISITS + COMMON, low]:
+            low = s
+    return low
+
+
+@compiled_part
+def _believed(memory: Any, rows: Any) -> Any:
+    """The rows of the request: as given, or as learnt."""
+    columns = rows.columns
+    if memory.worth.size > 0:
+        n_states, n = columns.shape
+        columns = memory.columns[: n_states * n].reshape(n_states, n)
+        for a in range(n):
+            memory.worth[a] = _learnt_row(memory.cells, memory.leanings, columns, a, rows.context, rows.actions[a])
+    return Rows(columns, rows.actions, rows.context, rows.vary)
+
+
+@compiled_part
+def _learnt_row(cells: Any, leanings: Any, columns: Any, a: int, context: int, action: int) -> float:
+    """The row of an action as it is learnt, into column a; how many rounds it is worth is returned.
+
+    It starts even; with contexts the row of a pair leans on its action's.
+    """
+    n_states, worth, kappa = cells.n_states, 0.0, 1.0
     for s in range(n_states):
-        total += played[s]
-    for s in range(n_states):
-        scarcity = (total + n_states) / (n_states * (played[s] + 1.0))
-        hopes[s] = mean[s]
-        if scarcity > 1.0:
-            hopes[s] -= np.sqrt(OPTIMISM * 0.25 / (played[s] + 2.0) * log(scarcity))
-    combine(memory.maps.columns[memory.maps.now[0]], hopes, memory.values)
-    bar_values(memory.maps, memory.values)
-    return total
+        columns[s, a] = 1.0 / n_states
+    for table in range(cells.n_tables):
+        cell, own = find(cells, key_of(cells, table, context, action)), 0.0
+        if cell >= 0:
+            own = cells.table[cell, PLAYS]
+            for s in range(n_states):
+                pairs = cells.table[cell, HEAD + PAIRS * n_states + s]
+                columns[s, a] = (pairs + kappa * columns[s, a]) / (own + kappa)
+        elsewhere = worth - own if table > 0 else 0.0
+        worth = own + kappa * elsewhere / (kappa + elsewhere)
+        kappa = _leaning(leanings)
+    return worth
 
 
-@compiled_apart
-def _hope_for_rows(memory: Any, total: float) -> None:
-    """The same for the rows of a map being learnt: a row seen n times puts P h within sqrt(var h / n)."""
-    values, squares, hopes = memory.values, memory.squares, memory.hopes
-    visits = memory.learnt.rows.worth if memory.learnt.rows.worth.size > 0 else memory.learnt.visits
-    for s in range(hopes.size):
-        hopes[s] *= hopes[s]
-    combine(memory.maps.columns[memory.maps.now[0]], hopes, squares)
-    for a in range(visits.size):
-        scarcity = (total + visits.size) / (visits.size * (visits[a] + 1.0))
-        variance = max(squares[a] - values[a] * values[a], 0.0)
-        values[a] -= np.sqrt(OPTIMISM * variance / (visits[a] + 1.0) * log(max(scarcity, 1.0)))
+@compiled_inside
+def _leaning(leanings: Any) -> float:
+    """The κ that is likeliest."""
+    best = 0
+    for i in range(len(LEANINGS)):
+        if leanings[i] > leanings[best]:
+            best = i
+    return LEANINGS[best]
 
 
-@compiled
-def _worth_of_all(memory: Any) -> float:
-    """How many rounds the rows of the request are worth together."""
-    total = 0.0
-    for a in range(memory.learnt.rows.worth.size):
-        total += memory.learnt.rows.worth[a]
-    return total
+@compiled_part
+def _find_leaders(memory: Any, rows: Any, rarest: int, look: bool) -> None:
+    """The best action under each hypothesis, and the one that most often leads to the state seen least."""
+    states, leaders, n, usual_worth = memory.predictions.states, memory.leaders, rows.actions.size, 1.0
+    values, room = memory.values[0, :n], memory.values[3, :n]
+    combine(rows.columns, states[HOPE], values)
+    combine(rows.columns, states[SD], memory.values[1, :n])
+    if memory.cells.n_kinds > memory.cells.n_tables:
+        combine(rows.columns, states[MEAN], memory.values[2, :n])
+    slack = _start_search(leaders, states, memory.plays, rows.context, n, memory.cells)
+    for a in range(memory.worth.size):
+        usual_worth += memory.worth[a] / memory.worth.size
+    for a in range(n):
+        cell = find(memory.cells, rows.actions[a] + 1)
+        if cell >= 0 or memory.worth.size > 0:
+            _offer_known(memory, rows, a, cell, rarest, usual_worth, slack)
+            values[a] = OFFERED
+    last = leaders.shape[1] - 1
+    for q in range(last):
+        of_price = q > N_EFFECTS * memory.cells.n_tables
+        for a in range(n):
+            room[a] = values[a] + leaders[UNPLAYED, q] * abs(memory.values[2 if of_price else 1, a])
+        best = lowest_index(room, slack)
+        _offer(leaders, q, room[best], best, slack)
+    if look:
+        for a in range(n):
+            room[a] = -rows.columns[rarest, a] if values[a] < OFFERED else 0.0
+        best = lowest_index(room, 0.0)
+        _offer(leaders, last, room[best], best, 0.0)
 
 
-@compiled
-def read_safe(memory: Any) -> None:
-    """Safe's totals, from the charges of its states through today's map and from where it started."""
-    totals, clock, newcomers, number = memory.safe.totals[0], memory.clock, memory.newcomers, memory.maps.now[0]
-    columns = memory.maps.columns[number]
-    if memory.anchors[number] == UNKNOWN:
-        combine(columns, memory.anchor, totals)
-        bar_values(memory.maps, totals)
-        memory.anchors[number] = lowest_index(totals, TIE)
-    combine(columns, memory.charges, totals)
-    for a in range(totals.size):
-        if newcomers.came[a] >= clock.start:
-            totals[a] += newcomers.handicap[a]
-        totals[a] *= clock.rate
-    lean_on(memory.safe, memory.anchors[number], clock.start)
+@compiled_inside
+def _offer_known(memory: Any, rows: Any, a: int, cell: int, rarest: int, usual_worth: float, slack: float) -> None:
+    """Offer an action of which something is known: its row is doubted or learnt, and it may have effects."""
+    cells, states, leaders, n_states = memory.cells, memory.predictions.states, memory.leaders, memory.cells.n_states
+    value, deviation, mean = memory.values[0, a], memory.values[1, a], memory.values[2, a]
+    leads = rows.columns[rarest, a]
+    if memory.worth.size > 0:
+        value -= _hope_for_row(states, rows.columns, a, value, memory.worth[a], usual_worth)
+    elif memory.doubts:
+        if cells.table[cell, WEIGHED] < cells.table[cell, PLAYS]:
+            doubt_row(cells.table[cell], n_states, rows.columns, a)
+        value = deviation = mean = 0.0
+        for s in range(n_states):
+            believed = cells.table[cell, HEAD + ROW * n_states + s]
+            value += believed * states[HOPE, s]
+            deviation += believed * states[SD, s]
+            mean += believed * states[MEAN, s]
+        leads = cells.table[cell, HEAD + ROW * n_states + rarest]
+    _offer(leaders, 0, value, a, slack)
+    _offer(leaders, leaders.shape[1] - 1, -leads, a, 0.0)
+    for kind in range(cells.n_kinds):
+        of_price = kind == cells.n_tables
+        cell = find(cells, key_of(cells, 0 if of_price else kind, rows.context, rows.actions[a]))
+        known = news = plays = 0.0
+        if cell >= 0:
+            plays = cells.table[cell, PLAYS]
+            known, news = evidence_of(cells, cell, kind)
+        unit = mean if of_price else deviation
+        for q in range(1 + N_EFFECTS * kind, 1 + N_EFFECTS * (1 + kind)):
+            moved = unit * effect_of(known, news, q) - abs(unit) * _bonus(leaders[USUAL, q], plays, q)
+            _offer(leaders, q, value + moved, a, slack)
 
 
-def read_rows(memory: Any) -> None:
-    if memory.learnt.rows.worth.size > 0:
-        learnt, number = memory.learnt, memory.maps.now[0]
-        read_context(learnt.rows, learnt.pairs, learnt.visits, number, memory.maps.columns[number])
-        memory.anchors[number] = UNKNOWN
-    read_safe(memory)
+@compiled_inside
+def _start_search(leaders: Any, states: Any, plays: Any, context: int, n: int, cells: Any) -> float:
+    """Nothing is best yet; how close values count as equal is returned."""
+    for q in range(leaders.shape[1]):
+        leaders[ACTION, q], leaders[BEST, q] = 0.0, 1e300
+        by_pair = cells.n_tables > 1 and N_EFFECTS < q <= 2 * N_EFFECTS
+        leaders[USUAL, q] = plays[1 + context] / n if by_pair else plays[0] / cells.n_actions
+        leaders[UNPLAYED, q] = -_bonus(leaders[USUAL, q], 0.0, q) if q > 0 else 0.0
+    largest = 0.0
+    for s in range(states.shape[1]):
+        largest = max(largest, states[SD, s])
+    return 1e-9 * largest
 
 
-def prepare(memory: Any, t: int) -> None:
-    clock = memory.clock
-    mix(memory.memories, t)
-    total = hope_for_states(memory)
-    if t >= 2 * clock.start:
-        begin(clock, t, mean_delay(memory.memories), memory.charges.size, memory.values.size)
-        for s in range(memory.hopes.size):
-            memory.anchor[s] = memory.hopes[s]
-            memory.charges[s] = 0.0
-        memory.alarms.excess[0] = 0.0
-        memory.anchors[:] = UNKNOWN
-        read_safe(memory)
-    elif memory.learnt.visits.size > 0 and not varies(memory.maps):
-        memory.anchors[0] = UNKNOWN
-        read_safe(memory)
-    if memory.learnt.visits.size > 0:
-        _hope_for_rows(memory, _worth_of_all(memory) if memory.learnt.rows.worth.size > 0 else total)
-    clock.leader = lowest_index(memory.values, TIE)
-    refresh_for(memory.safe, 0, memory.maps)
-    if memory.reaches.size > 0:
-        reach_all(memory.safe, memory.maps.columns[memory.maps.now[0]], memory.reaches)
-    clock.part = 1.0 if is_ringing(memory.alarms, clock.start, SHARE) else SHARE
+@compiled_inside
+def _bonus(usual: float, plays: float, q: int) -> float:
+    """Optimism for the effect of an action that was played less than is usual, in units of σ."""
+    if plays >= usual:
+        return 0.0
+    c = variance_of(q)
+    return sqrt(OPTIMISM * log((usual + 1.0) / (plays + 1.0)) * c / (1.0 + plays * c))
 
 
-def lead(memory: Any) -> tuple[int, float]:
-    return memory.clock.leader, 1.0 - memory.clock.part
+@compiled_inside
+def _hope_for_row(states: Any, columns: Any, a: int, value: float, worth: float, usual: float) -> float:
+    """Optimism for a row that is learnt: n rounds put Σ P g within sqrt(var g / n)."""
+    if usual <= worth + 1.0:
+        return 0.0
+    squares = 0.0
+    for s in range(states.shape[1]):
+        squares += columns[s, a] * states[HOPE, s] * states[HOPE, s]
+    return sqrt(OPTIMISM * max(squares - value * value, 0.0) / (worth + 1.0) * log(usual / (worth + 1.0)))
 
 
-def rest(memory: Any, out: Any) -> None:
-    distribution(memory.safe, 0, out)
+@compiled_inside
+def _offer(leaders: Any, q: int, value: float, a: int, slack: float) -> None:
+    if value < leaders[BEST, q] - slack:
+        leaders[BEST, q], leaders[ACTION, q] = value, a
 
 
-def pick(memory: Any, u: float) -> int:
-    part = memory.clock.part
-    if u < 1.0 - part:
-        return memory.clock.leader
-    return draw(memory.safe, 0, (u - (1.0 - part)) / part)
+def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    for i in range(N_SAVED):
+        saved[i] = memory.predictions.states[i, state]
+    _save_effects(memory.cells, memory.leaders, rows.context, rows.actions[choice], saved)
+    request = EFFECTS + memory.leaders.shape[1]
+    save_safe(memory.safe, _believed(memory, rows).columns, policy, state, saved, N_SAVED, request)
 
 
-def own_reach(memory: Any, state: int) -> float:
-    column, part = memory.maps.columns[memory.maps.now[0]][state], memory.clock.part
-    return (1.0 - part) * column[memory.clock.leader] + part * _safe_reach(memory, state)
+@compiled_part
+def _save_effects(cells: Any, leaders: Any, context: int, action: int, saved: Any) -> None:
+    """ê, ε of each hypothesis, and ê of prices (`predictions.effect_saved`)."""
+    last = EFFECTS + leaders.shape[1] - 1
+    saved[EFFECTS] = saved[last] = 0.0
+    for kind in range(cells.n_kinds):
+        of_price = kind == cells.n_tables
+        cell = find(cells, key_of(cells, 0 if of_price else kind, context, action))
+        known = news = 0.0
+        if cell >= 0:
+            known, news = evidence_of(cells, cell, kind)
+        for q in range(1 + N_EFFECTS * kind, 1 + N_EFFECTS * (1 + kind)):
+            saved[EFFECTS + q] = effect_of(known, news, q)
+            saved[last if of_price else EFFECTS] += leaders[WEIGHT, q] * saved[EFFECTS + q]
 
 
-@compiled
-def _safe_reach(memory: Any, state: int) -> float:
-    if memory.reaches.size > 0:
-        return memory.reaches[state]
-    return reach(memory.safe, 0, memory.maps.columns[memory.maps.now[0]][state])
+def see(memory: Any, played: Any, saved: Any) -> None:
+    clock, states = memory.clock, memory.predictions.states
+    weigh_decision(clock, played.t, played.time)
+    for i in range(N_MEMORIES):
+        states[VISITS + i, played.state] += clock.fading[MARK, i]
+    see_request(memory.safe, saved, EFFECTS + memory.leaders.shape[1])
+    memory.plays[0] += 1.0
+    if memory.cells.n_tables > 1:
+        memory.plays[1 + played.context] += 1.0
+        if memory.worth.size > 0:
+            _weigh_leanings(memory.cells, memory.leanings, played)
+    see_in_cells(memory.cells, clock, played)
+    if clock.window > 0.0:
+        count_decision(memory.predictions, clock, played, saved, EFFECTS, 0.0, 1.0)
 
 
-def reach_under(memory: Any, play: Any, state: int) -> float:
-    return dot(play, memory.maps.columns[memory.maps.now[0]][state])
-
-
-def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
-    safe = _safe_reach(memory, state)
-    carry_guesses(memory.memories, state, ticket)
-    carry_alarms(memory.memories, state, safe / q if q > 0.0 else 1.0, ticket[ALARMS:])
-    ticket[REACH] = marginal(memory.sums, state, q)
-
-
-def notice(memory: Any, t: int, action: int, state: int) -> None:
-    if memory.learnt.visits.size > 0:
-        memory.learnt.visits[action] += 1.0
-        if memory.learnt.rows.worth.size > 0:
-            see_pair(memory.learnt.rows, memory.maps.now[0], action, state)
+@compiled_part
+def _weigh_leanings(cells: Any, leanings: Any, played: Any) -> None:
+    """How likely the state was under each κ."""
+    row, own, pairs = 1.0 / cells.n_states, 0.0, 0.0
+    for table in range(2):
+        cell = find(cells, key_of(cells, table, played.context, played.action))
+        if cell >= 0:
+            own = cells.table[cell, PLAYS]
+            pairs = cells.table[cell, HEAD + PAIRS * cells.n_states + played.state]
+            row = (pairs + row) / (own + 1.0) if table == 0 else row
         else:
-            _read_row(memory, action)
+            own = pairs = 0.0
+    for i in range(len(LEANINGS)):
+        leanings[i] += log((pairs + LEANINGS[i] * row) / (own + LEANINGS[i]))
 
 
-@compiled
-def _read_row(memory: Any, action: int) -> None:
-    learnt, columns = memory.learnt, memory.maps.columns[memory.maps.now[0]]
-    for s in range(learnt.pairs.shape[0]):
-        columns[s, action] = (learnt.pairs[s, action] + learnt.prior[s, action]) / (learnt.visits[action] + 1.0)
+def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
+    clock, news = memory.clock, loss - memory.default
+    weigh_decision(clock, played.t, played.time)
+    if clock.window == 0.0:
+        count_decision(memory.predictions, clock, played, saved, EFFECTS, news, sign)
+    count_report(memory.predictions, clock, played, saved, EFFECTS, news, sign)
+    if clock.window == 0.0:
+        learn_in_cells(memory.cells, clock, played, news, sign * saved[TRUST], saved[MEAN])
+    else:
+        learn_in_cells(memory.cells, clock, played, news, sign, 0.0)
+    learn_safe(memory.safe, played, loss, saved, N_SAVED, EFFECTS + memory.leaders.shape[1], sign)
+    note_report(clock, played.time, played.wait, sign)
 
 
-@compiled
-def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
-    teach_memories(out, loss, t, ticket)
-    out[N_LESSON] = min(loss / ticket[REACH], LARGEST_CHARGE) if loss > 0.0 else 0.0
-    teach_alarms(out[N_LESSON + 1 :], loss, ticket[ALARMS:])
-
-
-def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    if t >= memory.clock.start and not varies(memory.maps):
-        charge(
-            memory.safe,
-            0,
-            memory.maps.columns[memory.maps.now[0]][state],
-            memory.clock.rate * memory.sums.outcome.lesson[N_LESSON],
-        )
-
-
-def rebuild(memory: Any) -> None:
-    learnt = memory.learnt
-    for a in range(learnt.visits.size):
-        learnt.visits[a] = 0.0
-        for s in range(learnt.pairs.shape[0]):
-            learnt.visits[a] += learnt.pairs[s, a]
-        _read_row(memory, a)
-    memory.anchors[memory.maps.now[0]] = UNKNOWN
-    read_safe(memory)
-
-
-add_additive_rule(
-    SelfTunedMemory, prepare=prepare, lead=lead, rest=rest, pick=pick, own_reach=own_reach, reach_under=reach_under,
-    carry=carry, lesson=lesson, notice=notice, absorb=absorb, read_rows=read_rows, rebuild=rebuild,
-)  # fmt: skip
+add_rule(SelfTunedMemory, policy, remember, learn, see, advance, large=True)

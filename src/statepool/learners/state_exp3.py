@@ -1,16 +1,14 @@
 """State-EXP3: exponential weights on losses pooled through the state.
 
-    L(a) += P(s|a) · X / q(s)        q(s) = sum_a x(a) P(s|a) as of the round played        x(a) ∝ exp(-rate · L(a))
+    G(s) += X / q(s)        q(s) = sum_a x(a) P(s|a) as of the round played        x(a) ∝ exp(-rate · (P G)(a))
 
-With `copies` > 1, copy t mod copies plays round t and learns from it alone (Interleaved-State-EXP3 at "d+1").
-With `groups`, the same on merged states. L is a cache of P G: `charges` holds G, one number a state, all there
-is to remember.
+G holds one number for each state, and that is all there is to remember. With `copies` > 1, copy t mod copies plays
+round t and learns from it alone (Interleaved-State-EXP3 at "d+1"). With `groups`, states of one group share G and q.
 
     copies="idle"     BOLD (Joulani et al. 2013): the lowest-numbered copy that waits for nothing plays, a new one if
                       all wait; with one delay for all this is "d+1"
-    denominator       with contexts: "marginal", q(s) averaged over the latest requests, this one among them (`sums`),
-                      "conditional", q(s) of the own context alone, which is blind to states it cannot reach, or how
-                      often each context comes, for the average over all of them as they would be played now
+    denominator       with contexts: "marginal", q(s) averaged over the latest requests, this one among them, or
+                      "conditional", q(s) of the own context alone, which is blind to states it cannot reach
     caution=γ         implicit exploration (Neu 2015, Kocák et al. 2014), pooled: divide by q(s) + γ; theirs: "rate/2"
     rate="capacity"   Eldowa et al. 2024, d = 0: sqrt(2 log K/((vbar - 1) T)), vbar a proved bound of the dimension
 
@@ -27,44 +25,43 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from statepool.checks import Floats, Ints, check_groups, check_number, check_shares, shown, unknown_name
-from statepool.compiling import compiled, compiled_apart
+from statepool.checks import Floats, Ints, check_groups, check_name, check_number, shown
+from statepool.compiling import compiled
 from statepool.dimension import bracket
-from statepool.kernels import AT_ONCE, LARGEST_CHARGE, dot
-from statepool.learners.additive import add_additive_rule
-from statepool.learners.learner import Learner, Problem, check_copies, check_settings, n_copies, n_rows
-from statepool.learners.maps import Maps, start_maps, varies
-from statepool.learners.parts.weights import (
-    Weights,
-    charge,
-    distribution,
-    draw,
-    reach,
-    refresh_for,
-    reweigh_rows,
-    set_totals,
-    start_weights,
-)
-from statepool.learners.sums import REQUESTS, Newcomers, Sum, Sums, lay_out, marginal, start_clock, start_newcomers
+from statepool.kernels import LARGEST_ESTIMATE, combine, dot, dots, mix_evenly, softmin
+from statepool.learners.contract import Learner, Problem, add_rule, check_copies, check_settings, n_copies
 
 CAPACITY, IDLE, HALF = "capacity", "idle", "rate/2"
 MARGINAL, CONDITIONAL = "marginal", "conditional"
 CAPACITY_GAP = 0.05
 """How closely the dimension is bracketed for a rate."""
 
-MOST_NUMBERS = 1 << 27
-"""A copy for every round would take this many totals at most: a gigabyte."""
+KEPT = 1 - 1 / 32
+"""What a request leaves of the state probabilities of those before it."""
 
 
 @dataclass(frozen=True)
 class StateEXP3(Learner):
     """The paper's learner: exponential weights on losses pooled through the state.
 
-    L(a) += P(s|a) · X / q(s), with q(s) of the round played; x(a) ∝ exp(-rate · L(a)).
+    Parameters
+    ----------
+    rate : float, "capacity" or None
+        The learning rate. None is the paper's default for the horizon and the delay; "capacity" uses a proved bound
+        of the effective dimension.
+    copies : int, "d+1" or "idle"
+        How many learners take turns: a number, one more than the delay, or as many as wait at a time.
+    groups : array_like of int, optional
+        Merges states: the group of each state.
+    mixing : float
+        The share of uniform play.
+    caution : float or "rate/2"
+        Added to the probability of the state in the denominator.
+    denominator : "marginal" or "conditional"
+        With contexts: whether the probability of a state is averaged over the latest requests.
 
-    `rate` None follows the paper, "capacity" is for a proved dimension; `copies` interleaves learners ("d+1", "idle");
-    `groups` merges states, one index a state; `mixing` is the share of uniform play; `caution` is added to q(s).
-
+    Examples
+    --------
     >>> import statepool as sp
     >>> sp.StateEXP3(groups=[0, 0, 1]).groups
     (0, 0, 1)
@@ -75,10 +72,10 @@ class StateEXP3(Learner):
     groups: ArrayLike | None = None
     mixing: float = 0.0
     caution: float | str = 0.0
-    denominator: str | ArrayLike = MARGINAL
-    carried_by_request: ClassVar[tuple[int, ...]] = (0,)
+    denominator: str = MARGINAL
     knows_contexts: ClassVar[bool] = True
-    tells_play_for: ClassVar[bool] = True
+    needs_state_probability: ClassVar[bool] = True
+    scratch: ClassVar[tuple[str, ...]] = ("totals",)
 
     def __post_init__(self) -> None:
         check_settings(None if self.rate == CAPACITY else self.rate, self.mixing)  # type: ignore[arg-type]
@@ -86,78 +83,69 @@ class StateEXP3(Learner):
             check_copies(self.copies)
         if self.caution != HALF:
             check_number(self.caution, "caution", 0, 1e9)
-        if not isinstance(self.denominator, str):
-            object.__setattr__(self, "denominator", tuple(check_shares(self.denominator).tolist()))
-        elif self.denominator not in (MARGINAL, CONDITIONAL):
-            raise ValueError(unknown_name("denominator", self.denominator, (MARGINAL, CONDITIONAL)))
+        check_name("denominator", self.denominator, (MARGINAL, CONDITIONAL))
         if self.groups is not None:
             labels = check_groups(self.groups)
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
 
-    def sums(self, requests: bool = False) -> tuple[Sum, ...]:
-        kept = requests and self.denominator == MARGINAL
-        return Sum("charges", told_by="outcome"), *(REQUESTS if kept else ())
+    @property
+    def runs_live(self) -> bool:
+        return self.copies == 1
+
+    def saved_width(self, problem: Problem) -> tuple[int, int]:
+        if problem.has_contexts:
+            return 2, problem.n_states
+        return (2 if self.copies == IDLE else 1), 0
 
     def start(self, problem: Problem) -> StateMemory:
-        groups = np.arange(problem.n_states) if self.groups is None else check_groups(self.groups, problem.n_states)
-        maps = problem.maps if self.groups is None else _merged_maps(problem, groups)
-        columns = maps.columns
-        copies = problem.delay + 1 if self.copies == IDLE else n_copies(self.copies, problem.delay)
-        rows = _most_copies(problem) if self.copies == IDLE else n_rows(copies, problem.horizon)
-        rate = self._rate(problem, columns, copies)
-        if rows > 1 and maps.vary:
+        K, S = problem.n_actions, problem.n_states
+        groups = np.zeros(0, np.int64) if self.groups is None else check_groups(self.groups, S)
+        idle = self.copies == IDLE
+        copies = problem.delay + 1 if idle else n_copies(self.copies, problem.delay)
+        if problem.has_contexts and self.copies != 1:
             raise ValueError(f"copies: is {shown(self.copies)}, expected 1 where there are contexts")
-        weights = start_weights(problem.n_actions, rate, self.mixing, rows, len(columns))
-        sums, of = lay_out(self.sums(problem.has_requests), problem.n_states, problem.n_actions)
+        rows = problem.known_horizon() if idle else n_copies(self.copies, problem.delay, problem.horizon)
+        rate = self._rate(problem, S if self.groups is None else int(groups.max()) + 1, copies)
         return StateMemory(
-            sums, start_clock(), of["charges"][0], weights, maps, groups, np.zeros((rows, columns.shape[-2])),
-            rate / 2 if self.caution == HALF else float(self.caution), np.zeros(1, np.int64),
-            np.zeros(rows if self.copies == IDLE else 0, np.bool_),
-            problem.newcomers or start_newcomers(problem.n_actions), self._shares(problem, maps),
-            np.zeros(columns.shape[-2]), np.zeros(max(columns.shape[-2], AT_ONCE) if maps.vary else 0),
+            np.zeros((rows, S)), groups, np.empty(K), np.ones(1, np.bool_), np.zeros(1, np.int64),
+            np.zeros(rows if idle else 0, np.bool_), np.zeros(S + 1 if problem.has_contexts else 0), rate,
+            float(self.mixing), rate / 2 if self.caution == HALF else float(self.caution),
+            self.denominator == MARGINAL,
         )  # fmt: skip
 
-    def _shares(self, problem: Problem, maps: Maps) -> Floats:
-        if isinstance(self.denominator, str) or not maps.vary:
-            return np.zeros(0)
-        told = check_shares(self.denominator)
-        if told.size != maps.map_of.size:
-            raise ValueError(f"denominator: has {told.size} shares, expected {maps.map_of.size}, one a context")
-        return np.asarray(np.bincount(maps.map_of, told, minlength=len(maps.columns)), float)
-
-    def _rate(self, problem: Problem, columns: Floats, copies: int) -> float:
+    def _rate(self, problem: Problem, n_groups: int, copies: int) -> float:
         if self.rate == CAPACITY:
-            return capacity_rate(columns.swapaxes(-1, -2).reshape(-1, columns.shape[-2]), problem.known_horizon())
-        return problem.rate(self.rate, width=columns.shape[-2], copies=copies)  # type: ignore[arg-type]
+            return capacity_rate(problem.P.reshape(-1, problem.n_states), problem.known_horizon())
+        return problem.rate(self.rate, width=n_groups, copies=copies)  # type: ignore[arg-type]
 
-    def ticket_width(self, problem: Problem) -> int:
-        return 2 if self.copies == IDLE else 1
+    def grow(self, memory: Any, before: Problem, after: Problem) -> Any:
+        """A state that no action could lead to before starts level with the best action, not at 0."""
+        grown = super().grow(memory, before, after)
+        rows = before.P.reshape(-1, before.n_states)
+        unseen = ~(rows > 0).any(axis=0)
+        grown.losses[0, unseen & (grown.losses[0] == 0)] = (rows @ memory.losses[0]).min()
+        return grown
 
 
 class StateMemory(NamedTuple):
-    sums: Sums
-    clock: Any
-    charges: Floats
-    """G of all copies together, a number a state."""
-    weights: Weights
-    """One row a copy; its totals are a cache of P^g G."""
-    maps: Maps
+    losses: Floats
+    """G: the cumulative loss estimates, one row for each copy, one number for each state."""
     groups: Ints
-    by_copy: Floats
-    """G, one row a copy, a number a group."""
-    caution: float
-    """Added to q(s) in the denominator."""
+    """The group of each state; empty without groups."""
+    totals: Floats
+    """Room for P G."""
+    changed: NDArray[np.bool_]
+    """Whether G has changed since the last policy."""
     turn: Ints
     """The copy that plays."""
     busy: NDArray[np.bool_]
     """Which copies wait for an outcome; empty where they take turns."""
-    newcomers: Newcomers
-    shares: Floats
-    """How often each map is asked for, where that is told."""
-    averages: Floats
-    """Then: q of each group, averaged over the maps."""
-    reaches: Floats
-    """With contexts: q of each group under the play of this request (and room for AT_ONCE)."""
+    reached: Floats
+    """With contexts: the state probabilities of the latest requests, summed, and how many requests; else empty."""
+    rate: float
+    mixing: float
+    caution: float
+    marginal: bool
 
 
 def capacity_rate(P: Floats, horizon: int) -> float:
@@ -167,132 +155,85 @@ def capacity_rate(P: Floats, horizon: int) -> float:
     return float(np.sqrt(2 * np.log(n_actions) / spread)) if spread > 0 else 1.0
 
 
-def _most_copies(problem: Problem) -> int:
-    """A copy for every round: what is never played is never touched, and takes no memory."""
-    if problem.horizon is None:
-        raise ValueError("horizon: is None, expected a number of rounds: idle copies may come to one a round")
-    if problem.horizon * problem.n_actions > MOST_NUMBERS:
-        raise ValueError(
-            f"copies: 'idle' may take one copy a round, {problem.horizon} of {problem.n_actions} actions, "
-            f"expected at most {MOST_NUMBERS} numbers in all, or copies='d+1'"
-        )
-    return problem.horizon
+@compiled
+def _take_turn(memory: Any, t: int) -> bool:
+    """Choose the copy that plays; whether it is another one than before."""
+    if memory.losses.shape[0] == 1:
+        return False
+    before = memory.turn[0]
+    if memory.busy.size > 0:
+        copy = 0
+        while memory.busy[copy]:
+            copy += 1
+        memory.turn[0] = copy
+    else:
+        memory.turn[0] = t % memory.losses.shape[0]
+    return memory.turn[0] != before
 
 
-def _merged_maps(problem: Problem, groups: Ints) -> Maps:
-    return start_maps(merge_columns(problem.columns, groups), problem.contexts, problem.available)
+def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
+    if _take_turn(memory, t) or memory.changed[0] or rows.vary:
+        memory.changed[0] = False
+        totals = memory.totals[: out.size]
+        combine(rows.columns, memory.losses[memory.turn[0]], totals)
+        softmin(totals, memory.rate, out)
+        mix_evenly(memory.mixing, out)
 
 
-def merge_columns(columns: Floats, groups: Ints) -> Floats:
-    """The map onto groups, P^g, one row a group."""
-    merged = np.zeros((*columns.shape[:-2], int(groups.max()) + 1, columns.shape[-1]))
-    for state, group in enumerate(groups):
-        merged[..., group, :] += columns[..., state, :]
-    return merged
+def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    if memory.reached.size > 0:
+        saved[0], saved[1] = _of_group(memory, memory.reached, state), memory.reached[memory.reached.size - 1]
+        dots(policy, rows.columns, saved[2:])
+        return
+    saved[0] = dot(policy, rows.columns[state])
+    for s in range(memory.groups.size):
+        if s != state and memory.groups[s] == memory.groups[state]:
+            saved[0] += dot(policy, rows.columns[s])
+    if memory.busy.size > 0:
+        saved[1] = memory.turn[0]
 
 
 @compiled
-def choose_idle(memory: Any) -> None:
-    """The lowest-numbered copy that waits for nothing takes the turn."""
-    copy = 0
-    while memory.busy[copy]:
-        copy += 1
-    memory.turn[0] = copy
+def _of_group(memory: Any, values: Any, state: int) -> float:
+    """The sum over the states of the group that a state is in."""
+    result = values[state]
+    for s in range(memory.groups.size):
+        if s != state and memory.groups[s] == memory.groups[state]:
+            result += values[s]
+    return result
 
 
-def prepare(memory: Any, t: int) -> None:
-    if memory.busy.size > 0:
-        choose_idle(memory)
-    else:
-        memory.turn[0] = t % memory.by_copy.shape[0]
-    if memory.shares.size > 0:
-        _average(memory)
-    refresh_for(memory.weights, memory.turn[0], memory.maps)
-
-
-@compiled_apart
-def _average(memory: Any) -> None:
-    """q of each group over all maps, as they would be played now."""
-    maps, averages = memory.maps, memory.averages
-    own = maps.now[0]
-    averages[:] = 0.0
-    for number in range(memory.shares.size):
-        maps.now[0] = number
-        read_rows(memory)
-        for g in range(averages.size):
-            averages[g] += memory.shares[number] * memory.reaches[g]
-    maps.now[0] = own
-    read_rows(memory)
-
-
-def rest(memory: Any, out: Any) -> None:
-    distribution(memory.weights, memory.turn[0], out)
-
-
-def pick(memory: Any, u: float) -> int:
-    return draw(memory.weights, memory.turn[0], u)
-
-
-def own_reach(memory: Any, state: int) -> float:
-    if memory.reaches.size > 0:
-        return memory.reaches[memory.groups[state]]
-    return reach(memory.weights, memory.turn[0], memory.maps.columns[memory.maps.now[0]][memory.groups[state]])
-
-
-def reach_under(memory: Any, play: Any, state: int) -> float:
-    return dot(play, memory.maps.columns[memory.maps.now[0]][memory.groups[state]])
-
-
-def carry(memory: Any, state: int, q: float, ticket: Any) -> None:
-    if memory.shares.size > 0:
-        q = memory.averages[memory.groups[state]]
-    ticket[0] = marginal(memory.sums, state, q) + memory.caution
-    if memory.busy.size > 0:
-        ticket[1] = memory.turn[0]
-
-
-def notice(memory: Any, t: int, action: int, state: int) -> None:
+def see(memory: Any, played: Any, saved: Any) -> None:
     if memory.busy.size > 0:
         memory.busy[memory.turn[0]] = True
+    if memory.reached.size > 0:
+        n_states = memory.losses.shape[1]
+        for s in range(n_states):
+            memory.reached[s] = KEPT * memory.reached[s] + saved[2 + s]
+        memory.reached[n_states] = KEPT * memory.reached[n_states] + 1.0
 
 
 @compiled
-def lesson(out: Any, loss: float, t: int, ticket: Any) -> None:
-    # 0 / q(s) is not a number where q(s) has underflowed.
-    out[0] = min(loss / ticket[0], LARGEST_CHARGE) if loss > 0.0 else 0.0
+def _denominator(memory: Any, state: int, saved: Any) -> float:
+    if memory.reached.size == 0:
+        return saved[0]
+    own = _of_group(memory, saved[2:], state)
+    # Contexts may reach different states: an estimate divided by the average is unbiased for all of them.
+    return (saved[0] + own) / (saved[1] + 1.0) if memory.marginal else own
 
 
-@compiled
-def release(memory: Any, t: int, ticket: Any) -> int:
-    """The copy that played round t, which waits no longer."""
-    if memory.busy.size == 0:
-        return t % memory.by_copy.shape[0]
-    copy = int(ticket[1])
-    memory.busy[copy] = False
-    return copy
+def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
+    copy = 0 if memory.losses.shape[0] == 1 else played.t % memory.losses.shape[0]
+    if memory.busy.size > 0:
+        copy = int(saved[1])
+        memory.busy[copy] = False
+    if loss > 0.0:
+        amount = sign * min(loss / (_denominator(memory, played.state, saved) + memory.caution), LARGEST_ESTIMATE)
+        memory.losses[copy, played.state] += amount
+        for s in range(memory.groups.size):
+            if s != played.state and memory.groups[s] == memory.groups[played.state]:
+                memory.losses[copy, s] += amount
+        memory.changed[0] = True
 
 
-def absorb(memory: Any, t: int, action: int, state: int, ticket: Any) -> None:
-    copy, group, amount = release(memory, t, ticket), memory.groups[state], memory.sums.outcome.lesson[0]
-    memory.by_copy[copy, group] += amount
-    if not varies(memory.maps):
-        charge(memory.weights, copy, memory.maps.columns[memory.maps.now[0]][group], amount)
-
-
-def rebuild(memory: Any) -> None:
-    memory.by_copy[0, :] = 0.0
-    for s in range(memory.groups.size):
-        memory.by_copy[0, memory.groups[s]] += memory.charges[s]
-    set_totals(memory.weights, memory.maps.columns[memory.maps.now[0]], memory.by_copy[0], memory.newcomers.handicap)
-
-
-@compiled
-def read_rows(memory: Any) -> None:
-    """The play of the only copy, through the rows of the request."""
-    reweigh_rows(memory.weights, memory.maps, memory.by_copy[0], memory.newcomers.handicap, memory.reaches)
-
-
-add_additive_rule(
-    StateMemory, prepare=prepare, rest=rest, pick=pick, own_reach=own_reach, reach_under=reach_under, carry=carry,
-    notice=notice, lesson=lesson, absorb=absorb, read_rows=read_rows, rebuild=rebuild,
-)  # fmt: skip
+add_rule(StateMemory, policy, remember, learn, see)

@@ -1,7 +1,8 @@
-"""Decide now, learn when the outcome comes, lose nothing."""
+"""Live pools: decide now, learn when the outcome comes, in plain tables of SQLite or PostgreSQL."""
 
-from statepool.live.errors import Conflict, StoreUnavailable, UnknownTicket
+from statepool.live.database import Database
+from statepool.live.decisions import Decision
+from statepool.live.errors import Conflict, NoSuchPool, ReadOnly, StoreUnavailable, UnknownTicket
 from statepool.live.pool import Pool
-from statepool.live.requests import Decision
 
-__all__ = ["Conflict", "Decision", "Pool", "StoreUnavailable", "UnknownTicket"]
+__all__ = ["Conflict", "Database", "Decision", "NoSuchPool", "Pool", "ReadOnly", "StoreUnavailable", "UnknownTicket"]

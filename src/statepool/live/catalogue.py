@@ -1,35 +1,40 @@
-"""The actions and states of a pool, by label, and the rows of P; actions come and go, states stay."""
+"""The actions, states and contexts of a pool, by label, and their rows of P, as of one revision.
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+Actions and contexts keep their number for ever; states never change. A `Catalogue` is a value: a change makes another.
+"""
 
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, Ints, check_map, shown
-from statepool.live.events import Added, Opened, Placed, Retired, Reweighted
+from statepool.checks import Bools, Floats, Ints, check_map, read_only, shown
+from statepool.kernels import columns_of
+from statepool.learners.contract import Rows
+from statepool.live.errors import Conflict
 
 PLAIN = (str, int, float, bool)
-LONGEST_LABEL = 1_000
-MOST_PARTS = 16
-MOST_LABELS = 5_000_000
-
-Table = tuple[Ints, Floats]
-"""Numbers of actions, and a row of P for each."""
+LONGEST_LABEL, MOST_PARTS, MOST_LABELS = 1_000, 16, 5_000_000
+MOST_CANDIDATES = 100_000
 
 
 def check_label(label: Any, what: str) -> Hashable:
-    """A label that a journal can hold: text, a number, a truth value, or a tuple of these."""
-    if type(label) is str and label.isascii() and len(label) <= LONGEST_LABEL:
+    """A label that JSON can hold: text, a number, a truth value, or a tuple of these."""
+    if type(label) is str and label.isascii() and label.isprintable() and len(label) <= LONGEST_LABEL:
         return label  # nearly all are, and a request may bring thousands
-    if type(label) is int and _fits(label):
-        return label
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, list):
         label = tuple(label)
     parts = label if isinstance(label, tuple) else (label,)
-    if not all(isinstance(part, PLAIN) and part == part and _fits(part) for part in parts):
+    if not parts or not all(isinstance(part, PLAIN) and part == part and _fits(part) for part in parts):
         raise ValueError(f"{what}: {shown(label)} cannot be a label, expected text, a number, or a tuple of these")
     if len(parts) > MOST_PARTS or sum(len(part) for part in parts if isinstance(part, str)) > LONGEST_LABEL:
         most = f"at most {LONGEST_LABEL} characters in {MOST_PARTS} parts"
@@ -38,10 +43,10 @@ def check_label(label: Any, what: str) -> Hashable:
 
 
 def _fits(part: Any) -> bool:
-    """Whole numbers of 64 bits, and text that has an encoding."""
+    """Finite numbers, whole ones of 64 bits, and text that both databases can hold."""
     if isinstance(part, str):
-        return not any("\ud800" <= character <= "\udfff" for character in part)
-    return not isinstance(part, int) or -(2**63) <= part < 2**63
+        return not any("\ud800" <= character <= "\udfff" or character == "\0" for character in part)
+    return -(2**63) <= part < 2**63 if isinstance(part, int) else abs(part) < float("inf")
 
 
 def check_labels(labels: Any, what: str) -> list[Hashable]:
@@ -49,10 +54,8 @@ def check_labels(labels: Any, what: str) -> list[Hashable]:
     if isinstance(labels, str) or not hasattr(labels, "__iter__"):
         raise ValueError(f"{what}: is {shown(labels)}, expected a list of labels")
     checked = [check_label(label, what) for label in labels]
-    if not checked:
-        raise ValueError(f"{what}: is empty, expected at least one label")
-    if len(checked) > MOST_LABELS:
-        raise ValueError(f"{what}: are {len(checked)}, expected at most {MOST_LABELS}")
+    if not 0 < len(checked) <= MOST_LABELS:
+        raise ValueError(f"{what}: has {len(checked)} labels, expected 1 to {MOST_LABELS}")
     seen: set[Hashable] = set()
     for label in checked:
         if label in seen:
@@ -61,16 +64,27 @@ def check_labels(labels: Any, what: str) -> list[Hashable]:
     return checked
 
 
+def encoded(label: Any) -> str:
+    """A label as JSON."""
+    return msgspec.json.encode(label).decode()
+
+
+def decoded(text: str) -> Hashable:
+    """A label of JSON."""
+    label = msgspec.json.decode(text)
+    return tuple(label) if isinstance(label, list) else label
+
+
 def check_row(row: ArrayLike, n_states: int, action: Any) -> Floats:
-    """One row of P; of a wrong one it is said whose it is."""
+    """One row of P."""
     values = np.asarray(row)
     if values.shape != (n_states,):
-        raise ValueError(f"row: of {action!r} has shape {values.shape}, expected ({n_states},), one number a state")
+        raise ValueError(f"row: of {action!r} has shape {values.shape}, expected ({n_states},), one for each state")
     return check_map(values[None, :], f"row of {shown(action)}")[0]
 
 
 def check_rows(rows: Sequence[ArrayLike], n_states: int, actions: Sequence[Any]) -> Floats:
-    """Rows of P, a thousand of them as fast as a few; of the first wrong one it is said whose it is."""
+    """Rows of P; the sentence about a wrong one names its action."""
     try:
         table = np.array(rows)
         if table.shape == (len(rows), n_states):
@@ -80,172 +94,271 @@ def check_rows(rows: Sequence[ArrayLike], n_states: int, actions: Sequence[Any])
     return np.array([check_row(row, n_states, action) for row, action in zip(rows, actions, strict=True)])
 
 
+class ContextRows(NamedTuple):
+    """The actions that a context may be answered with, by number, and their rows of P there."""
+
+    label: Hashable
+    actions: Ints
+    rows: Floats
+
+
+class Offer(NamedTuple):
+    """What one request may be answered with."""
+
+    rows: Rows
+    context: int | None = None
+    labels: tuple[Hashable, ...] | None = None
+    """Of candidates that the caller brought."""
+    digest: bytes | None = None
+    """Of candidates: tells them apart. Their order counts, as it does for the draw."""
+
+
+@dataclass(frozen=True)
 class Catalogue:
-    """Actions keep their number for ever; retired ones are not played."""
+    """One revision of a pool's actions and contexts."""
 
-    def __init__(self, opened: Opened) -> None:
-        self.actions = [check_label(label, "actions") for label in opened.actions]
-        self.states = [check_label(label, "states") for label in opened.states]
-        self.categories = list(opened.categories)
-        self._n_first = len(self.actions)
-        """Actions of this number and above came later."""
-        self.number_of_action = {label: number for number, label in enumerate(self.actions)}
-        self.number_of_state = {label: number for number, label in enumerate(self.states)}
-        self._rows = np.frombuffer(opened.rows).reshape(len(self.actions), len(self.states)).copy()
-        self._handicaps = np.zeros(len(self.actions))
-        self._added = np.zeros(len(self.actions), np.int64)
-        self._active = np.ones(len(self.actions), np.bool_)
-        self._replaced: dict[int, list[tuple[int, Floats]]] = {}
-        """Of actions that have had other rows: each one, and the event that replaced it."""
-        self.n_active = len(self.actions)
-        self._tables: dict[Hashable, Table] = {}
+    states: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...]
+    """Of every action by its number, retired ones included."""
+    categories: tuple[Any, ...]
+    rows: Floats
+    """One row of P for each action; retired actions keep their last one."""
+    active: Bools
+    contexts: tuple[ContextRows, ...] = ()
+    n_first: int = 0
+    """Actions of this number and above came after the contexts, and have one row for all of them."""
 
-    @property
-    def contexts(self) -> list[Hashable]:
-        return list(self._tables)
+    @cached_property
+    def number_of(self) -> dict[Hashable, int]:
+        return {label: number for number, label in enumerate(self.labels)}
 
-    @property
-    def tables(self) -> dict[Hashable, Table]:
-        """Of each context: the numbers of the actions that have rows of their own there, and these rows."""
-        return dict(self._tables)
+    @cached_property
+    def state_number(self) -> dict[Hashable, int]:
+        return {label: number for number, label in enumerate(self.states)}
 
-    @property
-    def n_first(self) -> int:
-        """Actions of this number and above came after the contexts were given."""
-        return self._n_first
+    @cached_property
+    def context_number(self) -> dict[Hashable, int]:
+        return {context.label: number for number, context in enumerate(self.contexts)}
 
-    def place(self, event: Placed) -> None:
-        """Rows of contexts, from now on."""
-        numbers = np.array(event.actions, np.int64)
-        tables = np.frombuffer(event.rows).reshape(len(event.contexts), len(numbers), len(self.states))
-        for label, rows in zip(event.contexts, tables, strict=True):
-            context = check_label(label, "contexts")
-            self._tables[context] = numbers, rows
-
-    def table(self, context: Any) -> Table:
-        """The actions that have rows of their own in a context, and these rows."""
-        return table_of(self._tables, context)
-
-    @classmethod
-    def of(cls, events: Iterator[Any]) -> "Catalogue":
-        """After all the events of a catalogue, for its labels: what its rows were before is not kept."""
-        catalogue = cls(next(events))
-        for event in events:
-            if isinstance(event, Added | Retired | Reweighted):
-                catalogue.apply(event, 0)
-        return catalogue
-
-    def apply(self, event: Added | Retired | Reweighted, seq: int) -> None:
-        """The event `seq`; an action that was retired may be added again and keeps its number."""
-        label = check_label(event.action, "action")
-        if isinstance(event, Retired):
-            self._set_active(self.number_of_action[label], False)
-            return
-        if label not in self.number_of_action:
-            self._grow(label)
-        number, row = self.number_of_action[label], np.frombuffer(event.row)
-        if self._added[number] >= 0 and not np.array_equal(row, self._rows[number]):
-            self._replaced.setdefault(number, []).append((seq, self._rows[number].copy()))
-        self._rows[number] = row
-        self._handicaps[number], self._added[number] = event.handicap, event.decisions
-        if isinstance(event, Added):
-            self.categories[number] = event.category
-            self._set_active(number, True)
-
-    def _set_active(self, number: int, active: bool) -> None:
-        self.n_active += int(active) - int(self._active[number])
-        self._active[number] = active
-
-    def _grow(self, label: Hashable) -> None:
-        if len(self.actions) == len(self._active):
-            arrays = self._rows, self._handicaps, self._added, self._active
-            self._rows, self._handicaps, self._added, self._active = map(_with_room, arrays)
-        number = self.number_of_action[label] = len(self.actions)
-        self._added[number] = -1  # it has had no row yet
-        self.actions.append(label)
-        self.categories.append(None)
-
-    def active(self) -> tuple[Floats, Ints, Floats, Ints]:
-        """What a live learner wants: rows, numbers in growing order, handicaps, and when they were given."""
-        numbers = self.active_numbers()
-        return self._rows[numbers], numbers, self._handicaps[numbers], self._added[numbers]
-
+    @cached_property
     def active_numbers(self) -> Ints:
-        return np.flatnonzero(self._active)
+        return np.flatnonzero(self.active)
 
-    def is_active(self, label: Hashable) -> bool:
-        number = self.number_of_action.get(label)
-        return number is not None and bool(self._active[number])
+    @cached_property
+    def base(self) -> Offer:
+        """Every active action, without a context."""
+        numbers = self.active_numbers
+        return Offer(Rows(columns_of(self.rows[numbers]), numbers, 0, bool(self.contexts)))
 
-    def row(self, number: int) -> Floats:
-        return self._rows[number]
+    @cached_property
+    def every(self) -> Rows:
+        """Every action, retired ones included."""
+        return Rows(columns_of(self.rows), np.arange(len(self.labels)), 0, bool(self.contexts))
 
-    def rows(self) -> Floats:
-        """Of all actions, retired ones included."""
-        return self._rows[: len(self.actions)]
+    @cached_property
+    def map(self) -> Floats:
+        """P as learners know it: actions × states, or contexts × actions × states."""
+        if not self.contexts:
+            return self.rows
+        table = np.zeros((len(self.contexts), *self.rows.shape))
+        for number, context in enumerate(self.contexts):
+            table[number, self.n_first :] = self.rows[self.n_first :]
+            table[number, context.actions] = context.rows
+        return table
 
-    def row_at(self, number: int, seq: int) -> Floats:
-        """The row that an action had when the event `seq` happened."""
-        for replaced_at, row in self._replaced.get(number, ()):
-            if seq < replaced_at:
-                return row
-        return self._rows[number]
-
-    def action(self, label: Any) -> int:
+    def action(self, label: Any, what: str = "action") -> int:
         """The number of an action, active or not."""
-        number = self.number_of_action.get(check_label(label, "action"))
+        number = self.number_of.get(check_label(label, what))
         if number is None:
-            raise ValueError(f"action: {label!r} is not in the catalogue")
+            raise ValueError(f"{what}: {label!r} is not in the catalogue")
         return number
+
+    def labels_of(self, numbers: Ints) -> list[Hashable]:
+        return [self.labels[number] for number in numbers.tolist()]
+
+    def is_active(self, label: Any) -> bool:
+        number = self.number_of.get(label)
+        return number is not None and bool(self.active[number])
 
     def state(self, label: Any) -> int:
         """The number of a state."""
-        number = self.number_of_state.get(check_label(label, "state"))
+        number = self.state_number.get(check_label(label, "state"))
         if number is None:
-            known = ", ".join(map(repr, self.states[:8])) + (", …" if len(self.states) > 8 else "")
-            raise ValueError(f"state: {label!r} is not known, expected one of {known}")
+            raise ValueError(f"state: {label!r} is not known, expected one of {_some(self.states)}")
         return number
 
-    def of_category(self, category: Any) -> list[int]:
-        """The numbers of the actions of a category."""
-        return [number for number, each in enumerate(self.categories) if each == category and category is not None]
+    def context(self, label: Any) -> int:
+        """The number of a context."""
+        number = self.context_number.get(check_label(label, "context"))
+        if number is None:
+            known = (context.label for context in self.contexts)
+            expected = f"one of {_some(known)}" if self.contexts else "none, as this pool was opened without contexts"
+            raise ValueError(f"context: {label!r} is not known, expected {expected}")
+        return number
+
+    def of_context(self, number: int) -> Offer:
+        """The active actions that a context may be answered with, with their rows there."""
+        context = self.contexts[number]
+        may = np.zeros(len(self.labels), np.bool_)
+        may[context.actions] = True
+        may[self.n_first :] = True
+        numbers = np.flatnonzero(may & self.active)
+        if not numbers.size:
+            raise ValueError(f"context: {context.label!r} has no active action, expected one that may be played")
+        return Offer(Rows(columns_of(self.map[number, numbers]), numbers, number, True), number)
+
+    def of_candidates(self, candidates: Any, context: int | None) -> Offer:
+        """What a caller brought, as {action: row}."""
+        if not isinstance(candidates, Mapping):
+            raise ValueError(f"candidates: is {type(candidates).__name__}, expected {{action: row}}")
+        if not 0 < len(candidates) <= MOST_CANDIDATES:
+            raise ValueError(f"candidates: has {len(candidates)}, expected 1 to {MOST_CANDIDATES}")
+        labels = [check_label(label, "candidates") for label in candidates]
+        return self.of_rows(labels, check_rows(list(candidates.values()), len(self.states), labels), context)
+
+    def of_rows(self, labels: Sequence[Hashable], rows: Floats, context: int | None) -> Offer:
+        """Candidates that were brought, now or when they were stored."""
+        content = msgspec.json.encode(labels) + rows.tobytes()
+        numbers = np.array([self.number_of.get(label, -1) for label in labels], np.int64)
+        offered = Rows(columns_of(rows), numbers, context or 0, True)
+        return Offer(offered, context, tuple(labels), blake2b(content, digest_size=16).digest())
 
 
-def table_of(tables: Mapping[Hashable, Table], context: Any) -> Table:
-    """The table of a context; one that is not known is refused."""
-    known = tables.get(check_label(context, "context"))
-    if known is None:
-        names = ", ".join(map(repr, list(tables)[:8])) + (", …" if len(tables) > 8 else "")
-        expected = f"one of {names}" if names else "none, as this pool was opened without contexts"
-        raise ValueError(f"context: {context!r} is not known, expected {expected}")
-    return known
+def _some(labels: Any) -> str:
+    names = [repr(label) for label in labels]
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 
-def offered(table: Table, active: Ints, n_first: int, rows: Floats) -> Table:
-    """What a context may be answered with: active actions that its table has, and those that came after all tables."""
-    numbers, own = table
-    if len(numbers) == len(active) and np.array_equal(numbers, active):
-        return active, own
-    given = dict(zip(numbers.tolist(), own, strict=True))
-    kept = np.array([n for n in active.tolist() if n in given or n >= n_first], np.int64)
-    return kept, np.array([given.get(n, rows[n]) for n in kept.tolist()])
+def make_catalogue(P: Any, contexts: Any, actions: Any, states: Any, categories: Any) -> Catalogue:
+    """The catalogue that a new pool is opened with, everything checked."""
+    labels, seen = tuple(check_labels(actions, "actions")), tuple(check_labels(states, "states"))
+    kinds = check_categories(categories, labels)
+    tables: tuple[ContextRows, ...] = ()
+    if contexts is not None or isinstance(P, Mapping):
+        tables = make_contexts(P, contexts, labels, len(seen))
+        P = _mean_rows(tables, labels, len(seen))
+    elif P is None:
+        P = np.full((len(labels), len(seen)), 1 / len(seen))
+    rows = check_map(P)
+    if rows.shape != (len(labels), len(seen)):
+        raise ValueError(f"P: has shape {rows.shape}, expected {(len(labels), len(seen))}, as actions and states")
+    return Catalogue(seen, labels, kinds, read_only(rows), np.ones(len(labels), np.bool_), tables, len(labels))
 
 
-def _with_room(values: Any) -> Any:
-    """An eighth more, so that the cost of growing is shared by many who come after."""
-    return np.concatenate([values, np.zeros_like(values, shape=(len(values) // 8 + 16, *values.shape[1:]))])
+def check_categories(categories: Any, labels: Sequence[Any]) -> tuple[Any, ...]:
+    """One category for each action, or none at all."""
+    if categories is None:
+        return (None,) * len(labels)
+    if isinstance(categories, str) or not hasattr(categories, "__iter__"):
+        raise ValueError(f"categories: is {shown(categories)}, expected a list, one for each action")
+    kinds = tuple(None if each is None else check_label(each, "categories") for each in categories)
+    if len(kinds) != len(labels):
+        raise ValueError(f"categories: has {len(kinds)} entries, expected {len(labels)}, one for each action")
+    return kinds
 
 
-def catalogue_rows(
-    P: ArrayLike | None, actions: Sequence[Any], states: Sequence[Any], learns_map: bool
-) -> tuple[list[Hashable], list[Hashable], Floats]:
-    """Labels and map of a new pool, checked against each other."""
-    names, seen = check_labels(actions, "actions"), check_labels(states, "states")
-    if P is None:
-        if not learns_map:
-            raise ValueError("P: is missing, expected one row an action (or a learner that learns the map)")
-        P = np.full((len(names), len(seen)), 1 / len(seen))
-    table = check_map(P)
-    if table.shape != (len(names), len(seen)):
-        raise ValueError(f"P: has shape {table.shape}, expected {(len(names), len(seen))}, as actions and states")
-    return names, seen, table
+def make_contexts(P: Any, contexts: Any, labels: Sequence[Hashable], n_states: int) -> tuple[ContextRows, ...]:
+    """The rows of every context: of P = {context: rows}, with a row for each action or {action: row} of some."""
+    if not isinstance(P, Mapping):
+        raise ValueError(f"P: is {type(P).__name__}, expected {{context: rows}} where there are contexts")
+    names = check_labels(P if contexts is None else contexts, "contexts")
+    given = {check_label(label, "contexts"): rows for label, rows in P.items()}
+    if set(names) != set(given):
+        raise ValueError(f"P: has tables of {sorted(map(str, given))[:8]}, expected one for each of the contexts")
+    number_of = {label: number for number, label in enumerate(labels)}
+    return tuple(_context_rows(name, given[name], number_of, n_states) for name in names)
+
+
+def _context_rows(context: Any, rows: Any, number_of: dict[Hashable, int], n_states: int) -> ContextRows:
+    if not isinstance(rows, Mapping):
+        table = check_map(rows, f"P of context {context!r}")
+        if table.shape != (len(number_of), n_states):
+            expected = (len(number_of), n_states)
+            raise ValueError(f"P: of context {context!r} has shape {table.shape}, expected {expected}")
+        return ContextRows(context, np.arange(len(number_of)), read_only(table))
+    if not rows:
+        raise ValueError(f"P: of context {context!r} has no action, expected one that it may be answered with")
+    own = {check_label(label, "actions"): row for label, row in rows.items()}
+    for label in own:
+        if label not in number_of:
+            raise ValueError(f"P: of context {context!r} has a row of {label!r}, which is not among the actions")
+    ordered = sorted(own, key=number_of.__getitem__)
+    numbers = np.array([number_of[label] for label in ordered], np.int64)
+    return ContextRows(context, numbers, read_only(check_rows([own[label] for label in ordered], n_states, ordered)))
+
+
+def _mean_rows(tables: Sequence[ContextRows], labels: Sequence[Hashable], n_states: int) -> Floats:
+    """A row for each action without a context: the mean of its rows."""
+    total = np.zeros((len(labels), n_states))
+    for table in tables:
+        total[table.actions] += table.rows
+    missing = np.flatnonzero(~total.any(axis=1))
+    if missing.size:
+        raise ValueError(f"P: has no row of {labels[missing[0]]!r} in any context, expected one in some")
+    return np.asarray(total / total.sum(axis=1, keepdims=True))
+
+
+class Change(NamedTuple):
+    """One action as a revision sets it; `row` None retires it."""
+
+    label: Hashable
+    row: Floats | None
+    category: Any = None
+
+
+def changed(before: Catalogue, changes: Sequence[Change], contexts: Sequence[ContextRows] = ()) -> Catalogue:
+    """The catalogue of the next revision: actions added, retired or with other rows, and tables of contexts."""
+    labels, categories = list(before.labels), list(before.categories)
+    new = [change.label for change in changes if change.label not in before.number_of]
+    number_of = before.number_of | {label: len(labels) + place for place, label in enumerate(new)}
+    labels += new
+    categories += [None] * len(new)
+    rows = np.concatenate([before.rows, np.zeros((len(new), len(before.states)))])
+    active = np.concatenate([before.active, np.zeros(len(new), np.bool_)])
+    for change in changes:
+        number = number_of[change.label]
+        active[number] = change.row is not None
+        if change.row is not None:
+            rows[number], categories[number] = change.row, change.category
+    if not active.any():
+        raise ValueError("action: is the last active one, expected another to be left")
+    tables = {table.label: table for table in (*before.contexts, *contexts)}
+    return Catalogue(
+        before.states, tuple(labels), tuple(categories), read_only(rows), active, tuple(tables.values()), before.n_first
+    )
+
+
+def differences(
+    before: Catalogue, given: Catalogue, with_rows: bool, name: str
+) -> tuple[list[Change], list[ContextRows]]:
+    """What turns the catalogue of today into the one given."""
+    if given.states != before.states:
+        raise Conflict(
+            f"states: are {given.states[:8]}, and pool {name!r} has {before.states[:8]}, which cannot be changed: "
+            "expected the same, or another name or database"
+        )
+    if bool(given.contexts) != bool(before.contexts):
+        raise Conflict(f"contexts: pool {name!r} was opened {'with' if before.contexts else 'without'} contexts")
+    active = before.labels_of(before.active_numbers)
+    changes = [Change(label, None) for label in active if label not in given.number_of]
+    for number, label in enumerate(given.labels):
+        row, kind = given.rows[number], given.categories[number]
+        known = before.number_of.get(label)
+        if known is None or not before.active[known]:
+            changes.append(Change(label, row, kind))
+        elif with_rows and not before.contexts and not np.array_equal(before.rows[known], row):
+            changes.append(Change(label, row, before.categories[known] if kind is None else kind))
+    numbers = before.number_of | {
+        label: len(before.labels) + place
+        for place, label in enumerate(label for label in given.labels if label not in before.number_of)
+    }
+    tables = []
+    for table in given.contexts:
+        own = np.array([numbers[given.labels[number]] for number in table.actions.tolist()], np.int64)
+        order = np.argsort(own)
+        moved = ContextRows(table.label, own[order], table.rows[order])
+        known = before.context_number.get(table.label)
+        old = None if known is None else before.contexts[known]
+        if old is None or not np.array_equal(old.actions, moved.actions) or not np.array_equal(old.rows, moved.rows):
+            tables.append(moved)
+    return changes, tables

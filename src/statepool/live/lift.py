@@ -19,13 +19,13 @@ Differs from the source: two arms in one bet, and a finite mixture.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf, isfinite, log
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.exact_sums import ExactSums
 
 LEVEL = log(20.0)
 """Of 95 %."""
@@ -37,36 +37,24 @@ TOGETHER = 1 / 8
 PRECISION = 1e-12
 
 
+@dataclass(frozen=True)
 class Tally:
-    """Losses of one arm: exact sums of them and of their squares."""
+    """The losses of one arm, each in [0, 1]: how many, their sum and the sum of their squares."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self._sums = ExactSums(2)
-
-    def add(self, loss: float, sign: int = 1) -> None:
-        self.count += sign
-        self._sums.add(0, 0, loss, sign)
-        self._sums.add(1, 0, loss * loss, sign)
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
 
     @property
     def mean(self) -> float:
-        return float(self._sums.read(0)[0] / self.count) if self.count else float("nan")
+        return self.total / self.count if self.count else float("nan")
 
     @property
     def variance(self) -> float:
         """Of the mean."""
         if self.count < 2:
             return float("nan")
-        total, squares = self._sums.read(0)
-        return float(max(squares - total * total / self.count, 0.0) / (self.count - 1) / self.count)
-
-    def dump(self) -> list[Any]:
-        return [self.count, self._sums.dump()]
-
-    def load(self, dumped: list[Any]) -> None:
-        self.count = dumped[0]
-        self._sums.load(dumped[1])
+        return max(self.squares - self.total * self.total / self.count, 0.0) / (self.count - 1) / self.count
 
 
 class Measured(Protocol):

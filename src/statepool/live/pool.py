@@ -1,82 +1,94 @@
-"""A live pool: decide now, observe the state, resolve when the outcome comes. No HTTP; a file is enough.
+"""A live pool: decide now, observe the state, resolve when the outcome comes.
 
     pool = Pool.open("sqlite:///pool.db", name="home", P=P, actions=[...], states=[...])
     d = pool.decide()                       # d.ticket, d.action, d.probability
     pool.observe(d.ticket, "click")
     pool.resolve(d.ticket, loss=0.0)        # seconds or weeks later, in any order, twice, or never
 
-When a call returns, what it did is on disk. Repeating a call is harmless.
+The contract: when a call returns, what it did is durable. Every call may be repeated: the same ticket with the same
+value changes nothing, with another value it raises `Conflict`. A pool may be used by many threads, and on PostgreSQL by
+many processes; nobody waits for a lock to decide or to report. One process at a time makes a new version of the policy.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from datetime import UTC, datetime
-from itertools import chain, takewhile
-from math import inf
-from types import MappingProxyType, TracebackType
-from typing import Any
+from math import ceil
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
+import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
-from statepool.checks import check_count, check_number, shown
-from statepool.learners import SelfTuned, find, name_of
-from statepool.learners.learner import Learner, short_name
-from statepool.live.catalogue import Catalogue, catalogue_rows, check_label
-from statepool.live.contexts import Tables, base_rows, changed, context_tables, placings
-from statepool.live.errors import Conflict, UnknownTicket
-from statepool.live.events import UNPLACED, Corrected, Decided, Expired, Kind, Opened, Resolved, Seen, decode
-from statepool.live.format import FORMAT, RULE
-from statepool.live.hash_chain import read_entry, read_linked
-from statepool.live.journal import EARLIEST, LATEST, Journal, Timed
-from statepool.live.live_learner import LiveLearner, check_live
-from statepool.live.luck import new_key, seed_bytes
-from statepool.live.pool_state import PoolState
-from statepool.live.requests import (
-    AddAction,
+from statepool.checks import check_count, check_number
+from statepool.learners import DEFAULT
+from statepool.learners.contract import Learner, short_name
+from statepool.live import maintenance, status
+from statepool.live.catalogue import (
+    Catalogue,
     Change,
-    Decide,
-    DecideAll,
-    Decision,
-    Expire,
-    Observe,
-    PlaceContexts,
-    Resolve,
-    RetireAction,
-    ReweightAction,
-    check_against,
-    check_ticket,
-    label_of,
+    ContextRows,
+    changed,
+    check_label,
+    check_row,
+    differences,
+    make_catalogue,
 )  # fmt: skip
-from statepool.live.settings import LONGEST, check_settings
-from statepool.live.status import Listing, Moment, Status, Vitals, read_listing, read_status
-from statepool.live.stores import open_store
-from statepool.live.stores.store import Overdue, Store, View
+from statepool.live.database import LOCK_TIMEOUT, Database
+from statepool.live.decisions import (
+    Decision,
+    Decisions,
+    Request,
+    Row,
+    Stale,
+    answer,
+    check_ticket,
+    compare,
+    make_request,
+)  # fmt: skip
+from statepool.live.definitions import (
+    Definition,
+    Revision,
+    check_name,
+    check_same_learner,
+    choose_learner,
+    insert_definition,
+    insert_revision,
+    read_definition,
+    read_revision,
+)  # fmt: skip
+from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
+from statepool.live.learning import Learning, PolicyVersion, check_feasible
+from statepool.live.replay import Replay, replay
+from statepool.live.reports import NewReport, Reports, check_pairs
+from statepool.live.settings import LARGEST, Settings, check_settings
+from statepool.live.tables import OUTCOME, STATE
 
-EVENTS_AT_ONCE = 999  # a piece of the store's, and the event that ends it
-OLD = 10.0
-"""Seconds after which a process that makes no decisions reads what it would play by now."""
-Outcome = tuple[str, float]
+BYTES_PER_REPORT, FEWEST_REPORTS = 40, 16
+"""Without `update_every`, versions cost about so many bytes per report, and take in at least so many reports,"""
+LONGEST_WAIT = 10.0
+"""or are made so many seconds after a report, a hundredth of the window if that is less."""
+IDLE = 10
+"""The background thread learns at most one part in so many of its time."""
+ATTEMPTS = 20
 
 
-@dataclasses.dataclass
-class _Kept:
-    """The latest readings of one catalogue, which those that follow may use again."""
+class Pending(NamedTuple):
+    """A decision without an outcome."""
 
-    key: tuple[bytes, int] | None = None
-    status: Status | None = None
-    listing: Listing | None = None
+    ticket: str | None
+    decided_at: float
 
 
 class Pool:
-    """Decisions in a durable store; open one with `Pool.open`.
+    """Decisions in a durable database; open one with `Pool.open`.
 
-    Safe to share between threads, and its store between processes.
-
+    Examples
+    --------
     >>> import statepool as sp
     >>> pool = sp.Pool.open("sqlite:///pool.db", "home", [[0.7, 0.3], [0.2, 0.8]], ["tea", "cake"], ["left", "cart"])
     >>> decision = pool.decide()
@@ -88,323 +100,595 @@ class Pool:
     """
 
     def __init__(
-        self, store: Store, name: str, clock: Callable[[], float] | None = None, owns_store: bool = False
-    ) -> None:
-        self.name = check_name(name)
-        self._journal = Journal(store, name, clock)
-        self._owns_store = owns_store
-        self._kept = _Kept()
+        self, database: Database, definition: Definition, version: PolicyVersion,
+        clock: Callable[[], float] | None = None, owns_database: bool = False,
+    ) -> None:  # fmt: skip
+        self.name, self.definition, self.database = definition.name, definition, database
+        self._clock, self._owns_database = clock, owns_database
+        self._decisions, self._reports = Decisions(database, definition.id), Reports(database, definition)
+        self._learning, self._learning_lock = Learning(database, definition), threading.Lock()
+        self._loading = threading.Lock()
+        self._version, self._latest = version, version.number
+        self._n_unlearned = 0
+        """Reports that this process stored since it last made a version."""
+        self._learned_at = self._expired_at = time.monotonic()
+        self._seconds_per_version = 0.0
+        self.trouble: str | None = None
+        """Why the background thread could not learn or expire the last time; None: it could."""
+        if clock is None:
+            database.look_after(self)
 
     @classmethod
     def open(
         cls,
-        url: str | Store,
+        url: str | Database,
         name: str,
         P: ArrayLike | Mapping[Any, Any] | None = None,
         actions: Sequence[Any] | None = None,
         states: Sequence[Any] | None = None,
         learner: Learner | str | None = None,
-        seed: int | None = None,
         *,
         contexts: Sequence[Any] | None = None,
         categories: Sequence[Any] | None = None,
         update: bool = False,
+        learn_map: bool = False,
         clock: Callable[[], float] | None = None,
         **settings: Any,
     ) -> Pool:
-        """Continue the pool of that name, or make it, at a URL or in a store that is open (and stays so).
+        """Open the pool of that name, or make it.
 
-        The catalogue, the learner and the settings may be left out for a pool that is there; given, they must be
-        the ones it has (the catalogue it began with will do), unless `update` asks for the difference to be journaled.
-        With contexts, P is {context: rows}: one row an action, or {action: row} of those that it may be answered with.
-        `learner` may be a name, such as "self-tuned". `clock` is for simulations; without one, time is the store's, the
-        same for all its users.
-
-        Settings: refresh, refresh_seconds, expire_after, default_loss, loss_bounds, reward_bounds, holdout,
-        holdout_action, shares, request_bytes; docs/live.md says what each does.
+        Parameters
+        ----------
+        url : str or Database
+            `sqlite:///file.db`, `postgresql://…`, or a database that is open already and stays open.
+        name : str
+            The name of the pool. One database holds many.
+        P : array_like or mapping, optional
+            One row for each action, one column for each state. With contexts {context: rows}, where rows are one for
+            each action, or {action: row} of those that the context may be answered with. None: the map is learnt.
+        actions, states : sequence, optional
+            Labels. They may be left out for a pool that is there.
+        learner : Learner or str, optional
+            A learner or its name; "self-tuned" for a new pool.
+        contexts, categories : sequence, optional
+            The order of the contexts; a category for each action.
+        update : bool
+            Change an existing pool to what is given here. Otherwise a difference raises `Conflict`.
+        learn_map : bool
+            Learn the map, and take P as a first guess.
+        clock : callable, optional
+            Returns seconds; for simulations. By default time is the database's. With a clock nothing runs in the
+            background.
+        **settings
+            window, default_reward, default_loss, loss_bounds, reward_bounds, probability_bounds, holdout,
+            holdout_action, fixed_action, update_every, keep_candidates, prior. `Settings` says what each does.
         """
-        learner = find(learner)() if isinstance(learner, str) else learner
-        store = url if isinstance(url, Store) else open_store(url)
-        pool = cls(store, name, clock, owns_store=store is not url)
+        check_name(name)
+        database = url if isinstance(url, Database) else Database(url)
         try:
-            tables = None if contexts is None and not isinstance(P, Mapping) else context_tables(P, contexts, actions)
-            base = P if tables is None else base_rows(tables, actions, states)
-            pool._make_or_continue(base, tables, actions, states, learner, seed, categories, settings, update)
+            given = _Given(P, actions, states, learner, contexts, categories, learn_map, settings)
+            return cls._open(database, name, given, update, clock, database is not url)
         except BaseException:
-            if pool._owns_store:
-                store.close()
+            if database is not url:
+                database.close()
+            raise
+
+    @classmethod
+    def _open(
+        cls, database: Database, name: str, given: _Given, update: bool, clock: Callable[[], float] | None, owns: bool
+    ) -> Pool:
+        with database.read() as connection:
+            definition = read_definition(connection, database.tables, name)
+        if definition is None:
+            if given.actions is None or given.states is None:
+                raise NoSuchPool(f"pool: {name!r} is not there, expected actions, states and P to make it")
+            try:
+                definition, version = _create(database, name, given, clock)
+                return cls(database, definition, version, clock, owns)
+            except sa.exc.IntegrityError:  # another process was faster
+                with database.read() as connection:
+                    definition = read_definition(connection, database.tables, name)
+                assert definition is not None
+        with database.read() as connection:
+            version = _read_version(connection, database, definition, None)
+        pool = cls(database, definition, version, clock, owns)
+        try:
+            pool._adapt(given, update)
+        except BaseException:
+            database.forget(pool)
             raise
         return pool
 
-    def _make_or_continue(
-        self, P: Any, tables: Tables | None, actions: Any, states: Any, learner: Learner | None, seed: Any,
-        categories: Any, settings: dict[str, Any], update: bool,
-    ) -> None:  # fmt: skip
-        if not self._journal.exists():
-            if actions is None or states is None:
-                raise ValueError(f"pool: {self.name!r} is not there, expected actions, states and P to make it")
-            opened = opening(P, actions, states, learner, seed, categories, settings, self._journal.now())
-            placed = [] if tables is None else placings(tables, actions, Catalogue(opened), opened.at)
-            if self._journal.create(opened, placed):
-                return  # else another process was faster
-        self._continue(P, tables, actions, states, learner, seed, categories, settings, update)
-
     def decide(
-        self,
-        ticket: str | None = None,
-        *,
-        context: Any = None,
-        candidates: Mapping[Any, ArrayLike] | None = None,
+        self, ticket: str | None = None, *, context: Any = None, candidates: Mapping[Any, ArrayLike] | None = None,
         uniform: float | None = None,
-    ) -> Decision:
-        """An action to play. A ticket of your own makes the call repeatable; `uniform` is for simulations only.
+    ) -> Decision:  # fmt: skip
+        """An action to play.
 
-        `context` says who is asking, in a pool that was opened with contexts; `candidates`, as {action: row}, what may
-        be shown, with rows of your own model for this request alone. Such actions need not be in the catalogue.
+        Parameters
+        ----------
+        ticket : str, optional
+            A key of your own, which makes the call repeatable. By default a random one.
+        context : optional
+            Who is asking, in a pool that was opened with contexts.
+        candidates : mapping, optional
+            {action: row} of what may be shown to this request alone. The actions need not be in the catalogue.
+        uniform : float, optional
+            The random number to draw with; for simulations.
         """
-        return self._one(Decide(ticket, uniform, context, candidates))
+        request = make_request(ticket, context, candidates, uniform)
+        if candidates is not None and self._version.revision.settings.keep_candidates:
+            return self._decide_all([request])[0]
+        for _ in range(ATTEMPTS):
+            version = self._current()
+            rows, offers = self._decisions.draw(version, [request], self._given_time())
+            latest = self._decisions.store_one(rows[0])
+            if latest is not None:
+                self._latest = latest
+                return answer(rows[0], version.revision.catalogue)
+            if request.ticket is not None:
+                known = self._find_row(request.ticket)
+                if known is not None:
+                    return self._answer(compare(known, request, offers[0]))
+            self._reload(trust_revision=False)
+        raise StoreUnavailable(f"pool: {self.name!r} changes all the time, expected to be tried again")
 
     def decide_many(
-        self,
-        tickets: int | Iterable[str | None],
-        *,
-        contexts: Sequence[Any] | None = None,
+        self, tickets: int | Iterable[str | None], *, contexts: Sequence[Any] | None = None,
         candidates: Sequence[Mapping[Any, ArrayLike]] | None = None,
-    ) -> list[Decision]:
-        """Several decisions in one durable batch: a number of them, or one for each ticket.
+    ) -> list[Decision]:  # fmt: skip
+        """Several decisions in one transaction: a number of them, or one for each ticket; all or none.
 
-        With contexts or candidates, one for each decision. All or none: if one of them is refused, none is decided, and
-        the refusal says which it is.
+        Parameters
+        ----------
+        tickets : int or iterable of str
+            How many, or their tickets (None: a random one).
+        contexts, candidates : sequence, optional
+            One for each decision.
         """
         if isinstance(tickets, str) or not isinstance(tickets, Iterable):
             tickets = [None] * check_count(tickets, "tickets", 0)
-        tickets = list(tickets)
-        asked = {"contexts": contexts, "candidates": candidates}
-        for name, given in asked.items():
-            if given is not None and len(given) != len(tickets):
-                raise ValueError(f"{name}: has {len(given)}, expected {len(tickets)}, one for each decision")
-        decisions = [
-            Decide(ticket, None, *(None if given is None else given[n] for given in asked.values()))
-            for n, ticket in enumerate(tickets)
-        ]
-        return self._one(DecideAll(decisions))
+        listed = list(tickets)
+        asked: list[Sequence[Any]] = []
+        for name, given in (("contexts", contexts), ("candidates", candidates)):
+            if given is not None and len(given) != len(listed):
+                raise ValueError(f"{name}: has {len(given)}, expected {len(listed)}, one for each decision")
+            asked.append([None] * len(listed) if given is None else given)
+        return self._decide_all([make_request(*each) for each in zip(listed, *asked, strict=True)])
+
+    def _decide_all(self, requests: list[Request]) -> list[Decision]:
+        for _ in range(ATTEMPTS):
+            version = self._current()
+            keep = version.revision.settings.keep_candidates
+            first = {request.ticket: request for request in reversed(requests) if request.ticket is not None}
+            distinct = [each for each in requests if each.ticket is None or first[each.ticket] is each]
+            rows, offers = self._decisions.draw(version, distinct, self._given_time())
+            try:
+                latest, stored = self._decisions.store(rows, distinct, offers, keep)
+            except Stale:
+                self._reload(trust_revision=False)
+                continue
+            self._latest = max(latest, self._version.number)
+            return self._in_order(requests, distinct, stored, version)
+        raise StoreUnavailable(f"pool: {self.name!r} changes all the time, expected to be tried again")
+
+    def _in_order(
+        self, requests: list[Request], distinct: list[Request], stored: list[Row], version: PolicyVersion
+    ) -> list[Decision]:
+        """An answer for each request; several may have one ticket."""
+        if len(distinct) == len(requests):
+            return [answer(row, version.revision.catalogue) for row in stored]
+        by_ticket = {row["ticket"]: row for row in stored}
+        minted = iter(row for row, request in zip(stored, distinct, strict=True) if request.ticket is None)
+        answers = []
+        for request in requests:
+            row = next(minted) if request.ticket is None else by_ticket[request.ticket]
+            offer = version.offer(request.context, request.candidates)
+            answers.append(answer(compare(row, request, offer), version.revision.catalogue))
+        return answers
 
     def observe(self, ticket: str, state: Any) -> None:
         """The state that was seen."""
-        self._one(Observe(ticket, state))
+        self._report([NewReport(check_ticket(ticket), STATE, self._version.revision.catalogue.state(state))])
 
     def observe_many(self, pairs: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
-        """{ticket: state} or (ticket, state) pairs in one durable batch.
+        """{ticket: state} or (ticket, state) pairs in one transaction.
 
-        If some are refused, the others are kept and the first raises.
+        If some are refused, the others are kept and the first refusal is raised.
         """
-        self._all([Observe(ticket, state) for ticket, state in check_pairs(pairs, "state")])
+        listed, state = check_pairs(pairs, "state"), self._version.revision.catalogue.state
+        self._report([NewReport(check_ticket(ticket), STATE, state(each)) for ticket, each in listed])
 
     def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> None:
-        """The outcome, as a loss or as a reward; a bare number, `resolve(ticket, 0.3)`, is a loss."""
-        self._one(Resolve(ticket, loss, reward))
+        """The outcome, as a loss or as a reward; a bare number, `resolve(ticket, 0.3)`, is a loss.
+
+        A number outside the pool's bounds is stored as reported and learnt as the nearest bound.
+        """
+        self._report([self._outcome(ticket, loss, reward)])
 
     def resolve_many(
-        self,
-        losses: Mapping[str, float] | Iterable[Outcome] = (),
-        rewards: Mapping[str, float] | Iterable[Outcome] = (),
-    ) -> None:
-        """Outcomes in one durable batch, as {ticket: loss} or (ticket, loss) pairs, as rewards, or both.
+        self, losses: Mapping[str, float] | Iterable[tuple[str, float]] = (),
+        rewards: Mapping[str, float] | Iterable[tuple[str, float]] = (),
+    ) -> None:  # fmt: skip
+        """Outcomes in one transaction, as {ticket: loss} or (ticket, loss) pairs, as rewards, or both.
 
-        If some are refused, the others are kept and the first raises.
+        If some are refused, the others are kept and the first refusal is raised.
         """
-        lost = [Resolve(ticket, loss) for ticket, loss in check_pairs(losses, "loss")]
-        won = [Resolve(ticket, reward=reward) for ticket, reward in check_pairs(rewards, "reward")]
-        self._all(lost + won)
+        lost = [self._outcome(ticket, loss, None) for ticket, loss in check_pairs(losses, "loss")]
+        won = [self._outcome(ticket, None, reward) for ticket, reward in check_pairs(rewards, "reward")]
+        self._report(lost + won)
+
+    def _outcome(self, ticket: Any, loss: Any, reward: Any) -> NewReport:
+        outcome = self.definition.scale.outcome(self.settings, loss, reward)
+        return NewReport(check_ticket(ticket), OUTCOME, outcome=outcome)
+
+    def _report(self, reports: list[NewReport]) -> None:
+        try:
+            self._n_unlearned += self._reports.store(reports, self.settings, self._given_time())
+        finally:
+            self._learn_if_due()
 
     def expire(self, now: float | None = None) -> int:
-        """Give the default loss to every decision older than `expire_after`; how many there were."""
-        at = None if now is None else round(check_number(now, "now", -LONGEST, LONGEST) * 1e6)
-        total = count = self._one(Expire(at))
-        while count:
-            count = self._one(Expire(at))
-            total += count
-        return total
+        """Give the default to every decision whose window is over; how many there were.
+
+        Done in the background, too, except in a pool with a `clock`.
+        """
+        at = self._given_time() if now is None else check_number(now, "now", -LARGEST, LARGEST)
+        count = self._reports.expire(self.settings, at)
+        self._n_unlearned += count
+        self._learn_if_due()
+        return count
+
+    def learn(self) -> bool:
+        """Make a new version of everything that was reported; whether there was anything."""
+        return self._learn(wait=True)
+
+    def _learn_if_due(self) -> None:
+        every = self.settings.update_every
+        if every is not None or self._clock is not None:
+            if self._n_unlearned >= (every or self._reports_per_version()):
+                self._learn(wait=True)
+        elif self._n_unlearned >= self._reports_per_version():
+            self.database.wake()
+
+    def _reports_per_version(self) -> int:
+        return max(FEWEST_REPORTS, ceil(self._version.nbytes / BYTES_PER_REPORT))
+
+    def _learn(self, wait: bool, force: bool = False) -> bool:
+        taken, self._n_unlearned, begun = self._n_unlearned, 0, time.monotonic()
+        try:
+            made = self._make_version(lambda connection, now: self._step(connection, now, force), wait)
+        except BaseException:
+            self._n_unlearned += taken
+            raise
+        self._learned_at = time.monotonic()
+        self._seconds_per_version = self._learned_at - begun
+        return made is not None
+
+    def _make_version(
+        self, job: Callable[[sa.Connection, float], PolicyVersion | None], wait: bool = True
+    ) -> PolicyVersion | None:
+        """Run a job that makes a version, and draw from that version from then on."""
+        with self._learning_lock:
+            try:
+                made: PolicyVersion | None = self._write_locked(job, wait)
+            except BaseException:
+                self._learning.forget()
+                raise
+            if made is not None:
+                self._version, self._latest = made, max(made.number, self._latest)
+            return made
+
+    def _step(self, connection: sa.Connection, now: float, force: bool) -> PolicyVersion | None:
+        before = self._read_latest(connection)
+        return self._learning.step(connection, before.revision, before, now, force)
+
+    def _write_locked(self, job: Callable[[sa.Connection, float], Any], wait: bool) -> Any:
+        """Run a job that makes a version, under the lock of the pool's row; without `wait` None if that is taken."""
+        p = self.database.tables.pools.c
+        lock = sa.select(p.id).where(p.id == self.definition.id).with_for_update(key_share=True, skip_locked=not wait)
+
+        def locked(connection: sa.Connection) -> Any:
+            if self.database.is_postgres and wait:
+                connection.exec_driver_sql(LOCK_TIMEOUT)
+            if connection.execute(lock).first() is None:
+                return None
+            return job(connection, self._time(connection))
+
+        return self.database.write(locked)
+
+    def _read_latest(self, connection: sa.Connection, trust_revision: bool = True) -> PolicyVersion:
+        """The latest version, as this transaction sees it."""
+        v = self.database.tables.versions.c
+        query = sa.select(v.number, v.uid).where(v.pool == self.definition.id).order_by(v.number.desc()).limit(1)
+        number, uid = connection.execute(query).one()
+        known = self._version
+        if known.number == number and known.uid == bytes(uid):
+            return known
+        return _read_version(connection, self.database, self.definition, known.revision if trust_revision else None)
+
+    def _current(self) -> PolicyVersion:
+        """The version to draw from: the latest that this process has heard of."""
+        if self._latest > self._version.number and self._loading.acquire(blocking=False):
+            try:
+                self._reload()
+            finally:
+                self._loading.release()
+        return self._version
+
+    def _reload(self, trust_revision: bool = True) -> None:
+        """Read the latest version; another process made it, or (do not trust the revision) a backup was restored."""
+        with self.database.read() as connection:
+            version = self._read_latest(connection, trust_revision)
+        self._version, self._latest = version, version.number
+
+    def refresh(self) -> None:
+        """Read the latest version, which another process may have made."""
+        self._reload()
+
+    def start_replay_here(self, job: Callable[[sa.Connection], None]) -> None:
+        """Make a version that keeps its state, from which replay starts, and run `job` in the same transaction."""
+        p = self.database.tables.pools
+
+        def step(connection: sa.Connection, now: float) -> PolicyVersion | None:
+            made = self._step(connection, now, force=True)
+            assert made is not None
+            one = p.c.id == self.definition.id
+            connection.execute(sa.update(p).where(one).values(replay_from=made.number))
+            job(connection)
+            return made
+
+        self._make_version(step)
+
+    def work(self) -> None:
+        """What the background thread does from time to time: expire, and learn if that is due."""
+        try:
+            self._work()
+        except BaseException as error:
+            self.trouble = str(error)
+            raise
+        self.trouble = None
+
+    def _work(self) -> None:
+        now, window = time.monotonic(), self.settings.window
+        wait = LONGEST_WAIT if window is None else min(LONGEST_WAIT, window / 100)
+        if window is not None and now - self._expired_at >= wait:
+            self._expired_at = now
+            self._n_unlearned += self._reports.expire(self.settings, None)
+        if now - self._learned_at < IDLE * self._seconds_per_version:
+            return
+        if self._n_unlearned >= (self.settings.update_every or self._reports_per_version()):
+            self._learn(wait=False)
+        elif now - self._learned_at >= wait:
+            self._learn(wait=False, force=self._fades(window))
+
+    def _fades(self, window: float | None) -> bool:
+        """Whether the policy changes without reports, so that a version is due every hundredth of the window."""
+        exposed = window is not None and self.definition.learner.exposure
+        return exposed and self.now() - self._version.made_at >= (window or 0.0) / 100
 
     def add_action(self, action: Any, row: ArrayLike | None = None, category: Any = None) -> None:
-        """A new action, which starts with everything that was learnt about the states of its row."""
-        self._one(AddAction(action, row, category))
+        """A new action, which starts with everything that was learnt about the states of its row.
+
+        Parameters
+        ----------
+        action : label
+            A new one, or one that was retired.
+        row : array_like, optional
+            Its row of P; may be left out where the map is learnt.
+        category : label, optional
+            Kept with the action.
+        """
+        label = check_label(action, "action")
+        kind = None if category is None else check_label(category, "category")
+        states = self.definition.states
+        if row is None and not self.definition.learner.learns_map:
+            raise ValueError(f"row: of {label!r} is missing, expected one number for each state")
+        checked = check_row([1 / len(states)] * len(states) if row is None else row, len(states), label)
+
+        def change(catalogue: Catalogue) -> list[Change]:
+            if catalogue.is_active(label):
+                number = catalogue.number_of[label]
+                if bool((catalogue.rows[number] == checked).all()) and catalogue.categories[number] == kind:
+                    return []
+                raise Conflict(f"action: {label!r} is there with another row or category, expected reweight_action")
+            return [Change(label, checked, kind)]
+
+        self._change_actions(change)
 
     def retire_action(self, action: Any) -> None:
-        """Play an action no more; its outcomes in flight still teach."""
-        self._one(RetireAction(action))
+        """Play an action no more; outcomes of its decisions are still learnt."""
+
+        def change(catalogue: Catalogue) -> list[Change]:
+            number = catalogue.action(action)
+            return [Change(catalogue.labels[number], None)] if catalogue.active[number] else []
+
+        self._change_actions(change)
 
     def reweight_action(self, action: Any, row: ArrayLike) -> None:
-        """Another row of P for an action."""
-        self._one(ReweightAction(action, row))
+        """Another row of P for an action, in decisions from now on."""
+        checked = check_row(row, len(self.definition.states), action)
+
+        def change(catalogue: Catalogue) -> list[Change]:
+            number = catalogue.action(action)
+            if not catalogue.active[number]:
+                raise ValueError(f"action: {action!r} is retired, expected add_action")
+            if bool((catalogue.rows[number] == checked).all()):
+                return []
+            return [Change(catalogue.labels[number], checked, catalogue.categories[number])]
+
+        self._change_actions(change)
 
     def change(self, **settings: Any) -> None:
-        """Other settings from now on; those that are not named stay, and None is the default.
+        """Other settings from now on; those that are not named stay, and None is the default."""
+        self._revise(lambda revision: (_merged(revision.settings, settings), [], []))
 
-        They are: refresh, refresh_seconds, expire_after, default_loss, loss_bounds, reward_bounds, holdout,
-        holdout_action, shares, request_bytes.
+    def _change_actions(self, change: Callable[[Catalogue], list[Change]]) -> None:
+        self._revise(lambda revision: (revision.settings, change(revision.catalogue), []))
+
+    def _revise(
+        self, change: Callable[[Revision], tuple[Settings, list[Change], list[ContextRows]]], by: str | None = None
+    ) -> None:
+        """Make another revision and the version that goes with it, in one transaction."""
+
+        def revise(connection: sa.Connection, now: float) -> PolicyVersion | None:
+            before = self._read_latest(connection)
+            settings, changes, contexts = change(before.revision)
+            if settings == before.revision.settings and not changes and not contexts:
+                return None
+            catalogue = before.revision.catalogue
+            if changes or contexts:
+                catalogue = changed(catalogue, changes, contexts)
+            check_feasible(settings, catalogue)
+            revision = Revision(before.revision.number + 1, settings, catalogue)
+            tables = self.database.tables
+            args = (connection, tables, self.definition, revision, before.number + 1, now, changes, contexts, by)
+            insert_revision(*args)
+            one = tables.pools.c.id == self.definition.id
+            connection.execute(sa.update(tables.pools).where(one).values(revision=revision.number))
+            return self._learning.step(connection, revision, before, now, force=True)
+
+        self._make_version(revise)
+
+    def _adapt(self, given: _Given, update: bool) -> None:
+        """Compare an existing pool with what it was opened with; change it if that is asked for."""
+        if given.learner is not None:
+            check_same_learner(self.definition, given.learner)
+        for name in given.settings:
+            check_settings({name: None})  # a name that is not known is refused even if nothing else differs
+
+        def change(revision: Revision) -> tuple[Settings, list[Change], list[ContextRows]]:
+            settings = _merged(revision.settings, given.settings)
+            if given.is_empty:
+                return settings, [], []
+            made = given.catalogue(revision.catalogue)
+            changes, contexts = differences(revision.catalogue, made, given.P is not None, self.name)
+            return settings, changes, contexts
+
+        now = self._version.revision
+        settings, changes, contexts = change(now)
+        if settings == now.settings and not changes and not contexts:
+            return
+        if not update:
+            if settings == now.settings and self._began_with(given):
+                return
+            raise Conflict(f"pool: {self.name!r} is there with another catalogue or settings, expected update=True")
+        self._revise(change)
+
+    def _began_with(self, given: _Given) -> bool:
+        """Whether this is the catalogue that the pool was made with."""
+        with self.database.read() as connection:
+            first = read_revision(connection, self.database.tables, self.definition, 1)
+        made = given.catalogue(first.catalogue)
+        changes, contexts = differences(first.catalogue, made, given.P is not None, self.name)
+        return not changes and not contexts
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the latest revision that this process knows."""
+        return self._version.revision.settings
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The catalogue of the latest revision that this process knows."""
+        return self._version.revision.catalogue
+
+    def policy(self, context: Any = None) -> dict[Any, float]:
+        """The probability of each action in the next decision."""
+        version = self._current()
+        offer = version.offer(context) if context is not None else version.revision.catalogue.base
+        return status.probabilities(version, offer)
+
+    def now(self) -> float:
+        """Seconds by this pool's clock."""
+        return self.database.time() if self._clock is None else float(self._clock())
+
+    def _given_time(self) -> float | None:
+        """The time that goes with a statement; None: the database fills it in."""
+        if self._clock is not None:
+            return float(self._clock())
+        return None if self.database.is_postgres else time.time()
+
+    def _time(self, connection: sa.Connection) -> float:
+        given = self._given_time()
+        if given is not None:
+            return given
+        return float(connection.execute(sa.select(sa.extract("epoch", sa.func.clock_timestamp()))).scalar_one())
+
+    def rows(self, after: int | None = None) -> Iterator[dict[str, Any]]:
+        """One flat record for each decision, with the columns of `maintenance.COLUMNS`.
+
+        Parameters
+        ----------
+        after : int, optional
+            The largest `cursor` of the rows that you have: only decisions of which anything was learnt since. A
+            decision may come again; update it by its ticket.
         """
-        self._one(Change(settings))
-
-    def run(self, requests: Sequence[Any]) -> list[Any]:
-        """Many requests (see `live.requests`) in one batch: an answer or an exception for each."""
-        return self._journal.run(requests)
-
-    @property
-    def decides_apart(self) -> bool:
-        """Whether plain decisions are made without the pool's lock, beside everything else (`live.lanes`)."""
-        return self._journal.store.has_lanes
-
-    def settle(self) -> None:
-        """Have the journal take over what was decided apart from it; every state and outcome does so by itself."""
-        self._journal.settle()
-
-    @property
-    def store(self) -> Store:
-        """Where it is kept, with other pools."""
-        return self._journal.store
-
-    def view(self) -> AbstractContextManager[View]:
-        """The store's own records of this pool, of one moment: events, tickets, what waits."""
-        return self._journal.store.view(self.name)
-
-    def now(self) -> int:
-        """Microseconds, by this pool's clock."""
-        return self._journal.now()
-
-    def pending(self) -> list[Overdue]:
-        """Decisions without an outcome, oldest first."""
-        with self.view() as view:
-            in_lanes = [Overdue(UNPLACED, row.ticket, row.at) for row in view.lane_rows() if row.ticket is not None]
-            return view.pending() + sorted(in_lanes, key=lambda each: each.at)
-
-    @property
-    def n_pending(self) -> int:
-        with self.view() as view:
-            return view.n_pending() + view.n_in_lanes()
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One flat record a decision made until now, in order, with the columns of `live.export`.
-
-        `loss` is scaled to 0–1; `reward` is what was reported, where it was reported as a reward.
-
-        Read in pieces, each of one moment: whoever stops in between holds nothing in the store.
-        """
-        with self.view() as view:
-            last, waiting = view.head().seq, view.lane_rows()
-            changes = (read_entry(before, entry) for before, entry in view.linked_catalogue(1, last))
-            catalogue = Catalogue.of(chain([read_linked(view, 1)], changes))
-        for after in range(0, last, EVENTS_AT_ONCE):
-            with self.view() as view:
-                events = takewhile(lambda entry: entry.seq <= after + EVENTS_AT_ONCE, view.entries(after))  # noqa: B023
-                decisions = (entry for entry in events if entry.kind == "decision" and entry.seq <= last)
-                decided = [entry.number for entry in decisions if entry.number is not None]
-                found = _rows_of(view.bodies_of(decided), catalogue, decided)
-            yield from found
-        # Decisions of lanes, which the journal may have taken over meanwhile, and somebody may have had forgotten.
-        latest = sorted((row for row in waiting if row.ticket is not None), key=lambda row: row.at)
-        for start in range(0, len(latest), EVENTS_AT_ONCE):
-            with self.view() as view:
-                piece = [str(row.ticket) for row in latest[start : start + EVENTS_AT_ONCE]]
-                bodies = view.bodies(piece)
-                found = _rows_of(bodies, catalogue, [ticket for ticket in piece if ticket in bodies])
-            yield from found
+        after = None if after is None else check_count(after, "after", 0)
+        return maintenance.rows(self, after)
 
     def find(self, ticket: str) -> dict[str, Any]:
         """What is known of one ticket, as a row of `rows`."""
-        with self.view() as view:
-            bodies = view.bodies([check_ticket(ticket)])
-        if ticket not in bodies:
+        found = list(maintenance.rows(self, None, check_ticket(ticket)))
+        if not found:
             raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool")
-        known = {kind: decode(body) for kind, body in bodies[ticket].items()}
-        return _row(self._journal.read().catalogue, known)
+        return found[0]
 
-    def status(self) -> Status:
-        """A reading of this moment: counts, the distribution played, what the learner knows, the settings."""
-        return self._journal.look(self._read_status)
+    def status(self) -> status.Status:
+        """A reading of this moment: counts, the policy, losses of learner and holdout, the settings."""
+        self._reload()
+        return status.read_status(self, self._version)
 
-    def _read_status(self, pool_state: PoolState) -> Status:
-        journal, now = self._journal, self.now()
-        playing = journal.playing
-        old = playing is not None and now - playing.at > OLD * 1e6 and playing.is_stale(pool_state, now, inf)
-        played = None if playing is None or old else (playing.seq, playing.version)
-        kept = self._kept_for(pool_state)
-        with self.view() as view:
-            in_lanes = view.n_in_lanes()
-            moment = Moment(self.name, now, view.head().decisions + in_lanes, view.n_pending() + in_lanes, played)
-        kept.status = read_status(moment, pool_state, kept.status)
-        return kept.status
+    def pending(self, limit: int | None = None) -> list[Pending]:
+        """Decisions without an outcome, oldest first."""
+        with self.database.read() as connection:
+            return [Pending(*row) for row in connection.execute(status.pending(self, limit))]
 
-    def _kept_for(self, pool_state: PoolState) -> _Kept:
-        """What was read of this catalogue before; another epoch is another state, and maybe another journal."""
-        key = self._journal.played.epoch, pool_state.changes
-        if self._kept.key != key:
-            self._kept = _Kept(key)
-        return self._kept
+    @property
+    def n_pending(self) -> int:
+        """How many decisions have no outcome."""
+        with self.database.read() as connection:
+            return status.count_pending(connection, self)
 
-    def vitals(self) -> Vitals:
-        """What this process knows of the pool, at the price of no play."""
-        journal = self._journal
-        known = journal.pool_state
-        folded = 0 if known is None else known.seq
+    def replay(self, redraw: bool = True) -> Replay:
+        """Make every version again from the stored rows, and draw every decision again.
 
-        def take(pool_state: PoolState) -> Vitals:
-            means = {arm: tally.mean for arm, tally in pool_state.tallies.items()}
-            made_at = None if journal.playing is None else journal.playing.at
-            return Vitals(
-                pool_state.catalogue.n_active, pool_state.settings, MappingProxyType(dict(pool_state.counts)),
-                MappingProxyType(means), folded, made_at, journal.played.versions_made, journal.refused_snapshots,
-            )  # fmt: skip
+        Returns
+        -------
+        Replay
+            Its `fault` names the first version or decision that does not follow; None: all do.
+        """
+        return replay(self.database, self.name, redraw)
 
-        return journal.look(take)
+    def erase(self, ticket: str) -> None:
+        """Remove a ticket, its context and its candidates; the numbers that were learnt stay."""
+        maintenance.erase(self, check_ticket(ticket))
 
-    def listing(self) -> Listing:
-        """All actions that there are or were, and their rows of P."""
-        return self._journal.look(self._read_listing)
+    def archive(self, before: float, path: str | Path) -> int:
+        """Write settled decisions made before a time to a Parquet file and delete them; how many."""
+        return maintenance.archive(self, check_number(before, "before", -LARGEST, LARGEST), Path(path))
 
-    def _read_listing(self, pool_state: PoolState) -> Listing:
-        kept = self._kept_for(pool_state)
-        kept.listing = kept.listing or read_listing(pool_state.catalogue)
-        return kept.listing
+    def _find_row(self, ticket: str) -> Row | None:
+        with self.database.read() as connection:
+            return self._decisions.find(connection, [ticket]).get(ticket)
 
-    def on_batch(self, told: Callable[[Timed], None] | None) -> None:
-        """Have somebody told of every batch that this process writes, by the thread that wrote it."""
-        self._journal.on_batch = told
-
-    def _fold(self) -> PoolState:
-        """What the journal adds up to; it moves."""
-        return self._journal.read()
-
-    def warm_up(self) -> None:
-        """Make a play that nobody is told of, so that the first one who asks waits for no compiler."""
-        self._journal.look(lambda pool_state: pool_state.make_version())
-
-    def snapshot(self) -> None:
-        """Save the learner's state, so that opening need not read the journal; done by itself every 10 000 events."""
-        self._journal.save()
-
-    def rest(self) -> None:
-        """Save a snapshot and let go of what is held in memory; the next call reads it again."""
-        self._kept = _Kept()
-        self._journal.rest()
+    def _answer(self, row: Row) -> Decision:
+        if row["action"] >= len(self.catalogue.labels):  # another process has added it
+            self._reload()
+        return answer(row, self.catalogue)
 
     def close(self) -> None:
-        """Save a snapshot and give the store back; nothing is lost without it."""
-        self._kept = _Kept()
-        try:
-            self._journal.close()
-        finally:
-            if self._owns_store:
-                self._journal.store.close()
+        """Stop learning in this process and give the database back; nothing is lost without it."""
+        self.database.forget(self)
+        if self._owns_database:
+            self.database.close()
 
     def __repr__(self) -> str:
-        with self._journal.store.view(self.name) as view:
-            in_lanes = view.n_in_lanes()
-            count, waiting = view.head().decisions + in_lanes, view.n_pending() + in_lanes
-        pool_state = self._journal.read()
+        with self.database.read() as connection:
+            count, waiting = status.count_decisions(connection, self), status.count_pending(connection, self)
         decisions = f"{count} decision{'' if count == 1 else 's'}"
-        sizes = f"{pool_state.catalogue.n_active} actions, {len(pool_state.catalogue.states)} states"
-        return f"Pool({self.name!r}: {sizes}, {short_name(pool_state.learner)}, {decisions}, {waiting} waiting)"
+        sizes = f"{int(self.catalogue.active.sum())} actions, {len(self.definition.states)} states"
+        return f"Pool({self.name!r}: {sizes}, {short_name(self.definition.learner)}, {decisions}, {waiting} waiting)"
 
     def __enter__(self) -> Pool:
         return self
@@ -414,184 +698,76 @@ class Pool:
     ) -> None:
         self.close()
 
-    def _one(self, request: Any) -> Any:
-        return self._all([request])[0]
 
-    def _all(self, requests: list[Any]) -> list[Any]:
-        answers = self._journal.run(requests)
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-        return answers
+class _Given(NamedTuple):
+    """What `Pool.open` was given."""
 
-    def _continue(
-        self,
-        P: Any,
-        tables: Tables | None,
-        actions: Any,
-        states: Any,
-        learner: Learner | None,
-        seed: Any,
-        categories: Any,
-        settings: dict[str, Any],
-        update: bool,
-    ) -> None:
-        pool_state = self._journal.read()
-        if learner is not None and specification(learner) != specification(pool_state.learner):
-            raise Conflict(f"learner: pool {self.name!r} has {pool_state.learner!r}, and was opened with {learner!r}")
-        if seed is not None and seed_bytes(seed) != pool_state.seed:
-            raise Conflict(f"seed: pool {self.name!r} has another one")
-        changes: list[Any] = []
-        if not (P is None and actions is None and states is None):
-            changes = self._differences(pool_state, P, actions, states, categories)
-        if tables is not None:
-            placed = placings(tables, actions, pool_state.catalogue, 0)
-            changes += [PlaceContexts(each.contexts, each.actions, each.rows) for each in changed(placed, pool_state)]
-        given = {**msgspec.structs.asdict(pool_state.settings), **settings}
-        if check_settings(given) != pool_state.settings:
-            changes.append(Change(settings))
-        if changes and not update:
-            raise Conflict(f"pool: {self.name!r} is there with another catalogue or settings, expected update=True")
-        self._all(changes)
+    P: Any
+    actions: Any
+    states: Any
+    learner: Learner | str | None
+    contexts: Any
+    categories: Any
+    learn_map: bool
+    settings: dict[str, Any]
 
-    def _differences(self, pool_state: PoolState, P: Any, actions: Any, states: Any, categories: Any) -> list[Any]:
-        """What turns today's catalogue into the one given; nothing if it is the one the pool began with."""
-        today = pool_state.catalogue
-        actions = [label for label in today.actions if today.is_active(label)] if actions is None else actions
-        states = today.states if states is None else states
-        rows = P
-        if P is None and all(today.is_active(check_label(label, "actions")) for label in actions):
-            rows = [today.row(today.action(label)) for label in actions]
-        names, seen, table = catalogue_rows(rows, actions, states, pool_state.live_learner.learns_map)
-        if seen != today.states:
-            raise Conflict(
-                f"states: are {seen[:8]}, and pool {self.name!r} has {today.states[:8]}, which cannot be changed: "
-                "expected the same, or another name or file"
-            )
-        if self._began_with(names, table):
-            return []
-        kinds = check_categories(categories, names)
-        given = [
-            (label, None if P is None else row, kind) for label, row, kind in zip(names, table, kinds, strict=True)
-        ]
-        added = [AddAction(*each) for each in given if not today.is_active(each[0])]
-        moved = [
-            ReweightAction(label, row) for label, row, _ in given
-            if row is not None and today.is_active(label) and not np.array_equal(today.row(today.action(label)), row)
-        ]  # fmt: skip
-        gone = [RetireAction(label) for label in today.actions if today.is_active(label) and label not in set(names)]
-        return added + moved + gone
+    @property
+    def is_empty(self) -> bool:
+        return self.P is None and self.actions is None and self.states is None
 
-    def _began_with(self, actions: list[Any], P: Any) -> bool:
-        with self.view() as view:
-            opened = read_linked(view, 1)
-        assert isinstance(opened, Opened)
-        return actions == Catalogue(opened).actions and P.tobytes() == opened.rows
+    def catalogue(self, known: Catalogue) -> Catalogue:
+        """The catalogue given, completed from the one that is known."""
+        actions = known.labels_of(known.active_numbers) if self.actions is None else self.actions
+        states = known.states if self.states is None else self.states
+        P = self.P
+        if P is None and known.contexts:
+            P = {
+                each.label: dict(zip(known.labels_of(each.actions), each.rows, strict=True)) for each in known.contexts
+            }
+        return make_catalogue(P, self.contexts, actions, states, self.categories)
 
 
-def check_pairs(pairs: Any, what: str) -> list[tuple[Any, Any]]:
-    """A ticket and something of it, each: from a dict, pairs, or a frame of two columns."""
-    if isinstance(pairs, Mapping):
-        return list(pairs.items())
-    if hasattr(pairs, "to_numpy"):
-        pairs = pairs.to_numpy().tolist()
-    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-        raise ValueError(f"pairs: is {shown(pairs)}, expected a list of (ticket, {what})")
-    listed = list(pairs)
-    for pair in listed:
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise ValueError(f"pairs: has {shown(pair)}, expected (ticket, {what})")
-    return listed
+def _merged(settings: Settings, given: Mapping[str, Any]) -> Settings:
+    return check_settings(msgspec.structs.asdict(settings) | dict(given))
 
 
-def check_categories(categories: Any, actions: list[Any]) -> list[Any]:
-    """One an action, or none at all."""
-    if categories is None:
-        return [None] * len(actions)
-    if isinstance(categories, str) or not isinstance(categories, Iterable):
-        raise ValueError(f"categories: is {shown(categories)}, expected a list, one an action")
-    kinds = [None if each is None else check_label(each, "categories") for each in categories]
-    if len(kinds) != len(actions):
-        raise ValueError(f"categories: has {len(kinds)} entries, expected {len(actions)}, one an action")
-    return kinds
+def _create(
+    database: Database, name: str, given: _Given, clock: Callable[[], float] | None
+) -> tuple[Definition, PolicyVersion]:
+    """A new pool with its first version."""
+    has_contexts = given.contexts is not None or isinstance(given.P, Mapping)
+    learner = choose_learner(DEFAULT if given.learner is None else given.learner, given.learn_map or given.P is None)
+    catalogue = make_catalogue(given.P, given.contexts, given.actions, given.states, given.categories)
+    if has_contexts:
+        learner.check_contexts(len(catalogue.contexts))
+    settings = check_settings(given.settings)
+    check_feasible(settings, catalogue)
+    revision = Revision(1, settings, catalogue)
+    changes = [Change(*each) for each in zip(catalogue.labels, catalogue.rows, catalogue.categories, strict=True)]
+    at = database.time() if clock is None else float(clock())
+
+    def create(connection: sa.Connection) -> tuple[Definition, PolicyVersion]:
+        tables = database.tables
+        definition = insert_definition(connection, tables, name, learner, settings, catalogue, at)
+        insert_revision(connection, tables, definition, revision, 1, at, changes, catalogue.contexts, None)
+        version = Learning(database, definition).step(connection, revision, None, at, force=True)
+        assert version is not None
+        return definition, version
+
+    return database.write(create)
 
 
-def check_name(name: Any) -> str:
-    """The name of a pool: it becomes a part of addresses and file names."""
-    legal = isinstance(name, str) and 0 < len(name) <= 64 and all(c.isalnum() or c in "-_." for c in name)
-    if not legal or not name.strip("."):
-        raise ValueError(f"name: is {str(name)[:40]!r}, expected 1 to 64 letters, digits, '-', '_' or '.'")
-    return name
-
-
-def specification(learner: Learner) -> tuple[str, dict[str, Any]]:
-    """A learner as journaled: the name that it is found by and its settings."""
-    if not isinstance(learner, Learner):
-        raise ValueError(f"learner: is {shown(learner)}, expected a learner such as SelfTuned()")
-    name = name_of(type(learner))
-    if name is None:
-        check_live(learner)  # says why, where having a name would not help either
-        raise ValueError(
-            f"learner: {type(learner).__name__} has no name, expected it in learners.REGISTRY or among the entry "
-            "points of an installed package: a pool finds its learner by the name in its journal"
-        )
-    options = dataclasses.asdict(learner)  # type: ignore[call-overload]
-    return name, msgspec.to_builtins(options)
-
-
-def opening(
-    P: Any,
-    actions: Any,
-    states: Any,
-    learner: Learner | None,
-    seed: Any,
-    categories: Any,
-    settings: dict[str, Any],
-    at: int,
-) -> Opened:
-    """The first event of a new pool, everything checked."""
-    learner = SelfTuned() if learner is None else learner
-    name, options = specification(learner)
-    names, seen, table = catalogue_rows(P, actions, states, learner.learns_map)
-    LiveLearner(learner, len(seen))  # refuses a learner that cannot run live, or does not fit the map
-    kinds = check_categories(categories, names)
-    checked = check_settings(settings)
-    opened = Opened(
-        at, names, seen, kinds, table.tobytes(), name, options, seed_bytes(seed), msgspec.to_builtins(checked),
-        new_key(), seed is not None, FORMAT, RULE,
+def _read_version(
+    connection: sa.Connection, database: Database, definition: Definition, known: Revision | None
+) -> PolicyVersion:
+    """The latest version; `known`: a revision that need not be read again."""
+    v, tables = database.tables.versions.c, database.tables
+    query = sa.select(tables.versions).where(v.pool == definition.id).order_by(v.number.desc()).limit(1)
+    row = connection.execute(query).one()
+    revision = known
+    if revision is None or revision.number != row.revision:
+        revision = read_revision(connection, tables, definition, row.revision)
+    return PolicyVersion(
+        definition, revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible, bytes(row.state),
+        bytes(row.saved),
     )  # fmt: skip
-    check_against(checked, Catalogue(opened))
-    return opened
-
-
-def _rows_of(bodies: dict[Any, dict[Kind, bytes]], catalogue: Catalogue, asked: list[Any]) -> list[dict[str, Any]]:
-    known = ({kind: decode(body) for kind, body in bodies[each].items()} for each in asked)
-    return [_row(catalogue, events) for events in known]
-
-
-def _time(event: Any) -> datetime | None:
-    """When it happened; a clock that was beyond what a date can say is read as the first or the last date there is."""
-    if event is None:
-        return None
-    return datetime.fromtimestamp(min(max(event.at / 1e6, EARLIEST), LATEST), UTC)
-
-
-def _row(catalogue: Catalogue, known: dict[Any, Any]) -> dict[str, Any]:
-    made = known["decision"]
-    assert isinstance(made, Decided)
-    seen, last = known.get("state"), known.get("correction") or known.get("outcome") or known.get("expiry")
-    return {
-        "ticket": made.ticket,
-        "action": label_of(made, catalogue.actions),
-        "probability": made.probability,
-        "state": catalogue.states[seen.state] if isinstance(seen, Seen) and seen.state is not None else None,
-        "loss": last.loss if isinstance(last, Corrected | Resolved | Expired) else None,
-        "reward": last.reported if isinstance(last, Corrected | Resolved) and last.as_reward else None,
-        "decided_at": _time(made),
-        "observed_at": _time(seen),
-        "resolved_at": _time(last),
-        "is_holdout": made.is_holdout,
-        "expired": isinstance(last, Expired),
-        "version": made.version,
-        "context": made.context,
-    }

@@ -1,397 +1,353 @@
-"""Rebuild a pool from its journal and check every link: the chain of hashes, all that is stored beside it, each draw.
+"""Replay: make every version again from the stored rows, and draw every decision again.
 
-Nothing that was computed live is trusted: the state is rebuilt from the first event, and what the store keeps beside
-the journal (columns, indexes, head, pending tickets, snapshot) is compared with it. What no store can tell by itself is
-whether events are missing at the end: the last event's time and hash are reported, to be compared with a note of them.
+Everything that replay reads is checked. A version's digest covers all rows that it learnt from. Its saved statistics
+and its kept state must come out the same. A decision's action, probability and saved statistics must follow from its
+version and its random number. On the build that made a version, numbers are compared to the bit, on another to 1e-9.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from hashlib import sha256
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 import numpy as np
+import sqlalchemy as sa
 
-from statepool.live.anchors import Anchor, Noted
-from statepool.live.answers import Answers
-from statepool.live.errors import StoreUnavailable
-from statepool.live.events import (
-    AnyEvent,
-    Brought,
-    Decided,
-    Forgotten,
-    Opened,
-    Refreshed,
-    decode,
-    erased_of,
-    rows_name,
+from statepool.learners.stepper import Stepper
+from statepool.live.catalogue import Offer, decoded
+from statepool.live.database import Database
+from statepool.live.definitions import Definition, Revision, all_revisions, problem_of, read_definition, read_revision
+from statepool.live.errors import NoSuchPool
+from statepool.live.learning import (
+    Batch,
+    Distribution,
+    Made,
+    PolicyVersion,
+    Report,
+    Reported,
+    build,
+    first_stepper,
+    make_version,
 )  # fmt: skip
-from statepool.live.format import RULE
-from statepool.live.hash_chain import follows, read_linked
-from statepool.live.integrity import Beside
-from statepool.live.lanes import MOST_BEHIND, decisions_in, placed
-from statepool.live.luck import is_minted_for
-from statepool.live.pool_state import MOST_LANES, PoolState, Records
-from statepool.live.snapshots import Outdated, Snapshot, UnusableSnapshot, unseal
-from statepool.live.stores.store import Entry, Store, View, were_replaced
-from statepool.live.versions import Version
+from statepool.live.settings import check_settings
+from statepool.live.tables import EXPIRY, OUTCOME, STATE
 
-REPLACED = "segments were written anew while they were read, as `forget` does: replay again"
-PIECE = 5_000
-"""Events whose decisions are looked up together: the more, the more of one decision's are."""
-EPOCHS = 64
-"""How many processes' latest versions are kept to draw from."""
-VERSIONS = 4 * MOST_BEHIND
-BYTES = 256 << 20
-"""How many versions are kept for the lanes, which may be a few events behind, and how large they may be together."""
+TOLERANCE = 1e-9
 
 
-@dataclass
+@dataclass(frozen=True)
 class Replay:
-    """What was found; `faults` is empty when the journal and all that is stored beside it agree."""
+    """What was replayed."""
 
-    pool: str
-    events: int = 0
-    decisions: int = 0
-    redrawn: int = 0
-    not_redrawn: int = 0
-    """Decisions by the rule of an earlier release, or whose request brought rows that were not kept."""
-    without_rows: int = 0
-    """Those of the second kind."""
-    rule_since: int = 1
-    """From this event on the pool plays by the rule of this release."""
-    in_lanes: int = 0
-    """Decisions that are on disk and that the journal has not taken over yet; they are checked and drawn again, too."""
-    snapshot_at: int | None = None
-    broken_at: int | None = None
-    """The first event that does not follow from the one before: nothing is rebuilt past it."""
-    sure_until: int = 0
-    """The last event up to which everything follows, with its hash and its time (`last_at`; in microseconds here)."""
-    last_hash: str = ""
-    last_clock: int | None = None
-    forgotten: int = 0
-    """Events that were erased, each with a note of that in the journal."""
-    erased_since_noted: int = 0
-    """Those of them that were erased after the latest note that is kept elsewhere, if there is one: nobody but who
-    erased them vouches for what is left of them."""
-    anchors: int = 0
-    """How many notes of the chain, kept elsewhere, say the same."""
-    faults: list[str] = field(default_factory=list)
-
-    @property
-    def last_at(self) -> str:
-        return "" if self.last_clock is None else _time(self.last_clock)
-
-    @property
-    def agrees(self) -> bool | None:
-        """None: it cannot be told."""
-        if self.faults:
-            return False
-        return None if self.erased_since_noted else True
-
-    def as_json(self) -> dict[str, Any]:
-        told = asdict(self) | {"last_at": self.last_at, "agrees": self.agrees}
-        del told["last_clock"]
-        return told
-
-
-def replay(
-    store: Store,
-    name: str,
-    redraw: bool = False,
-    on_event: Callable[[int], None] | None = None,
-    expect: bytes | None = None,
-    anchors: Sequence[Anchor] = (),
-) -> tuple[Replay, PoolState]:
-    """Read the whole journal of a pool. With `redraw`, every version is made again, and every action drawn again.
-
-    `expect` is a hash that was noted before: a journal without an event of that hash was cut short, or is another one.
-    `anchors` are such notes with the number of their event.
-    """
-    if not store.has(name):
-        raise ValueError(f"pool: {name!r} is not in this store, expected one of {', '.join(store.pools()) or 'none'}")
-    found = Replay(name)
-    noted = Noted(name, anchors)
-    with store.view(name) as view:
-        pool_state = _begin(view, name)
-        try:
-            found.faults += view.damage()
-            check = _Checking(view, pool_state, found, redraw, noted.latest)
-            for entry in _linked(view.checked(found.faults), found):
-                expect = None if entry.hash == expect else expect
-                if anchors:
-                    found.faults += noted.compare(entry.seq, entry.hash)
-                check.take(entry)
-                if on_event:
-                    on_event(entry.seq)
-            check.finish()
-        except StoreUnavailable as error:
-            if were_replaced(store, name, view):
-                raise StoreUnavailable(REPLACED) from None
-            found.faults.append(f"after event {found.sure_until} the store cannot be read: {error}")
-    if expect is not None:
-        found.faults.append("no event has the hash that was expected: the journal was cut short, or is another one")
-    found.faults += noted.left()
-    found.anchors = noted.met
-    found.rule_since = pool_state.rule_since
-    return found, pool_state
-
-
-def _begin(view: View, name: str) -> PoolState:
-    try:
-        opened = read_linked(view, 1) if view.head().seq else None
-    except (StoreUnavailable, msgspec.MsgspecError) as error:
-        raise ValueError(f"pool: the first event of {name!r} cannot be read ({error})") from None
-    if not isinstance(opened, Opened):
-        raise ValueError(f"pool: {name!r} does not begin with a catalogue")
-    return PoolState(opened, Records(lambda seq: read_linked(view, seq)))
-
-
-def _linked(entries: Iterable[Entry], found: Replay) -> Iterator[Entry]:
-    """The entries up to the first that does not follow from the one before; the others are only counted."""
-    before = b""
-    for entry in entries:
-        found.events += 1
-        if entry.seq != found.events:
-            found.faults.append(f"event {found.events} is missing, the next is {entry.seq}")
-            found.events = entry.seq
-            found.broken_at = found.broken_at or entry.seq
-        sound, before = follows(before, entry.body, entry.hash), entry.hash
-        if not sound:
-            found.faults.append(f"event {entry.seq}: its hash is not that of its bytes and of the event before")
-            found.broken_at = found.broken_at or entry.seq
-        if not found.broken_at:
-            yield entry
-
-
-class _Checking:
-    """Takes the events one by one, in order."""
-
-    def __init__(self, view: View, pool_state: PoolState, found: Replay, redraw: bool, noted: int | None) -> None:
-        self._view, self._fold, self._found, self._noted = view, pool_state, found, noted
-        self._beside = Beside(view)
-        self._again = _Redrawing(view, pool_state, found) if redraw else None
-        self._snapshot = self._unseal()
-        self._piece: list[tuple[Entry, AnyEvent]] = []
-        self._erased: dict[int, tuple[bytes, bytes]] = {}
-        """Events in whose place something else stands, until the journal says so: their hash, and that of the rest."""
-
-    def _unseal(self) -> Snapshot | None:
-        saved = self._view.snapshot()
-        if saved is None:
-            return None
-        self._found.snapshot_at = saved[0]
-        try:
-            return unseal(*saved)
-        except Outdated:
-            return None
-        except UnusableSnapshot as reason:
-            if self._fold.format > 1:  # the first release wrote none with a checksum, and they are not read any more
-                self._found.faults.append(str(reason))
-            return None
-
-    def take(self, entry: Entry) -> None:
-        event = self._decode(entry)
-        if event is None:
-            return
-        self._follow_erasure(entry, event)
-        self._piece.append((entry, event))
-        if len(self._piece) == PIECE:
-            self._check_piece()
-        self._apply(entry, event)
-
-    def _follow_erasure(self, entry: Entry, event: AnyEvent) -> None:
-        erased = erased_of(entry.body)
-        if erased is not None:
-            self._erased[entry.seq] = entry.hash, sha256(erased.left).digest()
-        if isinstance(event, Forgotten):
-            for seq, digest, left in event.erased:
-                if self._erased.pop(seq, None) != (digest, left):
-                    self._found.faults.append(f"event {entry.seq}: what it says was erased of event {seq} is not so")
-                self._found.forgotten += 1
-                self._found.erased_since_noted += self._noted is not None and entry.seq > self._noted
-
-    def _decode(self, entry: Entry) -> AnyEvent | None:
-        """The event, if it can be read, and nothing after it either if not."""
-        if self._found.broken_at:
-            return None
-        try:
-            return decode(entry.body)
-        except msgspec.MsgspecError as error:
-            self._break(entry, f"its bytes cannot be read ({error})")
-            return None
-
-    def _break(self, entry: Entry, reason: str) -> None:
-        self._found.faults.append(f"event {entry.seq}: {reason}")
-        self._found.broken_at = entry.seq
-
-    def _apply(self, entry: Entry, event: AnyEvent) -> None:
-        found, pool_state = self._found, self._fold
-        try:
-            if self._again:
-                self._again.check(event, entry.seq)
-            pool_state.apply(event, entry.seq)
-        except Exception as error:  # whatever forged bytes lead to
-            self._break(entry, f"it cannot have happened after the events before ({type(error).__name__}: {error})")
-            return
-        if isinstance(event, Decided):
-            found.decisions += 1
-            if not 0 < event.probability <= 1:
-                found.faults.append(f"event {entry.seq}: its probability is {event.probability}")
-        found.sure_until, found.last_hash, found.last_clock = entry.seq, entry.hash.hex(), event.at
-        self._compare_snapshot(entry)
-
-    def _compare_snapshot(self, entry: Entry) -> None:
-        saved = self._snapshot
-        if saved and saved.seq == entry.seq and (saved.state, saved.hash) != (self._fold.dump(), entry.hash):
-            self._found.faults.append(f"the stored state after event {entry.seq} is not what the journal adds up to")
-
-    def _check_piece(self) -> None:
-        piece, self._piece = self._piece, []
-        self._found.faults += self._beside.check(piece)
-
-    def finish(self) -> None:
-        self._check_piece()
-        found, pool_state = self._found, self._fold
-        if found.broken_at:
-            return
-        found.faults += [f"event {seq}: it was erased, and the journal does not say so" for seq in self._erased]
-        found.faults += self._beside.finish()
-        self._compare_head(pool_state)
-        self._check_lanes(pool_state)
-        if self._snapshot and self._snapshot.seq > pool_state.seq:
-            found.faults.append(
-                f"the stored state is of event {self._snapshot.seq}, the journal ends at {pool_state.seq}"
-            )
-
-    def _check_lanes(self, pool_state: PoolState) -> None:
-        """What the next batch of the journal would take over."""
-        try:
-            waiting = decisions_in(self._view.lane_rows(), pool_state.lanes)
-            for _, event in waiting:
-                if self._again:
-                    self._again.check(placed(event, pool_state.decisions), pool_state.seq)
-                pool_state.apply(placed(event, pool_state.decisions), pool_state.seq)
-            self._found.in_lanes = len(waiting)
-            self._found.decisions += len(waiting)
-        except Exception as error:  # whatever forged bytes lead to
-            self._found.faults.append(f"decisions in lanes cannot be taken over ({error})")
-
-    def _compare_head(self, pool_state: PoolState) -> None:
-        head, found = self._view.head(), self._found
-        if (head.seq, head.decisions) != (pool_state.seq, pool_state.decisions):
-            found.faults.append(
-                f"the store says {head.seq} events and {head.decisions} decisions, "
-                f"not {pool_state.seq} and {pool_state.decisions}"
-            )
-        if head.hash.hex() != found.last_hash or head.epoch != pool_state.epoch:
-            found.faults.append("the hash or the epoch of the head is not that of the last event")
-
-
-def _time(at: int) -> str:
-    """A clock may have said anything."""
-    try:
-        return datetime.fromtimestamp(at / 1e6, UTC).isoformat()
-    except (OverflowError, ValueError, OSError):
-        return f"{at} microseconds"
-
-
-class _Made(NamedTuple):
-    """A version: by which process, after how many decisions."""
-
-    epoch: bytes
+    name: str
+    versions: int
     decisions: int
-    version: Version
-    answers: Answers
-    """To requests, as of when it was made: decisions of lanes may come after another change."""
+    """All that are stored."""
+    redrawn: int
+    """Those drawn again; others have rows that were not kept, or versions from before the replay's start."""
+    same_build: bool
+    """Whether this build made all versions, so that numbers were compared to the bit."""
+    fault: str | None
+    """The first version or decision that does not follow from the rows; None: all do."""
+
+    @property
+    def ok(self) -> bool:
+        return self.fault is None
 
 
-class _Redrawing:
-    """Makes each version again and draws every decision from the version that it names."""
+class Fault(Exception):  # noqa: N818
+    """The first thing that does not follow."""
 
-    def __init__(self, view: View, pool_state: PoolState, found: Replay) -> None:
-        self._view, self._fold, self._found = view, pool_state, found
-        self._versions: OrderedDict[int, _Made] = OrderedDict()
-        """By the event that made them."""
-        self._latest: OrderedDict[bytes, int] = OrderedDict()
-        """Of each process: a decision that it did not make in a lane is drawn from its own latest version."""
-        self._rounds: dict[bytes, tuple[int, int]] = {}
-        """Of each lane: the version it last drew from, and how often."""
-        self._most_rounds = 2 * MOST_LANES
 
-    def check(self, event: AnyEvent, seq: int) -> None:
-        if self._fold.rule < RULE:
-            self._found.not_redrawn += isinstance(event, Decided)
-        elif isinstance(event, Refreshed):
-            self._make(event, seq)
-        elif isinstance(event, Decided):
-            self._draw(event, seq)
+def replay(database: Database, name: str, redraw: bool = True) -> Replay:
+    """Replay the pool of a name; see `Pool.replay`."""
+    with database.read() as connection:
+        definition = read_definition(connection, database.tables, name)
+        if definition is None:
+            raise NoSuchPool(f"pool: {name!r} is not there")
+        run = _Run(connection, database, definition, redraw)
+        fault = None
+        try:
+            run.run()
+        except Fault as found:
+            fault = str(found)
+        finally:
+            run.close()
+        return Replay(name, run.n_versions, run.n_decisions, run.n_redrawn, run.same_build, fault)
 
-    def _make(self, event: Refreshed, seq: int) -> None:
-        version, record = self._fold.make_version()
-        if record != event.record:
-            self._found.faults.append(f"event {seq}: another version of the play comes out of the events before")
-        self._versions[seq] = _Made(event.epoch, event.decisions, version, self._fold.answers)
-        self._latest.pop(event.epoch, None)
-        self._latest[event.epoch] = seq
-        if len(self._latest) > EPOCHS:
-            self._latest.popitem(last=False)
-        most = max(2, min(VERSIONS, BYTES // max(version.distribution.nbytes, 1)))
-        while len(self._versions) > most:
-            oldest = next((each for each in self._versions if each not in self._latest.values()), None)
-            if oldest is None:
-                break
-            del self._versions[oldest]
 
-    def _draw(self, event: Decided, seq: int) -> None:
-        made = self._versions.get(event.version)
-        if made is None or not (event.lane or self._latest.get(made.epoch) == event.version):
-            self._found.faults.append(f"event {seq}: its version is not one that its process plays from")
+class _Run:
+    def __init__(self, connection: sa.Connection, database: Database, definition: Definition, redraw: bool) -> None:
+        self._connection, self._tables, self._definition = connection, database.tables, definition
+        self._streaming = connection.execution_options(stream_results=True, yield_per=10_000)
+        self._redraw = redraw
+        self.n_versions = self.n_decisions = self.n_redrawn = 0
+        self.same_build = True
+        self._saved: dict[int, bytes] = {}
+        self._open: list[Any] = []
+
+    def _stream(self, query: Any) -> Any:
+        """A large result, read in pieces."""
+        self._open.append(self._streaming.execute(query))
+        return self._open[-1]
+
+    def close(self) -> None:
+        """Close the results that were not read to their end."""
+        for result in self._open:
+            result.close()
+
+    def run(self) -> None:
+        tables, pool = self._tables, self._definition.id
+        p, v = tables.pools.c, tables.versions.c
+        start = self._connection.execute(sa.select(p.replay_from).where(p.id == pool)).scalar_one()
+        revisions = dict(all_revisions(self._connection, tables, self._definition))
+        first_of = {version: revision for revision, version in revisions.items()}
+        early = sa.select(v.number, v.saved).where(v.pool == pool, v.number < start)
+        self._saved = {row.number: bytes(row.saved) for row in self._connection.execute(early)}
+        reports = _Grouped(self._read_reports(start), lambda row: row[0])
+        decisions = _Grouped(self._read_decisions(start) if self._redraw else iter(()), attrgetter("version"))
+        self._check_reports()
+        query = sa.select(tables.versions).where(v.pool == pool, v.number >= start).order_by(v.number)
+        stepper: Stepper | None = None
+        revision: Revision | None = None
+        before: Any = None
+        for row in self._stream(query):
+            expected = first_of.get(row.number, None if before is None else before.revision)
+            if expected is None:  # replay starts inside a revision
+                expected = max(number for number, version in revisions.items() if version <= row.number)
+            if row.revision != expected:
+                raise Fault(f"version {row.number} has revision {row.revision}, expected {expected}")
+            if before is not None and row.number != before.number + 1:
+                raise Fault(f"version {before.number + 1} is missing")
+            if revision is None or revision.number != row.revision:
+                revision = read_revision(self._connection, tables, self._definition, row.revision)
+                if stepper is not None:
+                    stepper = stepper.grow(problem_of(self._definition, revision))
+            if before is None and start > 0:
+                stepper, base = self._kept(row, revision), None
+            else:
+                if stepper is None:
+                    stepper = first_stepper(self._definition, revision)
+                base = self._check_version(row, before, stepper, revision, reports.of(row.number))
+            self._saved[row.number] = bytes(row.saved)
+            self.n_versions += 1
+            self._check_decisions(row, stepper, base, revision, decisions.of(row.number))
+            before = row
+        if before is None:
+            raise Fault("version 1 is missing")
+        if before.state is None:
+            raise Fault(f"version {before.number} is the latest and has no state")
+        left = decisions.first if reports.first is None else reports.first
+        if left is not None:
+            raise Fault(f"version {left} is named by a decision or a report, and is not there")
+        self._count()
+
+    def _count(self) -> None:
+        d = self._tables.decisions.c
+        query = sa.select(sa.func.count()).where(d.pool == self._definition.id)
+        self.n_decisions = int(self._connection.execute(query).scalar_one())
+
+    def _kept(self, row: Any, revision: Revision) -> Stepper:
+        """The learner at the version that replay starts from."""
+        if row.state is None:
+            raise Fault(f"version {row.number} is where replay starts, and has no state")
+        return Stepper(self._definition.learner, problem_of(self._definition, revision), bytes(row.state))
+
+    def _check_version(
+        self, row: Any, before: Any, stepper: Stepper, revision: Revision, reported: list[tuple[int, Reported]]
+    ) -> Distribution:
+        batch = Batch(self._definition, stepper.width, bool(revision.catalogue.contexts))
+        for _, decision in reported:
+            kinds = [kind for kind, report in decision.reports.items() if report.learned_in == row.number]
+            if decision.version not in self._saved:
+                raise Fault(f"decision {decision.id} names version {decision.version}, which is not there")
+            if STATE not in decision.reports and not decision.is_holdout:
+                raise Fault(f"version {row.number} learnt an outcome of decision {decision.id}, which has no state")
+            batch.add(decision, self._saved[decision.version], kinds, row.number)
+        t, impossible = (0, 0) if before is None else (before.round, before.impossible)
+        made = make_version(stepper, self._definition, revision, row.number, t, impossible, row.made_at, batch)
+        self._compare(row, made, stepper)
+        return made.distribution
+
+    def _compare(self, row: Any, made: Made, stepper: Stepper) -> None:
+        same = row.build == build()
+        self.same_build = self.same_build and same
+        for name in ("round", "impossible"):
+            if getattr(row, name) != getattr(made, name):
+                raise Fault(f"version {row.number} has {name} {getattr(row, name)}, expected {getattr(made, name)}")
+        if bytes(row.digest) != made.digest:
+            raise Fault(f"version {row.number} learnt from other rows than are stored, or has another time")
+        if not _equal(bytes(row.saved), made.saved, same):
+            raise Fault(f"version {row.number} has other saved statistics than follow from the rows")
+        if row.state is not None and not self._same_state(bytes(row.state), made.state, stepper, same):
+            raise Fault(f"version {row.number} has another state than follows from the rows")
+        if not same and row.state is not None:
+            stepper.load(bytes(row.state))  # so that differences of rounding do not add up
+
+    def _same_state(self, stored: bytes, made: bytes, stepper: Stepper, same_build: bool) -> bool:
+        if same_build or len(stored) != len(made):
+            return stored == made
+        both = [Stepper(self._definition.learner, stepper.problem, state).arrays() for state in (stored, made)]
+        return all(_close(*pair) for pair in zip(*both, strict=True))
+
+    def _check_reports(self) -> None:
+        """Every loss follows from what was reported, by the bounds of some revision."""
+        r, v = self._tables.reports.c, self._tables.revisions.c
+        texts = self._connection.execute(sa.select(v.settings).where(v.pool == self._definition.id)).scalars()
+        settings = {text: check_settings(msgspec.json.decode(text)) for text in set(texts)}.values()
+        query = sa.select(r.decision, r.kind, r.reported, r.is_reward, r.loss, r.is_clipped)
+        scale = self._definition.scale
+        known: set[Any] = set()
+        for row in self._stream(query.where(r.pool == self._definition.id, r.kind != STATE)):
+            value = tuple(row)[1:]
+            if value in known:
+                continue
+            matches = False
+            for each in settings:
+                if row.reported is None or (row.is_reward and each.reward_bounds is None):
+                    continue
+                args = (None, row.reported) if row.is_reward else (row.reported, None)
+                outcome = scale.outcome(each, *args)
+                matches = matches or (outcome.loss == row.loss and (outcome.is_clipped or None) == row.is_clipped)
+            if not matches:
+                raise Fault(f"decision {row.decision} has {row.kind} {row.reported!r}, and a loss that does not follow")
+            if len(known) < 100_000:
+                known.add(value)
+
+    def _read_reports(self, start: int) -> Iterator[tuple[int, Reported]]:
+        """Each version's decisions with all their reports, in order of version and decision."""
+        d, r = self._tables.decisions.c, self._tables.reports
+        kinds = {kind: r.alias(kind) for kind in (STATE, OUTCOME, EXPIRY)}
+        taken = (
+            sa.select(r.c.learned_in, r.c.decision).distinct()
+            .where(r.c.pool == self._definition.id, r.c.learned_in > start)
+        ).subquery()  # fmt: skip
+        joined: Any = taken.join(self._tables.decisions, d.id == taken.c.decision)
+        for kind, each in kinds.items():
+            joined = joined.outerjoin(each, sa.and_(each.c.decision == d.id, each.c.kind == kind))
+        names = ("state", "loss", "reported", "is_reward", "at", "due", "learned_in")
+        query = sa.select(
+            taken.c.learned_in, d.id, d.version, d.round, d.action, d.probability, d.uniform, d.is_holdout,
+            d.decided_at, d.context, d.saved, *(each.c[name] for each in kinds.values() for name in names),
+        )  # fmt: skip
+        for row in self._stream(query.select_from(joined).order_by(taken.c.learned_in, d.id)):
+            parts = zip(kinds, (row[11:18], row[18:25], row[25:32]), strict=True)
+            reports = {kind: Report(*part) for kind, part in parts if part[4] is not None}
+            saved = None if row[10] is None else bytes(row[10])
+            yield row[0], Reported._make([*row[1:10], saved, reports])
+
+    def _read_decisions(self, start: int) -> Iterator[Any]:
+        d = self._tables.decisions
+        query = sa.select(d).where(d.c.pool == self._definition.id, d.c.version >= start)
+        yield from self._stream(query.order_by(d.c.version, d.c.id))
+
+    def _check_decisions(
+        self, row: Any, stepper: Stepper, base: Distribution | None, revision: Revision, decisions: list[Any]
+    ) -> None:
+        """Draw the decisions of one version again."""
+        if not decisions:
             return
-        if event.lane and event.round != made.decisions + self._count(event):
-            self._found.faults.append(f"event {seq}: it is counted as another round than its lane's")
-        drawn = self._drawn(made, event)
-        if drawn is None:
-            self._found.without_rows += 1
-            self._found.not_redrawn += 1
-            return
-        self._found.redrawn += 1
-        if drawn != (event.action, event.probability, event.is_holdout, event.carry):
-            self._found.faults.append(f"event {seq}: the ticket draws another action or probability")
-        if event.minted and not self._is_minted_here(event):
-            self._found.faults.append(f"event {seq}: its ticket is not the one that is minted here")
+        version = PolicyVersion(
+            self._definition, revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible,
+            stepper.dump(), bytes(row.saved), base,
+        )  # fmt: skip
+        same = row.build == build()
+        plain = []
+        for decision in decisions:
+            if decision.round < row.round:
+                raise Fault(f"decision {decision.id} has round {decision.round}, before that of version {row.number}")
+            brings = decision.candidates is not None or decision.context is not None or decision.action < 0
+            if brings or self._definition.learner.policy_varies:
+                self._check_one(version, decision, same)
+            else:
+                plain.append(decision)
+        if plain and not revision.catalogue.contexts:
+            offer = revision.catalogue.base
+            self._check_drawn(version, offer, version.distribution(offer), plain, same)
+            self.n_redrawn += len(plain)
 
-    def _count(self, event: Decided) -> int:
-        """How often its lane drew from its version before."""
-        before, count = self._rounds.get(event.lane, (0, 0))
-        count = count if before == event.version else 0
-        self._rounds[event.lane] = event.version, count + 1
-        if len(self._rounds) > self._most_rounds:  # who drew from a version that is not kept cannot do so again
-            self._rounds = {lane: last for lane, last in self._rounds.items() if last[0] in self._versions}
-            self._most_rounds = 2 * max(len(self._rounds), MOST_LANES)
-        return count
+    def _check_one(self, version: PolicyVersion, decision: Any, same: bool) -> None:
+        offer = self._offer(version, decision)
+        if offer is not None:
+            self._check_drawn(version, offer, version.distribution(offer, decision.round), [decision], same)
+            self.n_redrawn += 1
 
-    def _is_minted_here(self, event: Decided) -> bool:
-        number = event.place if event.lane else event.number
-        return is_minted_for(self._fold.secret, event.ticket, event.lane, number)
-
-    def _drawn(self, made: _Made, event: Decided) -> tuple[Any, ...] | None:
-        """What the version answers; None: the rows that the request brought were not kept."""
-        if not event.is_request:
-            return made.version.draw(self._fold.uniform_of(event))[:4]
-        offers = made.answers.offers
-        if event.context is not None:
-            offer = offers.of_context(event.context)
-        else:
-            kept = self._view.bodies([rows_name(event.digest)]).get(rows_name(event.digest), {}).get("rows")
-            brought = None if kept is None else decode(kept)
-            if not isinstance(brought, Brought):
+    def _offer(self, version: PolicyVersion, decision: Any) -> Offer | None:
+        """What a decision was drawn from; None if that was not kept."""
+        catalogue = version.revision.catalogue
+        if decision.candidates is not None:
+            c = self._tables.candidate_sets
+            kept = self._connection.execute(
+                sa.select(c).where(c.c.pool == self._definition.id, c.c.digest == decision.candidates)
+            ).first()
+            if kept is None:
                 return None
-            rows = np.frombuffer(brought.rows).reshape(len(brought.labels), -1)
-            offer = offers.of_brought(brought.labels, rows)
-            if offer.digest != event.digest:
-                raise ValueError("the rows that were kept of its request are others")
-        return made.answers.answer(made.version, offer, self._fold.uniform_of(event))[:4]
+            labels = [tuple(each) if isinstance(each, list) else each for each in msgspec.json.decode(kept.labels)]
+            rows = np.frombuffer(kept.rows).reshape(len(labels), -1).copy()
+            offer = catalogue.of_rows(labels, rows, decision.context)
+            if offer.digest != bytes(decision.candidates):
+                raise Fault(f"decision {decision.id} was drawn among other candidates than are stored")
+            return offer
+        if decision.ticket is None and (decision.action < 0 or (catalogue.contexts and decision.context is None)):
+            return None  # erased
+        if decision.context is None:
+            return catalogue.base
+        if decision.context >= len(catalogue.contexts):
+            raise Fault(f"decision {decision.id} has context {decision.context}, which its version does not know")
+        return version.offer(catalogue.contexts[decision.context].label)
+
+    def _check_drawn(
+        self, version: PolicyVersion, offer: Offer, distribution: Distribution, decisions: list[Any], same: bool
+    ) -> None:
+        choices, probabilities, held = distribution.draw(np.array([each.uniform for each in decisions]))
+        saved: dict[int, bytes | None] = {}
+        for decision, choice, probability, is_held in zip(
+            decisions, choices.tolist(), probabilities.tolist(), held.tolist(), strict=True
+        ):
+            if choice not in saved:
+                saved[choice] = version.saved_with(offer, distribution, choice)
+            action = offer.rows.actions.item(choice)
+            follows = (
+                decision.action == action
+                and bool(decision.is_holdout) == is_held
+                and (decision.probability == probability if same else _close(decision.probability, probability))
+                and _equal(bytes(decision.saved or b""), saved[choice] or b"", same)
+                and (action >= 0 or decision.label is None or decoded(decision.label) == (offer.labels or ())[choice])
+            )
+            if not follows:
+                raise Fault(f"decision {decision.id} does not follow from version {version.number} and its uniform")
+
+
+def _equal(stored: bytes, made: bytes, same_build: bool) -> bool:
+    if same_build or len(stored) != len(made):
+        return stored == made
+    known, other = np.frombuffer(stored), np.frombuffer(made)
+    return _close(known, other)
+
+
+def _close(known: Any, other: Any) -> bool:
+    return bool(np.allclose(known, other, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
+
+
+class _Grouped:
+    """Rows sorted by version, handed out version by version."""
+
+    def __init__(self, rows: Iterator[Any], version: Callable[[Any], int]) -> None:
+        self._groups = groupby(rows, key=version)
+        self.first: int | None = None
+        self._take()
+
+    def _take(self) -> None:
+        found = next(self._groups, None)
+        self.first, self._rows = (None, []) if found is None else (found[0], list(found[1]))
+
+    def of(self, version: int) -> list[Any]:
+        if self.first != version:
+            return []
+        rows = self._rows
+        self._take()
+        return rows

@@ -1,200 +1,192 @@
-"""Readings of a pool: one moment of it, as values that nobody moves afterwards.
+"""Readings of a pool: one moment of it, counted with SQL."""
 
-They are taken while nobody writes. What can change is copied, which is short; what is made anew with each version or
-each change of the catalogue is frozen already, or copied once and kept for the readings that follow.
-"""
+from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from copy import deepcopy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sqlalchemy as sa
 
 from statepool.checks import Floats, Ints
-from statepool.learners.learner import Learner
-from statepool.live.catalogue import Catalogue, Table, offered
-from statepool.live.lift import Tally
-from statepool.live.pool_state import PoolState
+from statepool.learners.contract import Learner
+from statepool.live.catalogue import Catalogue, Offer
+from statepool.live.definitions import holdout_rule
+from statepool.live.learning import PolicyVersion
+from statepool.live.lift import Lift, Tally, lift
 from statepool.live.settings import Settings
-from statepool.live.versions import Version
+from statepool.live.tables import EXPIRY, OUTCOME, STATE
+
+if TYPE_CHECKING:
+    from statepool.live.pool import Pool
 
 
 @dataclass(frozen=True)
 class Status:
-    """What a pool knows and does after `events` events; printed without what is long."""
+    """What a pool knows and does; printed without what is long."""
 
     name: str
-    """Of the pool."""
-    at: int = field(repr=False)
-    """When this was read, in microseconds by the pool's clock."""
-    events: int
-    """Of the journal, all that was written up to now."""
+    at: float = field(repr=False)
+    """When this was read, in seconds by the pool's clock."""
     decisions: int
-    """Decisions made."""
     pending: int
     """Decisions that wait for an outcome."""
     counts: Mapping[str, int]
-    """States, outcomes, expiries and corrections that came, and states that were impossible for their action."""
-    lessons: int
-    """States and outcomes that taught the learner."""
-    changes: int
-    """How often the catalogue or the settings have changed."""
+    """states, outcomes and expiries that came; impossible: states that the policy could not lead to and the learner
+    cannot learn from; out_of_bounds: outcomes outside the bounds; unlearned: reports that no version took in yet."""
     version: int
-    """The event that made the latest version of the play, by whichever process; 0: none yet."""
-    actions: tuple[Any, ...] = field(repr=False)
-    """The label of every action by its number, retired ones included."""
-    states: tuple[Any, ...]
-    """The label of every state, in the order of the columns of P."""
-    contexts: tuple[Any, ...] = field(repr=False)
-    """The label of every context; none: the pool has no contexts."""
+    """The number of the latest version."""
+    version_at: float = field(repr=False)
+    """When the latest version was made."""
+    round: int
+    """How many decisions had their state learnt."""
+    revision: int
+    """How often the catalogue or the settings were set, the first time included."""
     learner: Learner
-    """What decides, with its options."""
-    settings: Settings
-    """As they are now, defaults included."""
-    seeded: bool
-    """Whether the seed was given by somebody, who can then foretell the draws."""
-    lessons_a_version: int
-    """How much is learnt at least before the play is made anew, where nobody said how many seconds.
-
-    Unless `refresh` says how many lessons, a budget of bytes may ask for more."""
-    sums: Mapping[str, Floats] = field(repr=False)
-    """All that the learner knows, by the name of each sum: a row for each memory of it."""
-    registers: Mapping[str, Any] = field(repr=False)
-    """What the latest version was made with."""
-    leader: Any
-    """The action that the latest version leads with, where the learner has such."""
-    beliefs: Floats | None = field(repr=False)
-    """The mean loss of each state that the latest version was made with, where the learner keeps such."""
+    settings: Settings = field(repr=False)
+    catalogue: Catalogue = field(repr=False)
     losses: Mapping[str, Tally] = field(repr=False)
-    """Of the learner's decisions and of the holdout's, since the holdout last changed."""
-    playing: "CurrentPlay" = field(repr=False)
-    """What is played, by number; `distribution` has it by label."""
+    """Of the learner's decisions and of the holdout's, on the pool's scale, since the holdout last changed; with a
+    window only of decisions that are older than it."""
+    policy: Floats = field(repr=False)
+    """The probability of each active action without a context, by its place in `numbers`."""
+    numbers: Ints = field(repr=False)
+    state_probabilities: Floats = field(repr=False)
+    """The probability of each state under that policy."""
+
+    @property
+    def actions(self) -> tuple[Any, ...]:
+        """The label of every action by its number, retired ones included."""
+        return self.catalogue.labels
+
+    @property
+    def states(self) -> tuple[Any, ...]:
+        return self.catalogue.states
+
+    @property
+    def contexts(self) -> tuple[Any, ...]:
+        return tuple(context.label for context in self.catalogue.contexts)
 
     @cached_property
     def distribution(self) -> Mapping[Any, float]:
-        """What this process plays, by the label of each active action (without a context): the version that it draws
-        from, or one made for this reading where it has none, or where that one is old and more is known by now."""
-        labels = [self.actions[number] for number in self.playing.numbers.tolist()]
-        return MappingProxyType(dict(zip(labels, self.playing.distribution.tolist(), strict=True)))
+        """The probability of each active action by its label, without a context."""
+        labels = [self.catalogue.labels[number] for number in self.numbers.tolist()]
+        return MappingProxyType(dict(zip(labels, self.policy.tolist(), strict=True)))
+
+    @cached_property
+    def lift(self) -> Lift | None:
+        """How much less the learner loses than the holdout; None without outcomes of both."""
+        if not self.settings.holdout:
+            return None
+        return lift(self.losses["learner"], self.losses["holdout"], self.settings.holdout)
 
 
-class CurrentPlay(NamedTuple):
-    """A play, by the numbers of the actions that are active; arrays that nobody can write to."""
-
-    key: tuple[Hashable, ...]
-    """Another key, another play."""
-    numbers: Ints
-    distribution: Floats
-    learnt: Floats | None
-    """Where the map is learnt: a row a state, a column an action, as the latest version had them."""
+def probabilities(version: PolicyVersion, offer: Offer) -> dict[Any, float]:
+    """The probability of each action by its label, the holdout included."""
+    catalogue = version.revision.catalogue
+    labels = [catalogue.labels[number] for number in offer.rows.actions.tolist()]
+    return dict(zip(labels, _shares(version, offer).tolist(), strict=True))
 
 
-@dataclass(frozen=True)
-class Vitals:
-    """What a process knows of a pool that it has open, at the price of no play: for those who watch many of them."""
-
-    n_actions: int
-    """Actions that are active."""
-    settings: Settings
-    counts: Mapping[str, int]
-    mean_losses: Mapping[str, float]
-    """Of the learner and of the holdout, since the holdout last changed; not a number: none came."""
-    folded: int
-    """The last event that this process had taken in before it was asked."""
-    version_at: int | None = field(repr=False)
-    """When the version was made that this process plays from, in microseconds; None: it has made none."""
-    versions_made: int
-    refused_snapshots: int
-    """How often a stored snapshot was of no use, and the journal was folded anew."""
+def _shares(version: PolicyVersion, offer: Offer) -> Floats:
+    distribution = version.distribution(offer)
+    return distribution.probability(np.arange(offer.rows.actions.size))
 
 
-@dataclass(frozen=True)
-class Listing:
-    """Actions, by number, active or not."""
-
-    actions: tuple[Any, ...]
-    rows: Floats = field(repr=False)
-    """Of P, without a context; the given ones, also where the map is learnt."""
-    active: Ints = field(repr=False)
-    """The numbers of those that are played."""
-    tables: Mapping[Any, Table] = field(repr=False)
-    """Of each context: the actions that have rows of their own there, and these rows."""
-    n_first: int
-    """Actions of this number and above came after the contexts were given, and have one row for all."""
-
-    def offered(self, context: Any) -> Table:
-        """The actions that a context may be answered with, and their rows there; none for a context not known."""
-        table = self.tables.get(context)
-        if table is None:
-            return self.active[:0], self.rows[:0]
-        return offered(table, self.active, self.n_first, self.rows)
-
-
-class Moment(NamedTuple):
-    """What a process adds to a pool's state for a reading of it."""
-
-    name: str
-    at: int
-    decisions: int
-    """Decisions made, those that the journal has not taken over yet included."""
-    pending: int
-    played: tuple[int, Version] | None
-    """The version that it draws from, and the event that made it; None: none, or not one to show any more."""
-
-
-def read_status(moment: Moment, pool_state: PoolState, known: Status | None) -> Status:
-    """Everything of one moment; `known`: an earlier reading since which the catalogue has not changed."""
-    playing = _read_playing(moment, pool_state, known)
-    catalogue, live_learner = pool_state.catalogue, pool_state.live_learner
-    leader, beliefs = live_learner.leader(), live_learner.beliefs()
+def read_status(pool: Pool, version: PolicyVersion) -> Status:
+    """Everything of one moment."""
+    revision, now = version.revision, pool.now()
+    offer = revision.catalogue.base
+    policy = _shares(version, offer)
+    with pool.database.read() as connection:
+        decisions = count_decisions(connection, pool)
+        counts = _counts(connection, pool)
+        pending = decisions - counts["outcomes"] - counts["expiries"] + counts.pop("replaced")
+        losses = tallies(connection, pool, now)
     return Status(
-        name=moment.name,
-        at=moment.at,
-        events=pool_state.seq,
-        decisions=moment.decisions,
-        pending=moment.pending,
-        counts=MappingProxyType(dict(pool_state.counts)),
-        lessons=pool_state.lessons,
-        changes=pool_state.changes,
-        version=pool_state.version,
-        actions=tuple(catalogue.actions) if known is None else known.actions,
-        states=tuple(catalogue.states),
-        contexts=tuple(catalogue.contexts) if known is None else known.contexts,
-        learner=pool_state.learner,
-        settings=pool_state.settings,
-        seeded=pool_state.seeded,
-        lessons_a_version=pool_state.lessons_a_version,
-        sums=MappingProxyType(
-            {name: _frozen(live_learner.sums(name, pool_state.decisions)) for name in live_learner.names()}
-        ),
-        registers=MappingProxyType(live_learner.registers()),
-        leader=None if leader is None else catalogue.actions[leader],
-        beliefs=None if beliefs is None else _frozen(beliefs),
-        losses=MappingProxyType({arm: deepcopy(tally) for arm, tally in pool_state.tallies.items()}),
-        playing=playing,
+        name=pool.name, at=now, decisions=decisions, pending=pending,
+        counts=MappingProxyType(counts | {"impossible": version.impossible}), version=version.number,
+        version_at=version.made_at, round=version.round, revision=revision.number, learner=pool.definition.learner,
+        settings=revision.settings, catalogue=revision.catalogue, losses=MappingProxyType(losses), policy=policy,
+        numbers=offer.rows.actions, state_probabilities=offer.rows.columns @ policy,
+    )  # fmt: skip
+
+
+def _counts(connection: sa.Connection, pool: Pool) -> dict[str, int]:
+    r, own = pool.database.tables.reports.c, pool.definition.id
+    grouped = sa.select(r.kind, sa.func.count()).where(r.pool == own).group_by(r.kind)
+    by_kind: dict[str, int] = dict(map(tuple, connection.execute(grouped)))
+    unlearned = sa.select(sa.func.count()).where(r.pool == own, r.learned_in.is_(None))
+    clipped = sa.select(sa.func.count()).where(r.pool == own, r.is_clipped.is_(True))
+    outcome = pool.database.tables.reports.alias()
+    both = sa.and_(outcome.c.decision == r.decision, outcome.c.kind == OUTCOME)
+    replaced = (
+        sa.select(sa.func.count())
+        .select_from(pool.database.tables.reports.join(outcome, both))
+        .where(r.pool == own, r.kind == EXPIRY)
     )
+    return {
+        "states": by_kind.get(STATE, 0), "outcomes": by_kind.get(OUTCOME, 0), "expiries": by_kind.get(EXPIRY, 0),
+        "out_of_bounds": connection.execute(clipped).scalar_one(),
+        "unlearned": connection.execute(unlearned).scalar_one(),
+        "replaced": connection.execute(replaced).scalar_one() if by_kind.get(EXPIRY) else 0,
+    }  # fmt: skip
 
 
-def _read_playing(moment: Moment, pool_state: PoolState, known: Status | None) -> CurrentPlay:
-    """A version is made where the process has none to show, and nothing was learnt since the last that was made so."""
-    key = (pool_state.lessons,) if moment.played is None else ("event", moment.played[0])
-    if known is not None and known.playing.key == key:
-        return known.playing
-    version = pool_state.make_version()[0] if moment.played is None else moment.played[1]
-    learnt = _frozen(pool_state.live_learner.columns()) if pool_state.live_learner.learns_map else None
-    return CurrentPlay(key, version.ids, version.distribution, learnt)
+def count_decisions(connection: sa.Connection, pool: Pool) -> int:
+    d = pool.database.tables.decisions.c
+    return int(connection.execute(sa.select(sa.func.count()).where(d.pool == pool.definition.id)).scalar_one())
 
 
-def read_listing(catalogue: Catalogue) -> Listing:
-    """A copy of the catalogue's actions and rows."""
-    rows, active = _frozen(catalogue.rows()), catalogue.active_numbers()
-    return Listing(tuple(catalogue.actions), rows, active, MappingProxyType(catalogue.tables), catalogue.n_first)
+def _unsettled(pool: Pool) -> Any:
+    d, r = pool.database.tables.decisions.c, pool.database.tables.reports.c
+    settled = sa.exists().where(r.decision == d.id, r.kind.in_([OUTCOME, EXPIRY]))
+    return sa.and_(d.pool == pool.definition.id, ~settled)
 
 
-def _frozen(values: Floats) -> Floats:
-    table = np.array(values)
-    table.setflags(write=False)
-    return table
+def count_pending(connection: sa.Connection, pool: Pool) -> int:
+    table = pool.database.tables.decisions
+    return int(connection.execute(sa.select(sa.func.count()).select_from(table).where(_unsettled(pool))).scalar_one())
+
+
+def pending(pool: Pool, limit: int | None) -> Any:
+    """The statement for decisions without an outcome, oldest first."""
+    d = pool.database.tables.decisions.c
+    return sa.select(d.ticket, d.decided_at).where(_unsettled(pool)).order_by(d.decided_at, d.id).limit(limit)
+
+
+def tallies(connection: sa.Connection, pool: Pool, now: float) -> dict[str, Tally]:
+    """The losses of both arms since the holdout last changed its share or its action."""
+    tables, settings = pool.database.tables, pool.settings
+    d, outcome, expiry = tables.decisions.c, tables.reports.alias(), tables.reports.alias()
+    loss = sa.func.coalesce(outcome.c.loss, expiry.c.loss)
+    inside = sa.case((loss < 0, 0.0), (loss > 1, 1.0), else_=loss)
+    joined = tables.decisions.outerjoin(
+        outcome, sa.and_(outcome.c.decision == d.id, outcome.c.kind == OUTCOME)
+    ).outerjoin(expiry, sa.and_(expiry.c.decision == d.id, expiry.c.kind == EXPIRY))
+    conditions = [d.pool == pool.definition.id, loss.is_not(None), d.version >= _holdout_since(connection, pool)]
+    if settings.window is not None:  # otherwise the early outcomes of one arm would be compared with all of the other
+        conditions.append(d.decided_at <= now - settings.window)
+    query = (
+        sa.select(d.is_holdout, sa.func.count(), sa.func.sum(inside), sa.func.sum(inside * inside))
+        .select_from(joined).where(*conditions).group_by(d.is_holdout)
+    )  # fmt: skip
+    found = {bool(row[0]): Tally(*row[1:]) for row in connection.execute(query)}
+    return {"learner": found.get(False, Tally()), "holdout": found.get(True, Tally())}
+
+
+def _holdout_since(connection: sa.Connection, pool: Pool) -> int:
+    """The first version with today's holdout."""
+    r = pool.database.tables.revisions.c
+    query = sa.select(r.version, r.settings).where(r.pool == pool.definition.id).order_by(r.revision.desc())
+    since, rule = 0, None
+    for version, settings in connection.execute(query):
+        if rule is None:
+            rule = holdout_rule(settings)
+        elif holdout_rule(settings) != rule:
+            break
+        since = version
+    return since

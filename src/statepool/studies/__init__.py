@@ -1,7 +1,7 @@
 """The studies of the paper and the phase diagram, in the paper's order. Adding one is a file and a line here."""
 
 from statepool.checks import unknown_name
-from statepool.studies.beyond import certified_dimension, direct_effects, neighbours, self_tuned
+from statepool.studies.beyond import certified_dimension, direct_effects, neighbours, overlap_and_drift, self_tuned
 from statepool.studies.paper import (
     baselines,
     bound_and_gain,
@@ -29,7 +29,7 @@ STUDIES: dict[str, Study] = {
         bound_and_gain, unknown_map, hostile_maps, safe_pool, counted_denominator, effective_dimension, representation,
         drift_scaling, dependence, matched_difficulty, smoothing, certificate_gap, grouping, funnel, baselines,
         tuned_baseline, phase_diagram, certified_dimension, self_tuned, direct_effects,
-        neighbours,
+        neighbours, overlap_and_drift,
     )
 }  # fmt: skip
 

@@ -10,8 +10,8 @@ import numpy as np
 from statepool import families
 from statepool.checks import Ints
 from statepool.engine import Run, simulate
-from statepool.kernels import draw_outcome, draw_row
-from statepool.learners.learner import Learner
+from statepool.kernels import draw_outcome, draw_revenue, draw_row
+from statepool.learners.contract import Learner
 from statepool.learners.player import PlayedRound
 from statepool.model import Instance
 from statepool.testing.checking import Check, ContractError, hold
@@ -85,28 +85,23 @@ def is_a_value(learner: Learner) -> None:
     hold(alike, f"{name} differs from its pickled copy, expected a frozen dataclass of settings")
 
 
-def plays_what_it_may(learner: Learner, instance: Instance) -> None:
-    """Actions that are there, and the same ones again from the same luck."""
+def repeats_itself(learner: Learner, instance: Instance) -> None:
+    """The same actions again from the same random numbers."""
     for delay in (4, ragged(horizon=instance.horizon)):
         first, second = (simulate(instance, learner, delay, seed=3) for _ in range(2))
-        inside = (first.actions >= 0) & (first.actions < instance.n_actions)
-        hold(bool(inside.all()), f"{_name(learner)} plays an action that is not there{_round(~inside)}")
         same = first.actions == second.actions
-        hold(bool(same.all()), f"{_name(learner)} plays otherwise the second time, from the same luck{_round(~same)}")
+        hold(bool(same.all()), f"{_name(learner)} acts otherwise the second time, on the same numbers{_round(~same)}")
 
 
-def tells_a_distribution(learner: Learner, instance: Instance) -> None:
-    """What `play` says sums to one, is not negative, and gives the action played a chance."""
-    if not learner.tells_play:
+def has_a_policy(learner: Learner, instance: Instance) -> None:
+    """What `policy` writes sums to one and is not negative."""
+    if not learner.known_policy:
         return
-    run = simulate(instance, learner, 4, seed=3)
-    plays = run.plays()
-    sums = np.abs(plays.sum(axis=1) - 1) > SLACK
-    hold(not sums.any(), f"{_name(learner)}: play does not sum to 1{_round(sums)}")
-    negative = (plays < 0).any(axis=1)
-    hold(not negative.any(), f"{_name(learner)}: play has a negative entry{_round(negative)}")
-    nothing = plays[np.arange(plays.shape[0]), run.actions] <= 0
-    hold(not nothing.any(), f"{_name(learner)} plays an action that its play gives no chance{_round(nothing)}")
+    policies = simulate(instance, learner, 4, seed=3).policies()
+    negative = ~(policies >= 0).all(axis=1)
+    hold(not negative.any(), f"{_name(learner)}: the policy has an entry that is not 0 or more{_round(negative)}")
+    sums = np.abs(policies.sum(axis=1) - 1) > SLACK
+    hold(not sums.any(), f"{_name(learner)}: the policy does not sum to 1{_round(sums)}")
 
 
 def waits_for_outcomes(learner: Learner, instance: Instance) -> None:
@@ -114,7 +109,7 @@ def waits_for_outcomes(learner: Learner, instance: Instance) -> None:
     if learner.reads_losses:
         return
     cut, delay, horizon = instance.horizon // 2, 6, instance.horizon
-    theta = np.clip(instance.theta, 0.01, 0.99)  # a mean of 0 takes no number, and the luck would part
+    theta = np.clip(instance.theta, 0.01, 0.99)  # a mean of 0 takes no random number
     later = theta.copy()
     later[cut:] = 1 - later[cut:]
     _same_actions(learner, instance, (theta, later), delay, cut + delay + 1)
@@ -130,11 +125,11 @@ def _same_actions(learner: Learner, instance: Instance, means: Any, delay: Any, 
 
 
 def steps_as_it_runs(learner: Learner, instance: Instance) -> None:
-    """Driven by hand, outcomes delivered as they come, it plays what it plays in the loop."""
+    """Driven by hand, with outcomes delivered as they come, it acts as in the loop."""
     run = simulate(instance, learner, 5, seed=11)
     actions = [decision.number for decision in by_hand(run)]
     parted = np.asarray(actions) != run.actions
-    hold(not parted.any(), f"{_name(learner)} plays otherwise by hand than in the loop{_round(parted)}")
+    hold(not parted.any(), f"{_name(learner)} acts otherwise by hand than in the loop{_round(parted)}")
 
 
 def by_hand(run: Run) -> list[PlayedRound]:
@@ -142,25 +137,29 @@ def by_hand(run: Run) -> list[PlayedRound]:
     instance, horizon = run.instance, run.instance.horizon
     assert isinstance(run.delay, int)
     player = run.learner.player(instance.P, horizon, run.delay, run.stream.seed or 0, instance)
-    luck = iter(run.stream.uniforms(3 * horizon))
+    numbers = iter(run.stream.uniforms(3 * horizon))
     arrivals: list[list[tuple[PlayedRound, float]]] = [[] for _ in range(horizon + 1)]
     decisions = []
     for t in range(horizon):
         for decision, loss in arrivals[t]:
             player.update(decision, loss)
-        decision = player.act(next(luck))
-        state = int(draw_row(instance.P[decision.number], next(luck)))
+        decision = player.act(next(numbers))
+        state = int(draw_row(instance.P[decision.number], next(numbers)))
         player.observe(decision, state)
         direct = 0.0 if instance.effects is None else float(instance.effects[decision.number, state])
         mean = float(instance.theta[t, state]) + direct
-        loss = float(draw_outcome(mean, next(luck))) if mean > 0 else 0.0
+        loss = 0.0
+        if mean > 0 and instance.gains is None:
+            loss = float(draw_outcome(mean, next(numbers)))
+        elif mean > 0 and instance.gains is not None:
+            loss = float(draw_revenue(mean, float(instance.gains[decision.number, state]), next(numbers)))
         arrivals[min(t + run.delay + 1, horizon)].append((decision, loss))
         decisions.append(decision)
     return decisions
 
 
 def shares_nothing(learner: Learner, instance: Instance) -> None:
-    """Two players of one learner, turn about, do not notice each other."""
+    """Two players of one learner, in turn, do not affect each other."""
     alone, first, second = (learner.player(instance.P, instance.horizon, 0, 0, instance) for _ in range(3))
     for t in range(min(instance.horizon, 20)):
         _turn(second, (t + 0.5) / 20, 1.0)
@@ -173,21 +172,6 @@ def _turn(player: Any, u: float, loss: float) -> int:
     player.observe(decision, int(player.problem.P[decision.number].argmax()))
     player.update(decision, float(loss))
     return int(decision.number)
-
-
-def plays_as_often_as_told(learner: Learner, instance: Instance, tries: int = 100) -> None:
-    """Over all the luck of one round, each action is played as often as `play` says."""
-    if not learner.tells_play:
-        return
-    counts, told = np.zeros(instance.n_actions), []
-    for i in range(tries):
-        player = learner.player(instance.P, instance.horizon, 0, 0, instance)
-        for t in range(min(6, instance.horizon - 1)):
-            _turn(player, (0.37 * (t + 1)) % 1, t % 3 == 0)
-        counts[player.act((i + 0.5) / tries).number] += 1
-        told.append(player.play())
-    off = max(float(np.abs(counts / tries - play).max()) for play in told)
-    hold(off <= 2 / tries, f"{_name(learner)}: an action is played {off:.0%} more or less often than its play says")
 
 
 def survives(learner: Learner, edge: str) -> None:
@@ -210,10 +194,9 @@ def _round(wrong: Any) -> str:
 
 
 PROMISES: tuple[Callable[[Learner, Instance], None], ...] = (
-    plays_what_it_may,
-    tells_a_distribution,
+    repeats_itself,
+    has_a_policy,
     waits_for_outcomes,
     steps_as_it_runs,
     shares_nothing,
-    plays_as_often_as_told,
 )

@@ -1,60 +1,51 @@
-"""The demo: a made-up shop that uses a pool in every way there is."""
+"""The demo: a simulated shop that uses a pool in every way there is."""
 
 from pathlib import Path
 
 import numpy as np
 
-from statepool.live.demo import EXPIRY, STATES, Demo, create, temporary_store
-from statepool.live.stores import open_store
+from statepool.live import Database
+from statepool.live.demo import STATES, WINDOW, Demo, create, temporary_store
 
 
-class Clock:
-    now = 1_000_000.0
-
-
-def run(folder, monkeypatch, seconds, rate=40.0):
-    store = open_store(f"sqlite:///{folder}/pool.db")
-    pool = create(store)
-    monkeypatch.setattr(pool._journal, "_clock", lambda: Clock.now)
-    demo = Demo(pool, rate)
-    for tick in np.arange(0, seconds, 0.4):
-        Clock.now = 2_000_000_000.0 + tick
-        demo.tick(tick)
-    return pool
-
-
-def test_everything_that_can_happen_happens(tmp_path, monkeypatch):
-    pool = run(tmp_path, monkeypatch, seconds=3 * EXPIRY)
-    pool_state = pool._fold()
-    assert pool_state.decisions > 2000
-    assert min(pool_state.counts[name] for name in ("state", "outcome", "expiry", "correction")) > 0
-    assert pool_state.counts["impossible"] == 0
-    assert pool_state.catalogue.states == STATES
-    assert 0 < pool.n_pending < 0.5 * pool_state.decisions
-    saved = pool_state.tallies["holdout"].mean - pool_state.tallies["learner"].mean
-    assert saved > 0.15, "the learner is worth something"
+def test_everything_that_can_happen_happens(tmp_path):
+    now = 2e9
+    with Database(f"sqlite:///{tmp_path}/pool.db") as database:
+        create(database).close()
+        pool = create(database)
+        database.forget(pool)  # the clock below is the only one
+        pool._clock = lambda: now
+        demo = Demo(pool)
+        for tick in np.arange(0, 3 * WINDOW, 0.4):
+            now = 2e9 + tick
+            demo.tick(tick)
+            pool.expire()
+        status = pool.status()
+        assert status.decisions > 2000
+        assert min(status.counts[name] for name in ("states", "outcomes", "expiries")) > 0
+        assert (status.counts["impossible"], status.counts["out_of_bounds"]) == (0, 0)
+        assert status.states == tuple(STATES)
+        assert 0 < status.pending < 0.5 * status.decisions
 
 
 def test_started_and_stopped_twice_it_goes_on(tmp_path):
-    store = open_store(f"sqlite:///{tmp_path}/pool.db")
-    for _ in range(2):
-        pool = create(store)
-        before = pool._fold().decisions
-        demo = Demo(pool, rate=200)
-        demo.start()
-        while pool._fold().decisions < before + 20:
-            pass
-        demo.stop()
-        after = pool._fold().decisions
-        assert pool._fold().decisions == after
-    store.close()
+    with Database(f"sqlite:///{tmp_path}/pool.db") as database:
+        for _ in range(2):
+            with create(database) as pool:
+                before = pool.status().decisions
+                demo = Demo(pool, rate=200)
+                demo.start()
+                while pool.status().decisions < before + 20:
+                    pass
+                demo.stop()
+                after = pool.status().decisions
+                assert pool.status().decisions == after
 
 
-def test_a_store_for_who_names_none_leaves_nothing():
+def test_a_temporary_store_leaves_nothing():
     with temporary_store() as url:
         path = Path("/" + url.removeprefix("sqlite:///").lstrip("/"))
-        store = open_store(url)
-        assert create(store)._fold().decisions == 2
+        with Database(url) as database:
+            assert create(database).status().decisions == 0
         assert path.exists()
-        store.close()
     assert not path.parent.exists()

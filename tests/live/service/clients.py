@@ -10,7 +10,6 @@ POOL = {
     "actions": ["tea", "coffee", 3, ["a", "pair"]],
     "states": ["left", "click"],
     "P": [[0.9, 0.1], [0.5, 0.5], [0.2, 0.8], [0.6, 0.4]],
-    "seed": 1,
 }
 DECISIONS = "/v1/pools/home/decisions"
 

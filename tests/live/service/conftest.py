@@ -3,8 +3,8 @@
 import pytest
 
 from live.service.clients import POOL, Client
+from statepool.live.database import Database
 from statepool.live.service import create_app
-from statepool.live.stores import open_store
 
 
 @pytest.fixture
@@ -13,12 +13,18 @@ def url(tmp_path):
 
 
 @pytest.fixture
+def database(url):
+    with Database(url) as database:
+        yield database
+
+
+@pytest.fixture
 def start(url):
-    """A client of a service of the one store; it stops with the test, or with `client.stop()`."""
+    """A client of a service of the one database; it stops with the test, or with `client.stop()`."""
     started = []
 
     def begin(pool=POOL, **options):
-        client = Client(create_app(open_store(url), **options))
+        client = Client(create_app(Database(url, read_only=options.get("follow", False)), **options))
         started.append(client)
         if pool is not None:
             assert client.put("/v1/pools/home", json=pool).status_code in (200, 201)

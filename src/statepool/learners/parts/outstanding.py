@@ -5,8 +5,8 @@
 
 With skipping, a round is given up once it has been waited for in max(1, sqrt(waited / log K)) rounds (or in `patience`
 rounds, where that is set), and its outcome is then ignored whenever it comes. These thresholds never fall, so rounds
-are given up in the order they were played: `front` is the first that may still come, and one flag a round behind it
-tells whether it has.
+are given up in the order they were played: `front` is the first that may still come, and one flag for each round
+behind it says whether it has.
 
 Source: Zimmert & Seldin 2020 for the rule; the fixed patience is Thune, Cesa-Bianchi & Seldin 2019.
 """
@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statepool.compiling import compiled
-from statepool.learners.learner import Problem
+from statepool.learners.contract import Problem
 
 TALLY = np.dtype([("active", "i8"), ("waited", "f8"), ("front", "i8"), ("given_up", "i8")], align=True)
 
 LONGEST_WAIT = 1 << 16
-"""Without a horizon so many rounds are remembered; who has waited longer is given up."""
+"""Without a horizon so many rounds are remembered; a round that has waited longer is given up."""
 
 
 class Outstanding(NamedTuple):
     tally: Any
     """One record of TALLY."""
     arrived: NDArray[np.bool_]
-    """One flag a round, in a ring; empty where no round is ever given up."""
+    """One flag for each round, in a ring; empty where no round is ever given up."""
     patience: float
     """How long a round is waited for; 0 where that follows what was waited for so far."""
     log_actions: float
@@ -66,7 +66,7 @@ def _give_up(outstanding: Any, t: int) -> None:
 
 
 @compiled
-def count_play(outstanding: Any, t: int) -> None:
+def count_round(outstanding: Any, t: int) -> None:
     """Round t was played."""
     outstanding.tally[0].active += 1
     if outstanding.arrived.size > 0:

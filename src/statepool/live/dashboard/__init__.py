@@ -1,5 +1,5 @@
-"""The dashboard: what a pool plays and why, how it goes, what to look at."""
+"""The dashboard: pages about the pools of a service."""
 
-from statepool.live.dashboard.routes import PoolSource, routes
+from statepool.live.dashboard.views import Dashboard
 
-__all__ = ["PoolSource", "routes"]
+__all__ = ["Dashboard"]

@@ -1,4 +1,4 @@
-"""Numbers as people read them; what is not known is a dash."""
+"""Numbers as text; an unknown value is a dash."""
 
 from itertools import pairwise
 from math import isfinite
@@ -17,14 +17,19 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}".replace(",", "\u202f")
 
 
-def loss(value: float | None) -> str:
-    """A loss, with three digits."""
-    return DASH if value is None or not isfinite(value) else f"{value:.3f}"
+def amount(value: float | None) -> str:
+    """A reward or a loss in the user's unit, with three significant digits or two decimals."""
+    if value is None or not isfinite(value):
+        return DASH
+    if abs(value) >= 1000:
+        return number(value).replace("-", "−")
+    return (f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}").replace("-", "−")
 
 
 def signed(value: float | None) -> str:
-    """A difference of losses, with three digits and a sign."""
-    return DASH if value is None or not isfinite(value) else f"{value:+.3f}".replace("-", "−")
+    """A difference of amounts, with its sign."""
+    text = amount(value)
+    return f"+{text}" if value is not None and isfinite(value) and value >= 0 else text
 
 
 def share(value: float | None) -> str:
@@ -57,4 +62,4 @@ def label(value: Any) -> str:
     return " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-FILTERS = {"number": number, "loss": loss, "signed": signed, "share": share, "span": span, "label": label}
+FILTERS = {"number": number, "amount": amount, "signed": signed, "share": share, "span": span, "label": label}

@@ -1,76 +1,146 @@
-"""A pool as it stands now, as the page reads it: its status, and the rows of the map that go with it."""
+"""What the dashboard reads from the tables: counts and sums of a pool's latest decisions."""
 
-import time
-from functools import cached_property
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import sqlalchemy as sa
 
 from statepool.checks import Floats
-from statepool.kernels import columns_of, effective_dimension
-from statepool.live.dashboard import formatting
-from statepool.live.pool import Pool
-from statepool.live.status import Listing, Status
+from statepool.live.database import Database
+from statepool.live.tables import EXPIRY, OUTCOME, STATE
 
-LARGE = 2_000_000
-RARELY = 30.0
-"""Maps of more than LARGE entries: their dimension is computed once in so many seconds."""
+WINDOW = 50_000
+"""Decisions that a page looks at: no page reads a whole table."""
+N_BUCKETS = 120
+N_ACTIONS = 500
+"""Actions whose rows are compared with the states observed."""
+WIDTHS = (1, 2, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
+"""Seconds of one point of a curve."""
 
 
+@dataclass
+class Tally:
+    """Decisions and their outcomes; `total` is the sum of the outcomes as reported."""
+
+    decisions: int = 0
+    states: int = 0
+    outcomes: int = 0
+    total: float = 0.0
+
+    def add(self, decisions: int, states: int, outcomes: int, total: float | None) -> None:
+        self.decisions += decisions
+        self.states += states
+        self.outcomes += outcomes
+        self.total += total or 0.0
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.outcomes if self.outcomes else float("nan")
+
+
+@dataclass(frozen=True)
 class Reading:
-    """A status and the listing of its actions: values, which nobody moves."""
+    """Sums over the latest decisions of a pool."""
 
-    def __init__(self, status: Status, listing: Listing) -> None:
-        self.status, self.listing = status, listing
-        _, self.numbers, self.distribution, self._learnt = status.playing
-        self.states = [formatting.label(state) for state in status.states]
-
-    def row(self, number: int) -> Floats:
-        """An action's row of the map: the catalogue's, or the learnt one."""
-        place = None if self._learnt is None else self._places.get(number)
-        if self._learnt is None or place is None:
-            return self.listing.rows[number]
-        return self._learnt[:, place]
-
-    def label(self, number: int) -> str:
-        """An action as text; candidates that the catalogue does not have are all numbered below 0."""
-        return formatting.label(self.listing.actions[number]) if number >= 0 else "a candidate of its own"
-
-    @cached_property
-    def columns(self) -> Floats:
-        """The map that is played by: a row a state, a column an active action."""
-        return columns_of(self.listing.rows[self.numbers]) if self._learnt is None else self._learnt
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        return {number: place for place, number in enumerate(self.numbers.tolist())}
+    since: float | None
+    """When the oldest of them was made; None: there is none."""
+    decisions: int
+    width: float
+    """Seconds of one point of a curve."""
+    curve: dict[tuple[int, bool], Tally]
+    """By point and whether it is of the holdout."""
+    by_action: dict[tuple[int, str | None], Tally]
+    """By catalogue number, and by label where a candidate is not in the catalogue."""
+    by_state: dict[int, Tally]
+    """By the number of the state that was observed."""
+    observed: dict[int, dict[int, int]]
+    """Of decisions without context and candidates: how often each state was observed after each action."""
+    expired: int
+    clipped: int
+    """Outcomes outside the bounds."""
+    unlearned: int
+    oldest_unlearned: float | None
+    """When the oldest report that is due and not learnt was reported."""
+    oldest_pending: float | None
+    rows: dict[int, Floats]
+    """The row of P of each action in `observed`, of the most frequent ones."""
 
 
-def read(pool: Pool) -> Reading:
-    """The pool now; where its catalogue changes between the two, numbers still name the same actions."""
-    return Reading(pool.status(), pool.listing())
+def read(database: Database, name: str, now: float, rewards: bool) -> Reading:
+    """Read the latest decisions of a pool; `rewards`: outcomes are rewards, else losses."""
+    d, r = database.tables.decisions, database.tables.reports
+    with database.read() as connection:
+
+        def scalar(statement: Any) -> Any:
+            return connection.execute(statement).scalar()
+
+        pools = database.tables.pools
+        pool = scalar(sa.select(pools.c.id).where(pools.c.name == name))
+        mine = sa.select(d.c.decided_at).where(d.c.pool == pool)
+        latest = mine.order_by(d.c.decided_at.desc())
+        last = scalar(latest.limit(1))
+        since = scalar(latest.offset(WINDOW).limit(1))
+        since = scalar(mine.order_by(d.c.decided_at).limit(1)) if since is None else since
+        recent = sa.and_(d.c.pool == pool, d.c.decided_at >= (since or 0.0))
+        width = _width(0.0 if last is None else last - since)
+        sums = _sums(connection, d, r, recent, width, rewards)
+        clipped = r.c.pool == pool, r.c.is_clipped.is_(True)
+        waiting = r.c.pool == pool, r.c.learned_in.is_(None), r.c.kind != EXPIRY, r.c.due <= now
+        no_outcome = ~sa.exists().where(r.c.decision == d.c.id, r.c.kind.in_((OUTCOME, EXPIRY)))
+        pending = sa.select(d.c.decided_at).where(recent, no_outcome).order_by(d.c.decided_at).limit(1)
+        return Reading(
+            since=since, width=width, **sums,
+            clipped=scalar(sa.select(sa.func.count()).select_from(r).where(*clipped)),
+            unlearned=scalar(sa.select(sa.func.count()).select_from(r).where(*waiting)),
+            oldest_unlearned=scalar(sa.select(sa.func.min(r.c.at)).where(*waiting)),
+            oldest_pending=scalar(pending),
+            rows=_rows(connection, database.tables.actions, pool, sums["observed"]),
+        )  # fmt: skip
 
 
-class Dimension:
-    """v of the version being played, kept until there is another; rarely computed, where the map is large."""
-
-    def __init__(self) -> None:
-        self._key: Any = None
-        self._value = 1.0
-        self._at = 0.0
-
-    def of(self, reading: Reading) -> float:
-        key, now = reading.status.playing.key, time.monotonic()
-        large = reading.distribution.size * len(reading.states) > LARGE
-        if self._key is None or (key != self._key and not (large and now - self._at < RARELY)):
-            self._value = float(effective_dimension(reading.columns, reading.distribution))
-            self._key, self._at = key, now
-        return self._value
+def _width(seconds: float) -> float:
+    return next((float(width) for width in WIDTHS if seconds <= width * N_BUCKETS), float(WIDTHS[-1]))
 
 
-def top(distribution: Floats, n: int) -> list[int]:
-    """The places of the n largest, in order; of equals, the first."""
-    if distribution.size > n:
-        largest = np.argpartition(-distribution, n)[:n]
-        return sorted(largest.tolist(), key=lambda place: (-distribution[place], place))
-    return sorted(range(distribution.size), key=lambda place: (-distribution[place], place))
+def _sums(connection: Any, d: sa.Table, r: sa.Table, recent: Any, width: float, rewards: bool) -> dict[str, Any]:
+    """One grouped query; its groups are added up here by action, by state and over time."""
+    s, o, e = (r.alias(kind) for kind in (STATE, OUTCOME, EXPIRY))
+    joined = d
+    for report in (s, o, e):
+        joined = joined.outerjoin(report, sa.and_(report.c.decision == d.c.id, report.c.kind == report.name))  # type: ignore[assignment]
+    value = sa.case((o.c.is_reward.is_(rewards), o.c.reported), (e.c.is_reward.is_(rewards), e.c.reported))
+    point = sa.cast(sa.func.floor(d.c.decided_at / width), sa.BigInteger)
+    plain = sa.and_(d.c.context.is_(None), d.c.candidates.is_(None))
+    keys = (point, d.c.is_holdout, d.c.action, d.c.label, s.c.state, plain)
+    counted = sa.func.count(), sa.func.count(s.c.state), sa.func.count(value), sa.func.sum(value)
+    late = sa.func.sum(sa.case((sa.and_(o.c.decision.is_(None), e.c.decision.is_not(None)), 1), else_=0))
+    curve: dict[tuple[int, bool], Tally] = defaultdict(Tally)
+    by_action: dict[tuple[int, str | None], Tally] = defaultdict(Tally)
+    by_state: dict[int, Tally] = defaultdict(Tally)
+    observed: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    decisions = expired = 0
+    statement = sa.select(*keys, *counted, late).select_from(joined).where(recent).group_by(*keys)
+    for at, held, action, label, state, is_plain, count, states, outcomes, total, n_late in connection.execute(
+        statement
+    ):
+        found = count, states, outcomes, total
+        curve[at, bool(held)].add(*found)
+        by_action[action, label].add(*found)
+        if state is not None:
+            by_state[state].add(*found)
+            if is_plain and action >= 0:
+                observed[action][state] += states
+        decisions, expired = decisions + count, expired + n_late
+    return {
+        "decisions": decisions, "curve": curve, "by_action": by_action, "by_state": by_state, "observed": observed,
+        "expired": expired,
+    }  # fmt: skip
+
+
+def _rows(connection: Any, actions: sa.Table, pool: int, observed: dict[int, dict[int, int]]) -> dict[int, Floats]:
+    frequent = sorted(observed, key=lambda action: -sum(observed[action].values()))[:N_ACTIONS]
+    mine = actions.c.pool == pool, actions.c.action.in_(frequent), actions.c.row.is_not(None)
+    statement = sa.select(actions.c.action, actions.c.row).where(*mine).order_by(actions.c.since)
+    return {action: np.frombuffer(row) for action, row in connection.execute(statement)}

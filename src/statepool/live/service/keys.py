@@ -1,151 +1,235 @@
-"""Bearer keys: the store holds their SHA-256 hashes, so that whoever reads it learns no key.
+"""API keys: roles, pools, expiry and renewal. The store holds only SHA-256 hashes.
 
-A key has a role; it may end at a time, and may be for some pools only. Renewing one gives out another with the same
-name and rights, and leaves the one before for a while, so that nobody is locked out meanwhile. Without keys a service
-is open to whom its `Door` says. Once it has seen a key it stays closed, also without any left.
+Roles: `read` (status and single tickets), `decide`, `report`, `write` (decide and report), `admin` (everything).
+Without keys a service answers the loopback name only. Once it has seen a key it requires one, even if none is left.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
 from secrets import token_urlsafe
 from time import monotonic, time
 from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
 
+import msgspec
+import sqlalchemy as sa
+
+from statepool.live.database import Database
+from statepool.live.definitions import check_name
 from statepool.live.errors import StoreUnavailable
-from statepool.live.pool import check_name
 from statepool.live.service.refusals import Refused
-from statepool.live.stores.store import Key, Store
 
-ROLES = ("read", "decide", "report", "admin")
-ASK = {"www-authenticate": "Bearer"}
-OLDEST = 30.0
-"""Seconds for which keys that were read are believed while the store does not answer."""
-
-Door = Literal["anyone", "localhost", "nobody"]
-"""Whom a service answers that has no keys; those who call it localhost are on this machine."""
-
-
+ALLOWED = {
+    "read": ("read",),
+    "decide": ("read", "decide"),
+    "report": ("read", "report"),
+    "write": ("read", "decide", "report"),
+    "admin": ("read", "decide", "report", "admin"),
+}
+ROLES = tuple(ALLOWED)
+FRESH, OLDEST = 1.0, 30.0
+"""Seconds after which keys are read again, and for which they are trusted while the store is away."""
 OLD = " (before)"
-"""The name of a key that was renewed ends in this."""
+"""Suffix of the name of a key that was renewed and still works."""
 OVERLAP = 86_400.0
-"""Seconds for which a key that was renewed goes on."""
+BEARER = {"www-authenticate": "Bearer"}
+LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+
+Headers = dict[bytes, bytes]
+Exposure = Literal["anyone", "localhost", "nobody"]
+"""Whom a service without keys answers."""
 
 
-class Caller(NamedTuple):
-    """Who asks; `pools` are those that they may use, all where none is named."""
+class Key(NamedTuple):
+    """A row of `api_keys`; no `pools`: it is for all pools."""
 
     name: str
+    hash: str
     role: str
     pools: tuple[str, ...] = ()
+    expires_at: float | None = None
+
+    def is_valid(self) -> bool:
+        return self.expires_at is None or self.expires_at > time()
 
     def may_use(self, pool: str) -> bool:
         return not self.pools or pool in self.pools
 
 
-ANYONE = Caller("", "admin")
+ANYONE = Key("", "", "admin")
 
 
 def digest_of(key: str) -> str:
     return sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+def list_keys(database: Database) -> list[Key]:
+    """All keys by name, expired ones included."""
+    keys = database.tables.api_keys
+    with database.read() as connection:
+        rows = connection.execute(sa.select(keys).order_by(keys.c.name)).all()
+    return [Key(row.name, row.hash, row.role, _pools_of(row.pools), row.expires_at) for row in rows]
+
+
+def _pools_of(stored: str | None) -> tuple[str, ...]:
+    return tuple(msgspec.json.decode(stored)) if stored else ()
+
+
 def add_key(
-    store: Store, name: str, role: str, lasts: float | None = None, pools: Sequence[str] = (), now: float | None = None
-) -> str:
-    """Make a key, which is told this once; it ends after `lasts` seconds, or never (None)."""
+    database: Database, name: str, role: str, lasts: float | None = None, pools: Sequence[str] = (),
+    now: float | None = None,
+) -> str:  # fmt: skip
+    """Create a key and return it; it cannot be read again.
+
+    Parameters
+    ----------
+    lasts
+        Seconds until it expires; None: never.
+    pools
+        The pools that it is for; none: all of them.
+    """
     if role not in ROLES:
         raise ValueError(f"role: is {role!r}, expected one of {', '.join(ROLES)}")
     if not 0 < len(name) <= 64 or not name.isprintable():
         raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters")
     if name.endswith(OLD):
-        raise ValueError(f"name: is {name!r}, expected one that does not end in {OLD!r}: a key before a renewal does")
+        raise ValueError(f"name: is {name!r}, expected one that does not end in {OLD!r}")
     key = "sp_" + token_urlsafe(32)
-    store.add_key(name, digest_of(key), role, _until(lasts, now), tuple(check_name(pool) for pool in pools))
+    row = {
+        "name": name, "hash": digest_of(key), "role": role, "expires_at": _expiry(lasts, now),
+        "pools": _stored([check_name(pool) for pool in pools]), "created_at": time(),
+    }  # fmt: skip
+    keys = database.tables.api_keys
+
+    def add(connection: sa.Connection) -> None:
+        if connection.execute(sa.select(keys.c.name).where(keys.c.name == name)).first():
+            raise ValueError(f"key: there is one named {name!r} already")
+        connection.execute(sa.insert(keys), row)
+
+    database.write(add)
     return key
+
+
+def _stored(pools: Sequence[str]) -> str | None:
+    return msgspec.json.encode(pools).decode() if pools else None
 
 
 def renew_key(
-    store: Store, name: str, lasts: float | None = None, overlap: float = OVERLAP, now: float | None = None
+    database: Database, name: str, lasts: float | None = None, overlap: float = OVERLAP, now: float | None = None
 ) -> str:
-    """Make another key in place of one, told this once; the one before goes on for `overlap` seconds."""
-    key, until = "sp_" + token_urlsafe(32), _until(overlap, now)
-    assert until is not None
-    kept = {each.name: each.until for each in store.keys()}  # noqa: SIM118
-    if overlap > 0 and (kept.get(name + OLD) or 0) > (time() if now is None else now):
-        raise ValueError(
-            f"key: {name + OLD!r} of the last renewal is still good, and would end now: wait for its end, drop it "
-            f"(statepool keys drop {name + OLD!r}), or end both with an overlap of 0"
-        )
-    if name.endswith(OLD) or not store.renew_key(name, digest_of(key), name + OLD, until, _until(lasts, now)):
+    """Create a successor with the same name and rights; the key before it works for `overlap` more seconds."""
+    key, at = "sp_" + token_urlsafe(32), time() if now is None else now
+    kept = {each.name: each for each in list_keys(database)}
+    if name not in kept or name.endswith(OLD):
         raise ValueError(f"key: there is none named {name!r} to renew")
+    before = kept.get(name + OLD)
+    if overlap > 0 and before is not None and (before.expires_at or 0) > at:
+        raise ValueError(
+            f"key: {name + OLD!r} of the last renewal is still valid and would end now, expected to wait, to drop it, "
+            "or an overlap of 0"
+        )
+    ends = _expiry(overlap, now)
+    assert ends is not None
+    row = kept[name]._asdict() | {"expires_at": _expiry(lasts, now), "hash": digest_of(key), "created_at": time()}
+    row["pools"] = _stored(row["pools"])
+    keys = database.tables.api_keys
+
+    def renew(connection: sa.Connection) -> None:
+        connection.execute(sa.delete(keys).where(keys.c.name == name + OLD))
+        change = {"name": name + OLD, "expires_at": min(ends, kept[name].expires_at or ends)}
+        connection.execute(sa.update(keys).where(keys.c.name == name).values(change))
+        connection.execute(sa.insert(keys), row)
+
+    database.write(renew)
     return key
 
 
-def drop_key(store: Store, name: str) -> None:
-    """Also the one before it, where it was renewed: who drops a key locks out all that have it."""
-    before = not name.endswith(OLD) and store.drop_key(name + OLD)
-    if not store.drop_key(name) and not before:
+def drop_key(database: Database, name: str) -> None:
+    """Delete a key, and the one that it replaced."""
+    keys = database.tables.api_keys
+    dropped = sa.delete(keys).where(keys.c.name.in_([name, name + OLD]))
+    if not database.write(lambda connection: connection.execute(dropped).rowcount):
         raise ValueError(f"key: there is none named {name!r}")
 
 
-def _until(lasts: float | None, now: float | None) -> int | None:
+def _expiry(lasts: float | None, now: float | None) -> float | None:
     if lasts is None:
         return None
     if not 0 <= lasts < 1e10:
-        raise ValueError(f"seconds: is {lasts!r}, expected a time that a key can last")
-    return int((time() if now is None else now) + lasts)
+        raise ValueError(f"seconds: is {lasts!r}, expected how long a key is valid")
+    return (time() if now is None else now) + lasts
 
 
-class Keys:
-    """The keys of a store as last read; `needed` from the start where there were some when the service was started."""
+class Gate:
+    """Decides who may call. `reload` reads the keys; the service calls it about once a second."""
 
-    def __init__(self, store: Store, needed: bool = False) -> None:
-        self._store = store
-        self._entries: list[Key] = []
+    def __init__(self, database: Database, exposure: Exposure, keyed: bool = False) -> None:
+        self._database, self._exposure, self._keyed = database, exposure, keyed
+        self._keys: list[Key] = []
         self._read_at = 0.0
-        self._needed = needed
         self.reload()
 
     def reload(self) -> None:
-        self._entries = self._store.keys()
-        self._needed = self._needed or bool(self._entries)
+        self._keys = list_keys(self._database)
+        self._keyed = self._keyed or bool(self._keys)
         self._read_at = monotonic()
 
-    def are_needed(self, need: str = "read") -> bool:
-        """Whether a caller has to have one; raises while it is not known who has. Metrics are told to whom they were
-        told before: a store that is away is what they are looked at for."""
-        if need != "metrics" and monotonic() - self._read_at > OLDEST:
-            raise StoreUnavailable("the store did not tell which keys there are")
-        return self._needed
+    def needs_key(self, stale: bool = False) -> bool:
+        """Whether a key is required; raises if the keys are too old to know, unless `stale` ones will do."""
+        if not stale and monotonic() - self._read_at > OLDEST:
+            raise StoreUnavailable("the store did not answer which keys there are; repeat the request later")
+        return self._keyed
 
-    def caller(self, authorization: bytes | None, need: str, pool: str | None = None) -> Caller:
-        """Who asks, if they may do what takes the role `need` with a pool, or with all; any role does for "read", and
-        for "metrics", which are of all pools."""
-        if not self.are_needed(need):
+    def check_host(self, headers: Headers, stale: bool = False) -> None:
+        """Refuse pages of other sites, and without keys everybody who does not use the loopback name."""
+        host, origin = headers.get(b"host", b""), headers.get(b"origin")
+        if origin is not None and origin.partition(b"://")[2] != host:
+            names = [repr(each[:100].decode("latin-1")) for each in (origin, host)]
+            raise Refused(
+                403, f"requests from pages of other sites are refused: this one is from {names[0]}, and the service "
+                f"was called {names[1]} (in nginx: proxy_set_header Host $http_host)"
+            )  # fmt: skip
+        if self.needs_key(stale) or self._exposure == "anyone":
+            return
+        if self._exposure == "nobody":
+            raise Refused(403, "others can reach this service and it has no keys, expected `statepool keys add` first")
+        if not _is_loopback(host):
+            raise Refused(403, "a service without keys answers to the name localhost only")
+
+    def admit(self, headers: Headers, need: str, pool: str | None = None, stale: bool = False) -> Key:
+        """The caller's key; raises 401 or 403 if it does not allow `need` for the pool, or for all pools (None)."""
+        self.check_host(headers, stale)
+        if not self.needs_key(stale):
             return ANYONE
-        if authorization is None or authorization[:7].lower() != b"bearer ":
-            raise Refused(401, "this service needs a key: send the header Authorization: Bearer KEY", ASK)
-        caller = self._find(digest_of(authorization[7:].strip().decode("utf-8", "surrogateescape")))
-        if caller is None:
-            raise Refused(401, "the key is not known", ASK)
-        if caller.role != "admin" and need not in (caller.role, "read", "metrics"):
-            expected = "admin" if need == "admin" else f"{need} or admin"
-            raise Refused(403, f"the key {caller.name!r} has the role {caller.role}, expected {expected}")
-        if pool is not None and not caller.may_use(pool):
-            raise Refused(403, f"the key {caller.name!r} is not for the pool {pool[:64]!r}")
-        if pool is None and caller.pools and need != "read":
-            raise Refused(403, f"the key {caller.name!r} is for some pools only, expected one for the whole service")
-        return caller
+        scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        if scheme.lower() != "bearer":
+            raise Refused(401, "this service needs a key: send the header Authorization: Bearer KEY", BEARER)
+        key = self.find(digest_of(given.strip()))
+        if key is None:
+            raise Refused(401, "the key is not known", BEARER)
+        if need not in ALLOWED[key.role]:
+            expected = [role for role in ROLES if need in ALLOWED[role]]
+            raise Refused(403, f"the key {key.name!r} has the role {key.role}, expected {' or '.join(expected)}")
+        if pool is not None and not key.may_use(pool):
+            raise Refused(403, f"the key {key.name!r} is not for the pool {pool[:64]!r}")
+        return key
 
-    def is_admins(self, digest: str) -> bool:
-        """Whether this is the hash of an admin's key for the whole service."""
-        caller = self._find(digest)
-        return caller is not None and caller.role == "admin" and not caller.pools
+    def find(self, digest: str) -> Key | None:
+        # All are compared, so that the time does not depend on which one fits.
+        found = [key for key in self._keys if compare_digest(key.hash, digest)]
+        return found[0] if found and found[0].is_valid() else None
 
-    def _find(self, digest: str) -> Caller | None:
-        # All are compared, whichever fits.
-        found = next(iter([key for key in self._entries if compare_digest(key.hash, digest)]), None)
-        if found is None or (found.until is not None and found.until <= time()):
-            return None
-        return Caller(found.name, found.role, found.pools)
+    def is_admin(self, digest: str) -> bool:
+        """Whether this is the hash of an admin key for all pools, which opens the dashboard."""
+        key = self.find(digest)
+        return key is not None and key.role == "admin" and not key.pools
+
+
+@lru_cache(maxsize=64)
+def _is_loopback(host: bytes) -> bool:
+    try:
+        return urlsplit("//" + host.decode("latin-1")).hostname in LOOPBACK
+    except ValueError:
+        return False

@@ -1,317 +1,248 @@
-"""All other requests: pools, their catalogue and settings, what is known of a ticket, the state of the service."""
+"""The table of routes. Routing, validation and the OpenAPI document all follow from it."""
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, suppress
-from itertools import islice
-from typing import Any, Protocol
+import re
+from collections.abc import Awaitable, Callable
+from functools import cache, lru_cache
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import msgspec
-from starlette.convertors import Convertor, register_url_convertor
-from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
-from statepool.live.errors import Conflict, StoreUnavailable
-from statepool.live.pool import Pool
-from statepool.live.requests import AddAction, Change, Expire, RetireAction, ReweightAction
-from statepool.live.service.admission import Visit
-from statepool.live.service.answers import ActionAnswer, ExpiryAnswer, HealthAnswer, NamesAnswer, TicketAnswer
-from statepool.live.service.bodies import ActionBody, PoolBody, decode
-from statepool.live.service.calls import note_call
-from statepool.live.service.creation import known_settings, make_pool
-from statepool.live.service.health import Health
-from statepool.live.service.keys import Caller
-from statepool.live.service.metrics import CONTENT_TYPE, Metrics, Reading
-from statepool.live.service.openapi import document
-from statepool.live.service.pools import Pools, PoolWorker
+from statepool import __version__
+from statepool.live.service import messages as m
+from statepool.live.service.handlers import Call, Handlers
 from statepool.live.service.refusals import Refused
-from statepool.live.service.summary import summarise
-from statepool.live.service.tickets import DECISIONS
-from statepool.live.status import Vitals
-from statepool.live.stores.store import Call
 
 POOL = "/v1/pools/{name}"
-METRICS = "/metrics"
-ROWS_AT_ONCE = 500
-STORE_SECONDS = 5.0
-MOST_NAMED = 5
-
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class _Anything(Convertor[str]):
-    """What is left of a path, whatever is in it: a label may hold slashes and ends of lines."""
-
-    regex = r"[\s\S]*"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
+DECISIONS = f"{POOL}/decisions"
+TICKET = f"{DECISIONS}/{{ticket}}"
+ACTION = f"{POOL}/actions/{{action}}"
+REF = "#/components/schemas/{name}"
+REFUSALS = {
+    400: "The body is not JSON.",
+    401: "No key, or one that is not known.",
+    403: "The key does not allow this, or the request comes from another site.",
+    404: "No such pool, ticket or action.",
+    405: "The address does not have this method.",
+    409: "It contradicts what is stored; nothing was changed.",
+    413: "The body is too large.",
+    422: "Something in the request is not as expected.",
+    503: "The store is away; the request may be repeated.",
+}
 
 
-register_url_convertor("anything", _Anything())
+class Endpoint(NamedTuple):
+    """One operation. `need` is what a key must allow; `handler` is None for what the application answers itself."""
+
+    method: str
+    path: str
+    name: str
+    need: str
+    handler: Callable[[Handlers, Call], Awaitable[Any]] | None
+    says: str
+    """A summary; further lines are the description."""
+    answer: Any = None
+    body: Any = None
+    body_required: bool = True
+    links: tuple[str, ...] = ()
+    media: str = "application/json"
 
 
-class Host(Protocol):
-    """What these routes need of the service around them."""
-
-    pools: Pools
-    metrics: Metrics
-    health: Health
-
-    def admit(self, scope: Any, need: str, pool: str | None = None) -> Visit: ...
-
-    def known_caller(self, scope: Any) -> Caller | None: ...
-
-    async def keep_call(self, call: Call) -> None: ...
-
-    def settings_changed(self, pool: str) -> None: ...
-
-    async def body(self, request: Request) -> bytes: ...
-
-
-def reply(content: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(content), status, media_type="application/json")
-
-
-def routes(host: Host) -> list[Route]:
-    """Everything under /v1 but the requests of `tickets`, and the small routes beside it."""
-    site = _Site(host)
-    table: list[tuple[str, str, Endpoint, str | None]] = [
-        ("GET", "/v1/pools", site.list_pools, "read"),
-        ("GET", POOL, site.show_pool, "read"),
-        ("PUT", POOL, site.put_pool, "admin"),
-        ("PATCH", POOL, site.change_pool, "admin"),
-        ("POST", f"{POOL}/expire", site.expire, "admin"),
-        ("GET", f"{POOL}/rows", site.rows, "admin"),
-        ("PUT", f"{POOL}/actions/{{action:anything}}", site.put_action, "admin"),
-        ("DELETE", f"{POOL}/actions/{{action:anything}}", site.retire_action, "admin"),
-        ("GET", DECISIONS, site.refuse_reading, "read"),
-        ("GET", f"{DECISIONS}/{{ticket:anything}}", site.show_ticket, "read"),
-        ("GET", "/openapi.json", site.show_document, None),
-        ("GET", "/healthz", site.show_health, None),
-        ("GET", "/readyz", site.show_readiness, None),
-        ("GET", METRICS, site.show_metrics, "metrics"),
-    ]
-    return [Route(path, _guarded(host, endpoint, need), methods=[method]) for method, path, endpoint, need in table]
-
-
-def _guarded(host: Host, endpoint: Endpoint, need: str | None) -> Endpoint:
-    async def guarded(request: Request) -> Response:
-        if need is None:
-            return await endpoint(request)
-        visit = host.admit(request.scope, need, request.path_params.get("name"))
-        request.state.caller = visit.caller
-        return await (note_call(host.keep_call, request, endpoint) if need == "admin" else endpoint(request))
-
-    return guarded
-
-
-class _Site:
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._pools = host.pools
-
-    async def _worker(self, request: Request) -> PoolWorker:
-        return await self._pools.worker(request.path_params["name"])
-
-    async def _ask(self, request: Request, question: Any) -> Any:
-        return await (await self._worker(request)).ask_one(question)
-
-    async def list_pools(self, request: Request) -> Response:
-        names = await asyncio.to_thread(self._pools.names)
-        return reply(NamesAnswer([name for name in names if request.state.caller.may_use(name)]))
-
-    async def show_pool(self, request: Request) -> Response:
-        worker = await self._worker(request)
-        return reply(await worker.call(lambda: summarise(worker.pool)))
-
-    async def put_pool(self, request: Request) -> Response:
-        name, asked = request.path_params["name"], decode(await self._host.body(request), PoolBody)
-        created = await asyncio.to_thread(self._open, name, asked)
-        worker = await self._worker(request)
-        if created:
-            await worker.call(worker.pool.warm_up)
-            self._host.health.note(name, None)
-        return reply(await worker.call(lambda: summarise(worker.pool)), 201 if created else 200)
-
-    def _open(self, name: str, asked: PoolBody) -> bool:
-        created = not self._pools.has(name)
-        if created and len(self._pools.names()) >= self._pools.most:
-            raise Refused(429, f"pool: the store holds {self._pools.most} pools, expected no more to be made here")
-        self._pools.adopt(make_pool(self._pools.store, name, asked))
-        return created
-
-    async def change_pool(self, request: Request) -> Response:
-        settings = decode(await self._host.body(request), dict[str, Any])
-        if isinstance(settings.get("settings"), dict):
-            unknown = sorted(settings.keys() - {"settings"})
-            if unknown:
-                raise Refused(422, f"body: {unknown[0]!r} is not known beside settings")
-            settings = settings["settings"]  # as PUT has them; without the outer name is the older form
-        await self._ask(request, Change(known_settings(settings)))
-        self._host.settings_changed(request.path_params["name"])
-        return await self.show_pool(request)
-
-    async def expire(self, request: Request) -> Response:
-        worker = await self._worker(request)
-        return reply(ExpiryAnswer(await expire(worker)))
-
-    async def rows(self, request: Request) -> Response:
-        worker = await self._worker(request)
-        lines = _lines(worker.pool)
-        first = await anext(lines, b"")  # what cannot be read is refused, as long as no answer has begun
-
-        async def every() -> AsyncIterator[bytes]:
-            async with aclosing(lines):
-                yield first
-                async for piece in lines:
-                    yield piece
-
-        return StreamingResponse(every(), media_type="application/jsonl")
-
-    async def put_action(self, request: Request) -> Response:
-        asked, worker = decode(await self._host.body(request), ActionBody), await self._worker(request)
-        text = request.path_params["action"]
-        label = await worker.call(lambda: _find_action(worker.pool, text))
-        if asked.label is not msgspec.UNSET:
-            label = _agree(text, label, asked.label)
-        elif label is None:
-            label = text
-        if asked.reweight:
-            if asked.row is None:
-                raise ValueError("row: is missing, expected a number a state")
-            await self._ask(request, ReweightAction(label, asked.row))
-        else:
-            await self._ask(request, AddAction(label, asked.row, asked.category))
-        return reply(ActionAnswer(label))
-
-    async def retire_action(self, request: Request) -> Response:
-        worker, text = await self._worker(request), request.path_params["action"]
-        label = await worker.call(lambda: _find_action(worker.pool, text))
-        if label is None:
-            raise Refused(404, f"action: {text!r} is not in the catalogue")
-        await self._ask(request, RetireAction(label))
-        return reply(ActionAnswer(label))
-
-    async def refuse_reading(self, request: Request) -> Response:
-        raise Refused(405, "decisions are made with POST, and read all together at …/rows", {"allow": "POST"})
-
-    async def show_ticket(self, request: Request) -> Response:
-        worker, ticket = await self._worker(request), request.path_params["ticket"]
-        return reply(TicketAnswer(**await worker.call(lambda: worker.pool.find(ticket))))
-
-    async def show_document(self, request: Request) -> Response:
-        return reply(document())
-
-    async def show_health(self, request: Request) -> Response:
-        return reply(HealthAnswer("up"))
-
-    async def show_readiness(self, request: Request) -> Response:
-        """Raise 503 if the store does not answer or takes no writes, or if no pool works; name those that do not."""
-        health, caller = self._host.health, self._host.known_caller(request.scope)
-        try:
-            await _in_time(self._pools.names)
-        except StoreUnavailable as error:
-            raise _not_ready("the store does not answer", str(error), caller) from None
-        troubles = dict(sorted(health.troubles.items()))
-        if not troubles:
-            return reply(HealthAnswer("ready"))
-        lasting = await health.store_trouble()
-        if lasting is not None or not health.well:
-            kind = "no pool works" if lasting is None else "the store takes no writes"
-            told = "; ".join(f"pool {name!r}: {why}" for name, why in islice(troubles.items(), MOST_NAMED))
-            raise _not_ready(kind, told, caller)
-        if caller is None:
-            return reply(HealthAnswer("ready", kind="pools"))
-        mine = {name: why for name, why in troubles.items() if caller.may_use(name)}
-        return reply(HealthAnswer("ready", mine or msgspec.UNSET))
-
-    async def show_metrics(self, request: Request) -> Response:
-        """What this process knows, whether the store answers or not."""
-        health = self._host.health
-        standings, vitals = None, {}
-        with suppress(StoreUnavailable):
-            standings = await _in_time(self._pools.store.standings)
-            workers = self._pools.workers()
-            read = await asyncio.gather(*map(self._read, workers))
-            vitals = {worker.pool.name: each for worker, each in zip(workers, read, strict=True) if each is not None}
-        # Of a name that was never open here only the store can say whether there is such a pool.
-        troubled = [name for name in health.troubles if standings is not None or self._pools.open_worker(name)]
-        reading = Reading(standings, vitals, troubled, health.in_trouble(), health.anchored_at)
-        return Response(self._host.metrics.expose(reading), media_type=CONTENT_TYPE)
-
-    async def _read(self, worker: PoolWorker) -> Vitals | None:
-        """A pool that fails, or that hangs, is told as one that is in trouble; the others are told all the same."""
-        name = worker.pool.name
-        try:
-            async with asyncio.timeout(STORE_SECONDS):
-                vitals: Vitals = await worker.call(worker.pool.vitals)
-        except TimeoutError:
-            late = StoreUnavailable(f"the pool did not answer within {STORE_SECONDS:g} seconds")
-            self._host.health.note(name, late)
-            return None
-        except Exception as error:
-            self._host.health.note(name, error)
-            return None
-        return None if name in self._host.health.in_trouble() else vitals
+ENDPOINTS = (
+    Endpoint(
+        "POST", DECISIONS, "decide", "decide", Handlers.decide,
+        "Decide: draw an action, stored before it is returned.\n"
+        "The same ticket gets the same answer, so a call without an answer may be repeated. `count`, `tickets` and "
+        "`requests` are answered as `decisions`.",
+        (m.DecisionAnswer, m.DecisionsAnswer), m.DecisionBody, body_required=False,
+        links=("putState", "putOutcome", "showTicket"),
+    ),
+    Endpoint(
+        "PUT", f"{TICKET}/state", "putState", "report", Handlers.put_state,
+        "Report the state observed after a decision.\nRepeating it is harmless; another state is refused with 409.",
+        m.StateAnswer, m.StateBody, links=("putOutcome", "showTicket"),
+    ),
+    Endpoint(
+        "PUT", f"{TICKET}/outcome", "putOutcome", "report", Handlers.put_outcome,
+        "Report the outcome of a decision, before or after its state.\n"
+        "Repeating it is harmless. Another outcome is refused with 409, unless the one before was the default of an "
+        "expired decision.",
+        m.OutcomeAnswer, m.OutcomeBody, links=("putState", "showTicket"),
+    ),
+    Endpoint(
+        "GET", TICKET, "showTicket", "read", Handlers.show_ticket, "Show what is known of a ticket.", m.TicketAnswer
+    ),
+    Endpoint(
+        "PUT", f"{POOL}/states", "putStates", "report", Handlers.put_states,
+        "Report the states of many tickets.\nEach is accepted or refused alone.", m.ReportsAnswer, m.StatesBody,
+    ),
+    Endpoint(
+        "PUT", f"{POOL}/outcomes", "putOutcomes", "report", Handlers.put_outcomes,
+        "Report the outcomes of many tickets.\nEach is accepted or refused alone.", m.ReportsAnswer, m.OutcomesBody,
+    ),
+    Endpoint("GET", "/v1/pools", "listPools", "read", Handlers.list_pools, "List the pools.", m.NamesAnswer),
+    Endpoint("GET", POOL, "showPool", "read", Handlers.show_pool, "Show the status of a pool.", m.PoolAnswer),
+    Endpoint(
+        "PUT", POOL, "putPool", "admin", Handlers.put_pool,
+        "Create a pool (201), or confirm that it is as described (200).\n"
+        "An existing pool that differs is refused with 409, or changed with `update`.",
+        m.PoolAnswer, m.PoolBody,
+    ),
+    Endpoint(
+        "PATCH", POOL, "changePool", "admin", Handlers.change_pool,
+        "Change settings; those that are not named stay.\n"
+        'They are sent flat, `{"holdout": 0.2}`, or as PUT has them, `{"settings": {"holdout": 0.2}}`.',
+        m.PoolAnswer, dict[str, Any],
+    ),
+    Endpoint(
+        "PUT", ACTION, "putAction", "admin", Handlers.put_action,
+        "Add an action, or replace its row.\n"
+        "A new action starts from what was learnt about its states. Another row for an existing action is refused "
+        "with 409, unless `reweight` is set.",
+        m.ActionAnswer, m.ActionBody,
+    ),
+    Endpoint(
+        "DELETE", ACTION, "retireAction", "admin", Handlers.retire_action,
+        "Retire an action.\nOutcomes of its earlier decisions are still learnt. The last action cannot be retired.",
+        m.ActionAnswer,
+    ),
+    Endpoint(
+        "POST", f"{POOL}/expire", "expire", "admin", Handlers.expire,
+        "Expire overdue decisions now.\nThe service does so by itself. Refused with 422 in a pool without `window`.",
+        m.ExpiryAnswer,
+    ),
+    Endpoint(
+        "GET", f"{POOL}/rows", "rows", "admin", Handlers.rows,
+        "Export decisions as JSON lines.\n"
+        "`after` is the largest cursor seen before: only decisions that changed since are sent. Upsert by ticket.",
+        None, media="application/jsonl",
+    ),
+    Endpoint("GET", "/healthz", "health", "", None, "Whether the process is up.", m.HealthAnswer),
+    Endpoint(
+        "GET", "/readyz", "readiness", "", None,
+        "Whether requests are answered without delay: the store answers and the learners are compiled.", m.HealthAnswer,
+    ),
+    Endpoint("GET", "/metrics", "metrics", "read", None, "Metrics for Prometheus.", None, media="text/plain"),
+    Endpoint("GET", "/schema", "schema", "", None, "This document.", dict[str, Any]),
+)  # fmt: skip
+PATTERNS = [
+    # Tickets and actions may hold slashes, and line ends.
+    (
+        re.compile(re.sub(r"{(ticket|action)}", r"(?P<\1>[\\s\\S]+)", each.path).replace("{name}", "(?P<name>[^/]+)")),
+        each,
+    )
+    for each in ENDPOINTS
+]
 
 
-async def _in_time(ask: Callable[[], Any]) -> Any:
-    """What the store says; a store that says nothing for too long is away."""
+@lru_cache(maxsize=1024)
+def match(method: str, path: str) -> tuple[Endpoint, dict[str, str]] | None:
+    """The endpoint of a request and the parts of its path; None if no path fits, 405 if none has this method."""
+    allowed = []
+    for pattern, endpoint in PATTERNS:
+        found = pattern.fullmatch(path)
+        if found is not None:
+            if endpoint.method == method or (endpoint.method == "GET" and method == "HEAD"):
+                return endpoint, found.groupdict()
+            allowed.append(endpoint.method)
+    if allowed:
+        raise Refused(405, "method not allowed: see /schema", {"allow": ", ".join(dict.fromkeys(allowed))})
+    return None
+
+
+@cache
+def decoder_of(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def decode(body: bytes, kind: Any) -> Any:
+    """Validate a body; NaN and Infinity are refused, since they are not JSON."""
     try:
-        async with asyncio.timeout(STORE_SECONDS):
-            return await asyncio.to_thread(ask)
-    except TimeoutError:
-        raise StoreUnavailable(f"the store did not answer within {STORE_SECONDS:g} seconds") from None
+        return decoder_of(kind).decode(body)
+    except msgspec.ValidationError as error:
+        raise Refused(422, f"body: {error}") from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise Refused(400, f"body: is not JSON ({error})") from None
 
 
-def _not_ready(kind: str, detail: str, caller: Caller | None) -> Refused:
-    """Names of pools, paths and addresses are for those who may look at all pools, and for the log."""
-    short = f"not ready: {kind} (the log tells more, and so does this page to a key for all pools)"
-    return Refused(503, short if caller is None or caller.pools else detail, {"retry-after": "1"}, detail)
+TEXT = {"type": "string", "minLength": 1}
+PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "name": ("The pool's name.", {**TEXT, "maxLength": 64, "pattern": "^[A-Za-z0-9_.-]+$"}),
+    "ticket": ("The decision's ticket, percent-encoded.", {**TEXT, "maxLength": 200}),
+    "action": ("The action's label, percent-encoded; as JSON where it is not text.", {**TEXT, "maxLength": 200}),
+}
+AFTER = {
+    "name": "after", "in": "query", "description": "A cursor of an earlier row.",
+    "schema": {"type": "integer", "minimum": 0},
+}  # fmt: skip
 
 
-async def expire(worker: PoolWorker) -> int:
-    """Expire everything overdue, a thousand in a batch, so that others have their turn."""
-    total = 0
-    while expired := await worker.ask_one(Expire()):
-        total += expired
-    return total
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI 3.1 document."""
+    used = [kind for each in ENDPOINTS for kind in (*_each(each.answer), *_each(each.body))]
+    kinds = list(dict.fromkeys([m.ErrorAnswer, *used]))
+    schemas, components = msgspec.json.schema_components(kinds, ref_template=REF)
+    _add_constraints(components)
+    named = dict(zip(kinds, schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for endpoint in ENDPOINTS:
+        parameters = [_parameter(name) for name in re.findall(r"{(\w+)}", endpoint.path)]
+        at = paths.setdefault(endpoint.path, {"parameters": parameters} if parameters else {})
+        at[endpoint.method.lower()] = _operation(endpoint, named)
+    refused = {"application/json": {"schema": named[m.ErrorAnswer]}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "statepool", "version": __version__, "description": "Bandits with delayed outcomes."},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "responses": {str(code): {"description": why, "content": refused} for code, why in REFUSALS.items()},
+        },
+        "security": [{"key": []}, {}],
+    }
 
 
-def _find_action(pool: Pool, text: str) -> Any:
-    """The label that a path means: the text itself, or else the label that is written so; None: there is none."""
-    known = pool.listing().actions
-    if text in known:
-        return text
-    # Different labels that are no text are never written alike, so the first is the only one.
-    return next((label for label in known if not isinstance(label, str) and text in _spellings(label)), None)
+def _each(kind: Any) -> tuple[Any, ...]:
+    return kind if isinstance(kind, tuple) else () if kind is None else (kind,)
 
 
-def _spellings(label: Any) -> tuple[str, str]:
-    return str(label), msgspec.json.encode(label).decode()
+def _operation(endpoint: Endpoint, schemas: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    summary, _, more = endpoint.says.partition("\n")
+    answers = [schemas[kind] for kind in _each(endpoint.answer)]
+    schema = {"oneOf": answers} if len(answers) > 1 else answers[0] if answers else {"type": "string"}
+    fine: dict[str, Any] = {"description": summary, "content": {endpoint.media: {"schema": schema}}}
+    if endpoint.links:
+        ticket = "$response.body#/ticket" if endpoint.name == "decide" else "$request.path.ticket"
+        parameters = {"name": "$request.path.name", "ticket": ticket}
+        fine["links"] = {name: {"operationId": name, "parameters": parameters} for name in endpoint.links}
+    responses = {"200": fine, **{str(code): {"$ref": f"#/components/responses/{code}"} for code in REFUSALS}}
+    if endpoint.name == "putPool":
+        responses["201"] = fine
+    told: dict[str, Any] = {"operationId": endpoint.name, "summary": summary, "responses": responses}
+    if more:
+        told["description"] = more
+    if endpoint.body is not None:
+        bodies = [schemas[kind] for kind in _each(endpoint.body)]
+        content = {"application/json": {"schema": {"anyOf": bodies} if len(bodies) > 1 else bodies[0]}}
+        told["requestBody"] = {"required": endpoint.body_required, "content": content}
+    if endpoint.name == "rows":
+        told["parameters"] = [AFTER]
+    if not endpoint.need:
+        told["security"] = []
+    return told
 
 
-def _agree(text: str, found: Any, label: Any) -> Any:
-    if text not in _spellings(label) and text != label:
-        raise ValueError(f"label: is {label!r}, expected what the path says, {text!r}")
-    if found is not None and found != label:
-        raise Conflict(f"action: {text!r} is {found!r} already")
-    return label
+def _parameter(name: str) -> dict[str, Any]:
+    says, schema = PARAMETERS[name]
+    return {"name": name, "in": "path", "required": True, "description": says, "schema": schema}
 
 
-async def _lines(pool: Pool) -> AsyncGenerator[bytes]:
-    rows: Iterator[dict[str, Any]] = pool.rows()
-
-    def some() -> bytes:
-        return b"".join(msgspec.json.encode(row) + b"\n" for row in islice(rows, ROWS_AT_ONCE))
-
-    try:
-        while piece := await asyncio.to_thread(some):
-            yield piece
-    finally:
-        rows.close()  # type: ignore[attr-defined]  # gives the store's reading back, also when the reader went away
+def _add_constraints(components: dict[str, Any]) -> None:
+    """What msgspec's types cannot say: which fields exclude each other."""
+    names = ("ticket", "count", "tickets", "requests")
+    pairs = [*combinations(names, 2), ("context", "requests"), ("candidates", "requests")]
+    components["DecisionBody"]["not"] = {"anyOf": [{"required": list(pair)} for pair in pairs]}
+    components["OutcomeBody"].update(minProperties=1, maxProperties=1)
+    components["OutcomeReport"].update(minProperties=2, maxProperties=2)

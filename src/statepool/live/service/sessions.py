@@ -1,50 +1,107 @@
-"""Who has signed in to the dashboard: each browser has a random session, of which the store holds the hash.
+"""The dashboard's login: an admin key, given once, starts a session in a signed cookie.
 
-Nothing in the store leads to a session, and every process knows every session. One ends with its key, or after a while.
+The signature's secret is stored in table `meta`, so all processes of a store share sessions. A session ends with its
+key, or after twelve hours.
 """
 
-import time
+from collections.abc import Callable
 from secrets import token_urlsafe
+from time import time
+from typing import Any
+from urllib.parse import parse_qs
 
-from statepool.live.service.keys import Keys, digest_of
-from statepool.live.stores.store import Store
+from starlette.middleware import Middleware
+from starlette.middleware.sessions import SessionMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
 
+from statepool.live.service.keys import Gate, digest_of
+from statepool.live.service.refusals import ROUTE, Refused
+
+LOGIN = "/login"
 COOKIE = "statepool"
 SECONDS = 12 * 3600
-FRESH = 2.0
-"""Seconds for which a session that was found is not looked up again."""
-MOST_KEPT = 1_000
+MAX_FORM = 4096
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+}
+FORM = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>statepool</title><style>:root{{color-scheme:light dark}}body{{font:16px system-ui;margin:20vh auto;width:18rem}}
+input,button{{font:inherit;width:100%;box-sizing:border-box;margin:.3rem 0;padding:.4rem}}</style>
+<form method="post" action="/login"><label>An admin key<input name="key" type="password" autofocus required></label>
+<button>Open the dashboard</button><p role="alert">{word}</p></form></html>
+"""
+
+
+class Cookies:
+    """Starlette's sessions, with the cookie's Secure flag where the request was encrypted."""
+
+    def __init__(self, app: Any, secret: str) -> None:
+        self._apps = [
+            SessionMiddleware(app, secret, COOKIE, SECONDS, same_site="strict", https_only=secure)
+            for secure in (False, True)
+        ]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._apps[scope.get("scheme") == "https"](scope, receive, send)
 
 
 class Sessions:
-    """Its methods ask the store, so they must not be called in the event loop."""
+    """Protects pages; without keys they are open to whom the gate lets in."""
 
-    def __init__(self, store: Store, keys: Keys) -> None:
-        self._store, self._keys = store, keys
-        self._found: dict[str, tuple[str, int, float]] = {}
+    def __init__(self, gate: Gate, secret: str) -> None:
+        self._gate, self._cookies = gate, [Middleware(Cookies, secret)]
 
-    def begin(self, key: str) -> str | None:
-        """A new session of an admin's key; None if it is no such key."""
+    def page(self, path: str, show: Callable[[Request], Response]) -> Route:
+        """The route of a page that needs a session."""
+
+        def answer(request: Request) -> Response:
+            request.scope[ROUTE] = path
+            self._gate.check_host(dict(request.scope["headers"]))
+            return show(request) if self._may_see(request) else RedirectResponse(LOGIN, 303)
+
+        return Route(path, answer, methods=["GET"], middleware=self._cookies)
+
+    def _may_see(self, request: Request) -> bool:
+        if not self._gate.needs_key():
+            return True
+        session = request.session
+        if time() < session.get("until", 0) and self._gate.is_admin(session.get("key", "")):
+            return True
+        try:
+            return not self._gate.admit(dict(request.scope["headers"]), "admin").pools
+        except Refused:
+            return False
+
+    def login(self) -> list[BaseRoute]:
+        """The routes of the form."""
+        return [
+            Route(LOGIN, self._show_form, methods=["GET"]),
+            Route(LOGIN, self._enter, methods=["POST"], middleware=self._cookies),
+        ]
+
+    async def _show_form(self, request: Request) -> Response:
+        self._gate.check_host(dict(request.scope["headers"]))
+        return _form("")
+
+    async def _enter(self, request: Request) -> Response:
+        self._gate.check_host(dict(request.scope["headers"]))
+        body = b""
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MAX_FORM:
+                raise Refused(413, f"the body is larger than {MAX_FORM} bytes", {"connection": "close"})
+        [key] = parse_qs(body.decode("latin-1")).get("key", [""])[:1]
         digest = digest_of(key)
-        if not self._keys.is_admins(digest):
-            return None
-        session = token_urlsafe(32)
-        self._store.add_session(digest_of(session), digest, int(time.time()) + SECONDS)
-        return session
+        if not self._gate.is_admin(digest):
+            return _form("This is not an admin key.", 401)
+        request.session.update(key=digest, until=int(time()) + SECONDS, id=token_urlsafe(8))
+        return RedirectResponse("/", 303)
 
-    def admits(self, session: str) -> bool:
-        """Whether a session is there, has not ended, and is of a key that is still an admin's."""
-        found = self._find(digest_of(session))
-        return found is not None and time.time() < found[1] and self._keys.is_admins(found[0])
 
-    def _find(self, digest: str) -> tuple[str, int] | None:
-        key, until, seen = self._found.get(digest, ("", 0, float("-inf")))
-        if time.monotonic() - seen < FRESH:
-            return key, until
-        self._found.pop(digest, None)
-        found = self._store.session(digest)
-        if found is not None:
-            if len(self._found) >= MOST_KEPT:
-                self._found.clear()
-            self._found[digest] = (*found, time.monotonic())
-        return found
+def _form(word: str, status: int = 200) -> Response:
+    return HTMLResponse(FORM.format(word=word), status, HEADERS)

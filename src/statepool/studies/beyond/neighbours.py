@@ -11,7 +11,7 @@ from statepool.engine import Run, simulate
 from statepool.families.moving_map import MOVES
 from statepool.guarantees import idle_copies, theorem_1, theorem_a, theorem_a_anytime, theorem_b, zimmert_seldin
 from statepool.learners import Learner
-from statepool.learners.impatient_thompson import prior_of
+from statepool.learners.neighbours.impatient_thompson import prior_of
 from statepool.model import Instance
 from statepool.probes import NO_PROBE
 from statepool.report.values import Value
@@ -78,7 +78,7 @@ def compared(
     family: str, settings: Mapping[str, Any], seed: int, stream: int, delay: int, arms: Mapping[str, Any],
     kind: str | None = None,
 ) -> dict[str, float]:  # fmt: skip
-    """Paired regrets, with one delay or one random delay a round."""
+    """Paired regrets, with one delay or one random delay for each round."""
     instance = make_instance(family, settings, seed)
     sibling = make_instance(family, settings, seed + SIBLING)
     drawn = delays.KINDS[kind](seed, instance.horizon, delay) if kind else delay
@@ -121,7 +121,7 @@ def bounds(
     instance = make_instance(family, settings, seed)
     K, S, T = instance.n_actions, instance.n_states, instance.horizon
     runs = {label: simulate(instance, make_learner(*arm), delay, stream) for label, arm in arms.items()}
-    rate = runs["State-EXP3"].measure(NO_PROBE).weights.rate
+    rate = runs["State-EXP3"].measure(NO_PROBE).rate
     spread = (runs["State-EXP3"].dimension - 1) * T
     anytime = runs["Anytime"].measure(NO_PROBE)
     waited = float(anytime.outstanding.tally["waited"][0])
@@ -137,8 +137,8 @@ def bounds(
 
 
 def _theorem_3(run: Run, delay: int) -> float:
-    """At the rate of the run, with the dimension of its plays."""
-    budget, rate = run.dimension * run.instance.horizon, run.measure(NO_PROBE).weights.rate
+    """At the rate of the run, with the dimension of its policies."""
+    budget, rate = run.dimension * run.instance.horizon, run.measure(NO_PROBE).rate
     return idle_copies(run.instance.n_actions, delay, budget, rate)
 
 
@@ -201,13 +201,13 @@ STUDY = Study(
     source="ours; the methods are those of the paper's related work and Table 1",
     asks="How do the methods that the paper names, and ours, compare on the same streams: who knows what, who wins "
     "where, what does a round cost, and how tight is each bound?",
-    seen="What is charged decides most: pooled learners are ahead of those that see the action alone wherever there "
+    seen="Pooling decides most: pooled learners are ahead of those that see the action alone wherever there "
     "are more actions than behaviours. Among the pooled ones the small rate that bounds demand costs nearly all of "
     "the regret: SelfTuned and Certified, which set it by what has happened, are far ahead. Methods that trust state "
     "means win where means are steady and lose where they swing with the delay.",
     limits="Our settings and our versions: several sources were read in abstract only, and each learner's file says "
     "what differs. Certified is one of five rate rules that were tried on the funnel's and the Dirichlet seeds. Times "
-    "are of one core of a shared machine. Where the map moves, learners that are told one are told its average over "
+    "are of one core of a shared machine. Where the map moves, learners that know one know its average over "
     "all rounds, and regret is against the best action of every epoch.",
     sweeps=(
         Sweep("settings", tuple(Cell(label, *cell, ARMS) for label, cell in SETTINGS.items()), 8, (1, 90_000), (1, 0),

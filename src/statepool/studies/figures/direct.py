@@ -1,23 +1,28 @@
-"""Regret over the size of direct effects, one panel a base family."""
+"""Regret over the size of direct effects, one panel for each base family."""
 
 from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from statepool.report.palette import ACTION, CORRECTED, SELF_TUNED, STATE
+from statepool.report.palette import ACTION, SELF_TUNED, STATE, THOMPSON
 from statepool.report.sheet import Sheet, label
 from statepool.studies.beyond import direct_effects as study
 from statepool.studies.statistics import mean_of
 from statepool.studies.study import Results
 
 LOOKS = {
-    "action": ("action-level", ACTION),
+    "action": ("action EXP3", ACTION),
     "state": ("State-EXP3", STATE),
     "self-tuned": ("SelfTuned", SELF_TUNED),
-    "corrected": ("CorrectedPool", CORRECTED),
+    "action Thompson": ("action Thompson", THOMPSON),
 }
-LABELS = {"action": (1, (12, 12)), "state": (1, (14, -10)), "self-tuned": (5, (-6, 10)), "corrected": (5, (0, -11))}
+LABELS = {
+    "action": (1, (12, 12)),
+    "state": (1, (14, -10)),
+    "self-tuned": (5, (-6, 10)),
+    "action Thompson": (5, (0, -11)),
+}
 """Which value a name stands at, and how far from it."""
 
 

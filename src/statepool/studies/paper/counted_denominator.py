@@ -7,7 +7,7 @@ import numpy as np
 
 from statepool.engine import simulate
 from statepool.kernels import columns_of
-from statepool.learners import CountedDenominator
+from statepool.learners.paper.counted_denominator import CountedDenominator
 from statepool.rates import default_rate
 from statepool.studies.paper.bias_probes import HalfBiasProbe
 from statepool.studies.statistics import mean_of
@@ -27,9 +27,7 @@ def regret_and_bias(
     numbers = {"budget": T / 2 * default_rate(K, K, T, delay) / 2 * (K - 2 * S)}
     for denominator in DENOMINATORS:
         run = simulate(instance, CountedDenominator(denominator), delay, stream)
-        probe = HalfBiasProbe(
-            columns_of(instance.P), instance.theta, instance.best_action, np.empty(K), np.empty(K), np.zeros(1)
-        )
+        probe = HalfBiasProbe(columns_of(instance.P), instance.theta, instance.best_action, np.empty(K), np.zeros(1))
         run.measure(probe)
         numbers |= {f"{denominator} regret": run.regret, f"{denominator} bias": float(probe.sums[0])}
     return numbers

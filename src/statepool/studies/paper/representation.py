@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from statepool.engine import simulate
+from statepool.grouping import merge_states
 from statepool.guarantees import theorem_4
 from statepool.kernels import columns_of
 from statepool.learners import StateEXP3
-from statepool.learners.state_exp3 import merge_columns
 from statepool.model import Instance
 from statepool.probes import DimensionProbe
 from statepool.report.values import Value
@@ -31,8 +31,7 @@ def grouped(
     groups = np.arange(N_STATES) // (N_STATES // n_groups)
     single = simulate(instance, StateEXP3(groups=groups), delay, stream)
     path = np.empty(instance.horizon)
-    merged = merge_columns(columns_of(instance.P), groups)
-    single.measure(DimensionProbe(merged, np.empty(instance.n_actions), path))
+    single.measure(DimensionProbe(columns_of(merge_states(instance.P, groups)), path))
     return {
         "regret": simulate(instance, StateEXP3(copies="d+1", groups=groups), delay, stream).regret,
         "dimension": float(path.mean()),

@@ -10,7 +10,8 @@ from statepool import families
 from statepool.checks import Ints
 from statepool.engine import simulate
 from statepool.kernels import columns_of
-from statepool.learners import PlugIn, SafePool
+from statepool.learners.paper.plug_in import PlugIn
+from statepool.learners.paper.safe_pool import SafePool
 from statepool.probes import add_probe
 from statepool.rates import default_rate
 from statepool.report.values import Value
@@ -35,7 +36,9 @@ class PooledProbe(NamedTuple):
     total: Ints
 
 
-def _look_pooled(probe: Any, memory: Any, t: int, action: int, state: int) -> None:
+def _look_pooled(
+    probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int
+) -> None:  # fmt: skip
     probe.total[0] = memory.n_pooled[0]
 
 
@@ -60,7 +63,7 @@ def bias_budget(family: str, settings: Mapping[str, Any], seed: int, delay: int,
     K, S, T = instance.n_actions, instance.n_states, instance.horizon
     probe = BiasProbe(
         columns_of(instance.P), instance.theta, instance.best_action, 2 * (S * log(2) + log(2 * K * T)),
-        log(2 * K * S * T), np.empty(K), np.empty((S, K)), np.empty(K), np.zeros(4 + S),
+        log(2 * K * S * T), np.empty((S, K)), np.empty(K), np.zeros(4 + S),
     )  # fmt: skip
     simulate(instance, PlugIn(), delay, rng).measure(probe)
     names = ("summed |<x,b> - b(a*)|", "summed max |b|", "certified, Hoeffding", "certified, Bernstein")

@@ -50,31 +50,13 @@
   const time = { space: 76, size: 30, values: clock };
   const upwards = (least) => ({ y: { range: (_, low, high) => [0, Math.max(high == null ? 0 : high * 1.12, least)] } });
 
-  draw("chart-loss", {
+  draw("chart-outcomes", {
     series: [{ label: "time" }, line("learner", "blue"), line("holdout", "vermillion", { dash: [6, 4] })],
-    axes: [axis(time), axis()],
-    scales: { y: { range: (_, low, high) => low == null ? [0, 1] : [Math.max(0, low - 0.05), Math.min(1, high + 0.05)] } },
+    axes: [axis(time), axis({ size: 56 })],
   });
-  draw("chart-dimension", {
-    series: [{ label: "time" }, line("dimension", "green", { fill: wash("green") })],
-    axes: [axis(time), axis()],
-    scales: { y: { range: (_, low, high) => [1, Math.max(high == null ? 0 : 1 + (high - 1) * 1.15, 1.5)] } },
-  });
-  draw("chart-flight", {
-    series: [{ label: "time" }, line("in flight", "purple", { fill: wash("purple"), paths: uPlot.paths.stepped({ align: 1 }) })],
-    axes: [axis(time), axis()], scales: upwards(5),
-  });
-
-  let edges = [];
-  const bins = (_, places) => places.map((place) => Number.isInteger(place) ? edges[place] ?? "" : "");
-  draw("chart-delays", {
-    padding: [10, 34, 0, 0],
-    series: [
-      { label: "delay", value: (_, value) => value == null ? "any" : `${edges[value]} to ${edges[value + 1]}` },
-      line("outcomes", "blue", { fill: () => colour("blue"), width: 0, value: (chart, value, place) => digits(value ?? chart.data[place].reduce((sum, one) => sum + one, 0)), paths: uPlot.paths.bars({ size: [0.86, 90], align: 1, radius: 0.08 }) }),
-    ],
-    axes: [axis({ ...time, values: bins, space: 64, incrs: [1, 2, 3, 4, 6, 8, 12, 16], grid: { show: false } }), axis({ values: (_, places) => places.map((place) => place ? digits(place) : "") })],
-    scales: { x: { time: false, range: () => [0, Math.max(edges.length - 1, 1)] }, ...upwards(5) },
+  draw("chart-decisions", {
+    series: [{ label: "time" }, line("decisions", "green", { fill: wash("green") })],
+    axes: [axis(time), axis({ size: 56 })], scales: upwards(1),
   });
 
   const ask = async (address) => {
@@ -83,12 +65,9 @@
     return answer.json();
   };
   const show = async () => {
-    const [curves, delays] = await Promise.all([ask(holder.dataset.curves), ask(holder.dataset.delays)]);
-    charts["chart-loss"].setData([curves.time, curves.learner, curves.holdout]);
-    charts["chart-dimension"].setData([curves.time, curves.dimension]);
-    charts["chart-flight"].setData([curves.time, curves.in_flight]);
-    edges = delays.labels;
-    charts["chart-delays"].setData([delays.counts.map((_, place) => place), delays.counts]);
+    const curves = await ask(holder.dataset.curves);
+    charts["chart-outcomes"].setData([curves.time, curves.learner, curves.holdout]);
+    charts["chart-decisions"].setData([curves.time, curves.decisions]);
     holder.dataset.points = curves.time.length;
   };
 

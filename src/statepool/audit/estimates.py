@@ -1,0 +1,128 @@
+"""The map and the state means, with intervals; how many behaviours the map has, and what each state adds.
+
+    P_hat(a) = (n(a) + kappa · prior) / (n(a) + kappa)      prior: the row of the action's group, or of all actions
+
+kappa is estimated from the counts: with rho = 1/(kappa + 1) the share of variance between actions, Pearson's statistic
+has mean (K-1)(S-1) times 1 + rho (n0 - 1). Rows that are alike give a large kappa; rows that differ give a small one.
+Intervals of entries are Wilson's, of the plain proportions. With propensities rows count by 1/propensity.
+"""
+
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+import numpy as np
+
+from statepool.audit.counts import Counts
+from statepool.checks import Floats
+from statepool.dimension import bracket
+from statepool.dimension.measure import value
+
+LEAST_SHARE = 1e-4
+"""Rows are never taken to be more alike than this share of variance between them: kappa stays below 10 000."""
+RESAMPLES, MOST_ENTRIES = 40, 200_000
+SAYS_LITTLE = 0.01
+"""The least share of the predicted differences between actions that is worth a state of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """P_hat, and for each entry the ends of an interval at `level`."""
+
+    P: Floats
+    lower: Floats = field(repr=False)
+    upper: Floats = field(repr=False)
+    level: float
+    strength: float
+    """kappa: how many rows the prior counts as."""
+    prior: Floats = field(repr=False)
+
+
+def estimate_map(counts: Counts, level: float = 0.95) -> Map:
+    n = counts.effective
+    overall = (n.sum(axis=0) + 1e-9) / (n.sum() + 1e-9 * counts.n_states)
+    prior = np.tile(overall, (counts.n_actions, 1))
+    if counts.groups is not None:
+        prior = _group_rows(n, counts.groups, overall)
+    strength = shrinkage(n, prior)
+    visits = n.sum(axis=1, keepdims=True)
+    P = (n + strength * prior) / (visits + strength)
+    return Map(P / P.sum(axis=1, keepdims=True), *wilson(n, visits, level), level, strength, prior)
+
+
+def _group_rows(n: Floats, groups: tuple[str, ...], overall: Floats) -> Floats:
+    names, place = np.unique(np.array(groups), return_inverse=True)
+    tables = np.zeros((names.size, overall.size))
+    np.add.at(tables, place, n)
+    strength = shrinkage(tables, np.tile(overall, (names.size, 1)))
+    rows = (tables + strength * overall) / (tables.sum(axis=1, keepdims=True) + strength)
+    return np.asarray(rows[place])
+
+
+def shrinkage(n: Floats, prior: Floats, own: Floats | None = None) -> float:
+    """kappa, by the mean of Pearson's statistic; `own` is each row's part in its prior, by default its part of all."""
+    visits = n.sum(axis=1)
+    seen = (prior > 1e-8).sum(axis=1).max()
+    if n.shape[0] < 2 or seen < 2:
+        return 1.0
+    expected = visits[:, None] * prior
+    # The prior was made from the same rows: each takes out as much as it put in.
+    own = np.where(visits > 0, visits / visits.sum() if own is None else own, 1.0)
+    counted = (prior > 1e-8) & (expected > 0)
+    pearson = float((np.divide((n - expected) ** 2, expected, out=np.zeros_like(n), where=counted)).sum())
+    freedom = float((1 - own).sum()) * (seen - 1)
+    growth = float(((1 - own) * (visits - 1)).sum()) * (seen - 1)
+    share = (pearson - freedom) / growth if growth > 0 else LEAST_SHARE
+    return float(1 / min(max(share, LEAST_SHARE), 0.5) - 1)
+
+
+def wilson(hits: Floats, trials: Floats, level: float) -> tuple[Floats, Floats]:
+    """Wilson's score interval of a proportion."""
+    z, trials = NormalDist().inv_cdf(0.5 + level / 2), np.maximum(trials, 1e-9)
+    share = np.clip(hits / trials, 0, 1)
+    middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    half = z / (1 + z**2 / trials) * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
+    lower = np.where(hits > 0, np.maximum(middle - half, 0), 0.0)
+    return lower, np.where(hits < trials, np.minimum(middle + half, 1), 1.0)
+
+
+def state_intervals(counts: Counts, level: float) -> tuple[Floats, Floats]:
+    """Ends of an interval for each state's mean: Wilson's for outcomes of 0 and 1, Student's for others."""
+    if np.allclose(counts.loss, counts.square):
+        rows = np.maximum(counts.worth, 1)
+        return wilson(counts.state_means * rows, rows, level)
+    from scipy.stats import t
+
+    half = t.ppf(0.5 + level / 2, np.maximum(counts.k.sum(axis=0) - 1, 1)) * counts.state_errors
+    return np.maximum(counts.state_means - half, 0.0), np.minimum(counts.state_means + half, 1.0)
+
+
+@dataclass(frozen=True)
+class Width:
+    """The bracket of the map's effective dimension, and its standard deviation over resampled logs."""
+
+    lower: float
+    upper: float
+    reached: bool
+    error: float
+
+
+def measure_width(counts: Counts, map_: Map, seconds: float, seed: int = 0) -> Width:
+    found = bracket(map_.P, gap=0.01, seconds=seconds)
+    rng = np.random.default_rng((seed, 14))
+    draws = max(4, min(RESAMPLES, RESAMPLES * MOST_ENTRIES // map_.P.size))
+    visits, values = counts.n.sum(axis=1), []
+    for _ in range(draws):
+        n = rng.multinomial(visits.astype(np.int64), map_.P).astype(np.float64)
+        strength = shrinkage(n, map_.prior)
+        values.append(value((n + strength * map_.prior) / (visits[:, None] + strength), found.play))
+    return Width(found.lower, found.upper, found.reached, float(np.std(values)))
+
+
+def state_shares(counts: Counts) -> Floats:
+    """Each state's share in what the states predict of the differences between actions, net of noise."""
+    visits = np.maximum(counts.n.sum(axis=1, keepdims=True), 1)
+    overall = counts.n.sum(axis=0) / counts.n.sum()
+    noise = (overall * (1 - overall)) / visits
+    between = (visits / visits.sum() * ((counts.n / visits - overall) ** 2 - noise)).sum(axis=0)
+    parts = np.maximum(between, 0.0) * (counts.state_means - counts.mean) ** 2
+    return np.asarray(parts / parts.sum() if parts.sum() > 0 else parts)

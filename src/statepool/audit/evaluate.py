@@ -1,0 +1,249 @@
+"""What a log would have been worth under another policy x: three estimators, each with its interval.
+
+    pooled    sum_s q_x(s) m(s) = mean of q_x(S)/q_log(S) · Y      q_x = sum_a x(a) P(·|a), m(s) the mean of the state
+    plain     mean of w Y,  w = x(A) / propensity(A)                inverse propensity weighting
+    robust    sum_a x(a) c(a) + mean of w (Y - c(A)),  c(a) = sum_s P(s|a) m(s)      doubly robust
+
+The pooled one has by far the smallest variance (weights with second moment v, the map's effective dimension, in place
+of K) and is right if the state is all that matters; its bias otherwise is sum_a x(a) D(a), D the direct effects, which
+is bounded here by what the log leaves possible of them. Without propensities the actions' shares in the log stand in
+for them. With contexts each is estimated within contexts and summed by their shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from statepool.audit.counts import Counts, Unit, fetch, read_labels
+from statepool.checks import Floats, unknown_name
+
+if TYPE_CHECKING:
+    from statepool.audit.audit import Audit
+
+NAMED = ("best", "uniform", "logged")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    value: float
+    error: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The worth of a decision under a policy, in the log's own unit."""
+
+    policy: str
+    logged: float
+    """What the log's own mix was worth."""
+    pooled: Estimate
+    plain: Estimate
+    robust: Estimate
+    bias: float
+    """The most that direct effects may bias the pooled estimate, at 95 %."""
+    biased: bool
+    """Whether they were found, and may bias it by more than its error: then the robust one is to be believed."""
+    exact: bool
+    """Whether propensities were logged; otherwise they are the actions' shares."""
+    outcomes: int
+
+
+def evaluate(audit: Audit, policy: str, level: float = 0.95) -> WhatIf:
+    """What the audited log would have been worth under a policy.
+
+    Parameters
+    ----------
+    policy : str
+        An action (or `fixed:ACTION`), `best` (the action that the advice starts on; with contexts the best of each),
+        `uniform`, `logged`, or the address of a pool such as `sqlite:///pool.db#home`.
+    """
+    contexts = audit.contexts
+    if contexts is None:
+        return estimate_policy(audit, audit.counts, read_policy(policy, audit), policy, level)
+    share = contexts.rows / contexts.rows.sum()
+    found = []
+    for c, counts in enumerate(audit.by_context):
+        best = int(contexts.best[c]) if contexts.pays else None
+        x = read_policy(policy, audit, best)
+        if policy == "logged" and counts.k.any():
+            x = counts.k.sum(axis=1) / counts.k.sum()
+        found.append(estimate_policy(audit, counts, x, policy, level))
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+
+    def summed(name: str) -> Estimate:
+        parts: list[Estimate] = [getattr(one, name) for one in found]
+        value = float(sum(s * part.value for s, part in zip(share, parts, strict=True)))
+        error = float(sum((s * part.error) ** 2 for s, part in zip(share, parts, strict=True)) ** 0.5)
+        return Estimate(value, error, value - z * error, value + z * error)
+
+    logged = float(sum(s * one.logged for s, one in zip(share, found, strict=True)))
+    bias = float(sum(s * one.bias for s, one in zip(share, found, strict=True)))
+    pooled = summed("pooled")
+    biased = audit.sufficiency.p < 0.05 and bias > pooled.error
+    outcomes = sum(one.outcomes for one in found)
+    return WhatIf(policy, logged, pooled, summed("plain"), summed("robust"), bias, biased, found[0].exact, outcomes)
+
+
+def estimate_policy(audit: Any, counts: Counts, x: Floats, name: str, level: float = 0.95) -> WhatIf:
+    """The worth of a policy, one probability for each action, on these counts; `audit` has `unit`, `effects` and
+    `sufficiency`."""
+    unit: Unit = audit.unit
+    visits, exact = counts.k.sum(axis=1), counts.weighted is not None
+    untried = np.flatnonzero((x > 0) & (visits <= 0))
+    if untried.size:
+        label = counts.actions[untried[0]]
+        raise ValueError(f"policy: the log has no final outcome of {label!r}, expected actions that it tried")
+    table = counts.n if counts.weighted is None else counts.weighted.n
+    rows = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    k = counts.k.sum(axis=0)
+    h = np.where(k > 0, counts.loss.sum(axis=0) / np.maximum(k, 1e-300), counts.mean)
+    c, own = rows @ h, counts.loss.sum(axis=1) / np.maximum(visits, 1e-300)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+
+    def estimate(loss: float, error: float) -> Estimate:
+        value, half = float(unit.outcome(loss)), z * error * unit.scale
+        return Estimate(value, error * unit.scale, value - half, value + half)
+
+    sums = WeightedSums.of(counts)
+    pooled = estimate(*_pooled(counts, rows, h, x))
+    plain = estimate(*_weighted(sums, x, np.full_like(c, unit.loss(0.0)), None if exact else own))
+    robust = estimate(*_weighted(sums, x, c, None if exact else own))
+    D = audit.effects.open
+    bias = unit.scale * float(abs(x @ D.mean) + 1.645 * (x**2 @ D.variance) ** 0.5)
+    biased = audit.sufficiency.p < 0.05 and bias > pooled.error
+    return WhatIf(name, float(unit.outcome(counts.mean)), pooled, plain, robust, bias, biased, exact, int(k.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSums:
+    """Of each action, over rows with an outcome: weights, their squares, and with losses and squared losses."""
+
+    n: float
+    w: Floats
+    ww: Floats
+    wx: Floats
+    wwx: Floats
+    wwxx: Floats
+
+    @classmethod
+    def of(cls, counts: Counts) -> WeightedSums:
+        n, k, loss, square = float(counts.k.sum()), *(t.sum(axis=1) for t in (counts.k, counts.loss, counts.square))
+        if counts.weighted is None:
+            w = np.divide(n, k, out=np.zeros_like(k), where=k > 0)
+            return cls(n, w * k, w**2 * k, w * loss, w**2 * loss, w**2 * square)
+        known = counts.weighted
+        tables = (known.k, known.kk, known.loss, known.loss_twice, known.square_twice)
+        return cls(n, *(table.sum(axis=1) for table in tables))
+
+
+def _pooled(counts: Counts, rows: Floats, h: Floats, x: Floats) -> tuple[float, float]:
+    """Mean and error; state means and rows come from the same log, and their errors are uncorrelated."""
+    q, k = x @ rows, counts.k.sum(axis=0)
+    variance = np.maximum(counts.square.sum(axis=0) / np.maximum(k, 1) - h**2, 0) / np.maximum(k - 1, 1)
+    visits = counts.n.sum(axis=1) if counts.weighted is None else counts.weighted.effective_rows
+    spread = np.maximum(rows @ h**2 - (rows @ h) ** 2, 0) / np.maximum(visits, 1)
+    return float(q @ h), float((q**2 @ variance + x**2 @ spread) ** 0.5)
+
+
+def _weighted(sums: WeightedSums, x: Floats, model: Floats, own: Floats | None) -> tuple[float, float]:
+    """Mean and error of x·model + w (Y - model); `own`, the actions' means, where propensities are their shares."""
+    base = float(x @ model)
+    value = base + float((x * (sums.wx - model * sums.w)).sum()) / sums.n
+    # Estimated propensities take out what the actions' own numbers of rows vary by.
+    centre = model if own is None else own
+    squares = x**2 * (centre**2 * sums.ww - 2 * centre * sums.wwx + sums.wwxx)
+    mean = (value - base) if own is None else 0.0
+    variance = max(float(squares.sum()) / sums.n - mean**2, 0.0)
+    return value, (variance / sums.n) ** 0.5
+
+
+# Policies by name
+
+
+def read_policy(text: str, audit: Audit, best: int | None = None) -> Floats:
+    """The policy that the text names, one probability for each action of the log."""
+    actions, counts = audit.counts.actions, audit.counts
+    if "://" in text:
+        return _policy_of_pool(text, actions)
+    label = text.removeprefix("fixed:")
+    place = actions.index(label) if label in actions else None
+    if text == "best":
+        place = audit.advice.ranking.order[0] if best is None else best
+    if place is not None:
+        return np.eye(len(actions))[place]
+    if text == "uniform":
+        tried = ~counts.is_new
+        return np.asarray(tried / tried.sum())
+    if text == "logged":
+        return np.asarray(counts.k.sum(axis=1) / counts.k.sum())
+    raise ValueError(unknown_name("policy", text, [*NAMED, *actions[:20]]))
+
+
+def _policy_of_pool(address: str, actions: tuple[str, ...]) -> Floats:
+    """What a pool would do now."""
+    try:
+        from statepool.live import Pool
+    except ImportError as error:
+        raise ValueError(f'policy: {error.name} is not installed, expected pip install "statepool[live]"') from None
+    url, _, name = address.partition("#")
+    with Pool.open(url, name or "home") as pool:
+        shares = {str(label): float(share) for label, share in pool.status().distribution.items()}
+    missing = [label for label, share in shares.items() if label not in actions and share > 1e-6]
+    if missing:
+        raise ValueError(f"policy: the pool chooses {missing[0]!r}, expected actions that the log tried")
+    x = np.array([shares.get(action, 0.0) for action in actions])
+    return np.asarray(x / x.sum())
+
+
+def cautions_of(found: Sequence[WhatIf]) -> list[str]:
+    """What to make of the estimates."""
+    lines = []
+    if not found[0].exact:
+        lines.append(
+            "The log has no propensities (--propensity): the actions' shares stand in for them, which is right if "
+            "actions were not chosen for their circumstances."
+        )
+    for one in found:
+        if one.biased:
+            lines.append(
+                f"{one.policy}: direct effects were found that may bias the value through the states by up to "
+                f"{one.bias:.2g}, more than its error of {one.pooled.error:.2g}: use the doubly robust one."
+            )
+    return lines
+
+
+def export_rows(rows: Any, counts: Counts, unit: Unit, path: Path) -> None:
+    """Write rows with a final outcome as off-policy packages read them.
+
+    `action` is a number in the order of the names, `reward` the outcome in the log's unit, `pscore` the propensity (or
+    the action's share), `context` and `position` constants; our `state` stands beside.
+    """
+    if path.suffix.lower() not in (".parquet", ".csv"):
+        raise ValueError(f"export: {path} ends in {path.suffix!r}, expected .parquet or .csv")
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    final = rows.filter(rows.loss.notnull() & (rows.k == 1.0)).select("action", "state", "loss", "propensity")
+    found = fetch(final)
+    action, state = read_labels(found, counts)
+    shares = counts.k.sum(axis=1) / counts.k.sum()
+    pscore = found["propensity"] if counts.weighted is not None else shares[action]
+    kept = (action >= 0) & (state >= 0) & (pscore > 0) & (pscore <= 1)
+    columns = {
+        "action": action[kept], "reward": unit.outcome(found["loss"])[kept], "pscore": pscore[kept],
+        "context": np.ones(int(kept.sum())), "position": np.zeros(int(kept.sum()), np.int64),
+        "state": np.array(counts.states, dtype=object)[state[kept]],
+    }  # fmt: skip
+    try:
+        write = csv.write_csv if path.suffix.lower() == ".csv" else parquet.write_table
+        write(pa.table(columns), str(path))
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(f"export: cannot write {path} ({str(error).splitlines()[0][:120]})") from None

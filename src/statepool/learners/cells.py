@@ -1,0 +1,218 @@
+"""What is known of actions that were played: effects beyond the state, and doubts about rows (SelfTuned, 5 and 7).
+
+A cell belongs to an action, or to a pair of a context and an action. Cells are found by their key in a table of fixed
+size with open addressing, so the memory does not grow with the catalogue: beyond the table's size, actions that find
+no free place have no cell, and are taken for ordinary ones.
+
+*Effects*, in units of the state's noise: z(a) = sum of ω (x - saved m)/σ_s, N(a) = sum of ω, r = Σz/ΣN,
+
+    ε_c(a) = (z - N r) c/(1 + N c)        c = .01 and .1: what the effects' variance may be
+
+With a window, ω is the exposed count and m today's (the predictions of the first days are not worth saving).
+
+*Prices.* With a window outcomes are measured from the default, and a product that costs more brings more in proportion:
+there a second kind of effect moves the mean of state s from m(s) to (1 + ε) m(s). It is estimated in the same way with
+z = Σ m (x - m)/σ² and N = Σ m²/σ².
+
+*Rows.* P(s|a) = Σ_κ w_κ (pairs + κ told)/(plays + κ) with κ = ∞, 100, 10, 1 of prior 31/32 and 1/96 each, and w by the
+likelihood of the pairs seen. A map that is learnt has κ = 1 on even rows; with contexts the row of a pair leans on its
+action's by κ = 1, 10 or 100, chosen by likelihood.
+"""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statepool.checks import Floats
+from statepool.compiling import compiled_inside, compiled_part
+from statepool.learners.contract import Problem
+from statepool.learners.exposure import COEFFICIENT, MARK, Clock
+from statepool.learners.predictions import MEAN, N_MEMORIES, SD
+
+MOST_CELLS = 4096
+PROBES = 8
+VARIANCES = (0.01, 0.1)
+"""c: of the effects, in units of the noise."""
+N_EFFECTS = len(VARIANCES)
+STRENGTHS = (1e9, 100.0, 10.0, 1.0)
+"""κ: what a row that was given is worth, in rounds."""
+N_STRENGTHS = len(STRENGTHS)
+PRIOR_DOUBT = 1 / 32
+LEAK = 1e-3
+"""A row that was given may lead to any state with this probability, so that no pair is impossible."""
+
+KEY, PLAYS, WEIGHED, LIKELIHOOD = range(4)
+HEAD = LIKELIHOOD + N_STRENGTHS
+"""A cell is one row of `Cells.table`: one more than its key (0: free), plays, how many of them the likelihood counts,
+the log likelihood of each κ, and then one number for each state of:"""
+PAIRS, COUNTED, ROW, NEWS, COUNTS = range(5)
+"""how often the state followed; how many of these it counts; the row as it is believed; Σω(x - saved m), with
+a window Σx; and Σω, with a window decisions, those of k > 0 fading with τ_k."""
+
+
+class Cells(NamedTuple):
+    """What is known of actions, and with contexts of pairs of a context and an action."""
+
+    table: Floats
+    """One row for each cell, then the sums over all cells of actions, and over all cells of pairs."""
+    scales: Floats
+    """[what, (k, s)]: what turns counts into N, counts into what m predicts of them, and news into units of σ; then the
+    same for prices."""
+    usual: Floats
+    """r of each kind of effect."""
+    n_states: int
+    n_actions: int
+    n_tables: int
+    """2 with contexts."""
+    n_kinds: int
+    """Kinds of effects: of actions, with contexts of pairs, with a window of prices."""
+
+
+def start_cells(problem: Problem, clock: Clock) -> Cells:
+    """No cells."""
+    K, S, n = problem.n_actions, problem.n_states, clock.curve.shape[1]
+    n_tables = 2 if problem.n_contexts > 1 else 1
+    size = min(K, MOST_CELLS) + (min(problem.n_contexts * K, MOST_CELLS) if n_tables > 1 else 0)
+    table = np.zeros((size + n_tables, HEAD + (COUNTS + n) * S))
+    n_kinds = n_tables + (problem.window is not None)
+    return Cells(table, np.zeros((6, n * S)), np.zeros(n_kinds), S, K, n_tables, n_kinds)
+
+
+@compiled_inside
+def key_of(cells: Any, table: int, context: int, action: int) -> int:
+    """The key of an action (table 0), or of a pair of a context and an action (1)."""
+    return action + 1 if table == 0 or action < 0 else cells.n_actions * (1 + context) + action + 1
+
+
+@compiled_inside
+def find(cells: Any, key: int) -> int:
+    """The cell of a key, or -1; if it could be made at a place that is free, -2 less the place."""
+    size = cells.table.shape[0] - cells.n_tables
+    place = key - 1 if key <= size else (key - 1) % size
+    for _ in range(PROBES if key > 0 else 0):
+        if cells.table[place, KEY] == key:
+            return place
+        if cells.table[place, KEY] == 0.0:
+            return -2 - place
+        place = place + 1 if place + 1 < size else 0
+    return -1
+
+
+@compiled_part
+def rescale_cells(cells: Any, k: int, factor: float) -> None:
+    """The base of τ_k was raised."""
+    first = HEAD + (COUNTS + k) * cells.n_states
+    for cell in range(cells.table.shape[0]):
+        for s in range(cells.n_states):
+            cells.table[cell, first + s] *= factor
+
+
+@compiled_inside
+def _add(cells: Any, cell: int, table: int, place: int, amount: float) -> None:
+    """Into a cell, and into the sum over all of its kind."""
+    cells.table[cell, place] += amount
+    cells.table[cells.table.shape[0] - cells.n_tables + table, place] += amount
+
+
+@compiled_part
+def see_in_cells(cells: Any, clock: Any, played: Any) -> None:
+    """The state of a decision is known."""
+    for table in range(cells.n_tables):
+        key = key_of(cells, table, played.context, played.action)
+        cell = find(cells, key)
+        if cell < -1:
+            cell = -2 - cell
+            cells.table[cell, KEY] = key
+        if cell >= 0:
+            cells.table[cell, PLAYS] += 1.0
+            cells.table[cell, HEAD + PAIRS * cells.n_states + played.state] += 1.0
+            for k in range(clock.curve.shape[1] if clock.window > 0.0 else 0):
+                place = HEAD + (COUNTS + k) * cells.n_states + played.state
+                _add(cells, cell, table, place, clock.fading[MARK, N_MEMORIES + k - 1] if k > 0 else 1.0)
+
+
+@compiled_part
+def learn_in_cells(cells: Any, clock: Any, played: Any, news: float, trust: float, mean: float) -> None:
+    """An outcome has come; `trust` is ω, or -ω to take it back."""
+    for table in range(cells.n_tables):
+        cell = find(cells, key_of(cells, table, played.context, played.action))
+        if cell >= 0:
+            _add(cells, cell, table, HEAD + NEWS * cells.n_states + played.state, trust * (news - mean))
+            if clock.window == 0.0:
+                _add(cells, cell, table, HEAD + COUNTS * cells.n_states + played.state, trust)
+
+
+@compiled_part
+def read_scales(cells: Any, clock: Any, states: Any) -> None:
+    """For the sums of now."""
+    n_states, scales = cells.n_states, cells.scales
+    for k in range(clock.curve.shape[1]):
+        coefficient = clock.curve[COEFFICIENT, k]
+        for s in range(n_states):
+            place, noise = k * n_states + s, 1.0 / states[SD, s]
+            ratio = states[MEAN, s] * noise if clock.window > 0.0 else 0.0
+            scales[0, place], scales[1, place], scales[2, place] = coefficient, coefficient * ratio, noise
+            scales[3, place], scales[4, place] = coefficient * ratio * ratio, coefficient * ratio * ratio
+            scales[5, place] = ratio * noise
+    for kind in range(cells.n_kinds):
+        cells.usual[kind] = 0.0
+        table = kind if kind < cells.n_tables else 0
+        known, news = evidence_of(cells, cells.table.shape[0] - cells.n_tables + table, kind)
+        cells.usual[kind] = news / known if known > 0.0 else 0.0
+
+
+@compiled_inside
+def evidence_of(cells: Any, cell: int, kind: int) -> tuple[float, float]:
+    """N and z - N r of a cell, for one kind of effect."""
+    n_states, row, scales, first = cells.n_states, cells.table[cell], cells.scales, 0 if kind < cells.n_tables else 3
+    known = news = 0.0
+    for s in range(n_states):
+        news += row[HEAD + NEWS * n_states + s] * scales[first + 2, s]
+    for i in range(scales.shape[1]):
+        known += row[HEAD + COUNTS * n_states + i] * scales[first, i]
+        news -= row[HEAD + COUNTS * n_states + i] * scales[first + 1, i]
+    known = max(known, 0.0)
+    return known, news - known * cells.usual[kind]
+
+
+@compiled_inside
+def variance_of(q: int) -> float:
+    """c of hypothesis q: 1 and 3 are small effects (of actions, of pairs), 2 and 4 large ones."""
+    return VARIANCES[0] if q % 2 == 1 else VARIANCES[1]
+
+
+@compiled_inside
+def effect_of(known: float, news: float, q: int) -> float:
+    """ε under hypothesis q."""
+    c = variance_of(q)
+    return news * c / (1.0 + known * c)
+
+
+@compiled_part
+def doubt_row(row: Any, n_states: int, columns: Any, a: int) -> None:
+    """Weigh the doubts about the row that was given, column a of `columns`, by the pairs seen since the last time."""
+    pairs, counted, believed = HEAD + PAIRS * n_states, HEAD + COUNTED * n_states, HEAD + ROW * n_states
+    plays, row[WEIGHED] = row[WEIGHED], row[PLAYS]
+    for s in range(n_states):
+        given = (1.0 - LEAK) * columns[s, a] + LEAK / n_states
+        while row[counted + s] < row[pairs + s]:
+            for i in range(N_STRENGTHS):
+                row[LIKELIHOOD + i] += log((row[counted + s] + STRENGTHS[i] * given) / (plays + STRENGTHS[i]))
+            row[counted + s] += 1.0
+            plays += 1.0
+        row[believed + s] = 0.0
+    top = row[LIKELIHOOD]
+    for i in range(1, N_STRENGTHS):
+        top = max(top, row[LIKELIHOOD + i])
+    total = 0.0
+    for i in range(N_STRENGTHS):
+        prior = 1.0 - PRIOR_DOUBT if i == 0 else PRIOR_DOUBT / (N_STRENGTHS - 1)
+        part = prior * exp(row[LIKELIHOOD + i] - top)
+        total += part
+        for s in range(n_states):
+            row[believed + s] += part * (row[pairs + s] + STRENGTHS[i] * columns[s, a]) / (plays + STRENGTHS[i])
+    for s in range(n_states):
+        row[believed + s] /= total

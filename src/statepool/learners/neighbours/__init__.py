@@ -1,0 +1,1 @@
+"""Methods from the literature, on the same contract."""

@@ -1,0 +1,1 @@
+"""The paper's other arms: baselines and variants of its studies."""

@@ -1,0 +1,151 @@
+"""The shell of SelfTuned: a safe part of the policy, and a guard that falls back on it.
+
+*Safe* is State-EXP3 on the rounds since it started, in each round s that is at least twice the one before: it starts on
+the leader of that moment with 1/s spread evenly, at the anytime rate of Theorem A for a learner that is given SHARE of
+the policy,
+
+    rate = sqrt(log(K s) / ((.55 (S - 1)/SHARE + d + 1) s))        d: the mean delay of what has come
+
+*Guard.* The whole policy is safe's while sum X (1 - q_safe(S)/q(S)) > 3 sqrt(s/SHARE) over the rounds since s: what was
+played has lost that much more than safe would have.
+
+Losses are scaled to [0, 1] by the bounds. With a window they are measured from the default, so that silence adds
+nothing. With contexts q(s) is averaged over the latest requests, as in State-EXP3, and there is no guard.
+
+Source: the paper's State-EXP3; the floor it gives, and its proof: docs/self-tuned.md.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statepool.checks import Floats
+from statepool.compiling import compiled, compiled_inside, compiled_part
+from statepool.kernels import LARGEST_ESTIMATE, combine, dot, lowest, softmin
+from statepool.learners.contract import Problem
+
+SHARE = 1 / 32
+GUARD = 3.0
+KEPT = 1 - 1 / 32
+"""What a request leaves of the state probabilities of those before it."""
+
+START, RATE, EXCESS, REQUESTS, PREPARED = range(5)
+"""Of `Safe.numbers`: the round that it started in, its rate, the guard's sum, how many requests REACHED sums, and the
+start that row PRIOR of `Safe.actions` belongs to."""
+ESTIMATE, ANCHOR, REACHED = range(3)
+"""Of `Safe.states`: G, the cumulative loss estimates; the optimistic state means of the round that it started in, whose
+best action it starts on; with contexts, the state probabilities of the latest requests, summed."""
+POLICY, TOTAL, PRIOR = range(3)
+
+
+class Safe(NamedTuple):
+    numbers: Floats
+    states: Floats
+    actions: Floats
+    """[what, action on offer]"""
+    low: float
+    width: float
+    """The least loss, and the range of losses."""
+    default: float
+    """What silence costs, scaled; 0 without a window."""
+    contexts: bool
+
+
+def start_safe(problem: Problem) -> Safe:
+    """Nothing learnt."""
+    K, S = problem.n_actions, problem.n_states
+    low, width = problem.bounds[0], problem.bounds[1] - problem.bounds[0]
+    default = 0.0 if problem.window is None else min(max((problem.default - low) / width, 0.0), 1.0)
+    numbers = np.array([0.0, 1.0, 0.0, 0.0, -1.0])
+    return Safe(numbers, np.zeros((3, S)), np.zeros((3, K)), float(low), float(width), default, problem.has_contexts)
+
+
+@compiled
+def rate_of(length: float, delay: float, n_states: int, n_actions: int) -> float:
+    """Theorem A's rate for so many rounds at that delay."""
+    return sqrt(log(max(n_actions * length, 2.0)) / ((0.55 * (n_states - 1) / SHARE + delay + 1.0) * length))
+
+
+@compiled_part
+def start_again(safe: Any, t: int, delay: float, hope: Any) -> None:
+    """Start anew in round t."""
+    safe.numbers[START] = t
+    safe.numbers[RATE] = rate_of(max(float(t), 1.0), delay, hope.size, safe.actions.shape[1])
+    safe.numbers[EXCESS] = 0.0
+    for s in range(hope.size):
+        safe.states[ESTIMATE, s] = 0.0
+        safe.states[ANCHOR, s] = hope[s]
+
+
+@compiled_part
+def add_safe(safe: Any, columns: Any, fixed: bool, out: Any) -> None:
+    """Mix the safe part into a policy; it is the whole policy while the guard is on. `fixed`: rows are always these."""
+    n = out.size
+    x, totals, prior = safe.actions[POLICY, :n], safe.actions[TOTAL, :n], safe.actions[PRIOR, :n]
+    if not fixed or safe.numbers[PREPARED] != safe.numbers[START]:
+        safe.numbers[PREPARED] = safe.numbers[START]
+        _start_on_leader(safe, columns, prior, totals)
+    combine(columns, safe.states[ESTIMATE], totals)
+    rate = safe.numbers[RATE]
+    for a in range(n):
+        totals[a] = rate * totals[a] + prior[a]
+    softmin(totals, 1.0, x)
+    guilty = not safe.contexts and safe.numbers[EXCESS] > GUARD * sqrt(safe.numbers[START] / SHARE)
+    share = 1.0 if guilty else SHARE
+    for a in range(n):
+        out[a] = (1.0 - share) * out[a] + share * x[a]
+
+
+@compiled_inside
+def _start_on_leader(safe: Any, columns: Any, out: Any, room: Any) -> None:
+    """-log of where it started: 1/s spread evenly, the rest on the leader of that moment."""
+    combine(columns, safe.states[ANCHOR], room)
+    best = lowest(room)
+    bound = best + 1e-12 * abs(best)
+    ties = 0.0
+    for a in range(out.size):
+        ties += 1.0 if room[a] <= bound else 0.0
+    start = max(safe.numbers[START], 1.0)
+    evenly = log(out.size * start)
+    on_leader = -log(1.0 / (out.size * start) + (1.0 - 1.0 / start) / ties)
+    for a in range(out.size):
+        out[a] = on_leader if room[a] <= bound else evenly
+
+
+@compiled_part
+def save_safe(safe: Any, columns: Any, policy: Any, state: int, saved: Any, place: int, request: int) -> None:
+    """What learning needs: q and q_safe of the state; with contexts the latest requests', and q of this one."""
+    if not safe.contexts:
+        saved[place] = dot(policy, columns[state])
+        saved[place + 1] = dot(safe.actions[POLICY, : policy.size], columns[state])
+        return
+    saved[place], saved[place + 1] = safe.states[REACHED, state], safe.numbers[REQUESTS]
+    for s in range(safe.states.shape[1]):
+        saved[request + s] = dot(policy, columns[s])
+
+
+@compiled_part
+def see_request(safe: Any, saved: Any, request: int) -> None:
+    """With contexts: the state probabilities of a request."""
+    if safe.contexts:
+        for s in range(safe.states.shape[1]):
+            safe.states[REACHED, s] = KEPT * safe.states[REACHED, s] + saved[request + s]
+        safe.numbers[REQUESTS] = KEPT * safe.numbers[REQUESTS] + 1.0
+
+
+@compiled_part
+def learn_safe(safe: Any, played: Any, loss: float, saved: Any, place: int, request: int, sign: float) -> None:
+    """An outcome has come; it counts if safe has not started since."""
+    if played.t < safe.numbers[START]:
+        return
+    scaled = min(max((loss - safe.low) / safe.width, 0.0), 1.0) - safe.default
+    q = saved[place]
+    if safe.contexts:
+        q = (saved[place] + saved[request + played.state]) / (saved[place + 1] + 1.0)
+    if q > 0.0:
+        safe.states[ESTIMATE, played.state] += sign * min(max(scaled / q, -LARGEST_ESTIMATE), LARGEST_ESTIMATE)
+        if not safe.contexts:
+            safe.numbers[EXCESS] += sign * scaled * (1.0 - saved[place + 1] / q)

@@ -1,0 +1,328 @@
+"""Requests and responses of the HTTP API as msgspec types.
+
+They validate what is received, encode what is sent, and are the source of the OpenAPI document.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+MAX_BATCH = 1_000
+LARGEST = (1 << 63) - 1
+
+
+def about(description: str, **limits: float) -> Meta:
+    """The description of a field, and its limits."""
+    return Meta(description=description, **limits)  # type: ignore[call-overload]
+
+
+Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
+Plain = str | Whole | float | bool
+Label = str | Whole | float | bool | Annotated[tuple[Plain, ...], Meta(min_length=1)]
+"""The name of an action, a state or a context; a tuple is written as an array."""
+Ticket = Annotated[str, Meta(min_length=1, max_length=200)]
+Row = list[Annotated[float, Meta(ge=0, le=1)]]
+Time = Annotated[datetime, Meta(tz=True)]
+
+
+class CandidateBody(Struct, forbid_unknown_fields=True):
+    """An action that may be shown, with its row of P for this request."""
+
+    action: Annotated[Label, about("What may be shown; it need not be in the catalogue.")]
+    row: Annotated[Row, about("Probability of each state after this action; they sum to 1.")]
+
+
+Candidates = Annotated[dict[str, Row], Meta(min_length=1)] | Annotated[list[CandidateBody], Meta(min_length=1)]
+OwnTicket = Annotated[
+    Ticket | UnsetType,
+    about("Your own name for the decision. Repeating it returns the same answer. Default: generated."),
+]
+Context = Annotated[Label | UnsetType, about("The context of the request, in a pool with contexts.")]
+Offered = Annotated[
+    Candidates | UnsetType,
+    about(
+        "What may be shown, with rows of your own model for this request only: {action: row}, or a list "
+        "of {action, row} where labels are not text."
+    ),
+]
+
+
+class DecisionRequest(Struct, forbid_unknown_fields=True):
+    """One decision of a batch."""
+
+    ticket: OwnTicket = UNSET
+    context: Context = UNSET
+    candidates: Offered = UNSET
+
+
+class DecisionBody(Struct, forbid_unknown_fields=True):
+    """One decision, or a batch.
+
+    At most one of `ticket`, `count`, `tickets` and `requests`. `context` and `candidates` apply to every decision of
+    the batch. An empty body asks for one decision. A batch is decided as a whole: if one
+    request is refused, none is decided.
+    """
+
+    ticket: OwnTicket = UNSET
+    count: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_BATCH)] | UnsetType, about("Number of decisions, with generated tickets.")
+    ] = UNSET
+    tickets: Annotated[
+        Annotated[list[Ticket], Meta(min_length=1, max_length=MAX_BATCH)] | UnsetType,
+        about("One decision for each of these tickets."),
+    ] = UNSET
+    context: Context = UNSET
+    candidates: Offered = UNSET
+    requests: Annotated[
+        Annotated[list[DecisionRequest], Meta(min_length=1, max_length=MAX_BATCH)] | UnsetType,
+        about("One decision for each of these, answered in this order."),
+    ] = UNSET
+
+
+SeenState = Annotated[Label, about("The state that was observed: one of the pool's states.")]
+Loss = Annotated[float | UnsetType, about("The outcome as a loss, less is better. `loss_bounds` is 0 to 1 by default.")]
+Reward = Annotated[float | UnsetType, about("The outcome as a reward, more is better. The pool needs `reward_bounds`.")]
+DecidedTicket = Annotated[Ticket, about("The ticket of a decision.")]
+
+
+class StateBody(Struct, forbid_unknown_fields=True):
+    """The state observed after a decision."""
+
+    state: SeenState
+
+
+class OutcomeBody(Struct, forbid_unknown_fields=True):
+    """The outcome of a decision: a loss or a reward, exactly one of them."""
+
+    loss: Loss = UNSET
+    reward: Reward = UNSET
+
+
+class StateReport(StateBody, forbid_unknown_fields=True, kw_only=True):
+    """The state of one ticket."""
+
+    ticket: DecidedTicket
+
+
+class StatesBody(Struct, forbid_unknown_fields=True):
+    """The states of many tickets."""
+
+    states: Annotated[
+        list[StateReport], about("Each is accepted or refused alone.", min_length=1, max_length=MAX_BATCH)
+    ]
+
+
+class OutcomeReport(OutcomeBody, forbid_unknown_fields=True, kw_only=True):
+    """The outcome of one ticket: a loss or a reward, exactly one of them."""
+
+    ticket: DecidedTicket
+
+
+class OutcomesBody(Struct, forbid_unknown_fields=True):
+    """The outcomes of many tickets."""
+
+    outcomes: Annotated[
+        list[OutcomeReport], about("Each is accepted or refused alone.", min_length=1, max_length=MAX_BATCH)
+    ]
+
+
+class LearnerBody(Struct, forbid_unknown_fields=True):
+    """A learner by name, with its options."""
+
+    name: Annotated[str, about("Its name, such as `self-tuned`.")]
+    options: Annotated[dict[str, Any], about("The learner's own arguments by name.")] = {}
+
+
+class PoolBody(Struct, forbid_unknown_fields=True):
+    """A pool to create, or to compare with the existing one; `update` applies the difference."""
+
+    actions: Annotated[
+        list[Label], about("The catalogue, each action once: text, number, or array of such.", min_length=1)
+    ]
+    states: Annotated[list[Label], about("The states that can be observed, each once.", min_length=1)]
+    P: Annotated[
+        list[Row] | dict[str, list[Row] | dict[str, Row]] | None,
+        about(
+            "P(state | action): one row per action, one probability per state. With contexts "
+            "{context: rows}, or {context: {action: row}} of the actions available there. Null: the map is learnt."
+        ),
+    ] = None
+    contexts: Annotated[list[Label] | None, about("The contexts in order; null: in the order of the keys of `P`.")] = (
+        None
+    )
+    learner: Annotated[LearnerBody | str | None, about("A learner by name, or with options; null: `self-tuned`.")] = (
+        None
+    )
+    learn_map: Annotated[bool, about("Whether to learn the map, with `P` as a first guess.")] = False
+    settings: Annotated[dict[str, Any], about("Settings by name; the others keep their defaults.")] = {}
+    prior: Annotated[
+        dict[str, Any] | None, about("What is known before the first outcome, as in AUDIT.json; null: nothing.")
+    ] = None
+    categories: Annotated[list[Label] | None, about("The category of each action; null: the actions have none.")] = None
+    update: Annotated[bool, about("Whether an existing pool that differs is changed instead of refused with 409.")] = (
+        False
+    )
+
+
+class SettingsBody(Struct, forbid_unknown_fields=True):
+    """Settings to change; the others stay. They may also be sent flat, without the outer name."""
+
+    settings: Annotated[dict[str, Any], about("Settings by name; null: back to the default.")]
+
+
+class ActionBody(Struct, forbid_unknown_fields=True):
+    """An action to add, or to give another row."""
+
+    row: Annotated[Row | None, about("Probability of each state after this action; null: the map is learnt.")] = None
+    category: Annotated[Label | None, about("The category of the action; null: none.")] = None
+    reweight: Annotated[bool, about("Whether to replace the row of an existing action.")] = False
+    label: Annotated[
+        Label | UnsetType, about("The action itself where it is not text; the path then holds it as text.")
+    ] = UNSET
+
+
+TicketName = Annotated[str, about("The name of the decision.")]
+Chosen = Annotated[Label, about("The action that was drawn.")]
+Probability = Annotated[
+    float, about("Probability of this action when it was drawn, for off-policy evaluation.", ge=0, le=1)
+]
+
+
+class ErrorAnswer(Struct):
+    """Why a request was refused."""
+
+    error: Annotated[str, about("One sentence: what was given, what was expected, and where.")]
+
+
+class NamesAnswer(Struct):
+    """The pools that the key may use."""
+
+    pools: Annotated[list[str], about("Their names, sorted.")]
+
+
+class DecisionAnswer(Struct):
+    """The action to take."""
+
+    ticket: TicketName
+    action: Chosen
+    probability: Probability
+
+
+class DecisionsAnswer(Struct):
+    """The decisions of a batch."""
+
+    decisions: Annotated[list[DecisionAnswer], about("In the order of the request.")]
+
+
+class TicketAnswer(Struct):
+    """Everything known of one decision."""
+
+    ticket: Annotated[str | None, about("The name of the decision; null: it was erased.")]
+    action: Chosen
+    probability: Probability
+    state: Annotated[Label | None, about("The state observed; null: not reported yet.")]
+    loss: Annotated[float | None, about("The outcome scaled by the bounds: 0 is best, 1 worst; null: none yet.")]
+    reward: Annotated[float | None, about("The outcome if it was reported as a reward; null: it was not.")]
+    decided_at: Annotated[Time, about("When the decision was made.")]
+    observed_at: Annotated[Time | None, about("When the state was reported; null: not yet.")]
+    resolved_at: Annotated[Time | None, about("When the outcome was reported or expired; null: not yet.")]
+    is_holdout: Annotated[bool, about("Whether the decision belongs to the holdout.")]
+    expired: Annotated[bool, about("Whether the outcome is the default of a window that passed.")]
+    version: Annotated[int, about("The policy version that it was drawn from.")]
+    context: Annotated[Label | None, about("The context of the request; null: there was none.")]
+    cursor: Annotated[int, about("Pass the largest one as `after` to read only what was learnt since.")]
+
+
+class StateAnswer(Struct):
+    """The state that a ticket has now."""
+
+    ticket: TicketName
+    state: Annotated[Label, about("As reported.")]
+
+
+class OutcomeAnswer(Struct, omit_defaults=True):
+    """The outcome that a ticket has now."""
+
+    ticket: TicketName
+    loss: Annotated[float | UnsetType, about("If it was reported as a loss.")] = UNSET
+    reward: Annotated[float | UnsetType, about("If it was reported as a reward.")] = UNSET
+
+
+class RefusedReport(Struct):
+    """A report of a batch that was refused."""
+
+    ticket: TicketName
+    status: Annotated[int, about("The status that it would have had alone: 404, 409 or 422.")]
+    error: Annotated[str, about("Why, in one sentence.")]
+
+
+class ReportsAnswer(Struct):
+    """How many reports of a batch were accepted."""
+
+    done: Annotated[int, about("Number accepted, repeated ones included.")]
+    refused: Annotated[list[RefusedReport], about("The others; they changed nothing.")]
+
+
+class ActionAnswer(Struct):
+    """The action that was added, changed or retired."""
+
+    action: Annotated[Label, about("Its label.")]
+
+
+class ExpiryAnswer(Struct):
+    """How many decisions expired."""
+
+    expired: Annotated[int, about("Decisions that received the default outcome now.")]
+
+
+class HealthAnswer(Struct):
+    """The state of the process."""
+
+    status: Annotated[str, about("`up` or `ready`.")]
+
+
+class ArmAnswer(Struct):
+    """The outcomes of one group of decisions, in reported units."""
+
+    count: Annotated[int, about("Decisions with an outcome, defaults included.")]
+    mean: Annotated[float | None, about("Mean outcome; null: there is none.")]
+    error: Annotated[float | None, about("Standard error of the mean; null: fewer than two outcomes.")]
+
+
+class ArmsAnswer(Struct):
+    """The learner's decisions and the holdout's, since the holdout last changed."""
+
+    learner: Annotated[ArmAnswer, about("Decisions drawn from the learner's policy.")]
+    holdout: Annotated[ArmAnswer, about("Decisions of the holdout.")]
+
+
+class LiftAnswer(Struct):
+    """How much better the learner does than the holdout per decision, in reported units."""
+
+    value: Annotated[float, about("The difference of the means; above 0 the learner is better.")]
+    low: Annotated[float, about("Lower end of the 95 % interval, valid at all times.")]
+    high: Annotated[float, about("Upper end of it.")]
+
+
+class PoolAnswer(Struct):
+    """The status of a pool."""
+
+    name: Annotated[str, about("The pool's name.")]
+    actions: Annotated[int, about("Number of active actions.")]
+    states: Annotated[list[Label], about("The states that can be reported.")]
+    learner: Annotated[LearnerBody, about("The learner.")]
+    settings: Annotated[dict[str, Any], about("All settings.")]
+    decisions: Annotated[int, about("Decisions made.")]
+    pending: Annotated[int, about("Decisions without an outcome.")]
+    counts: Annotated[
+        dict[str, int],
+        about(
+            "Reports by kind: `state`, `outcome`, `expiry`, `correction` (outcomes after an expiry), "
+            "`impossible` (states with probability 0), `out_of_bounds`."
+        ),
+    ]
+    version: Annotated[int, about("Number of the latest policy version.")]
+    unit: Annotated[str, about("Whether outcomes are shown as `reward` or `loss`.")]
+    outcomes: Annotated[ArmsAnswer, about("Mean outcome of the learner and of the holdout.")]
+    lift: Annotated[LiftAnswer | None, about("Learner against holdout; null: one of them has no outcome.")]

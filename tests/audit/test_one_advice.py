@@ -1,0 +1,100 @@
+"""Verdict, learner, ranking, first action, what-if and the pool that `serve --map` starts never disagree."""
+
+import json
+
+import numpy as np
+import pandas as pd
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from quick import QUICK
+
+from statepool.audit import audit_log
+from statepool.audit.evaluate import evaluate
+from statepool.learners import find, name_of
+
+LEARNERS = {
+    "pool": "self-tuned",
+    "pool with corrections": "self-tuned",
+    "do not pool": "action-thompson",
+    "cannot tell": None,
+}
+
+
+@st.composite
+def logs(draw):
+    """Small logs of all kinds: effects or none, informative states or none, windows, blanks, new actions, contexts."""
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    K, S, n = draw(st.integers(1, 8)), draw(st.integers(1, 4)), draw(st.sampled_from([30, 400, 6_000, 20_000]))
+    P = rng.dirichlet(np.full(S, draw(st.sampled_from([0.5, 100.0]))), K)
+    mean = np.linspace(0.05, draw(st.sampled_from([0.05, 0.6])), S)
+    lift = np.exp(draw(st.sampled_from([0.0, 0.1, 0.7])) * rng.standard_normal(K))
+    action = rng.integers(K, size=n)
+    if draw(st.booleans()):
+        action = np.where(rng.random(n) < 0.7, 0, action)
+    state = (rng.random(n)[:, None] > P[action].cumsum(axis=1)).sum(axis=1).clip(0, S - 1)
+    ts = np.sort(rng.uniform(0, 100, n)) * 86_400 + 1.7e9
+    wait = rng.exponential(3 * 86_400, n)
+    bought = (rng.random(n) < mean[state]) & (wait < 14 * 86_400)
+    seen = bought & (ts + wait <= ts[-1])
+    amount = np.round(10 * lift[action], 2) if draw(st.booleans()) else 1.0
+    log = pd.DataFrame({"sku": action.astype(str), "stage": state.astype(str), "revenue": np.where(seen, amount, 0.0),
+                        "ts": ts, "purchased_at": np.where(seen, ts + wait, np.nan)})  # fmt: skip
+    if draw(st.booleans()):
+        log = log.drop(columns="purchased_at").assign(revenue=np.where(bought, amount, 0.0))
+    if draw(st.booleans()):
+        new = pd.DataFrame({"sku": "new", "stage": "0", "revenue": 0.0, "ts": ts[-1]}, index=range(3))
+        log = pd.concat([log, new], ignore_index=True)
+    return log, draw(st.sampled_from([None, "14d", 0]))
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(logs())
+def test_one_advice(made):
+    log, window = made
+    try:
+        found = audit_log(log, window=window, **(QUICK | {"horizon": 50}))
+    except ValueError as asked:
+        if "--window" not in str(asked):
+            raise
+        return
+    advice, document = found.advice, json.loads(json.dumps(found.document))
+    verdict, learner = advice.verdict, LEARNERS[advice.verdict]
+    assert advice.learner == document["learner"] == document["advice"]["learner"] == learner
+    assert document["advice"]["verdict"] == verdict
+    first = found.counts.actions[advice.ranking.order[0]]
+    assert document["actions"][0] == document["starts_on"]["action"] == first
+    assert sorted(document["actions"]) == sorted(found.counts.actions)
+    low, high = document["starts_on"]["interval"]
+    assert low <= document["starts_on"]["mean"] <= high
+    assert np.allclose(np.sum(document["P"], axis=1), 1)
+    if found.counts.has_outcomes and not found.counts.is_new.all():
+        best = evaluate(found, "best")
+        fixed = evaluate(found, f"fixed:{first}")
+        assert best.robust == fixed.robust
+    if learner is None:
+        assert document["prior"] is None
+        assert advice.missing
+    else:
+        assert find(learner)().runs_live
+        expected = {one["name"]: one for one in document["advice"]["expected"]}
+        assert expected[learner]["behind"] == 0
+        assert set(document["prior"]["states"]) == set(document["states"])
+        assert set(document["prior"]) <= {"states", "curve", "cells"}
+        assert document["settings"]["reward_bounds"][1] >= log.revenue.max()
+
+
+def test_the_pool_that_is_started_is_the_one_advised(plain_audit, priced_audit, tmp_path):
+    """What `serve --map` does with the file, without the server."""
+    from statepool.commands.serve import _open_map
+    from statepool.live import Pool
+    from statepool.live.database import Database
+
+    for number, audit in enumerate((plain_audit, priced_audit)):
+        audit.write(tmp_path / str(number))
+        url = f"sqlite:///{tmp_path}/{number}.db"
+        database = Database(url)
+        _open_map(database, tmp_path / str(number) / "AUDIT.json", "home")
+        database.close()
+        with Pool.open(url, "home") as pool:
+            status = pool.status()
+            assert name_of(type(status.learner)) == audit.advice.learner

@@ -1,0 +1,183 @@
+"""What a shop was once answered wrongly: each log of the table in the issue, and the answer that is true."""
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from quick import QUICK
+from rich.console import Console
+from shops import make_shop
+
+from statepool.audit import audit_log, what_if
+from statepool.audit.document import summary_of
+from statepool.commands.audit import print_audit
+
+
+def number(action):
+    return int(action.rpartition("-")[2])
+
+
+def test_blank_unless_bought_is_asked_about_first_and_in_one_sentence(plain_shop):
+    with pytest.raises(ValueError, match=r"rows of 'revenue' are blank .* --missing 0 if nothing happened") as asked:
+        audit_log(plain_shop.log(0))
+    assert "\n" not in str(asked.value)
+    assert audit_log(plain_shop.log(0), missing=0, **QUICK).advice.verdict == "pool"
+
+
+def test_prices_by_product_rank_by_the_estimate_that_corrects_for_them(priced_shop, priced_audit):
+    advice, worth = priced_audit.advice, priced_shop.worth
+    assert priced_audit.sufficiency.p < 1e-10
+    first = priced_audit.document["starts_on"]
+    assert worth[number(first["action"])] >= 0.9 * worth.max()
+    low, high = first["interval"]
+    assert low <= worth[number(first["action"])] <= high
+    asked = what_if(priced_shop.log(1), ["best"], missing=0)[0]
+    assert asked.robust.lower <= first["mean"] <= asked.robust.upper
+    assert priced_audit.effects.lost <= 1.0
+    assert advice.verdict == "pool with corrections"
+    assert advice.learner == "self-tuned"
+
+
+def test_a_state_without_information_is_not_pooled_and_learnt_by_action():
+    shop = make_shop(
+        4, n_products=10, stages=4, conversion=0.12, prices="large", funnel=0.0, n_rows=40_000, window=10, windows=5
+    )
+    found = audit_log(shop.log(0), missing=0, **QUICK)
+    assert found.advice.verdict == "do not pool"
+    assert found.advice.learner == found.document["learner"] == "action-thompson"
+    assert shop.worth[number(found.document["actions"][0])] >= 0.9 * shop.worth.max()
+
+
+def test_products_newer_than_the_window_are_kept_and_marked(plain_shop, tmp_path):
+    log = plain_shop.log(0, n_new=2)
+    found = audit_log(log, missing=0, window="14d", **QUICK)
+    found.write(tmp_path)
+    document = json.loads((tmp_path / "AUDIT.json").read_text())
+    assert set(document["new_actions"]) <= {"sku-10", "sku-11"}
+    assert len(document["actions"]) == len(document["P"]) == 12
+    log = log[(log.ts < log.ts.max() - pd.Timedelta("14D")) | (log.sku != "sku-11")]
+    late = pd.DataFrame(
+        {"sku": "sku-99-new", "stage": ["view", "bounce", "cart"], "revenue": np.nan, "ts": log.ts.max()}
+    )
+    found = audit_log(pd.concat([log, late]), missing=0, window="14d", **QUICK)
+    found.write(tmp_path)
+    document = json.loads((tmp_path / "AUDIT.json").read_text())
+    assert "sku-99-new" in document["actions"]
+
+
+def test_a_window_without_a_curve_marks_new_products(plain_shop):
+    log = plain_shop.log(0).drop(columns="purchased_at").assign(revenue=lambda log: log.revenue.fillna(0))
+    late = pd.DataFrame({"sku": "sku-99-new", "stage": ["view", "bounce"], "revenue": 0.0, "ts": log.ts.max()})
+    found = audit_log(pd.concat([log, late]), window="14d", **QUICK).document
+    assert found["new_actions"] == ["sku-99-new"] == found["actions"][-1:]
+
+
+@pytest.mark.parametrize(("text", "read"), [("€{:.2f}", "decimal point"), ("{:.2f} EUR", "decimal point")])
+def test_amounts_with_a_currency_are_read_and_said(plain_shop, plain_audit, text, read):
+    log = plain_shop.log(0)
+    log["revenue"] = log.revenue.map(text.format, na_action="ignore")
+    found = audit_log(log, missing=0, **QUICK)
+    assert any(read in note for note in found.log.notes)
+    assert found.document["starts_on"] == plain_audit.document["starts_on"]
+
+
+def test_decimal_commas_are_read_if_all_agree(plain_shop, plain_audit):
+    log = plain_shop.log(0)
+    log["revenue"] = log.revenue.map("{:.2f} €".format, na_action="ignore").str.replace(".", ",")
+    assert audit_log(log, missing=0, **QUICK).document["starts_on"] == plain_audit.document["starts_on"]
+
+
+def test_text_that_is_no_number_is_refused_with_an_example(plain_shop):
+    log = plain_shop.log(0)
+    log["revenue"] = log.revenue.map(lambda value: f"about {value}", na_action="ignore")
+    with pytest.raises(ValueError, match=r"are not numbers, for example 'about 40.0'; expected .* --outcome"):
+        audit_log(log, missing=0)
+
+
+def test_few_unreadable_outcomes_are_dropped_and_counted(plain_shop):
+    log = plain_shop.log(0)
+    text = log.revenue.astype(object).where(log.revenue.notna(), "0")
+    text.iloc[:100] = "?"
+    found = audit_log(log.assign(revenue=text), **QUICK)
+    assert found.counts.dropped == {"outcome is not a number": 100}
+
+
+def test_repeated_ids_spellings_and_time_zones_are_named_with_counts(plain_shop):
+    log = plain_shop.log(0)
+    log["visit_id"] = np.arange(len(log)) % (len(log) - 300)
+    log.loc[log.index[:50], "stage"] = log.stage[:50].str.upper() + " "
+    zones = np.array(["Z", "+02:00", ""])[np.arange(len(log)) % 3]
+    shifted = log.ts + pd.to_timedelta(np.where(zones == "+02:00", 2, 0), unit="h")
+    log["ts"] = shifted.dt.strftime("%Y-%m-%dT%H:%M:%S.%f") + zones
+    found = audit_log(log, missing=0, **QUICK)
+    said = " ".join(found.document["log"]["notes"])
+    assert "300 rows repeat a visit_id" in said
+    assert "--ticket visit_id" in said
+    assert sum(n for why, n in found.counts.notes.items() if "BOUNCE " in why or "VIEW " in why) > 30
+    assert found.counts.n_states == 4
+    assert f"3 time zones (Z in {len(log) // 3}" in said.replace("none in", "Z in", 0) or "3 time zones" in said
+    assert np.allclose(
+        np.sort(found.rows.decided),
+        np.sort(plain_shop.log(0).ts.astype("int64") / 10 ** (9 if "ns" in str(plain_shop.log(0).ts.dtype) else 6)),
+        atol=1e-3,
+    )
+
+
+def test_a_context_that_does_not_pay_is_left_out_of_the_pool(plain_shop):
+    log = plain_shop.log(0)
+    log["device"] = np.random.default_rng(3).choice(["phone", "desk"], len(log))
+    found = audit_log(log, missing=0, context="device", **QUICK)
+    assert not found.contexts.pays
+    assert isinstance(found.document["P"], list)
+    assert "left out of the pool" in " ".join(summary_of(found).todo)
+
+
+def test_baselines_are_what_people_would_use(plain_audit):
+    names = [one.name for one in plain_audit.advice.expected]
+    assert names == ["self-tuned", "action-thompson", "state-exp3", "always the first", "blind choice"]
+    first = plain_audit.document["actions"][0]
+    said = " ".join(summary_of(plain_audit).reasons)
+    assert f"Why not just show {first}?" in said
+    assert "Thompson sampling per action" in said
+
+
+def test_the_simulated_pool_gets_purchases_first_and_the_log_s_curve(plain_shop, plain_audit):
+    late = plain_audit.lateness
+    assert late.window == round(plain_audit.maturity.window * plain_audit.rows.pace)
+    assert late.waits.max() < late.window
+    mean = plain_audit.maturity.waits.waits.mean() / 86_400
+    true = plain_shop.wait - 1 / (np.exp(1 / plain_shop.wait) - 1)
+    assert mean == pytest.approx(14 * true, rel=0.1)
+
+
+def test_bounds_have_headroom_and_the_log_is_carried_into_the_pool(plain_audit):
+    document = plain_audit.document
+    low, high = document["settings"]["reward_bounds"]
+    assert low == 0
+    assert high >= 2 * 40
+    assert document["settings"]["default_reward"] == 0
+    assert document["settings"]["window"] == pytest.approx(plain_audit.maturity.window)
+    states = document["prior"]["states"]
+    assert sum(n for _, n in states.values()) == pytest.approx(plain_audit.counts.k.sum(), rel=1e-6)
+    assert set(document["prior"]["curve"]) == {"tau", "weight"}
+
+
+@pytest.mark.parametrize("name", ["plain_audit", "priced_audit"])
+def test_the_terminal_shows_fifteen_lines_at_most(name, request, tmp_path):
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_audit(request.getfixturevalue(name), console, report=tmp_path / "report.html")
+    text = console.export_text()
+    assert len(text.strip().splitlines()) <= 15
+    assert "e+" not in text
+    assert "101" not in text
+
+
+def test_waits_are_never_told_in_powers_of_ten(plain_shop):
+    few = plain_shop.log(0).iloc[:300]
+    found = audit_log(few, missing=0, window=0, **QUICK)
+    assert found.advice.verdict == "cannot tell"
+    said = " ".join(summary_of(found).todo)
+    assert "e+" not in said
+    assert "would tell" in said
