@@ -1,11 +1,12 @@
 """How functions are compiled: Numba's options and the on-disk cache.
 
-Functions that Python calls (`entry_point`) are cached, with the functions they call (`compiled`) inside. The cache
-folder is named by a hash of the package's sources: Numba notices a change only in the file of the entry point.
+Functions that Python calls (`entry_point`) are cached, with the functions they call (`compiled`) inside. The folder has
+a hash of the sources with compiled code as its name: Numba notices a change only in the file of the entry point.
 """
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,8 +19,7 @@ from numba import config, njit
 Function = TypeVar("Function", bound=Callable[..., Any])
 EXACT = {"contract", "nsz", "nnan", "ninf"}
 REASSOCIATED = EXACT | {"reassoc", "arcp"}
-# Without reference counts and calls, passing a memory of ten arrays on costs nothing.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}  # no counting of references: cheap calls
 INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
 
 
@@ -44,7 +44,7 @@ def compiled_inside(function: Function) -> Function:
 
 
 def compiled_part(function: Function) -> Function:
-    """The same for a part of a rule with a large memory: not copied into its callers, and not for Python to call."""
+    """The same, not copied into its callers."""
     return njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
@@ -69,7 +69,8 @@ def _cached(options: dict[str, Any], function: Function) -> Function:
 @cache
 def cache_folder() -> str:
     """Where compiled functions are kept; empty before the first one is compiled."""
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sorted(Path(__file__).parent.rglob("*.py"))))
+    sources = [source.read_bytes() for source in sorted(Path(__file__).parent.rglob("*.py"))]
+    digest = hashlib.sha256(b"".join(each for each in sources if re.search(b"numba|compil|add_rule", each)))
     roots = (os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), os.path.expanduser("~/.cache"))
     for folder in (Path(root) / "statepool" / f"kernels-{digest.hexdigest()[:16]}" for root in roots if root):
         with suppress(OSError):

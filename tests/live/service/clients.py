@@ -61,6 +61,12 @@ class Client:
 
         return self._run(gather())
 
+    def wait_until_ready(self):
+        """Until the learners are compiled."""
+        deadline = time.monotonic() + PATIENCE
+        while self.get("/readyz").status_code == 503 and time.monotonic() < deadline:
+            time.sleep(0.05)
+
     def request(self, method, address, **options):
         return self._run(self._http.request(method, address, **options))
 

@@ -18,6 +18,7 @@ def test_a_follower_shows_everything_and_writes_nothing(start, url):
     follower = start(None, follow=True)
     try:
         before = everything(url)
+        follower.wait_until_ready()
         assert follower.get("/v1/pools/home").json()["decisions"] == 3
         assert len(follower.get("/v1/pools/home/rows").text.splitlines()) == 3
         assert 'statepool_decisions_total{pool="home"} 3.0' in follower.get("/metrics").text

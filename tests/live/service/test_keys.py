@@ -43,6 +43,7 @@ def test_each_role_may_do_its_part_and_no_more(keys, start):
 
 def test_what_needs_no_key(keys, start):
     client = start(None)
+    client.wait_until_ready()
     for address in ("/healthz", "/readyz", "/schema", "/login"):
         assert client.get(address).status_code == 200, address
 
