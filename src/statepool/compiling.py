@@ -19,7 +19,7 @@ from numba import config, njit
 Function = TypeVar("Function", bound=Callable[..., Any])
 EXACT = {"contract", "nsz", "nnan", "ninf"}
 REASSOCIATED = EXACT | {"reassoc", "arcp"}
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}  # no counting of references: cheap calls
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}  # without reference counts
 INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
 
 
