@@ -15,7 +15,7 @@ import numpy as np
 
 import statepool as sp
 from contexts import DELAY, EXPLORERS, vowpal
-from statepool.stream import APART
+from statepool.stream import SEED_GAP
 
 COLUMNS: dict[str, Callable[[int], sp.Instance]] = {
     "funnel": sp.families.funnel,
@@ -47,9 +47,9 @@ def regrets_on(make: Callable[[int], sp.Instance], seeds: range) -> dict[str, np
         runs = [(name, instance, learner) for name, learner in POOLED.items()]
         runs += [(f"{name} per action", alone, learner) for name, learner in ALONE.items()]
         for name, world, learner in [*runs, ("EXP3 per action", instance, without)]:
-            found.setdefault(name, []).append(sp.simulate(world, learner, DELAY, seed + APART).regret)
+            found.setdefault(name, []).append(sp.simulate(world, learner, DELAY, seed + SEED_GAP).regret)
         for explorer in EXPLORERS if instance.contexts is not None and find_spec("vowpalwabbit") else ():
-            found.setdefault(f"Vowpal Wabbit, {explorer}", []).append(vowpal(instance, explorer, seed + APART))
+            found.setdefault(f"Vowpal Wabbit, {explorer}", []).append(vowpal(instance, explorer, seed + SEED_GAP))
     return {name: np.array(each) for name, each in found.items()}
 
 

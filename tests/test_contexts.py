@@ -174,9 +174,9 @@ def test_a_moving_map_is_not_told(moves):
     """Learners see one map and no contexts; the states are drawn from the epoch's."""
     instance = sp.families.moving_map(seed=3, horizon=4_000, n_epochs=4, moves=moves)
     run = sp.simulate(instance, sp.StateEXP3(), 10, seed=5)
-    again = sp.simulate(sp.Instance(instance.told, instance.theta), sp.StateEXP3(), 10, seed=5)
+    again = sp.simulate(sp.Instance(instance.given_map, instance.theta), sp.StateEXP3(), 10, seed=5)
     assert run.actions[0] == again.actions[0]
-    assert run.dimension == pytest.approx(sp.dimension.effective(instance.told, run.policies()[0]), abs=1.5)
+    assert run.dimension == pytest.approx(sp.dimension.effective(instance.given_map, run.policies()[0]), abs=1.5)
     for epoch in range(4):
         seen = np.bincount(run.states[instance.contexts == epoch], minlength=5) / 1000
         played = np.bincount(run.actions[instance.contexts == epoch], minlength=20) / 1000
@@ -209,9 +209,9 @@ WRONG = {
     ),
     "effects": ({"P": P2, "contexts": TURNS, "effects": np.full((2, 2), 0.1)}, r"effects: has"),
     "effects too large": ({"P": P2, "contexts": TURNS, "effects": np.full((3, 2), 0.6)}, r"effects: entry \(0, 0, 0\)"),
-    "told alone": ({"P": P2[0], "told": P2[0]}, "told: is given without contexts"),
-    "told shape": ({"P": P2, "contexts": TURNS, "told": np.full((2, 2), 0.5)}, "told: has shape"),
-    "told less": ({"P": P2, "contexts": TURNS, "told": np.tile([1.0, 0], (3, 1))}, r"told: entry \(0, 1\) is 0"),
+    "given map alone": ({"P": P2[0], "given_map": P2[0]}, "given_map: is given without contexts"),
+    "given map shape": ({"P": P2, "contexts": TURNS, "given_map": np.full((2, 2), 0.5)}, "given_map: has shape"),
+    "given map less": ({"P": P2, "contexts": TURNS, "given_map": np.tile([1.0, 0], (3, 1))}, r"given_map: entry \(0, 1\) is 0"),
 }  # fmt: skip
 
 

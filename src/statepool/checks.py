@@ -47,8 +47,8 @@ def check_maps(P: ArrayLike, available: ArrayLike | None = None) -> tuple[Floats
     wrong = np.argwhere((np.abs(sums - 1) > ROW_TOLERANCE) & (offered | (sums > 0)))
     if wrong.size:
         context, action = wrong[0]
-        told = f"1 within {ROW_TOLERANCE}" if offered[context, action] else "1, or 0 where the action is not available"
-        raise ValueError(f"P: context {context}, row {action} sums to {sums[context, action]:.12g}, expected {told}")
+        wanted = f"1 within {ROW_TOLERANCE}" if offered[context, action] else "1, or 0 where it is not available"
+        raise ValueError(f"P: context {context}, row {action} sums to {sums[context, action]:.12g}, expected {wanted}")
     table[~offered] = 0
     return table, offered
 
@@ -60,18 +60,18 @@ def _check_entries(P: ArrayLike, name: str, meaning: str, n_axes: int = 2) -> Fl
     return table
 
 
-def check_told(told: ArrayLike, table: Floats, offered: Bools) -> Floats:
-    """The map that learners are told: it must hold everything that can happen, and all actions at all times."""
-    checked = check_map(told, "told")
+def check_given_map(given_map: ArrayLike, table: Floats, offered: Bools) -> Floats:
+    """The map that learners get: it must hold everything that can happen, and all actions at all times."""
+    checked = check_map(given_map, "given_map")
     if checked.shape != table.shape[1:]:
-        raise ValueError(f"told: has shape {checked.shape}, expected {table.shape[1:]}, as the map of one context")
+        raise ValueError(f"given_map: has shape {checked.shape}, expected {table.shape[1:]}, as the map of one context")
     if not offered.all():
-        raise ValueError("told: is given with actions that are not available, expected all of them in every context")
+        raise ValueError("given_map: some actions are not available, expected all of them in every context")
     wrong = np.argwhere((table > 0).any(axis=0) & (checked == 0))
     if wrong.size:
         action, state = wrong[0]
         raise ValueError(
-            f"told: entry ({action}, {state}) is 0, expected more, since the action can lead to that state"
+            f"given_map: entry ({action}, {state}) is 0, expected more, since the action can lead to that state"
         )
     return checked
 

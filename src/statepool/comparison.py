@@ -20,7 +20,7 @@ from statepool.frames import html_table, make_frame, text_table
 from statepool.learners import make_learner
 from statepool.learners.contract import Learner, short_name
 from statepool.model import Instance
-from statepool.stream import APART
+from statepool.stream import SEED_GAP
 
 HEADINGS = ("family", "delay", "learner", "regret", "±", "saved", "±")
 
@@ -117,7 +117,7 @@ def compare(
     learners: Any,
     delays: Any = (DEFAULT_DELAY,),
     seeds: Iterable[int] = range(10),
-    stream: int = APART,
+    stream: int = SEED_GAP,
     jobs: int = -1,
     on_run: Callable[[int], None] | None = None,
 ) -> Comparison:

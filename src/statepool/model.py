@@ -11,7 +11,7 @@ actions that `available` says. The comparator is then the best policy, one actio
     regret = sum_t c_t(A_t | k_t) - c_t(pi(k_t) | k_t)        pi(k) = argmin_a P_k sum_t theta_t
 
 pi is chosen by all rounds and judged by the requests that came: the best policy for the requests as they happened to
-fall would fit their luck.
+fall would fit their noise.
 
 Source: paper, Section 2 and Appendix C; contexts are ours. Nothing of size rounds × actions is ever held.
 """
@@ -36,7 +36,7 @@ from statepool.checks import (
     check_map,
     check_maps,
     check_means,
-    check_told,
+    check_given_map,
     has_contexts,
     read_only,
 )
@@ -56,8 +56,8 @@ class Instance:
 
     With `contexts`, one whole number a round, P has a map for each context (contexts, actions, states), `available`
     says which actions each context may be answered with, and `effects` may differ between contexts. One context with
-    all actions is an instance without contexts, and is made one. `told` is for maps that change unseen: the one map
-    that learners are told instead, who then know of no contexts.
+    all actions is an instance without contexts, and is made one. `given_map` is for maps that change unseen: learners
+    get this one map, and know of no contexts.
 
     `gains`, one number an action and state, is for revenue: a loss is 1 (nothing was bought), or 1 less a revenue that
     is `gains` on average, between half and one and a half times that. How often is such that the mean loss is theta.
@@ -75,20 +75,20 @@ class Instance:
     effects: Floats | None
     contexts: Ints | None
     available: Bools | None
-    told: Floats | None
+    given_map: Floats | None
     gains: Floats | None
 
     def __init__(
         self, P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None = None, contexts: ArrayLike | None = None,
-        available: ArrayLike | None = None, *, told: ArrayLike | None = None, gains: ArrayLike | None = None,
+        available: ArrayLike | None = None, *, given_map: ArrayLike | None = None, gains: ArrayLike | None = None,
     ) -> None:  # fmt: skip
         if contexts is None:
-            _refuse_without_contexts(P, available, told)
+            _refuse_without_contexts(P, available, given_map)
             fields = _without_contexts(P, theta, effects)
         else:
-            fields = _with_contexts(P, theta, effects, contexts, available, told)
+            fields = _with_contexts(P, theta, effects, contexts, available, given_map)
         fields["gains"] = None if gains is None else check_gains(gains, fields["P"], fields["theta"], fields["effects"])
-        # What is computed once and kept, total_losses among it, holds only as long as nobody can change these.
+        # What is computed once and kept, total_losses among it, holds only as long as these cannot change.
         vars(self).update({name: None if table is None else read_only(table) for name, table in fields.items()})
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -96,12 +96,12 @@ class Instance:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (
-            self.P, self.theta, self.effects, self.contexts, self.available, self.told, self.gains,
+            self.P, self.theta, self.effects, self.contexts, self.available, self.given_map, self.gains,
         )  # fmt: skip
 
     def replaced(self, **changes: Any) -> Instance:
         """The same instance but for these arguments."""
-        names = ("P", "theta", "effects", "contexts", "available", "told", "gains")
+        names = ("P", "theta", "effects", "contexts", "available", "given_map", "gains")
         given = {name: getattr(self, name) for name in names}
         return Instance(**(given | changes))
 
@@ -260,8 +260,8 @@ class Instance:
                 yield np.einsum("tas,ts->ta", self.P[self.contexts[rounds]], moved)
 
 
-def _refuse_without_contexts(P: ArrayLike, available: ArrayLike | None, told: ArrayLike | None) -> None:
-    for name, given in (("available", available), ("told", told)):
+def _refuse_without_contexts(P: ArrayLike, available: ArrayLike | None, given_map: ArrayLike | None) -> None:
+    for name, given in (("available", available), ("given_map", given_map)):
         if given is not None:
             raise ValueError(f"{name}: is given without contexts, expected contexts too, one a round")
     if has_contexts(P):
@@ -274,28 +274,31 @@ def _without_contexts(P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None)
     table = check_map(P)
     means = check_means(theta, table.shape[1])
     direct = None if effects is None else check_effects(effects, means, table.shape)
-    return {"P": table, "theta": means, "effects": direct, "contexts": None, "available": None, "told": None}
+    return {"P": table, "theta": means, "effects": direct, "contexts": None, "available": None, "given_map": None}
 
 
 def _with_contexts(
     P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None, contexts: ArrayLike, available: ArrayLike | None,
-    told: ArrayLike | None,
+    given_map: ArrayLike | None,
 ) -> dict[str, Any]:  # fmt: skip
     table, offered = check_maps(P, available)
     means = check_means(theta, table.shape[2])
     requests = check_contexts(contexts, table.shape[0], means.shape[0])
     direct = None if effects is None else check_effects(effects, means, table.shape, offered)
-    if told is not None:
-        told = check_told(told, table, offered)
+    if given_map is not None:
+        given_map = check_given_map(given_map, table, offered)
     elif table.shape[0] == 1 and offered.all():
         direct = None if direct is None else direct[0]
-        return {"P": table[0], "theta": means, "effects": direct, "contexts": None, "available": None, "told": None}
-    return {"P": table, "theta": means, "effects": direct, "contexts": requests, "available": offered, "told": told}
+        table, requests, offered = table[0], None, None
+    return {
+        "P": table, "theta": means, "effects": direct, "contexts": requests, "available": offered,
+        "given_map": given_map,
+    }  # fmt: skip
 
 
 def _restored(*fields: Any) -> Instance:
     """An instance from its pickled fields, whose arrays would otherwise come back writable."""
-    return Instance(*fields[:5], told=fields[5], gains=fields[6])
+    return Instance(*fields[:5], given_map=fields[5], gains=fields[6])
 
 
 @compiled

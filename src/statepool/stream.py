@@ -15,7 +15,7 @@ from statepool.checks import Floats, check_whole
 
 Seed = int | np.random.Generator
 
-APART = 80_000
+SEED_GAP = 80_000
 """By default, how far a run's seed lies from its instance's: of equal seeds both would read the same numbers."""
 
 

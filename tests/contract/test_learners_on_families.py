@@ -106,8 +106,8 @@ def by_hand(instance, learner, delay, seed):
     delays = np.full(T, delay) if np.ndim(delay) == 0 else delay
     arriving = delays[delays < T]
     typical = delay if np.ndim(delay) == 0 else int(arriving.mean()) if arriving.size else T
-    requests = instance.contexts is not None and instance.told is None
-    known = instance if instance.told is None else None
+    requests = instance.contexts is not None and instance.given_map is None
+    known = instance if instance.given_map is None else None
     player = learner.player(told(instance), T, typical, seed, known, available=instance.available if requests else None)
     stream = iter(np.random.default_rng(seed).random(3 * T))
     arrivals = [[] for _ in range(T + 1)]
