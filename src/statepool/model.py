@@ -33,10 +33,10 @@ from statepool.checks import (
     check_count,
     check_effects,
     check_gains,
+    check_given_map,
     check_map,
     check_maps,
     check_means,
-    check_given_map,
     has_contexts,
     read_only,
 )

@@ -1,4 +1,4 @@
-"""Randomness, from outside: one flat sequence of uniforms a run, so that paired arms see the same luck.
+"""The random numbers of a run: one flat sequence of uniforms, so that compared learners share common random numbers.
 
 Each round takes a number for the action, one for the state and one for the outcome, in that order; an outcome whose
 mean is exactly 0 takes none, and the next round takes the next number. Where every action leads to one certain
@@ -16,7 +16,7 @@ from statepool.checks import Floats, check_whole
 Seed = int | np.random.Generator
 
 SEED_GAP = 80_000
-"""By default, how far a run's seed lies from its instance's: of equal seeds both would read the same numbers."""
+"""The default difference between the seeds of a run and of its instance: with equal seeds they share random numbers."""
 
 
 def generator_of(seed: Seed) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""The effective dimension of a play: how many truly different behaviours it tells apart.
+"""The effective dimension of a policy: how many different behaviours it distinguishes.
 
     v(x) = sum_s N(s) / q(s)      N(s) = sum_a x(a) P(s|a)²      q(s) = sum_a x(a) P(s|a)
 
@@ -54,7 +54,7 @@ def _of_available(x: ArrayLike, offered: Bools) -> Floats:
 
 
 def chi_square(P: ArrayLike, x: ArrayLike) -> float:
-    """The χ² divergence of (action, state) from independence under the play x; equals v(x) - 1.
+    """The χ² divergence of (action, state) from independence under the policy x; equals v(x) - 1.
 
     >>> import statepool as sp
     >>> round(sp.dimension.chi_square([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5]), 6)
@@ -69,7 +69,7 @@ def chi_square(P: ArrayLike, x: ArrayLike) -> float:
 
 
 def estimate(P: ArrayLike, rng: np.random.Generator, n: int) -> float:
-    """The paper's Monte Carlo estimate of sup_x v(x): the largest of n random plays, so a value from below.
+    """The paper's Monte Carlo estimate of sup_x v(x): the largest of n random policies, so a value from below.
 
     >>> import numpy as np
     >>> import statepool as sp
@@ -88,7 +88,7 @@ def estimate(P: ArrayLike, rng: np.random.Generator, n: int) -> float:
 
 
 def value(P: Floats, x: Floats) -> float:
-    """v(x) of a map and a play already checked."""
+    """v(x) of a map and a policy that are already checked."""
     # Both sums in one order, so that a deterministic map gives whole numbers.
     q, N = np.einsum("a,as->s", x, P), np.einsum("a,as,as->s", x, P, P)
     reached = q > 0

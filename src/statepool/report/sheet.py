@@ -139,11 +139,14 @@ class Sheet:
         size: float = 7,
     ) -> None:  # fmt: skip
         """A table as a heat map: blue where `strength` (-1 to 1) is above 0, orange below."""
-        for i, (row, values) in enumerate(rows.items()):
-            for j, (column, value) in enumerate(values.items()):
+        columns = list(next(iter(rows.values())))
+        # Column by column, so that a map in two parts has its values in the order of the whole.
+        for j, column in enumerate(columns):
+            for i, (row, values) in enumerate(rows.items()):
+                value = values[column]
                 power, shown = strength(value), value.shown() if text is None else text(value)
                 draw_cell(self, ax, j, i, abs(power), shown, f"{row}, {column}: {value.with_error()}", power < 0, size)
-        frame_cells(ax, list(next(iter(rows.values()))), list(rows))
+        frame_cells(ax, columns, list(rows))
 
     def saved(self, kind: str) -> bytes:
         """The figure as the bytes of an SVG, PDF or PNG file."""

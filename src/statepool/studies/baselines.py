@@ -76,7 +76,7 @@ def _draw_baselines(sheet: Sheet, results: Results) -> None:
     # Regret, hence a ratio, can be below zero: losses drift, and the comparator is a fixed action.
     sheet.heat_map(left, ratios, lambda value: max(-log(max(value.number, 1 / WORST)) / log(WORST), -1.0))
     left.axhline(len(PAPER) - 0.5, color=MUTED, linewidth=0.6)
-    left.tick_params(axis="x", rotation=45)
+    left.tick_params(axis="x", rotation=90)
     left.set_title("Regret, in multiples of the paper's best rule")
     rows = results.rows("growth", [f"T={t}" for t in HORIZONS], GROWING)
     looks = {"best-state": BEST_STATE, "action": ACTION, "state": STATE}
@@ -135,7 +135,7 @@ def _draw_tuning(sheet: Sheet, results: Results) -> None:
         scales = (*PAPER_SCALES[:2], *ORACLE_SCALES)
         hybrid = {f"{cell}, k={k:g}": {"hybrid": results.value("funnel", cell, f"k={k:g}")} for k in scales}
         state = {f"{cell}, ×{m}": {"State-EXP3": results.value("funnel", cell, f"×{m}")} for m in MULTIPLIERS}
-        sheet.lines(ax, scales, hybrid, {"hybrid": HYBRID}, "y")
+        sheet.lines(ax, scales, hybrid, {"hybrid": HYBRID}, "y", legend=False)
         sheet.lines(ax, MULTIPLIERS, state, {"State-EXP3": STATE}, legend=cell == ON_FUNNEL[0])
         log_axis(ax.xaxis, (0.5, 2, 8, 32, 128))
         ax.set(xlabel="multiple of the default rate", title=cell.replace("funnel ", "Funnel, $") + "$")

@@ -89,7 +89,7 @@ def _draw_funnel(sheet: Sheet, results: Results) -> None:
     left.legend()
     looks = {"action": ACTION, "state": STATE, "plug-in": PLUG_IN, "pooled greedy": GREEDY, "pooled Thompson": THOMPSON}
     regrets = {cell: _regret_row(results, cell) for cell in PLACES}
-    sheet.lines(right, range(3), regrets, looks, "y", legend=False, title=r"Regret, $T=20\,000$", ylim=(3, 60_000))
+    sheet.lines(right, range(3), regrets, looks, "y", legend=False, title=r"Regret, $T=20\,000$", ylim=(3, 400_000))
     vhat = results.mean("vhat", "seed 0", "vhat")
     holds = ["holds" if vhat * (d + 1) * log(N_ITEMS) <= N_ITEMS + d else "fails" for d in DELAYS]
     right.set_xticks(range(3), [f"$d={d}$\n{word}" for d, word in zip(DELAYS, holds, strict=True)])

@@ -14,7 +14,7 @@ from statepool.learners.rows import make_tables, rows_at
 
 
 @dataclass(frozen=True)
-class ToldExp3(Learner):
+class SharesKnownExp3(Learner):
     rate: float = 0.05
     knows_contexts: ClassVar[bool] = True
 
@@ -23,10 +23,10 @@ class ToldExp3(Learner):
         if problem.instance is not None:
             shares, available = problem.instance.shares.copy(), problem.instance.available
         x = np.zeros(problem.n_actions)
-        return ToldMemory(make_tables(problem.P, available), shares, np.zeros(problem.n_states), x, self.rate)
+        return SharesKnownMemory(make_tables(problem.P, available), shares, np.zeros(problem.n_states), x, self.rate)
 
 
-class ToldMemory(NamedTuple):
+class SharesKnownMemory(NamedTuple):
     tables: Any
     shares: Any
     G: Any
@@ -54,4 +54,4 @@ def learn(memory, played, loss, saved, sign):
     memory.G[played.state] += sign * loss / saved[0]
 
 
-add_rule(ToldMemory, policy, remember, learn)
+add_rule(SharesKnownMemory, policy, remember, learn)

@@ -1,7 +1,24 @@
-"""What is promised of every learner, one function a promise."""
+"""The contract that every learner and family keeps, as checks to run on yours.
 
+    import pytest
+    from statepool.testing import check_family, learner_checks
+
+    @pytest.mark.parametrize("check", learner_checks(MyLearner()), ids=str)
+    def test_my_learner(check):
+        check()
+
+    def test_my_family():
+        check_family(my_family)
+
+A check that fails raises `ContractError` with one sentence: what is promised, and where the promise is broken. The
+package's own learners and families pass the same checks.
+"""
+
+import inspect
 import pickle
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,15 +28,15 @@ from statepool import families
 from statepool.checks import Ints
 from statepool.engine import Run, simulate
 from statepool.kernels import draw_outcome, draw_revenue, draw_row
+from statepool.learners import StateEXP3
 from statepool.learners.contract import Learner
 from statepool.learners.player import PlayedRound
 from statepool.model import Instance
-from statepool.testing.checking import Check, ContractError, hold
 
-ROUNDS = 60
-NEVER = 10**9
-SLACK = 1e-9
+__all__ = ["Check", "ContractError", "check_family", "check_learner", "family_checks", "learner_checks"]
 
+Family = Callable[..., Instance]
+ROUNDS, NEVER, SLACK = 60, 10**9, 1e-9
 EDGES: dict[str, tuple[Any, float]] = {
     "one action": ([[0.3, 0.7]], 0.5),
     "one state": ([[1.0]] * 5, 0.5),
@@ -31,8 +48,83 @@ EDGES: dict[str, tuple[Any, float]] = {
 }
 
 
+class ContractError(AssertionError):
+    """What is promised, and where the promise is broken."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A named promise; calling it raises `ContractError` if it is not kept."""
+
+    name: str
+    run: Callable[[], None]
+
+    def __call__(self) -> None:
+        self.run()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def hold(kept: bool, sentence: str) -> None:
+    """Raise the sentence unless the promise is kept."""
+    if not kept:
+        raise ContractError(sentence)
+
+
+def learner_checks(learner: Learner, instances: Iterable[Instance] | None = None) -> list[Check]:
+    """Every promise of a learner, on the instances given or on small ones of four families.
+
+    >>> import statepool as sp
+    >>> from statepool.testing import learner_checks
+    >>> str(learner_checks(sp.Uniform())[0])
+    'is a value'
+    """
+    given = usual_instances() if instances is None else list(instances)
+    checks = [Check("is a value", partial(is_a_value, learner))]
+    for promise in LEARNER_PROMISES:
+        name = promise.__name__.replace("_", " ")
+        checks += [Check(f"{name} ({place})", partial(promise, learner, each)) for place, each in enumerate(given)]
+    return checks + [Check(f"survives {edge}", partial(survives, learner, edge)) for edge in EDGES]
+
+
+def check_learner(learner: Learner, instances: Iterable[Instance] | None = None) -> None:
+    """Run every check of a learner; the first that fails raises.
+
+    >>> import statepool as sp
+    >>> from statepool.testing import check_learner
+    >>> check_learner(sp.Uniform(), [sp.families.band(seed=0, n_actions=4, horizon=60)])
+    """
+    for check in learner_checks(learner, instances):
+        check()
+
+
+def family_checks(family: Family, **settings: Any) -> list[Check]:
+    """Every promise of a family, with small settings of your own if you give some.
+
+    >>> import statepool as sp
+    >>> from statepool.testing import family_checks
+    >>> str(family_checks(sp.families.band, horizon=60)[0])
+    'gives an instance'
+    """
+    small = {"horizon": 50} if "horizon" in inspect.signature(family).parameters else {}
+    chosen = small | settings
+    return [Check(promise.__name__.replace("_", " "), partial(promise, family, chosen)) for promise in FAMILY_PROMISES]
+
+
+def check_family(family: Family, **settings: Any) -> None:
+    """Run every check of a family; the first that fails raises.
+
+    >>> import statepool as sp
+    >>> from statepool.testing import check_family
+    >>> check_family(sp.families.band, horizon=60)
+    """
+    for check in family_checks(family, **settings):
+        check()
+
+
 def ragged(seed: int = 0, horizon: int = ROUNDS) -> Ints:
-    """Delays that differ, some of them for ever."""
+    """Delays that differ from round to round; some outcomes never arrive."""
     delays = np.random.default_rng(seed).integers(0, 12, size=horizon)
     delays[::7] = NEVER
     return delays
@@ -45,37 +137,9 @@ def usual_instances() -> list[Instance]:
     return [*made, families.hard(0, horizon=ROUNDS)]
 
 
-def learner_checks(learner: Learner, instances: Iterable[Instance] | None = None) -> list[Check]:
-    """Every promise for one learner, on the instances given or on small ones of four families.
-
-    >>> import statepool as sp
-    >>> from statepool.testing import learner_checks
-    >>> str(learner_checks(sp.Uniform())[0])
-    'is a value'
-    """
-    played = usual_instances() if instances is None else list(instances)
-    checks = [Check("is a value", partial(is_a_value, learner))]
-    for promise in PROMISES:
-        name = promise.__name__.replace("_", " ")
-        checks += [Check(f"{name} ({place})", partial(promise, learner, each)) for place, each in enumerate(played)]
-    checks += [Check(f"survives {edge}", partial(survives, learner, edge)) for edge in EDGES]
-    return checks
-
-
-def check_learner(learner: Learner, instances: Iterable[Instance] | None = None) -> None:
-    """Run every check; the first that fails raises.
-
-    >>> import statepool as sp
-    >>> from statepool.testing import check_learner
-    >>> check_learner(sp.Uniform(), [sp.families.band(seed=0, n_actions=4, horizon=60)])
-    """
-    for check in learner_checks(learner, instances):
-        check()
-
-
 def is_a_value(learner: Learner) -> None:
     """Settings only: equal to its copy, hashable, and shown by its repr."""
-    name = type(learner).__name__
+    name = _name(learner)
     hold(isinstance(learner, Learner), f"{name} is no Learner, expected a subclass of statepool.learners.Learner")
     try:
         copy = pickle.loads(pickle.dumps(learner))
@@ -86,7 +150,7 @@ def is_a_value(learner: Learner) -> None:
 
 
 def repeats_itself(learner: Learner, instance: Instance) -> None:
-    """The same actions again from the same random numbers."""
+    """The same random numbers give the same actions."""
     for delay in (4, ragged(horizon=instance.horizon)):
         first, second = (simulate(instance, learner, delay, seed=3) for _ in range(2))
         same = first.actions == second.actions
@@ -105,13 +169,12 @@ def has_a_policy(learner: Learner, instance: Instance) -> None:
 
 
 def waits_for_outcomes(learner: Learner, instance: Instance) -> None:
-    """Nothing that has not arrived moves an action: losses are turned round from a round on, or while they wait."""
+    """An outcome that has not arrived changes no action: losses are inverted from a round on, or while they wait."""
     if learner.reads_losses:
         return
     cut, delay, horizon = instance.horizon // 2, 6, instance.horizon
     theta = np.clip(instance.theta, 0.01, 0.99)  # a mean of 0 takes no random number
-    later = theta.copy()
-    later[cut:] = 1 - later[cut:]
+    later = np.where(np.arange(horizon)[:, None] < cut, theta, 1 - theta)
     _same_actions(learner, instance, (theta, later), delay, cut + delay + 1)
     delays = ragged(1, horizon)
     waiting = np.arange(horizon) + delays >= cut
@@ -120,16 +183,16 @@ def waits_for_outcomes(learner: Learner, instance: Instance) -> None:
 
 def _same_actions(learner: Learner, instance: Instance, means: Any, delay: Any, until: int) -> None:
     runs = [simulate(Instance(instance.P, each), learner, delay, seed=5) for each in means]
-    parted = runs[0].actions[:until] != runs[1].actions[:until]
-    hold(not parted.any(), f"{_name(learner)} acts on an outcome that has not arrived{_round(parted)}")
+    differ = runs[0].actions[:until] != runs[1].actions[:until]
+    hold(not differ.any(), f"{_name(learner)} acts on an outcome that has not arrived{_round(differ)}")
 
 
 def steps_as_it_runs(learner: Learner, instance: Instance) -> None:
-    """Driven by hand, with outcomes delivered as they come, it acts as in the loop."""
+    """Driven round by round through `Player`, it acts as in the loop."""
     run = simulate(instance, learner, 5, seed=11)
     actions = [decision.number for decision in by_hand(run)]
-    parted = np.asarray(actions) != run.actions
-    hold(not parted.any(), f"{_name(learner)} acts otherwise by hand than in the loop{_round(parted)}")
+    differ = np.asarray(actions) != run.actions
+    hold(not differ.any(), f"{_name(learner)} acts otherwise by hand than in the loop{_round(differ)}")
 
 
 def by_hand(run: Run) -> list[PlayedRound]:
@@ -144,15 +207,14 @@ def by_hand(run: Run) -> list[PlayedRound]:
         for decision, loss in arrivals[t]:
             player.update(decision, loss)
         decision = player.act(next(numbers))
-        state = int(draw_row(instance.P[decision.number], next(numbers)))
+        action, state = decision.number, int(draw_row(instance.P[decision.number], next(numbers)))
         player.observe(decision, state)
-        direct = 0.0 if instance.effects is None else float(instance.effects[decision.number, state])
-        mean = float(instance.theta[t, state]) + direct
+        mean = float(instance.theta[t, state]) + (0.0 if instance.effects is None else instance.effects[action, state])
         loss = 0.0
         if mean > 0 and instance.gains is None:
             loss = float(draw_outcome(mean, next(numbers)))
         elif mean > 0 and instance.gains is not None:
-            loss = float(draw_revenue(mean, float(instance.gains[decision.number, state]), next(numbers)))
+            loss = float(draw_revenue(mean, float(instance.gains[action, state]), next(numbers)))
         arrivals[min(t + run.delay + 1, horizon)].append((decision, loss))
         decisions.append(decision)
     return decisions
@@ -164,7 +226,7 @@ def shares_nothing(learner: Learner, instance: Instance) -> None:
     for t in range(min(instance.horizon, 20)):
         _turn(second, (t + 0.5) / 20, 1.0)
         one, other = _turn(alone, (0.37 * t) % 1, t % 2), _turn(first, (0.37 * t) % 1, t % 2)
-        hold(one == other, f"{_name(learner)} is moved by another run of the same learner (round {t})")
+        hold(one == other, f"{_name(learner)} is affected by another run of the same learner (round {t})")
 
 
 def _turn(player: Any, u: float, loss: float) -> int:
@@ -193,10 +255,38 @@ def _round(wrong: Any) -> str:
     return f" (round {int(np.flatnonzero(wrong)[0])})" if np.any(wrong) else ""
 
 
-PROMISES: tuple[Callable[[Learner, Instance], None], ...] = (
-    repeats_itself,
-    has_a_policy,
-    waits_for_outcomes,
-    steps_as_it_runs,
-    shares_nothing,
-)
+def gives_an_instance(family: Family, settings: dict[str, Any]) -> None:
+    """A function of a seed that gives an `Instance`."""
+    made = family(seed=0, **settings)
+    hold(isinstance(made, Instance), f"{family.__name__}(seed=0) gives {type(made).__name__}, expected an Instance")
+
+
+def is_named_by_its_seed(family: Family, settings: dict[str, Any]) -> None:
+    """The same seed gives the same bits; a generator, where one is accepted, gives those of the seed that made it."""
+    first, again = family(seed=3, **settings), [family(seed=3, **settings)]
+    with suppress(ValueError):
+        again.append(family(seed=np.random.default_rng(3), **settings))
+    for other in again:
+        same = np.array_equal(first.P, other.P) and np.array_equal(first.theta, other.theta)
+        hold(same, f"{family.__name__}(seed=3) gives another instance the second time")
+
+
+def can_be_simulated(family: Family, settings: dict[str, Any]) -> None:
+    """A learner runs on it, and its regret is a number."""
+    run = simulate(family(seed=0, **settings), StateEXP3(), delay=3, seed=80_000)
+    hold(bool(np.isfinite(run.regret)), f"{family.__name__}: the regret of StateEXP3 is {run.regret}")
+
+
+def refuses_what_is_not_a_seed(family: Family, settings: dict[str, Any]) -> None:
+    """A value that is no seed is refused with ValueError."""
+    try:
+        family(seed="one", **settings)
+    except ValueError:
+        return
+    except Exception as error:
+        hold(False, f"{family.__name__}(seed='one') raises {type(error).__name__}, expected ValueError")
+    hold(False, f"{family.__name__}(seed='one') is accepted, expected ValueError (generator_of checks a seed)")
+
+
+LEARNER_PROMISES = (repeats_itself, has_a_policy, waits_for_outcomes, steps_as_it_runs, shares_nothing)
+FAMILY_PROMISES = (gives_an_instance, is_named_by_its_seed, can_be_simulated, refuses_what_is_not_a_seed)
