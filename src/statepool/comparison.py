@@ -209,10 +209,10 @@ def compare(
     with ThreadPoolExecutor(cpu_count() if jobs == -1 else jobs) as pool:
         cells = list(pool.map(lambda each: cell(*each), product(makers, numbers)))
     grid = np.array(cells).reshape(len(makers), len(numbers), len(waits), len(arms), 3 + POINTS)
-    ordered = np.ascontiguousarray(grid.transpose(4, 0, 2, 3, 1))
+    regret, loss, seconds, *paths = np.ascontiguousarray(grid.transpose(4, 0, 2, 3, 1))
     return Comparison(
-        tuple(makers), tuple(waits), tuple(arms), numbers, tuple(map(repr, arms.values())), *ordered[:3],
-        np.moveaxis(ordered[3:], 0, -1),
+        tuple(makers), tuple(waits), tuple(arms), numbers, tuple(map(repr, arms.values())), regret, loss,
+        seconds, np.stack(paths, axis=-1),
     )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ from statepool.kernels import row_of
 
 _CHUNK_ENTRIES = 1 << 20
 _NO_CONTEXTS: Ints = read_only(np.empty(0, dtype=np.int64))
+_NO_CONTEXT_FIELDS: dict[str, Any] = {"contexts": None, "available": None, "given_map": None}
 
 
 class Instance:
@@ -274,7 +275,7 @@ def _without_contexts(P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None)
     table = check_map(P)
     means = check_means(theta, table.shape[1])
     direct = None if effects is None else check_effects(effects, means, table.shape)
-    return {"P": table, "theta": means, "effects": direct, "contexts": None, "available": None, "given_map": None}
+    return {"P": table, "theta": means, "effects": direct, **_NO_CONTEXT_FIELDS}
 
 
 def _with_contexts(
@@ -289,11 +290,9 @@ def _with_contexts(
         given_map = check_given_map(given_map, table, offered)
     elif table.shape[0] == 1 and offered.all():
         direct = None if direct is None else direct[0]
-        table, requests, offered = table[0], None, None
-    return {
-        "P": table, "theta": means, "effects": direct, "contexts": requests, "available": offered,
-        "given_map": given_map,
-    }  # fmt: skip
+        return {"P": table[0], "theta": means, "effects": direct, **_NO_CONTEXT_FIELDS}
+    fields = {"P": table, "theta": means, "effects": direct, "contexts": requests, "available": offered}
+    return fields | {"given_map": given_map}
 
 
 def _restored(*fields: Any) -> Instance:

@@ -41,13 +41,14 @@ def reproduce(
     from statepool.studies import STUDIES, find
     from statepool.studies.published import records_of
     from statepool.studies.report import write_report
-    from statepool.studies.runner import run_studies
+    from statepool.studies.runner import check_writable, run_studies
     from statepool.studies.terminal import print_study, print_summary
 
     if jobs == 0 or jobs < -1:
         raise ValueError(f"jobs: is {jobs}, expected a positive number, or -1 for one per core")
     chosen = [find(name) for name in studies or [s.name for s in STUDIES.values() if not s.beyond]]
     most_seeds, progress = QUICK_SEEDS if quick else None, Console(stderr=True)
+    check_writable(out)
     say_compiling(progress)
     with ExitStack() as stack:
         executor = stack.enter_context(_client(cluster) if cluster else ThreadPoolExecutor(
@@ -216,8 +217,9 @@ def inspect_map(
         pooled, alone = (theorem(n_actions, horizon, delay, (v - 1) * horizon) for v in (found.upper, float(n_actions)))
         name = theorem.__name__
         seen |= {f"{name}_pooled": pooled.value, f"{name}_rate": pooled.rate, f"{name}_alone": alone.value}
-    for pair in seen["pairs"] if names else ():
-        pair |= {"first_name": names[pair["first"]], "second_name": names[pair["second"]]}
+    if names is not None:
+        for pair in seen["pairs"]:
+            pair |= {"first_name": names[pair["first"]], "second_name": names[pair["second"]]}
     return seen
 
 

@@ -44,7 +44,7 @@ def run_studies(
     on_task : callable, optional
         Called with the name of the study after each task.
     """
-    _check_writable(folder)
+    check_writable(folder)
     tasks = [(study.name, sweep.name, task) for study in studies for sweep in study.sweeps
              for task in sweep.tasks(most_seeds)]  # fmt: skip
     found = [read_result(folder, task) for _, _, task in tasks]
@@ -118,7 +118,8 @@ def fingerprint() -> list[str]:
     return [f"sources {digest.hexdigest()[:16]}", *packages]
 
 
-def _check_writable(folder: Path) -> None:
+def check_writable(folder: Path) -> None:
+    """Make the folder, or refuse in one sentence."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -34,9 +34,10 @@ def _grids(console: Console, table: Table, places: Places, quick: bool) -> Itera
     """The table, or several one below the other if its columns do not fit side by side."""
     title: str | None = table.title + (" (ours)" if table.ours else "") + (" · QUICK: fewer seeds" if quick else "")
     piece: list[str] = []
+    unlimited = console.options.update(max_width=10_000)
     for name in table.columns:
         wider = _grid(table, [*piece, name], places, None)
-        if piece and Measurement.get(console, console.options, wider).minimum > console.width:
+        if piece and Measurement.get(console, unlimited, wider).minimum > console.width:
             yield _grid(table, piece, places, title)
             piece, title = [], None
         piece.append(name)
@@ -47,7 +48,7 @@ def _grid(table: Table, names: list[str], places: Places, title: str | None) -> 
     grid = Grid(title=title, title_justify="left")
     grid.add_column("", overflow="fold")
     for name in names:
-        grid.add_column(name, justify="right")
+        grid.add_column(name, justify="right", min_width=max(map(len, name.split())))
     for cell, row in table.rows.items():
         grid.add_row(cell, *(_entry(places[table.title, cell, name]) if name in row else "" for name in names))
     return grid
