@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from os import cpu_count
 from time import thread_time
@@ -23,6 +24,7 @@ from statepool.learners.contract import Learner, short_name
 from statepool.model import Instance
 from statepool.stream import SEED_GAP
 
+_NUMBER = int | np.integer
 HEADINGS = ("family", "delay", "learner", "regret", "±", "saved", "±")
 
 
@@ -217,91 +219,62 @@ def compare(
 
 
 def _families(given: Any) -> dict[str, Callable[[int], Instance]]:
-    return {name: _maker(name, family) for name, family in _named(given, "families", Instance, "instance")}
+    named = _named(given, "families", "instance", str | Instance)
+    return {str(name): partial(_instance, str(name), family) for name, family in named.items()}
 
 
-def _maker(name: str, family: Any) -> Callable[[int], Instance]:
+def _instance(name: str, family: Any, seed: int) -> Instance:
     if isinstance(family, str):
-        found = known_families.find(family)
-        return lambda seed: found(seed=seed)
-    if isinstance(family, Instance):
-        return lambda seed: family
-    if not callable(family):
-        raise ValueError(
-            f"families: {name!r} is {shown(family)}, expected an Instance, a function of a seed, or a name"
-        )
-
-    def make(seed: int) -> Instance:
-        instance = family(seed)
-        if not isinstance(instance, Instance):
-            raise ValueError(f"families: {name!r} gives {type(instance).__name__}, expected an Instance")
-        return instance
-
-    return make
+        family = known_families.find(family)
+    made = family(seed=seed) if callable(family) and not isinstance(family, Instance) else family
+    if not isinstance(made, Instance):
+        wanted = "an Instance, a function of a seed, or a name"
+        raise ValueError(f"families: {name!r} gives {shown(made)}, expected {wanted}")
+    return made
 
 
 def _learners(given: Any) -> dict[str, Learner]:
     found = {}
-    for name, learner in _named(given, "learners", Learner, "learner"):
+    for name, learner in _named(given, "learners", "learner", str | Learner).items():
         if not isinstance(learner, Learner | str):
             raise ValueError(f"learners: {name!r} is {shown(learner)}, expected a learner such as StateEXP3()")
-        found[name] = make_learner(learner)
+        found[str(name)] = make_learner(learner)
     return found
 
 
 def _delays(given: Any) -> dict[Any, Callable[[int, int], Any]]:
-    if isinstance(given, int | np.integer | Conversions) or callable(given):
-        given = [given]
-    if isinstance(given, Mapping):
-        entries = list(given.items())
-    elif isinstance(given, str) or not isinstance(given, Iterable):
-        raise ValueError(f"delays: is {shown(given)}, expected whole numbers, arrays of one per round, or functions")
-    else:
-        entries = [(_delay_name(place, delay), delay) for place, delay in enumerate(given)]
-    found: dict[Any, Callable[[int, int], Any]] = {}
-    for name, delay in entries:
-        if name in found:
-            raise ValueError(f"delays: {name!r} is given twice, expected different ones")
-        found[name] = _waiting(delay)
-    return found
-
-
-def _delay_name(place: int, delay: Any) -> Any:
-    if isinstance(delay, int | np.integer):
-        return check_count(delay, "delays", lowest=0)
-    return _name_of(delay, "delays", place)
+    return {name: _waiting(delay) for name, delay in _named(given, "delays", "delays", _NUMBER | Conversions).items()}
 
 
 def _waiting(delay: Any) -> Callable[[int, int], Any]:
     if callable(delay):
         return lambda seed, horizon: delay(seed=seed, horizon=horizon)
-    if isinstance(delay, Conversions):
-        return lambda seed, horizon: delay
-    if not hasattr(delay, "__len__") or isinstance(delay, str):
-        number = check_count(delay, "delays", lowest=0)
-        return lambda seed, horizon: number
+    if not isinstance(delay, Conversions) and (not hasattr(delay, "__len__") or isinstance(delay, str)):
+        check_count(delay, "delays", lowest=0)
     return lambda seed, horizon: delay
 
 
-def _named(given: Any, axis: str, kind: type, noun: str) -> list[tuple[str, Any]]:
-    """One or several of something, with a name each: the caller's, or their own."""
+def _named(given: Any, axis: str, noun: str, single: Any) -> dict[Any, Any]:
+    """One or several of something by name: the caller's names, or their own."""
     if isinstance(given, Mapping):
-        return [(str(name), value) for name, value in given.items()]
-    several = [given] if isinstance(given, str | kind) or callable(given) else given
-    if not isinstance(several, Iterable):
+        return dict(given)
+    several = [given] if isinstance(given, single) or callable(given) else given
+    if isinstance(several, str) or not isinstance(several, Iterable):
         raise ValueError(f"{axis}: is {shown(given)}, expected one {noun}, a list of them, or a dict by name")
-    found: dict[str, Any] = {}
+    found: dict[Any, Any] = {}
     for place, value in enumerate(several):
-        name = short_name(value) if isinstance(value, Learner) else _name_of(value, noun, place)
+        name = _name_of(value, noun, place)
         if name in found:
             raise ValueError(f"{axis}: {name!r} is given twice, expected different ones, or a dict by name")
         found[name] = value
-    return list(found.items())
+    return found
 
 
-def _name_of(value: Any, noun: str, place: int) -> str:
-    """Of a string itself, of a function (or a partial of one) its name, else its place."""
-    if isinstance(value, str):
+def _name_of(value: Any, noun: str, place: int) -> Any:
+    """Strings and numbers name themselves, learners and functions (or partials) have a name; else it is the place."""
+    if isinstance(value, Learner):
+        return short_name(value)
+    if isinstance(value, str | _NUMBER):
         return value
     named = getattr(getattr(value, "func", value), "__name__", "")
     return named if named and named != "<lambda>" else f"{noun} {place}"

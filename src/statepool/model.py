@@ -2,7 +2,7 @@
 
     A_t ─P─▶ S_t ─theta_t─▶ X_t        c_t = P theta_t        regret = sum_t c_t(A_t) - min_a sum_t c_t(a)
 
-`effects` (one number an action and state, added to theta) is a direct effect of the action on the outcome: the
+`effects` (one number per action and state, added to theta) is a direct effect of the action on the outcome: the
 paper assumes there is none, and an `Instance` with some is how that assumption is broken on purpose.
 
 With `contexts`, round t is a request of context k_t: it has rows P[k_t] of its own, and may be answered with the
@@ -55,12 +55,12 @@ class Instance:
     number an action and state, is added to theta and breaks the assumption of pooling on purpose. Lists, arrays and
     frames will do. Raises ValueError and says which row or entry is wrong.
 
-    With `contexts`, one whole number a round, P has a map for each context (contexts, actions, states), `available`
+    With `contexts`, one whole number per round, P has a map for each context (contexts, actions, states), `available`
     says which actions each context may be answered with, and `effects` may differ between contexts. One context with
     all actions is an instance without contexts, and is made one. `given_map` is for maps that change unseen: learners
     get this one map, and know of no contexts.
 
-    `gains`, one number an action and state, is for revenue: a loss is 1 (nothing was bought), or 1 less a revenue that
+    `gains`, one number per action and state, is for revenue: a loss is 1 (nothing was bought), or 1 less a revenue that
     is `gains` on average, between half and one and a half times that. How often is such that the mean loss is theta.
 
     >>> import statepool as sp
@@ -200,18 +200,18 @@ class Instance:
         return self.pseudo_loss(self.best_policy[self.contexts])
 
     def pseudo_loss(self, actions: ArrayLike) -> float:
-        """The summed mean loss of the actions played, one a round."""
-        played = self._checked(actions)
-        return float(_pseudo_loss(*self._tables, played))
+        """The summed mean loss of the actions taken, one per round."""
+        taken = self._checked(actions)
+        return float(_pseudo_loss(*self._tables, taken))
 
     def regret(self, actions: ArrayLike) -> float:
-        """Pseudo-regret of the actions played: their summed mean loss less the comparator's."""
+        """Pseudo-regret of the actions taken: their summed mean loss less the comparator's."""
         return self.pseudo_loss(actions) - self.best_loss
 
     def regret_path(self, actions: ArrayLike) -> Floats:
         """Pseudo-regret against the comparator of the whole horizon, after each round."""
-        path, played = np.empty(self.horizon), self._checked(actions)
-        _regret_path(*self._tables, played, self.best_policy, path)
+        path, taken = np.empty(self.horizon), self._checked(actions)
+        _regret_path(*self._tables, taken, self.best_policy, path)
         return path
 
     @property
@@ -219,22 +219,22 @@ class Instance:
         return self.rows, self.requests, self.n_actions, self.theta, self.direct.reshape(-1)
 
     def _checked(self, actions: ArrayLike) -> Ints:
-        played = np.asarray(actions)
-        if played.shape != (self.horizon,) or played.dtype.kind not in "iu":
+        taken = np.asarray(actions)
+        if taken.shape != (self.horizon,) or taken.dtype.kind not in "iu":
             raise ValueError(
-                f"actions: has shape {played.shape} of {played.dtype}, expected ({self.horizon},) whole numbers"
+                f"actions: has shape {taken.shape} of {taken.dtype}, expected ({self.horizon},) whole numbers"
             )
-        wrong = np.flatnonzero((played < 0) | (played >= self.n_actions))
+        wrong = np.flatnonzero((taken < 0) | (taken >= self.n_actions))
         if wrong.size:
-            raise ValueError(f"actions: entry {wrong[0]} is {played[wrong[0]]}, expected 0 to {self.n_actions - 1}")
+            raise ValueError(f"actions: entry {wrong[0]} is {taken[wrong[0]]}, expected 0 to {self.n_actions - 1}")
         if self.available is not None:
-            wrong = np.flatnonzero(~self.available[self.contexts, played])
+            wrong = np.flatnonzero(~self.available[self.contexts, taken])
             if wrong.size:
                 raise ValueError(
-                    f"actions: entry {wrong[0]} is {played[wrong[0]]}, expected one that context "
+                    f"actions: entry {wrong[0]} is {taken[wrong[0]]}, expected one that context "
                     f"{self.requests[wrong[0]]} may be answered with"
                 )
-        return played.astype(np.int64, copy=False)
+        return taken.astype(np.int64, copy=False)
 
     def e2(self, delay: int) -> float:
         """E2, how far the losses move in a delay: sum_t max_a (c_t(a) - m_t(a))²."""
@@ -264,7 +264,7 @@ class Instance:
 def _refuse_without_contexts(P: ArrayLike, available: ArrayLike | None, given_map: ArrayLike | None) -> None:
     for name, given in (("available", available), ("given_map", given_map)):
         if given is not None:
-            raise ValueError(f"{name}: is given without contexts, expected contexts too, one a round")
+            raise ValueError(f"{name}: is given without contexts, expected contexts too, one per round")
     if has_contexts(P):
         raise ValueError(
             f"P: has shape {np.shape(P)} and contexts is None, expected one map, or the context of each round"
@@ -324,6 +324,6 @@ def _regret_path(
     regret = 0.0
     for t in range(actions.size):
         best = policy[0] if requests.size == 0 else policy[requests[t]]
-        played = _mean_loss(rows, requests, n_actions, theta, direct, t, actions[t])
-        regret += played - _mean_loss(rows, requests, n_actions, theta, direct, t, best)
+        taken = _mean_loss(rows, requests, n_actions, theta, direct, t, actions[t])
+        regret += taken - _mean_loss(rows, requests, n_actions, theta, direct, t, best)
         path[t] = regret

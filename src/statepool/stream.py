@@ -20,7 +20,7 @@ SEED_GAP = 80_000
 
 
 def generator_of(seed: Seed) -> np.random.Generator:
-    """The generator that makes an instance: of a whole number, or the one given, which goes on from where it stands."""
+    """The generator that makes an instance: of a whole number, or the one given, which continues from its state."""
     if isinstance(seed, np.random.Generator):
         return seed
     return np.random.default_rng(check_whole(seed, "seed"))
@@ -36,7 +36,7 @@ class Stream:
 
     @classmethod
     def from_seed(cls, seed: Seed) -> "Stream":
-        """From a whole number, or from where a NumPy generator stands now (which the run does not advance)."""
+        """From a whole number, or from the state of a NumPy generator (which the run does not advance)."""
         if isinstance(seed, np.random.Generator):
             return cls(None, seed.bit_generator.state, type(seed.bit_generator))
         return cls(check_whole(seed, "seed"), None, np.random.PCG64)

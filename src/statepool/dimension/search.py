@@ -171,7 +171,7 @@ class Search:
     def run(self) -> None:
         """Climb, split off a nearly private state, then cut cells, until the gap is reached or the work is spent."""
         for x in starts(self.P, RANDOM_STARTS if self.P.size <= LARGE else 0):
-            self.try_play(x)
+            self.try_policy(x)
             if self.finished:
                 return
         if self.P.shape[1] > MOST_STATES:
@@ -180,7 +180,7 @@ class Search:
         if not self.finished:
             self.cover()
 
-    def try_play(self, x: Floats) -> None:
+    def try_policy(self, x: Floats) -> None:
         """Climb from x and keep the policy reached if it is the best so far."""
         reached, play = ascend(self.P, x)
         if reached > self.lower:
@@ -206,7 +206,7 @@ class Search:
         for part in (0.3, 0.03, 1e-3, 1e-5):
             x = part * rest.play
             x[a] += 1 - part
-            self.try_play(x)
+            self.try_policy(x)
 
     def cover(self) -> None:
         """Best-first search over cells; lowers `upper` to the largest bound in the cover."""
@@ -256,7 +256,7 @@ class Search:
         return halves
 
     def bound(self, corners: Floats, depth: int, inherited: float) -> SearchCell:
-        """Bound one cell; a part of a cell is bounded by whatever bounds the whole."""
+        """Bound one cell; a part of a cell has the bound of the whole too."""
         upper, q, W, x = relax(
             self.rows, self.shortfall, self.largest, corners, self.cut - self.spare, depth, self.active
         )
@@ -273,7 +273,7 @@ class Search:
         if x.sum() > 0:
             x /= x.sum()
             if value(self.P, x) > self.lower * (1 + 1e-9):
-                self.try_play(x)
+                self.try_policy(x)
 
 
 def purest(P: Floats, M: Floats) -> tuple[int, int, float]:

@@ -34,21 +34,27 @@ def _grids(console: Console, table: Table, places: Places, quick: bool) -> Itera
     """The table, or several one below the other if its columns do not fit side by side."""
     title: str | None = table.title + (" (ours)" if table.ours else "") + (" · QUICK: fewer seeds" if quick else "")
     piece: list[str] = []
-    unlimited = console.options.update(max_width=10_000)
     for name in table.columns:
-        wider = _grid(table, [*piece, name], places, None)
-        if piece and Measurement.get(console, unlimited, wider).minimum > console.width:
-            yield _grid(table, piece, places, title)
+        if piece and _width(console, _grid(table, [*piece, name], places, None, narrow=True)) > console.width:
+            yield _grid(table, piece, places, title, narrow=True)
             piece, title = [], None
         piece.append(name)
-    yield _grid(table, piece, places, title)
+    whole = _grid(table, piece, places, title)
+    yield whole if _width(console, whole) <= console.width else _grid(table, piece, places, title, narrow=True)
 
 
-def _grid(table: Table, names: list[str], places: Places, title: str | None) -> Grid:
+def _width(console: Console, grid: Grid) -> int:
+    return Measurement.get(console, console.options.update(max_width=10_000), grid).maximum
+
+
+def _grid(table: Table, names: list[str], places: Places, title: str | None, narrow: bool = False) -> Grid:
+    """Some columns of a table; if `narrow`, as wide as the longest word of the heading or the longest number."""
     grid = Grid(title=title, title_justify="left")
-    grid.add_column("", overflow="fold")
+    grid.add_column("", overflow="fold", max_width=26)
     for name in names:
-        grid.add_column(name, justify="right", min_width=max(map(len, name.split())))
+        entries = [_entry(places[table.title, cell, name]) for cell, row in table.rows.items() if name in row]
+        longest = max(map(len, [*name.split(), *(line for entry in entries for line in entry.plain.splitlines())]))
+        grid.add_column(name, justify="right", width=longest if narrow else None)
     for cell, row in table.rows.items():
         grid.add_row(cell, *(_entry(places[table.title, cell, name]) if name in row else "" for name in names))
     return grid
@@ -56,7 +62,7 @@ def _grid(table: Table, names: list[str], places: Places, title: str | None) -> 
 
 def _entry(record: Record) -> Text:
     """Our number; beside it how it meets the published one, below it the published one if they differ."""
-    text = Text(record.ours.shown(), no_wrap=True)
+    text = Text(record.ours.shown())
     if record.how is None:
         return text
     mark, style = MARKS[record.how]
