@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from statepool.live import Pool
     from statepool.model import Instance
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"
 
 _MODULES = (
     "audit", "client", "delays", "dimension", "families", "grouping", "guarantees", "learners", "live", "testing",

@@ -11,9 +11,9 @@ import pytest
 import outside
 import statepool as sp
 from outside import Allocating, PlainNumPy, begin, wrong_learner
+from statepool import testing as promises
 from statepool.learners import Learner
 from statepool.testing import ContractError, check_family, check_learner, learner_checks
-from statepool.testing import learners as promises
 
 BAND = sp.families.band(0, n_actions=9, horizon=60)
 TEMPLATE = Path(__file__).parents[2] / "examples" / "outside"

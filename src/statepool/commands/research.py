@@ -99,48 +99,32 @@ def simulate(
     setting: Annotated[list[str] | None, Option("--set", help="A setting of the family: n_actions=400.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare learners on a family with common random numbers: regret, and what each saves over the first."""
-    from rich.console import Console
-
-    from statepool.frames import terminal_width
-
-    names = learners or ["state-exp3", "self-tuned"]
-    with working(f"running {len(names)} learners on {seeds} seeds of {family}"):
-        records = _compare(family, names, delay, seeds, stream, setting or [])
-    if as_json:
-        print(json.dumps(records, indent=1))
-        return
-    title = f"{family}, delay {delay}, {seeds} seeds"
-    table = make_table(title, ("learner", "regret", "±", f"saved over {names[0]}", "±"))
-    for record in records:
-        numbers = (record[column] for column in ("regret", "se", "gain", "gain_se"))
-        table.add_row(record["learner"], *("" if number is None else f"{number:.1f}" for number in numbers))
-    Console(width=terminal_width()).print(table)
-
-
-def _compare(
-    family: str, names: list[str], delay: int, seeds: int, stream: int | None, assignments: list[str]
-) -> list[dict[str, Any]]:
-    """A record for each learner: mean regret, and the gain over the first with its paired standard error."""
-    from statepool import families, learners
+    """Compare learners on a family with common random numbers."""
+    from statepool import families
+    from statepool import learners as known
     from statepool.checks import check_count
     from statepool.comparison import compare, standard_error
     from statepool.stream import SEED_GAP
 
+    names = learners or ["state-exp3", "self-tuned"]
     check_count(seeds, "seeds")
     check_count(delay, "delay", lowest=0)
     gap = SEED_GAP if stream is None else check_count(stream, "stream", lowest=0)
     make = families.find(family)
-    settings = dict(parse_setting(make, text) for text in assignments)
-    arms = {name: learners.find(name)() for name in names}
-    grid = compare({family: lambda seed: make(seed=seed, **settings)}, arms, [delay], range(seeds), gap)
+    settings = dict(parse_setting(make, text) for text in setting or [])
+    arms = {name: known.find(name)() for name in names}
+    with working(f"running {len(names)} learners on {seeds} seeds of {family}"):
+        grid = compare({family: lambda seed: make(seed=seed, **settings)}, arms, [delay], range(seeds), gap)
+    if not as_json:
+        print(grid)
+        return
     records = []
     for name in names:
         regrets, (gain, error) = grid.of(family, name, delay), grid.gain(family, name, over=names[0], delay=delay)
         errors = (None, None) if seeds == 1 else (standard_error(regrets), error)
         record = {"learner": name, "regret": float(regrets.mean()), "se": errors[0], "gain": gain, "gain_se": errors[1]}
         records.append(record | {"family": family, "delay": delay, "seeds": seeds})
-    return records
+    print(json.dumps(records, indent=1))
 
 
 def parse_setting(family: Any, text: str) -> tuple[str, Any]:
