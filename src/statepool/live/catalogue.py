@@ -220,7 +220,7 @@ class Catalogue:
         """Candidates that were brought, now or when they were stored."""
         content = msgspec.json.encode(labels) + rows.tobytes()
         numbers = np.array([self.number_of.get(label, -1) for label in labels], np.int64)
-        offered = Rows(columns_of(rows), numbers, context or 0, True)
+        offered = Rows(columns_of(rows), numbers, context or 0, True, own=True)
         return Offer(offered, context, tuple(labels), blake2b(content, digest_size=16).digest())
 
 
