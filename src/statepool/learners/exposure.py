@@ -33,7 +33,6 @@ from math import exp, floor, log2
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
@@ -95,6 +94,8 @@ def start_clock(problem: Problem, memories: Sequence[float] = ()) -> Clock:
 
 def _give_curve(curve: Floats, window: float, tau: Floats, weight: Floats) -> None:
     """Start from a curve: its time constants take the place of those next to them, and the weights are fitted."""
+    from scipy.optimize import nnls  # slow to import, and rarely needed
+
     for given in tau[weight > 0]:
         curve[TAU, 1 + np.abs(np.log(curve[TAU, 1:] / given)).argmin()] = given
     ages = np.linspace(0, window, 200)[1:, None]
