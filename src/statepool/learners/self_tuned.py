@@ -86,7 +86,9 @@ from statepool.learners.predictions import (
 from statepool.learners.safe import START, Safe, add_safe, learn_safe, save_safe, see_request, start_again, start_safe
 
 EFFECTS_PRIOR = 1 / 8
-LOOK, LOOK_SPREAD, FIRST_LOOK, SEEN_ENOUGH = 1 / 32, 1.5, 300, 2.0
+ASK, LOOK, SPREAD = 1 / 32, 1 / 32, 1.5
+"""The least share of the hypotheses with effects, and the share of a look: both at most SPREAD/sqrt(t)."""
+FIRST_LOOK, SEEN_ENOUGH = 300, 2.0
 WEIGHT, ACTION, BEST, USUAL, UNPLAYED = range(5)
 """Of `SelfTunedMemory.leaders`."""
 EFFECTS = N_SAVED + 2
@@ -228,8 +230,9 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     read_exposure(clock)
     predict(memory.predictions, clock, clock.numbers[ROUND])
     read_scales(memory.cells, clock, states)
-    share = min(LOOK, LOOK_SPREAD / sqrt(clock.numbers[ROUND] + 1.0))
-    _weigh_hypotheses(leaders, memory.predictions, share)
+    most = SPREAD / sqrt(clock.numbers[ROUND] + 1.0)
+    share = min(LOOK, most)
+    _weigh_hypotheses(leaders, memory.predictions, min(ASK, most))
     rarest = _rarest(states)
     seen = states[VISITS + COMMON, rarest] * clock.fading[READING, COMMON]
     if seen >= SEEN_ENOUGH or clock.numbers[ROUND] <= FIRST_LOOK:
