@@ -92,7 +92,7 @@ FIRST_LOOK, SEEN_ENOUGH = 300, 2.0
 WEIGHT, ACTION, BEST, USUAL, UNPLAYED = range(5)
 """Of `SelfTunedMemory.leaders`."""
 EFFECTS = N_SAVED + 2
-"""Where a decision saves ê and ε: behind what it saves of its state, which is of `predictions` and of `safe`. Then comes
+"""Where a decision saves ê and ε: behind what it saves of its state, which is of `predictions` and of `safe`. Then
 whether its request brought rows of its own, and with contexts the state probabilities of `safe`."""
 OFFERED = 1e300
 """The value of an action on offer that was compared already."""
