@@ -3,7 +3,7 @@
     python benchmarks/shop_live.py --seeds 12 --first 900
 
 30 products, 4 states, 600 visits per day, purchases of about 40 euros that come after 2.5 days on average, a window of
-14 days. The first 5 000 visits are counted, which end before any window closes. "prior" starts the pool from state means
+14 days. The first 5 000 visits count, which end before any window closes. "prior" starts the pool from state means
 and the delay curve of 5 000 earlier visits by blind choice, as an audit would write them. "stays" is the share of
 decisions on the log's best product until ten outcomes are in, of a pool with that prior.
 """

@@ -38,7 +38,7 @@ from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
 from statepool.intrinsics import as_float
 from statepool.learners.contract import Problem
-from statepool.learners.parts.chance import scramble
+from statepool.learners.draws import scramble
 
 N_TAU = 6
 SLOWEST, STEP = 1 / 3, 1 / 4

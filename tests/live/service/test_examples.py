@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import httpx
-import pytest
 
 from live.service.clients import POOL
 from live.service.servers import serving

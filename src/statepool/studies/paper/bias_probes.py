@@ -11,7 +11,7 @@ from statepool.checks import Floats
 from statepool.compiling import compiled
 from statepool.kernels import dot
 from statepool.learners.paper.counted_denominator import denominator_of
-from statepool.learners.parts.map_counts import estimate_column
+from statepool.learners.parts import estimate_column
 from statepool.probes import add_probe
 
 
