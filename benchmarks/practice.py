@@ -152,8 +152,8 @@ def shop_with_prices(g: np.random.Generator, K: int, S: int, T: int, sharp: floa
 
 
 KINDS = (
-    stationary, low_rate, late_bloomer, sharp_late_bloomer, effects, small_effects, effects_by_context, useless_state, outages,
-    common_jumps, common_season, common_trend, wrong_rows, random_walk, switching, shop, shop_with_prices,
+    stationary, low_rate, late_bloomer, sharp_late_bloomer, effects, small_effects, effects_by_context, useless_state,
+    outages, common_jumps, common_season, common_trend, wrong_rows, random_walk, switching, shop, shop_with_prices,
 )  # fmt: skip
 
 
