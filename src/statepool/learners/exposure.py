@@ -97,15 +97,22 @@ def _give_curve(clock: Clock, tau: Floats, weight: Floats) -> None:
     """Start from a curve: its quantiles are fitted as if they were reports of old decisions."""
     ages = np.geomspace(clock.window * 1e-5, clock.window, 2_000)
     share = ((1 - np.exp(-ages[:, None] / np.asarray(tau))) * np.asarray(weight)).sum(axis=1)
-    sample = np.zeros((SAMPLE, 2))
-    sample[:, 1] = np.interp((np.arange(SAMPLE) + 0.5) / SAMPLE * share[-1], share, ages)
-    _fit_in_python(clock.curve, sample, clock.window)
+    waits = np.interp((np.arange(SAMPLE) + 0.5) / SAMPLE * share[-1], share, ages)
+    _fit_waits(clock.curve, waits[:, None], clock.window)
     clock.curve[PRIOR] = PRIOR_REPORTS * clock.curve[WEIGHT]
 
 
-def _fit_in_python(curve: Floats, sample: Floats, window: float) -> None:
-    for _ in range(20):
-        fit_curve.py_func(curve, sample, SAMPLE, window, window, 0.0)  # type: ignore[attr-defined]
+def _fit_waits(curve: Floats, waits: Floats, window: float) -> None:
+    """`fit_curve` to convergence, for waits of decisions whose window is over."""
+    tau, weight, prior = curve[TAU, 1:], curve[WEIGHT, 1:], curve[PRIOR, 1:]
+    density, left = np.exp(-waits / tau) / tau, np.exp(-window / tau)
+    for _ in range(20 * ITERATIONS):
+        parts = weight * density
+        come = (parts / np.maximum(parts.sum(axis=1, keepdims=True), 1e-300)).sum(axis=0)
+        missing = len(waits) * weight * left / max(float((weight * (1.0 - left)).sum()), 1e-3)
+        weight = prior + come + missing
+        weight = weight / weight.sum()
+    curve[WEIGHT, 1:] = weight
 
 
 @compiled_part
