@@ -50,8 +50,8 @@ LEARNERS: dict[str, str | None] = {
     POOL: "self-tuned", CORRECT: "self-tuned", ALONE: "action-thompson", UNCLEAR: None,
 }  # fmt: skip
 SMALL, LARGE = 0.05, 2 / 3
-DOUBT = 0.15
-"""A possible loss of this share of what can be gained leaves the verdict open."""
+DOUBT = 0.25
+"""A possible loss of this share of what can be gained, by effects that were not found, leaves the verdict open."""
 CERTAIN = 0.001
 """A direct effect is acted on below this; between it and .05 it is a hint, and speaks for no verdict."""
 GOOD, NAMED = 0.9, 0.85
@@ -141,7 +141,7 @@ class Advice:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that the advice rests on."""
+    """All that the advice rests on; `rows` is the sample with the outcomes of rows that are old enough."""
 
     counts: Counts
     unit: Unit
@@ -190,8 +190,12 @@ def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, Needed |
 def first_is_good(seen: Evidence, times: float = 1.0) -> float:
     """The probability that the first action is worth `GOOD` of the best, with so many times the outcomes."""
     effects, first = seen.effects, rank_actions(seen.counts, seen.effects, 0.95).order[0]
-    normal = np.random.default_rng(19).standard_normal((1_000, effects.own.size))
-    worth = seen.unit.outcome(effects.own + effects.own_error / times**0.5 * normal)
+    # Errors of state means are common to all actions: where one is worth less than it seems, so are the others.
+    common = seen.map.P * seen.counts.state_errors
+    alone = np.sqrt(np.maximum(effects.own_error**2 - (common**2).sum(axis=1), 0.0))
+    rng = np.random.default_rng(19)
+    noise = alone * rng.standard_normal((1_000, alone.size)) + rng.standard_normal((1_000, common.shape[1])) @ common.T
+    worth = seen.unit.outcome(effects.own + noise / times**0.5)
     return float((worth[:, first] >= GOOD * worth.max(axis=1)).mean())
 
 
@@ -213,7 +217,7 @@ def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed
             what = f"there is a hint of direct effects (p = {p:.2g}) that may be chance"
         about = f"{what}; pooling may lose up to {possible.at_most:.0%} of what can be gained"
         return UNCLEAR, about, rows_needed(seen)
-    if possible.at_least < SMALL and possible.at_most >= DOUBT:
+    if possible.at_least < SMALL and possible.at_most >= LARGE:
         span = f"pooling may lose anything from {possible.at_least:.0%} to {possible.at_most:.0%} of what can be gained"
         return UNCLEAR, span, rows_needed(seen)
     shares = (effects.lost, effects.typical_loss)
@@ -324,8 +328,7 @@ def _known_states(seen: Evidence) -> tuple[Floats, Floats]:
     """State means as of the end of the log, and how many outcomes each is worth: fewer where it drifts."""
     counts, drift = seen.counts, seen.drift
     drifting = np.array(drift.drifts)
-    variance = np.maximum(counts.state_errors, 0.0) ** 2 * np.maximum(counts.worth, 1)
-    variance = np.where(np.isfinite(variance), variance, counts.deviation**2)
+    variance = counts.state_errors**2 * np.maximum(counts.worth, 1)
     limit = np.where(drifting, variance / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
     return np.where(drifting, drift.means[-1], counts.state_means), np.minimum(counts.worth, limit)
 

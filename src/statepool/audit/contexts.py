@@ -186,7 +186,6 @@ def _judge(rows: Rows, counts: Counts, maps: _Maps, effects: ActionEffects, leve
     ]
     pairs = replace(rows, action=pair)
     found = sufficiency_test(pairs, C * K, S, seed).p < HINT
-    errors = np.where(np.isfinite(counts.state_errors), counts.state_errors, counts.deviation)
     spread = np.maximum(maps.P @ h**2 - (maps.P @ h) ** 2, 0)
     gains, variances, used = [], [], np.zeros((C, K))
     for i, judging in enumerate(tables):
@@ -199,7 +198,7 @@ def _judge(rows: Rows, counts: Counts, maps: _Maps, effects: ActionEffects, leve
         gap = np.einsum("ck,cks->s", chosen, states)
         gain = float(gap @ h)
         noise = chosen**2 * np.divide(spread, visits, out=np.zeros_like(visits), where=visits > 0)
-        variance = float(noise.sum()) + PARTS * float(gap**2 @ errors**2)
+        variance = float(noise.sum()) + PARTS * float(gap**2 @ counts.state_errors**2)
         if found:
             sums = label_sums(replace(pairs, loss=np.where(part == i, rows.loss, np.nan)), C * K, S)
             D = np.divide(sums.U, sums.C, out=np.zeros_like(sums.U), where=sums.C > 0).reshape(C, K)
