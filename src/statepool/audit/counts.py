@@ -348,9 +348,8 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...]) -> dict[str, NDArray[An
 
 def _settled(sums: Floats) -> Floats:
     """Sums without their last digits, which depend on the order in which an engine adds; 0 for those of no rows."""
-    size = np.floor(np.log10(np.maximum(np.abs(np.nan_to_num(sums)), 1e-200)))
-    unit = 10.0 ** (size - 11)
-    return np.asarray(np.round(np.nan_to_num(sums) / unit) * unit)
+    part, power = np.frexp(np.nan_to_num(sums))
+    return np.asarray(np.ldexp(np.round(part * 2.0**40) / 2.0**40, power))
 
 
 def _filled(cells: dict[str, Any], like: Counts) -> Counts:

@@ -244,14 +244,15 @@ def _read_files(engine: Any, path: Path) -> Table:
 
 def _read_json_lines(engine: Any, names: list[str]) -> Table:
     """A line that is no JSON object becomes a row of nulls."""
-    lines = engine.read_json(names, format="newline_delimited", records="false", ignore_errors=True)
+    options = {"format": "newline_delimited", "records": "false", "ignore_errors": True}
+    lines = engine.read_json(names, columns={"line": "JSON"}, **options)
     keys: dict[str, None] = {}
-    for row in lines.limit(20_000).to_pyarrow()["json"].to_pylist():
+    for row in lines.limit(20_000).to_pyarrow()["line"].to_pylist():
         found = json.loads(row or "null")
         keys.update(dict.fromkeys(found) if isinstance(found, dict) else {})
     if not keys:
         raise ValueError(f"{names[0]}: holds no JSON object, expected one on each line")
-    return lines.select(**{key: lines.json[key] for key in keys})
+    return lines.select(**{key: lines.line[key] for key in keys})
 
 
 def _read_frame(engine: Any, frame: Any) -> Table:
