@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from os import cpu_count
 from statistics import NormalDist
 from typing import Any
@@ -52,6 +51,8 @@ LEARNERS: dict[str, str | None] = {
 SMALL, LARGE = 0.05, 2 / 3
 DOUBT = 0.25
 """A possible loss of this share of what can be gained, by effects that were not found, leaves the verdict open."""
+TURNING = ((1 - DOUBT) ** -2 - 1) ** 0.5
+"""tau* over the spread of what the states predict: where both are normal, 1 - 1/sqrt(1 + ratio²) is lost."""
 CERTAIN = 0.001
 """A direct effect is acted on below this; between it and .05 it is a hint, and speaks for no verdict."""
 GOOD, NAMED = 0.9, 0.85
@@ -251,27 +252,13 @@ def rows_needed(seen: Evidence) -> Needed:
     possible, known, K = seen.effects.possible, float(seen.counts.k.sum()), seen.counts.n_actions
     lead = max(NormalDist().inv_cdf((K - 0.375) / (K + 0.25)), 0.5)
     # Effects too small to matter need not be seen.
-    target = max(turning_ratio(min(K, 100)) * possible.spread, little_of(seen.counts) / lead) ** 2
+    target = max(TURNING * possible.spread, little_of(seen.counts) / lead) ** 2
     freedom = possible.freedom
     excess = freedom / chdtri(freedom, 0.95) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
     even = MARGIN * excess * K * seen.sufficiency.noise / target
     outcomes = min(max(MARGIN * excess * min(possible.noise_of_means, 1e6) / target * known, even), 1e12)
     even = min(even, 1e12)
     return Needed(round(outcomes), max(round(outcomes - known), 1), round(even), bool(outcomes > UNEVEN * even))
-
-
-@lru_cache(maxsize=256)
-def turning_ratio(n_actions: int) -> float:
-    """The spread of direct effects, over that of what the states predict, at which new actions lose `DOUBT`."""
-    c, z = np.random.default_rng(16).standard_normal((2, 4_000, n_actions))
-    low, high = 1e-3, 10.0
-    for _ in range(30):
-        middle = (low * high) ** 0.5
-        m = c + middle * z
-        best = m.min(axis=1)
-        lost = (m[np.arange(len(m)), c.argmin(axis=1)] - best).mean() / (m.mean(axis=1) - best).mean()
-        low, high = (middle, high) if lost < DOUBT else (low, middle)
-    return float((low * high) ** 0.5)
 
 
 # What the pool starts with

@@ -192,7 +192,7 @@ def _find_window(rows: Rows, given: float | None) -> Maturity | None:
             return made(youngest, default, "younger rows are blank unless something happened")
         masses = product_limit(waits[dated], rows.age[dated])
         longest = weighted_quantiles(waits[dated], masses, np.array([NEARLY]))[0]
-        return made(float(longest), default, "99.5 % of what happens has happened by then")
+        return made(float(longest), default, "99.5 % of events have come by then")
     if dated.sum() < NEARLY * known.sum():
         return None
     for default in _common_values(rows.loss[known]):

@@ -84,12 +84,12 @@ def _window(audit: Audit) -> list[str]:
         return []
     length = duration(audit, maturity.window)
     young = round(float((audit.rows.decided > maturity.cut).mean()) * counts.rows)
-    used = f"count by their exposure to {_events(audit)} so far" if counts.exposed else "are used for the map only"
-    rest = f" {counted(young)} of {counted(counts.rows)} rows are younger and {used}." if young else ""
+    used = "count by their exposure so far" if counts.exposed else "are used for the map only"
+    rest = f"; {counted(young)} of {counted(counts.rows)} rows are younger and {used}" if young else ""
     if maturity.how == GIVEN:
-        return [f"Outcomes are final after {length}, as given.{rest}"]
-    kind = "Nearly all outcomes are in" if maturity.how == SETTLING else "Outcomes are taken as final"
-    return [f"{kind} after {length} (found: {maturity.why}).{rest} --window changes it."]
+        return [f"Outcomes are final after {length}, as given{rest}."]
+    kind = "Nearly all outcomes are in" if maturity.how == SETTLING else "Outcomes count as final"
+    return [f"{kind} after {length} (found: {maturity.why}; --window changes it){rest}."]
 
 
 def _events(audit: Audit) -> str:
@@ -113,8 +113,8 @@ def _about_states(audit: Audit) -> str:
     if audit.sufficiency.p >= LEVEL:
         return f"{differ}; choosing well gains {blind} over choosing blindly."
     return (
-        f"{differ}; choosing through the states alone loses {audit.effects.lost:.0%} of the {blind} that choosing well "
-        "gains over choosing blindly."
+        f"{differ}; choosing through the states alone loses {audit.effects.lost:.0%} of the {blind} that can be gained "
+        "over choosing blindly."
     )
 
 
@@ -130,12 +130,12 @@ def _why_not(audit: Audit) -> str:
     advice, unit, own = audit.advice, audit.unit, audit.advice.learner or "self-tuned"
     found = {one.name: one for one in advice.expected}
     costs = {name: amount(unit.amount(one.regret)) for name, one in found.items()}
-    worse = not found[ALWAYS].tied and found[ALWAYS].behind > 0
+    verdict = "about as well" if found[ALWAYS].tied else "worse" if found[ALWAYS].behind > 0 else "better"
     others = [f"{NAMES[name]} {costs[name]}" for name in ("action-thompson", BLIND) if name != own]
     return (
-        f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? In {counted(advice.horizon)} decisions it "
-        f"would do {'worse' if worse else 'about as well, until something changes'}: it loses {costs[ALWAYS]}"
-        f"{unit.suffix}, {own} {costs[own]}, {', '.join(others)} (simulated on this log)."
+        f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? In {counted(advice.horizon)} simulated "
+        f"decisions it does {verdict}{'' if verdict == 'worse' else ', until something changes'}: it loses "
+        f"{costs[ALWAYS]}{unit.suffix}, {own} {costs[own]}, {', '.join(others)}."
     )
 
 
