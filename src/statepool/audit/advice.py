@@ -70,7 +70,7 @@ ALWAYS, BLIND = "always the first", "blind choice"
 WORLDS, BEYOND = 8, 2.0
 WORK = 300_000
 """Rounds × actions of a simulation, unless a horizon is given."""
-SHORTEST, LONGEST = 1_000, 10_000
+SHORTEST, LONGEST = 500, 10_000
 
 
 @dataclass(frozen=True)

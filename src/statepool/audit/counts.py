@@ -32,8 +32,8 @@ MOST_ROWS, SAMPLED = 400_000, 120_000
 """Logs up to the first are taken whole; of longer ones about as many rows as the second."""
 CROWDED = 1.5
 """Mean number of rows that share a moment, from which moments would be taken or left as whole crowds."""
-TURN, SPIN = 0.6180339887498949, 4321.987
-"""Products and floors give the same pseudo-random number of a time in every engine."""
+TURN = 0.6180339887498949
+"""The golden ratio: the fractions of its multiples are spread evenly, and are the same numbers in every engine."""
 HEADROOM = 2.0
 """A pool takes outcomes up to this many times the log's largest."""
 UNUSABLE = 0.1
@@ -429,8 +429,9 @@ def fetch(table: Table) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {}
     for name, kind in table.schema().items():
         if kind.is_string():
-            texts = answer[name].to_pylist()
-            found[name] = np.array([text if text and text.strip() else "" for text in texts], dtype=object)
+            coded = answer[name].combine_chunks().dictionary_encode()
+            texts = [text if text.strip() else "" for text in coded.dictionary.to_pylist()]
+            found[name] = np.array([*texts, ""], dtype=object)[coded.indices.fill_null(-1).to_numpy()]
         else:
             found[name] = answer[name].cast("float64").to_numpy().astype(np.float64)
     return found
@@ -466,9 +467,8 @@ def _fetch_sample(rows: Table, population: int, timed: bool, contexts: bool) -> 
     if population <= MOST_ROWS:
         return fetch(looked_at)
     if timed:
-        turn = rows.decided * TURN - (rows.decided * TURN).floor()
-        spun = turn * (turn + 1.0) * SPIN
-        taken = rows.filter(spun - spun.floor() < SAMPLED / population)
+        turned = rows.decided * TURN
+        taken = rows.filter(turned - turned.floor() < SAMPLED / population)
         found = fetch(taken.select(*names).limit(4 * SAMPLED))
         crowd = np.unique(found["decided"], return_counts=True)[1]
         enough = SAMPLED / 2 < found["decided"].size < 4 * SAMPLED

@@ -92,10 +92,6 @@ def _window(audit: Audit) -> list[str]:
     return [f"{kind} after {length} (found: {maturity.why}; --window changes it){rest}."]
 
 
-def _events(audit: Audit) -> str:
-    return audit.unit.name if audit.unit.suffix else "events"
-
-
 def _reasons(audit: Audit) -> list[str]:
     """At most three: what is missing, what the states explain, and what is gained over what people would do."""
     advice = audit.advice
@@ -228,9 +224,9 @@ def _about_log(audit: Audit) -> list[str]:
 def _about_time(audit: Audit) -> list[str]:
     late, drift, unit = audit.lateness, audit.drift, audit.unit
     if late.known:
-        what = _events(audit) if late.window else "outcomes"
+        what = "events" if late.window else "outcomes"
         lines = [
-            f"Half of the {what} come within {duration(audit, late.time[1])} ({late.decisions[1]:.0f} decisions), "
+            f"Half of all {what} come within {duration(audit, late.time[1])} ({late.decisions[1]:.0f} decisions), "
             f"nine in ten within {duration(audit, late.time[2])} ({late.decisions[2]:.0f})."
         ]
     else:
@@ -285,13 +281,17 @@ def sections_of(audit: Audit) -> list[Section]:
 
 
 def _would_change(audit: Audit) -> str:
-    verdict, possible = audit.advice.verdict, audit.effects.possible
+    verdict, effects = audit.advice.verdict, audit.effects
     if verdict == UNCLEAR:
         return _how_much_more(audit)
-    turn = {POOL: "from 5 % on it would take corrections", CORRECT: "from 67 % on pooling would not pay"}
+    turn = {
+        POOL: f"The log leaves open up to {effects.possible.at_most:.0%}. From 5 % on it would take corrections.",
+        CORRECT: "If both lost 67 % or more, pooling would not pay.",
+    }
     return (
-        f"The log leaves open that choosing through the states loses {possible.at_least:.0%} to {possible.at_most:.0%} "
-        f"of what can be gained; {turn.get(verdict, 'a state that tells the actions apart would make pooling pay')}."
+        f"Of what can be gained, choosing through the states alone loses {effects.lost:.0%} with these actions, and "
+        f"{effects.typical_loss:.0%} with new ones that differ as much. "
+        f"{turn.get(verdict, 'A state that tells the actions apart would make pooling pay.')}"
     )
 
 

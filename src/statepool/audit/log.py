@@ -383,7 +383,7 @@ def _flatten(ibis: Any, raw: Table, columns: Columns, name: str, missing: float 
         state=_text(raw[columns.state]),
         outcome=ibis.ifelse(present, number, float(missing)) if isinstance(missing, float) else number,
         blank=~present,
-        unreadable=present & number.isnull(),
+        unreadable=ibis.literal(False) if raw[columns.outcome].type().is_integer() else present & number.isnull(),
         propensity=part(columns.propensity, lambda column: _number(ibis, column), "float64"),
         held=part(columns.holdout, lambda column: _number(ibis, column), "float64"),
         grouping=part(columns.group, _text, "string"),
@@ -416,7 +416,7 @@ def _number(ibis: Any, column: Any) -> Any:
     if kind.is_boolean():
         return column.cast("int8").cast("float64")
     if kind.is_numeric():
-        return _finite(ibis, column.cast("float64"))
+        return column.cast("float64") if kind.is_integer() else _finite(ibis, column.cast("float64"))
     if not (kind.is_string() or kind.is_json()):
         return ibis.null("float64")
     text = _text(column).strip()
@@ -483,7 +483,7 @@ def _are_dates(ibis: Any, raw: Table, columns: Columns) -> bool:
 def _time(ibis: Any, column: Any, seconds: bool) -> Any:
     kind = column.type()
     if kind.is_numeric():
-        return _finite(ibis, column.cast("float64"))
+        return _number(ibis, column)
     if not seconds:
         return _parse(ibis, _text(column).strip())
     if kind.is_timestamp() or kind.is_date():
