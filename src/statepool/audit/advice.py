@@ -4,12 +4,14 @@
                        or those found cost next to nothing                      (SMALL)      learner: self-tuned
     with corrections   anything between                                                      learner: self-tuned
     do not pool        choosing through the states loses two thirds and more    (LARGE)      learner: action-thompson
-    cannot tell        the log leaves both open, or which action to start on; or it has one action,
-                       one state, no final outcome                              no pool, a holdout
+    cannot tell        effects that were not found may cost more than `DOUBT`; those found may cost anything from
+                       `SMALL` to `LARGE`; which action to start on is open; or the log has one action, one state, no
+                       final outcome                                            no pool, a holdout
 
 "Costs" is the price of choosing through the states over that of choosing blindly, for the log's actions and for new
 ones whose direct effects spread as much. What the log leaves open is the interval, at 90 %, of the variance of direct
-effects over actions. Actions are ranked by the estimate that corrects for direct effects (`effects.own`).
+effects over actions. `DOUBT` is wide, since self-tuned corrects for effects that were missed. Actions are ranked by the
+estimate that corrects for direct effects (`effects.own`).
 
 How much more data: the effect that would change the verdict is tau*, the spread of direct effects at which new actions
 lose `DOUBT`. With n outcomes the interval of a log without effects ends below tau*² with probability `POWER` when

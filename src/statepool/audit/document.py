@@ -149,8 +149,8 @@ def _start(audit: Audit) -> str:
     others = ", ".join(names[a] for a in ranking.alike[:SHOWN])
     more = f" and {counted(len(ranking.alike) - SHOWN)} more" if len(ranking.alike) > SHOWN else ""
     return (
-        f"It starts on {names[ranking.order[0]]}: {unit.outcome(ranking.loss):.3g}{unit.suffix} per decision "
-        f"({ends[0]:.3g} to {ends[1]:.3g}), {by}{f'; {others}{more} may be as good' if others else ''}."
+        f"The log's best action is {names[ranking.order[0]]}: {unit.outcome(ranking.loss):.3g}{unit.suffix} per "
+        f"decision ({ends[0]:.3g} to {ends[1]:.3g}), {by}{f'; {others}{more} may be as good' if others else ''}."
     )
 
 
@@ -331,7 +331,7 @@ def _what_if(audit: Audit) -> Table:
     ]
     unit = audit.unit.suffix and f", in{audit.unit.suffix}"
     title = f"What if? Worth of a decision{unit}; logged {found[0].logged:.3g}"
-    note = "best: the action that the pool starts on. " + " ".join(cautions_of(found))
+    note = "best: the log's best action. " + " ".join(cautions_of(found))
     return Table(title, ("through the states", "doubly robust"), rows, note)
 
 
