@@ -42,7 +42,15 @@ def test_prices_by_product_rank_by_the_estimate_that_corrects_for_them(priced_sh
 
 def test_a_state_without_information_is_not_pooled_and_learnt_by_action():
     shop = make_shop(
-        4_000_001, n_products=10, stages=4, conversion=0.12, prices="large", funnel=0.0, n_rows=40_000, window=10, windows=5
+        4_000_001,
+        n_products=10,
+        stages=4,
+        conversion=0.12,
+        prices="large",
+        funnel=0.0,
+        n_rows=40_000,
+        window=10,
+        windows=5,
     )
     found = audit_log(shop.log(0), missing=0, **QUICK)
     assert found.advice.verdict == "do not pool"

@@ -39,12 +39,10 @@ HEADROOM = 2.0
 UNUSABLE = 0.1
 """Propensities are not used if more than this share of the rows has no usable one."""
 
-PLURALS = dict(
-    pair.split(":")
-    for pair in "converted:conversions conversion:conversions purchase:purchases purchased:purchases bought:purchases "
-    "order:orders ordered:orders clicked:clicks click:clicks returned:returns return:returns churned:churns "
-    "churn:churns refunded:refunds refund:refunds bounced:bounces cancelled:cancellations canceled:cancellations "
-    "subscribed:subscriptions signup:signups sold:sales sale:sales failed:failures won:wins success:successes".split()
+PLURALS = (
+    "conversions:converted,conversion purchases:purchase,purchased,bought orders:order,ordered clicks:clicked,click "
+    "returns:returned,return churns:churned,churn refunds:refunded,refund bounces:bounced subscriptions:subscribed "
+    "cancellations:cancelled,canceled signups:signup sales:sold,sale failures:failed wins:won successes:success"
 )
 NO_UNITS = frozenset(("outcome", "reward", "loss", "y", "value"))
 
@@ -71,7 +69,8 @@ class Unit:
     @property
     def name(self) -> str:
         """What amounts are called: conversions, revenue, or the column's own name."""
-        return next((PLURALS[word] for word in sorted(split_words(self.column)) if word in PLURALS), self.column)
+        words, plurals = split_words(self.column), (entry.split(":") for entry in PLURALS.split())
+        return next((plural for plural, known in plurals if words & set(known.split(","))), self.column)
 
     @property
     def suffix(self) -> str:
@@ -116,7 +115,7 @@ def _rounded_away(value: float) -> float:
 
 
 WEIGHTED = ("n", "nn", "k", "kk", "loss", "wloss", "wsquare")
-"""Sums with weights w = 1/propensity: of all rows w and w²; of those with an outcome w, w², w·loss, w²·loss, w²·loss²."""
+"""Sums with weights w = 1/propensity: of all rows w, w²; of those with an outcome w, w², w·loss, w²·loss, w²·loss²."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -456,7 +455,7 @@ def draw_rows(log: Log, rows: Table, counts: Counts, seed: int = 0, contexts: tu
     order = first[np.lexsort((ties, found["decided"][first] if timed else ties))]
     found = {name: values[order] for name, values in found.items()}
     return Rows(
-        *(found[name] for name in ("action", "state", "loss", "decided", "resolved")), counts.rows, timed,
+        found["action"], found["state"], found["loss"], found["decided"], found["resolved"], counts.rows, timed,
         log.facts.latest, found["held"] if log.columns.holdout else None, found.get("context"),
     )  # fmt: skip
 

@@ -358,7 +358,9 @@ def _contexts(audit: Audit) -> list[Table]:
 
 def _columns(audit: Audit) -> Table:
     parts = {name: column for name, column in vars(audit.log.columns).items() if name not in ("is_reward", "direction")}
-    rows = [(name, column if isinstance(column, str) else ", ".join(column)) for name, column in parts.items() if column]
+    rows = [
+        (name, column if isinstance(column, str) else ", ".join(column)) for name, column in parts.items() if column
+    ]
     return Table("Columns", ("in the log",), rows)
 
 

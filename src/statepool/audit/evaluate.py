@@ -116,7 +116,9 @@ def estimate_policy(audit: Any, counts: Counts, x: Floats, name: str, level: flo
     D = audit.effects.open
     bias = unit.scale * float(abs(x @ D.mean) + 1.645 * (x**2 @ D.variance) ** 0.5)
     biased = audit.sufficiency.p < 0.05 and bias > pooled.error
-    return WhatIf(name, float(unit.outcome(counts.mean)), pooled, plain, robust, bias, biased, counts.weighted, int(k.sum()))
+    return WhatIf(
+        name, float(unit.outcome(counts.mean)), pooled, plain, robust, bias, biased, counts.weighted, int(k.sum())
+    )
 
 
 def _pooled(counts: Counts, rows: Floats, h: Floats, x: Floats) -> tuple[float, float]:

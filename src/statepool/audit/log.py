@@ -57,13 +57,13 @@ NEEDED, TIMES = ("action", "state", "outcome"), ("decided", "observed", "resolve
 JOINT = "\x1f"
 """Joins the values of several context columns: a character that values do not have."""
 
-REWARDS = frozenset(
+REWARDS = (
     "reward converted conversion conversions purchase purchases purchased bought order orders ordered revenue sales "
-    "sale sold profit margin income gmv clicked click clicks signup subscribed retained success won value spend".split()
+    "sale sold profit margin income gmv clicked click clicks signup subscribed retained success won value spend"
 )
-LOSSES = frozenset(
+LOSSES = (
     "loss losses cost costs returned return returns refunded refund churned churn bounced bounce cancelled canceled "
-    "failed failure complaint complaints late error unsubscribed regret".split()
+    "failed failure complaint complaints late error unsubscribed regret"
 )
 """Words in an outcome's name from which it is clear whether more of it is better."""
 
@@ -349,7 +349,7 @@ def _find_columns(
         options = ", ".join(f"--{part}" for part in lacking)
         raise ValueError(f"{tried}; expected one of {', '.join(present)} to be named with {options}")
     words = split_words(str(found["outcome"]))
-    good, bad = bool(words & REWARDS), bool(words & LOSSES)
+    good, bad = (bool(words & set(known.split())) for known in (REWARDS, LOSSES))
     is_reward, direction = (good, "by its name") if good != bad else (False, "assumed")
     if reward is not None:
         is_reward, direction = reward, "as given"
