@@ -130,8 +130,8 @@ SECTIONS = {
 
 
 BESIDE_LEARNERS = (
-    "statepool.learners.player.Player", "statepool.learners.player.PlayedRound", "statepool.learners.learner.Problem",
-    "statepool.learners.rules.add_rule",
+    "statepool.learners.player.Player", "statepool.learners.player.PlayedRound", "statepool.learners.contract.Problem",
+    "statepool.learners.contract.add_rule",
 )  # fmt: skip
 """What is given to a learner, and what it gives."""
 
