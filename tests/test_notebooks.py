@@ -42,8 +42,8 @@ def stored(cell):
     return printed, "".join("".join(each["text/plain"]) for each in shown)
 
 
-def test_there_are_four():
-    assert len(NOTEBOOKS) == 4
+def test_there_are_two():
+    assert len(NOTEBOOKS) == 2
 
 
 @pytest.mark.soak

@@ -1,7 +1,7 @@
 """Sparse crowds: contexts with rows of their own, each of which reaches a few of the states only.
 
 Dividing an outcome by the probability of its state *in its own context* then teaches nothing about the states that this
-context cannot reach; dividing by the probability over all contexts does (docs/requests.md).
+context cannot reach; dividing by the probability over all contexts does (docs/theory.md, Theorem D).
 """
 
 import numpy as np
