@@ -98,7 +98,7 @@ def _cell(text: str) -> str:
 
 def http() -> str:
     """The OpenAPI document in words."""
-    from statepool.live.service.routes import document
+    from statepool.live.service.openapi import document
 
     return write_page(document())
 

@@ -205,9 +205,3 @@ def check_same_learner(definition: Definition, learner: Learner | str) -> None:
     if name_of(type(given)) is None or learner_text(given) != learner_text(definition.learner):
         known, other = short_name(definition.learner), short_name(given)
         raise Conflict(f"learner: pool {definition.name!r} has {known}, and was opened with {shown(other)}")
-
-
-def holdout_rule(settings: str) -> tuple[float, Any]:
-    """The holdout's share and action, of stored settings."""
-    read = check_settings(msgspec.json.decode(settings))
-    return read.holdout, read.holdout_action if read.holdout else None

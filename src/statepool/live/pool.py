@@ -553,13 +553,15 @@ class Pool:
     def pending(self, limit: int | None = None) -> list[Pending]:
         """Decisions without an outcome, oldest first."""
         with self.database.read() as connection:
-            return [Pending(*row) for row in connection.execute(status.pending(self, limit))]
+            return [
+                Pending(*row)
+                for row in connection.execute(status.pending(self.database.tables, self.definition.id, limit))
+            ]
 
     @property
     def n_pending(self) -> int:
         """How many decisions have no outcome."""
-        with self.database.read() as connection:
-            return status.count_pending(connection, self)
+        return self.status().pending
 
     def replay(self, redraw: bool = True) -> Replay:
         """Make every version again from the stored rows, and draw every decision again.
@@ -586,9 +588,8 @@ class Pool:
             self.database.close()
 
     def __repr__(self) -> str:
-        with self.database.read() as connection:
-            count, waiting = status.count_decisions(connection, self), status.count_pending(connection, self)
-        decisions = f"{count} decision{'' if count == 1 else 's'}"
+        found = self.status()
+        decisions, waiting = f"{found.decisions} decision{'' if found.decisions == 1 else 's'}", found.pending
         sizes = f"{int(self.catalogue.active.sum())} actions, {len(self.definition.states)} states"
         return f"Pool({self.name!r}: {sizes}, {short_name(self.definition.learner)}, {decisions}, {waiting} waiting)"
 

@@ -103,7 +103,7 @@ class _Run:
         """Make every version again; the number of the latest."""
         r = self._tables.revisions.c
         found = self._connection.execute(sa.select(r.version, r.revision).where(r.pool == self._definition.id))
-        revision_from = {version: revision for version, revision in found}
+        revision_from = dict(found)
         begun = [number for version, number in revision_from.items() if version <= max(start, 1)]
         expected, before = max(begun, default=1), None
         stepper: Stepper | None = None

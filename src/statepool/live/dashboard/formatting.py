@@ -41,6 +41,13 @@ def share(value: float | None) -> str:
     return f"{100 * value:.1f} %" if value < 0.9995 else f"{100 * value:.0f} %"
 
 
+def points(value: float | None) -> str:
+    """A difference of parts of one, in percentage points."""
+    if value is None or not isfinite(value):
+        return DASH
+    return f"{100 * value:+.2f} points".replace("-", "−")
+
+
 def span(seconds: float | None) -> str:
     """A length of time: 350 ms, 4.1 s, 16 s, 1 min 12 s, 3 h 5 min."""
     if seconds is None or not isfinite(seconds):
@@ -62,4 +69,12 @@ def label(value: Any) -> str:
     return " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-FILTERS = {"number": number, "amount": amount, "signed": signed, "share": share, "span": span, "label": label}
+FILTERS = {
+    "number": number,
+    "amount": amount,
+    "signed": signed,
+    "share": share,
+    "points": points,
+    "span": span,
+    "label": label,
+}

@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from statepool.live.database import Database
+from statepool.live.status import count
 from statepool.live.tables import EXPIRY, OUTCOME, STATE
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -31,7 +32,6 @@ GAUGES = {
     "unlearned_reports": "Reports that are due and not learnt yet",
     "oldest_unlearned_age_seconds": "Age of the oldest of them; 0: none",
 }
-KINDS = (STATE, OUTCOME, EXPIRY)
 
 
 class Standing(NamedTuple):
@@ -44,37 +44,22 @@ class Standing(NamedTuple):
 
 
 def standings(database: Database) -> dict[str, Standing]:
-    """Counts of all pools by name, in grouped queries."""
-    d, r, v, pools = (getattr(database.tables, name) for name in ("decisions", "reports", "versions", "pools"))
-    now, count = database.time(), sa.func.count()
-    unsettled = ~sa.exists().where(r.c.decision == d.c.id, r.c.kind.in_((OUTCOME, EXPIRY)))
-    unlearned = sa.and_(r.c.learned_in.is_(None), r.c.kind != EXPIRY, r.c.due <= now)
-    by_kind = [count.filter(r.c.kind == kind) for kind in KINDS]
-    with database.read() as connection:
-
-        def grouped(table: sa.Table, *columns: Any, where: Any = True) -> dict[int, Any]:
-            statement = sa.select(table.c.pool, *columns).where(where).group_by(table.c.pool)
-            return {row[0]: row[1:] for row in connection.execute(statement)}
-
-        names = connection.execute(sa.select(pools.c.id, pools.c.name)).all()
-        made = grouped(d, count)
-        kinds = grouped(r, *by_kind, count.filter(r.c.is_clipped.is_(True)))
-        pending = grouped(d, count, sa.func.min(d.c.decided_at), where=unsettled)
-        waiting = grouped(r, count, sa.func.min(r.c.at), where=unlearned)
-        latest = grouped(v, sa.func.max(v.c.number), sa.func.max(v.c.made_at), sa.func.max(v.c.impossible))
-
-    def age(since: float | None) -> float:
-        return 0.0 if since is None else max(0.0, now - since)
-
+    """Counts of all pools by name."""
+    p, v, now = database.tables.pools.c, database.tables.versions.c, database.time()
     found = {}
-    for pool, name in names:
-        n_pending, oldest = pending.get(pool, (0, None))
-        n_waiting, since = waiting.get(pool, (0, None))
-        number, made_at, impossible = latest.get(pool, (0, None, 0))
-        reports = dict(zip((*KINDS, "out_of_bounds"), kinds.get(pool, (0, 0, 0, 0)), strict=True))
-        values = n_pending, age(oldest), number, age(made_at), n_waiting, age(since)
-        gauges = dict(zip(GAUGES, values, strict=True))
-        found[name] = Standing(made.get(pool, (0,))[0], reports | {"impossible": impossible}, gauges)
+    with database.read() as connection:
+        for pool, name in connection.execute(sa.select(p.id, p.name)).all():
+            latest = sa.select(v.number, v.made_at, v.impossible).where(v.pool == pool).order_by(v.number.desc())
+            number, made_at, impossible = connection.execute(latest.limit(1)).one()
+            counts = count(connection, database.tables, pool, now)
+            ages = [now if at is None else at for at in (counts["oldest_pending"], made_at, counts["late_since"])]
+            pending, age, late = (max(0.0, now - at) for at in ages)
+            values = counts["pending"], pending, number, age, counts["late"], late
+            reports = {
+                STATE: counts["states"], OUTCOME: counts["outcomes"], EXPIRY: counts["expiries"],
+                "out_of_bounds": counts["out_of_bounds"], "impossible": impossible,
+            }  # fmt: skip
+            found[name] = Standing(counts["decisions"], reports, dict(zip(GAUGES, values, strict=True)))
     return found
 
 
@@ -127,8 +112,8 @@ class _Pools(Collector):
         gauges = {name: GaugeMetricFamily(f"statepool_{name}", says, labels=["pool"]) for name, says in GAUGES.items()}
         for pool, each in (self._standings or {}).items():
             decisions.add_metric([pool], each.decisions)
-            for kind, count in each.reports.items():
-                reports.add_metric([pool, kind], count)
+            for kind, number in each.reports.items():
+                reports.add_metric([pool, kind], number)
             for name, value in each.gauges.items():
                 gauges[name].add_metric([pool], value)
         yield from (decisions, reports, *gauges.values())
