@@ -231,11 +231,11 @@ class PolicyVersion:
 
     def __init__(
         self, definition: Definition, revision: Revision, number: int, uid: bytes, t: int, made_at: float,
-        impossible: int, state: bytes, saved: bytes, base: Distribution | None = None,
+        impossible: int, state: bytes, saved: bytes, base: Distribution | None = None, digest: bytes = b"",
     ) -> None:  # fmt: skip
         self.definition, self.revision = definition, revision
         self.number, self.uid, self.round, self.made_at = number, uid, t, made_at
-        self.impossible, self.state, self.saved = impossible, state, saved
+        self.impossible, self.state, self.saved, self.digest = impossible, state, saved, digest
         self._drawn = count()
         self._lock = threading.Lock()  # a stepper has scratch arrays, which two threads must not share
         self._stepper: Stepper | None = None
@@ -469,23 +469,13 @@ def _take_in(
             learn(memory, played, loss[i], saved[i], sign[i])
 
 
-class Made(NamedTuple):
-    """The numbers of a version that was just made."""
-
-    round: int
-    impossible: int
-    digest: bytes
-    saved: bytes
-    state: bytes
-    distribution: Distribution
-
-
 def make_version(
-    stepper: Stepper, definition: Definition, revision: Revision, number: int, t: int, impossible: int,
-    made_at: float, batch: Batch,
-) -> Made:  # fmt: skip
-    """Update `stepper`, which is at the version before (whose round and count of impossible states these are)."""
-    t, impossible = t + batch.n_seen, impossible + batch.n_impossible
+    stepper: Stepper, definition: Definition, revision: Revision, number: int, uid: bytes, before: Any, made_at: float,
+    batch: Batch,
+) -> PolicyVersion:  # fmt: skip
+    """Update `stepper`, which is at the version before (whose round and count of impossible states count on)."""
+    t = batch.n_seen + (0 if before is None else before.round)
+    impossible = batch.n_impossible + (0 if before is None else before.impossible)
     stepper.advance(t, made_at)
     batch.apply(stepper)
     offer = revision.catalogue.base
@@ -496,7 +486,10 @@ def make_version(
         # Memories have scratch arrays for all actions; a policy of all of them leaves no remains of earlier ones.
         policy_of(stepper, revision.catalogue.every, t)
     digest = batch.digest(number, revision.number, t, made_at, impossible)
-    return Made(t, impossible, digest, saved, stepper.dump(), distribution)
+    state = stepper.dump()
+    return PolicyVersion(
+        definition, revision, number, uid, t, made_at, impossible, state, saved, distribution, digest
+    )  # fmt: skip
 
 
 class Learning:
@@ -539,16 +532,13 @@ class Learning:
         if not (batch.taken or force):
             return None
         self._chain = None  # until the new one is complete
-        t, impossible = (0, 0) if before is None else (before.round, before.impossible)
-        made = make_version(stepper, self._definition, revision, number, t, impossible, now, batch)
+        made_at = now if before is None else max(now, before.made_at)  # the clock may have been set back
         uid = secrets.token_bytes(8)
-        self._store(connection, revision, number, uid, now, made, batch)
+        made = make_version(stepper, self._definition, revision, number, uid, before, made_at, batch)
+        self._store(connection, made, batch)
         self._chain = uid, revision, stepper
         self._saved[number] = made.saved
-        return PolicyVersion(
-            self._definition, revision, number, uid, made.round, now, made.impossible, made.state, made.saved,
-            made.distribution,
-        )  # fmt: skip
+        return made
 
     def forget(self) -> None:
         """Start from what is stored: the transaction of the last step was rolled back."""
@@ -582,15 +572,13 @@ class Learning:
             one = sa.and_(r.c.decision == sa.bindparam("d"), r.c.kind == sa.bindparam("k"))
             connection.execute(sa.update(r).where(one).values(values), reports)
 
-    def _store(
-        self, connection: sa.Connection, revision: Revision, number: int, uid: bytes, now: float, made: Made,
-        batch: Batch,
-    ) -> None:  # fmt: skip
-        versions, pool = self._tables.versions, self._definition.id
+    def _store(self, connection: sa.Connection, made: PolicyVersion, batch: Batch) -> None:
+        versions, pool, number = self._tables.versions, self._definition.id, made.number
         connection.execute(
             sa.insert(versions).values(
-                pool=pool, number=number, uid=uid, build=build(), revision=revision.number, round=made.round,
-                made_at=now, impossible=made.impossible, digest=made.digest, saved=made.saved, state=made.state,
+                pool=pool, number=number, uid=made.uid, build=build(), revision=made.revision.number, round=made.round,
+                made_at=made.made_at, impossible=made.impossible, digest=made.digest, saved=made.saved,
+                state=made.state,
             )
         )  # fmt: skip
         if (number - 1) % KEEP_EVERY:

@@ -22,7 +22,7 @@ from statepool.live.catalogue import Offer, decoded
 from statepool.live.database import Database
 from statepool.live.definitions import Definition, Revision, problem_of, read_definition, read_revision
 from statepool.live.errors import NoSuchPool
-from statepool.live.learning import Batch, Distribution, Made, PolicyVersion, build, make_version, read_reported
+from statepool.live.learning import Batch, Distribution, PolicyVersion, build, make_version, read_reported
 from statepool.live.settings import Scale, Settings, check_settings
 from statepool.live.tables import STATE
 
@@ -78,7 +78,7 @@ class _Run:
 
     def _rows(self, query: Any) -> Any:
         """A large result, read in pieces."""
-        return closing(self._connection.execution_options(stream_results=True, yield_per=10_000).execute(query))
+        return closing(self._connection.execute(query, execution_options={"yield_per": 10_000}))
 
     def _scalar(self, query: Any) -> Any:
         return self._connection.execute(query).scalar_one_or_none()
@@ -103,7 +103,7 @@ class _Run:
         """Make every version again; the number of the latest."""
         r = self._tables.revisions.c
         found = self._connection.execute(sa.select(r.version, r.revision).where(r.pool == self._definition.id))
-        revision_from = dict(found)
+        revision_from = dict(map(tuple, found))
         begun = [number for version, number in revision_from.items() if version <= max(start, 1)]
         expected, before = max(begun, default=1), None
         stepper: Stepper | None = None
@@ -118,16 +118,16 @@ class _Run:
                 revision = read_revision(self._connection, self._tables, self._definition, row.revision)
                 if stepper is not None:
                     stepper = stepper.grow(problem_of(self._definition, revision))
-            base = None
             if before is None and start > 0:
-                stepper = self._kept(row, revision)
+                version = self._kept(row, revision)
+                stepper = version.stepper
             else:
                 if stepper is None:
                     stepper = Stepper(self._definition.learner, problem_of(self._definition, revision))
-                base = self._check_version(row, before, stepper, revision)
+                version = self._check_version(row, before, stepper, revision)
             self._saved[row.number] = bytes(row.saved)
             self.n_versions += 1
-            self._check_decisions(row, stepper, base, revision, decisions.of(row.number))
+            self._check_decisions(version, decisions.of(row.number), row.build == build())
             before = row
         if before is None:
             raise Fault("version 1 is missing")
@@ -137,13 +137,16 @@ class _Run:
             raise Fault(f"version {decisions.first} is named by a decision, and is not there")
         return int(before.number)
 
-    def _kept(self, row: Any, revision: Revision) -> Stepper:
-        """The learner at the version that replay starts from."""
+    def _kept(self, row: Any, revision: Revision) -> PolicyVersion:
+        """The version that replay starts from."""
         if row.state is None:
             raise Fault(f"version {row.number} is where replay starts, and has no state")
-        return Stepper(self._definition.learner, problem_of(self._definition, revision), bytes(row.state))
+        return PolicyVersion(
+            self._definition, revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible,
+            bytes(row.state), bytes(row.saved),
+        )  # fmt: skip
 
-    def _check_version(self, row: Any, before: Any, stepper: Stepper, revision: Revision) -> Distribution:
+    def _check_version(self, row: Any, before: Any, stepper: Stepper, revision: Revision) -> PolicyVersion:
         batch = Batch(self._definition, stepper.width)
         r = self._tables.reports.c
         taken = r.pool == self._definition.id, r.learned_in == row.number
@@ -154,12 +157,12 @@ class _Run:
             if STATE not in decision.reports and not decision.is_holdout:
                 raise Fault(f"version {row.number} learnt an outcome of decision {decision.id}, which has no state")
             batch.add(decision, self._saved[decision.version], kinds, row.number)
-        t, impossible = (0, 0) if before is None else (before.round, before.impossible)
-        made = make_version(stepper, self._definition, revision, row.number, t, impossible, row.made_at, batch)
+        uid = bytes(row.uid)
+        made = make_version(stepper, self._definition, revision, row.number, uid, before, row.made_at, batch)
         self._compare(row, made, stepper)
-        return made.distribution
+        return made
 
-    def _compare(self, row: Any, made: Made, stepper: Stepper) -> None:
+    def _compare(self, row: Any, made: PolicyVersion, stepper: Stepper) -> None:
         same = row.build == build()
         self.same_build = self.same_build and same
         for name in ("round", "impossible"):
@@ -199,28 +202,21 @@ class _Run:
                 if len(known) < 100_000:
                     known.add(value)
 
-    def _check_decisions(
-        self, row: Any, stepper: Stepper, base: Distribution | None, revision: Revision, decisions: list[Any]
-    ) -> None:
+    def _check_decisions(self, version: PolicyVersion, decisions: list[Any], same: bool) -> None:
         """Draw the decisions of one version again."""
-        if not decisions:
-            return
-        version = PolicyVersion(
-            self._definition, revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible,
-            stepper.dump(), bytes(row.saved), base,
-        )  # fmt: skip
-        same = row.build == build()
         plain = []
         for decision in decisions:
-            if decision.round < row.round:
-                raise Fault(f"decision {decision.id} has round {decision.round}, before that of version {row.number}")
+            if decision.round < version.round:
+                raise Fault(
+                    f"decision {decision.id} has round {decision.round}, before that of version {version.number}"
+                )
             brings = decision.candidates is not None or decision.context is not None or decision.action < 0
             if brings or self._definition.learner.policy_varies:
                 self._check_one(version, decision, same)
             else:
                 plain.append(decision)
-        if plain and not revision.catalogue.contexts:
-            offer = revision.catalogue.base
+        if plain and not version.revision.catalogue.contexts:
+            offer = version.revision.catalogue.base
             self._check_drawn(version, offer, version.distribution(offer), plain, same)
             self.n_redrawn += len(plain)
 
