@@ -23,6 +23,8 @@ from statepool.live.learning import PolicyVersion
 
 LONGEST_TICKET = 200
 TICKETS_AT_ONCE = 500
+TICKET_BYTES = 18
+"""Of a random ticket: 24 characters."""
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -139,6 +141,8 @@ class Decisions:
         Conflict
             If a ticket is there with another request.
         """
+        if not requests:
+            return 0, []
         offers = [version.offer(request.context, request.candidates) for request in requests]
         keys = [request.ticket or place for place, request in enumerate(requests)]
         first: dict[Any, int] = {}
@@ -151,12 +155,10 @@ class Decisions:
             asked = zip(keys, requests, offers, strict=True)
             return [compare(known.get(rows[key]["ticket"], rows[key]), *each) for key, *each in asked]
 
-        if not drawn:
-            return 0, []
         if len(requests) == 1 and not (offers[0].digest and version.revision.settings.keep_candidates):
-            latest, stored = self._store_one(drawn[0], requests[0].ticket, compare_all)
+            latest, stored = self._store_one(drawn[0], version, requests[0].ticket, compare_all)
         else:
-            latest, stored = self._store(drawn, offers, version.revision.settings.keep_candidates, compare_all)
+            latest, stored = self._store(drawn, version, offers, compare_all)
         labels = version.revision.catalogue.labels
         if any(row["action"] >= len(labels) for row in stored):  # another process has added it
             raise Stale
@@ -171,13 +173,15 @@ class Decisions:
     def _draw(self, version: PolicyVersion, asked: Sequence[tuple[Request, Offer]], at: float | None) -> list[Row]:
         """The rows of new decisions."""
         base, varies = version.revision.catalogue.base, version.definition.learner.policy_varies
-        uniforms = [
-            secrets.randbits(53) / 2.0**53 if request.uniform is None else request.uniform for request, _ in asked
-        ]
+        bits, tickets = secrets.token_bytes(8 * len(asked)), secrets.token_urlsafe(TICKET_BYTES * len(asked))
+        uniforms = ((np.frombuffer(bits, np.uint64) >> 11) * 2.0**-53).tolist()
+        for n, (request, _) in enumerate(asked):
+            if request.uniform is not None:
+                uniforms[n] = request.uniform
         rounds = [version.next_round() for _ in asked]
         if not varies and all(offer is base for _, offer in asked):
             distributions = [version.distribution(base)] * len(asked)
-            drawn = distributions[0].draw(np.array(uniforms)) if asked else ()
+            drawn = distributions[0].draw(np.array(uniforms))
         else:
             distributions = [version.distribution(offer, t) for (_, offer), t in zip(asked, rounds, strict=True)]
             each = zip(distributions, uniforms, strict=True)
@@ -187,20 +191,22 @@ class Decisions:
         for n, (request, offer) in enumerate(asked):
             action = offer.rows.actions.item(choices[n])
             rows.append({
-                "pool": self._pool, "ticket": request.ticket or secrets.token_urlsafe(16), "round": rounds[n],
+                "pool": self._pool, "ticket": request.ticket or tickets[24 * n : 24 * n + 24], "round": rounds[n],
                 "version": version.number, "action": action, "probability": probabilities[n], "uniform": uniforms[n],
                 "is_holdout": held[n], "at": at, "context": offer.context, "candidates": offer.digest,
                 "label": encoded(offer.labels[choices[n]]) if action < 0 and offer.labels is not None else None,
                 "saved": version.saved_with(offer, distributions[n], choices[n]),
-                "uid": version.uid, "revision": version.revision.number,
             })  # fmt: skip
         return rows
 
-    def _store_one(self, row: Row, ticket: str | None, compare_all: Compare) -> tuple[int, list[Row]]:
+    def _store_one(
+        self, row: Row, version: PolicyVersion, ticket: str | None, compare_all: Compare
+    ) -> tuple[int, list[Row]]:
         """One statement, which inserts the decision if its version is current and says which version is the latest."""
+        given = row | {"uid": version.uid, "revision": version.revision.number}
 
         def insert(connection: sa.Connection) -> Any:
-            return connection.exec_driver_sql(self._insert_one, row).first()
+            return connection.exec_driver_sql(self._insert_one, given).first()
 
         found = self._database.write(insert, one_statement=True)
         if found is not None:
@@ -213,20 +219,21 @@ class Decisions:
         raise Stale
 
     def _store(
-        self, rows: list[Row], offers: Sequence[Offer], keep: bool, compare_all: Compare
+        self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer], compare_all: Compare
     ) -> tuple[int, list[Row]]:
         """Several in one transaction."""
-        current = {name: rows[0][name] for name in ("pool", "version", "uid", "revision")}
-        new = [{name: value for name, value in row.items() if name not in ("uid", "revision")} for row in rows]
+        current = {
+            "pool": self._pool, "version": version.number, "uid": version.uid, "revision": version.revision.number,
+        }  # fmt: skip
+        # PostgreSQL takes arrays in one statement, SQLite one row after the other.
+        given = {name: [row[name] for row in rows] for name in rows[0]} if self._database.is_postgres else rows
 
         def insert(connection: sa.Connection) -> tuple[int, list[Row]] | None:
             latest = connection.exec_driver_sql(self._latest, current).scalar_one_or_none()
             if latest is None:
                 return None
-            if keep:
+            if version.revision.settings.keep_candidates:
                 self._keep(connection, offers)
-            # PostgreSQL takes arrays in one statement, SQLite one row after the other.
-            given = {name: [row[name] for row in new] for name in new[0]} if self._database.is_postgres else new
             done = connection.exec_driver_sql(self._insert, given).rowcount
             all_new = done == len(rows) == len(offers)
             known = {} if done == len(rows) else self.find(connection, [row["ticket"] for row in rows])

@@ -64,6 +64,23 @@ def span(seconds: float | None) -> str:
     return f"{whole} s"
 
 
+def pace_unit(per_second: float) -> tuple[int, str]:
+    """The unit of time in which a pace is at least one: its seconds, and its name."""
+    units = ((1, "second"), (60, "minute"), (3_600, "hour"), (86_400, "day"))
+    return next((unit for unit in units if per_second * unit[0] >= 1), units[-1 if per_second else 0])
+
+
+def pace(per_second: float) -> str:
+    """Decisions over time: 12.3 per minute."""
+    seconds, unit = pace_unit(per_second)
+    return f"{number(per_second * seconds)} per {unit}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things that are: 1 outcome is, 2 outcomes are."""
+    return f"{number(count)} {noun} is" if count == 1 else f"{number(count)} {noun}s are"
+
+
 def label(value: Any) -> str:
     """An action's or a state's label as text."""
     return " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

@@ -41,13 +41,15 @@ def page_of(pool: Pool) -> PageModel:
     settings, unit, reading = status.settings, status.unit, read(pool, now)
     view = _View(status, reading)
     arms = {name: {"outcomes": tally.count, "mean": unit.mean(tally)} for name, tally in status.losses.items()}
+    curves, pace = _curves(reading, now)
     lift = None if status.lift is None else unit.lift(status.lift)
     return {
         "name": pool.name,
         "unit": unit.name,
         "is_rate": (settings.reward_bounds or settings.loss_bounds) == (0.0, 1.0),
         "decisions": status.decisions,
-        "speed": _speed(reading, now),
+        "speed": formatting.pace(_speed(reading, now)),
+        "pace": pace,
         "pending": status.pending,
         "oldest": None if reading.since is None else max(0.0, now - (status.counts["oldest_pending"] or now)),
         "expired": status.counts["expiries"],
@@ -55,7 +57,7 @@ def page_of(pool: Pool) -> PageModel:
         "arms": arms,
         "has_holdout": settings.holdout > 0,
         "lift": lift,
-        "worth": None if lift is None else [each * status.losses["learner"].count for each in lift],
+        "worth": None if lift is None or lift.low <= 0 <= lift.high else lift.value * status.losses["learner"].count,
         "window": settings.window,
         "covers": None if reading.since is None else now - reading.since,
         "in_reading": reading.sum().decisions,
@@ -68,7 +70,7 @@ def page_of(pool: Pool) -> PageModel:
         "waiting": _waiting(reading),
         "alarms": view.alarms(now),
         "settings": _settings(status),
-        "curves": _curves(reading, now),
+        "curves": curves,
     }
 
 
@@ -168,19 +170,19 @@ class _View:
         found = []
         if counts["out_of_bounds"]:
             low, high = settings.reward_bounds or settings.loss_bounds
-            text = f"{counts['out_of_bounds']} outcomes are outside {low:g} to {high:g}: learnt as the nearest bound."
+            n = formatting.counted(counts["out_of_bounds"], "outcome")
+            text = f"{n} outside {low:g} to {high:g}: stored as reported, learnt as the nearest bound."
             found.append(Alarm("bounds", "Outcomes out of bounds", text))
         if counts["impossible"]:
-            text = f"{counts['impossible']} states were observed after actions whose row of P gives them probability 0."
+            n = formatting.counted(counts["impossible"], "state")
+            text = f"{n} observed after actions whose row of P gives them probability 0."
             found.append(Alarm("impossible", "Impossible states", text))
         if self.has_map and not fits(*self._mix()):
             text = "The states observed differ from what P says by more than chance: estimate P again from recent rows."
             found.append(Alarm("map", "States do not fit the map", text))
         if counts["late"] and now - counts["late_since"] > STALE:
-            age = formatting.span(now - counts["late_since"])
-            text = (
-                f"{counts['late']} reports are not learnt yet, the oldest for {age}: is a service running that writes?"
-            )
+            n, age = formatting.counted(counts["late"], "report"), formatting.span(now - counts["late_since"])
+            text = f"{n} not learnt yet, the oldest for {age}: is a service running that writes?"
             found.append(Alarm("stale", "Learning is stale", text))
         outcomes = reading.sum().outcomes
         if outcomes >= FEWEST and reading.expired == outcomes:
@@ -272,18 +274,22 @@ def _waiting(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _curves(reading: Reading, now: float) -> dict[str, list[Any]]:
-    """Time in seconds, then one column per curve; None: no value. The point of this moment is not complete."""
+def _curves(reading: Reading, now: float) -> tuple[dict[str, list[Any]], str]:
+    """Time in seconds, then one column per curve, and the unit of time of the decisions; None: no value.
+
+    The point of this moment is not complete.
+    """
     latest = int(now // reading.width)
     points = sorted({point for point, _ in reading.curve if point < latest})
     tallies = {held: [reading.curve.get((point, held), Tally()) for point in points] for held in (False, True)}
-    pairs = zip(tallies[False], tallies[True], strict=True)
+    counts = [one.decisions + other.decisions for one, other in zip(tallies[False], tallies[True], strict=True)]
+    seconds, pace = formatting.pace_unit(max(counts, default=0) / reading.width)
     return {
         "time": [(point + 1) * reading.width for point in points],
-        "decisions": [(one.decisions + other.decisions) / reading.width for one, other in pairs],
+        "decisions": [count / reading.width * seconds for count in counts],
         "learner": _trailing_means(tallies[False]),
         "holdout": _trailing_means(tallies[True]),
-    }
+    }, pace
 
 
 def _trailing_means(tallies: Sequence[Tally]) -> list[float | None]:
@@ -295,7 +301,7 @@ def _trailing_means(tallies: Sequence[Tally]) -> list[float | None]:
         while sums.outcomes - tallies[first].outcomes >= SMOOTH:
             sums.outcomes, sums.total = sums.outcomes - tallies[first].outcomes, sums.total - tallies[first].total
             first += 1
-        means.append(sums.mean if sums.outcomes >= SMOOTH else None)
+        means.append(round(sums.mean, 9) if tally.outcomes and sums.outcomes >= SMOOTH else None)
     return means
 
 

@@ -103,11 +103,10 @@ async def decide(call: Call, body: m.DecisionBody = m.DecisionBody()) -> Decisio
     are answered as `decisions`.
     """
     found = await call.find()
-    requests, is_batch = _requests_of(body)
-    asked = [_arguments(each) for each in requests]
-    if not is_batch:
-        return await found.decide.submit(asked[0])  # type: ignore[no-any-return]
-    tickets, contexts, candidates = zip(*asked, strict=True)
+    requests = _requests_of(body)
+    if requests is None:
+        return await found.decide.submit(_arguments(body))  # type: ignore[no-any-return]
+    tickets, contexts, candidates = zip(*map(_arguments, requests), strict=True)
     pool = found.pool
     return m.DecisionsAnswer(
         await in_thread(lambda: pool.decide_many(tickets, contexts=contexts, candidates=candidates))
@@ -325,20 +324,21 @@ def match(method: str, path: str) -> tuple[Endpoint, dict[str, str]] | None:
     return None
 
 
-def _requests_of(body: m.DecisionBody) -> tuple[Sequence[m.DecisionRequest], bool]:
-    """The single decisions of a body, and whether it is a batch."""
+def _requests_of(body: m.DecisionBody) -> Sequence[m.DecisionRequest] | None:
+    """The decisions of a batch; None: it is a single one."""
+    if body.count is UNSET and body.tickets is UNSET and body.requests is UNSET:
+        return None
     given = [name for name in ("ticket", "count", "tickets", "requests") if getattr(body, name) is not UNSET]
     if len(given) > 1:
         raise ValueError(f"body: has {' and '.join(given)}, expected one of ticket, count, tickets and requests")
     if isinstance(body.requests, list):
         if body.context is not UNSET or body.candidates is not UNSET:
             raise ValueError("body: has requests, expected context and candidates inside each of them")
-        return body.requests, True
+        return body.requests
     if isinstance(body.count, int):
-        return [m.DecisionRequest(UNSET, body.context, body.candidates)] * body.count, True
-    if isinstance(body.tickets, list):
-        return [m.DecisionRequest(ticket, body.context, body.candidates) for ticket in body.tickets], True
-    return [body], False
+        return [m.DecisionRequest(UNSET, body.context, body.candidates)] * body.count
+    tickets: Any = body.tickets
+    return [m.DecisionRequest(ticket, body.context, body.candidates) for ticket in tickets]
 
 
 def _arguments(request: m.DecisionRequest) -> tuple[str | None, Any, dict[Any, list[float]] | None]:
