@@ -158,7 +158,7 @@ class Database:
                 self._run_together([self._waiting.popleft() for _ in range(len(self._waiting))])
         if call.error is not None:
             raise call.error
-        return call.answer  # type: ignore[no-any-return]
+        return call.answer
 
     def _run_together(self, calls: list[_Call]) -> None:
         try:
@@ -382,17 +382,16 @@ class _Background:
             self.awake.clear()
             with self._lock:
                 pools = list(self._pools)
-            for pool in pools:
-                with self._working:
-                    if pool in self._pools and not self._stopped:
-                        _work(pool)
-            pools, pool = [], None  # so that pools can be collected
+            while pools:  # none is held afterwards, so that pools can be collected
+                self._look_after(pools.pop())
 
-
-def _work(pool: Pool) -> None:
-    worked = pool.trouble is None
-    try:
-        pool.work()
-    except Exception as error:
-        if worked:
-            logger.warning("pool %s could not learn or expire: %s", pool.name, error)
+    def _look_after(self, pool: Pool) -> None:
+        with self._working:
+            if pool not in self._pools or self._stopped:
+                return
+            worked = pool.trouble is None
+            try:
+                pool.work()
+            except Exception as error:
+                if worked:
+                    logger.warning("pool %s could not learn or expire: %s", pool.name, error)

@@ -152,8 +152,8 @@ class Decisions:
         rows = dict(zip(first, drawn, strict=True))
 
         def compare_all(known: dict[str, Row]) -> list[Row]:
-            asked = zip(keys, requests, offers, strict=True)
-            return [compare(known.get(rows[key]["ticket"], rows[key]), *each) for key, *each in asked]
+            made = [known.get(rows[key]["ticket"], rows[key]) for key in keys]
+            return [compare(*each) for each in zip(made, requests, offers, strict=True)]
 
         if len(requests) == 1 and not (offers[0].digest and version.revision.settings.keep_candidates):
             latest, stored = self._store_one(drawn[0], version, requests[0].ticket, compare_all)
@@ -181,11 +181,12 @@ class Decisions:
         rounds = [version.next_round() for _ in asked]
         if not varies and all(offer is base for _, offer in asked):
             distributions = [version.distribution(base)] * len(asked)
-            drawn = distributions[0].draw(np.array(uniforms))
+            drawn: tuple[Any, ...] = distributions[0].draw(np.array(uniforms))
         else:
             distributions = [version.distribution(offer, t) for (_, offer), t in zip(asked, rounds, strict=True)]
             each = zip(distributions, uniforms, strict=True)
-            drawn = [np.concatenate(part) for part in zip(*(one.draw(np.array([u])) for one, u in each), strict=True)]
+            parts = zip(*(one.draw(np.array([u])) for one, u in each), strict=True)
+            drawn = tuple(np.concatenate(part) for part in parts)
         choices, probabilities, held = (part.tolist() for part in drawn)
         rows = []
         for n, (request, offer) in enumerate(asked):

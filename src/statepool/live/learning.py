@@ -605,4 +605,4 @@ def read_reported(connection: sa.Connection, tables: Tables, *conditions: Any) -
         listed = list(rows)
         *own, saved = listed[0][:10]
         reports = {row[10]: Report(*row[11:]) for row in listed}
-        yield Reported(*own, None if saved is None else bytes(saved), reports)
+        yield Reported._make([*own, None if saved is None else bytes(saved), reports])

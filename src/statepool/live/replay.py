@@ -295,11 +295,12 @@ class _Grouped:
 
     def __init__(self, decisions: Iterator[Any]) -> None:
         self._groups = groupby(decisions, key=lambda row: row.version)
+        self.first: int | None = None
         self._take()
 
     def _take(self) -> None:
-        self.first, rows = next(self._groups, (None, ()))
-        self._rows = list(rows)
+        found = next(self._groups, None)
+        self.first, self._rows = (None, []) if found is None else (found[0], list(found[1]))
 
     def of(self, version: int) -> list[Any]:
         if self.first != version:

@@ -112,7 +112,7 @@ def read(pool: Pool, now: float) -> Reading:
             query = sa.select(*keys, *sums, sa.func.sum(value * value)).select_from(joined).where(*recent)
             for row in connection.execute(query.group_by(*keys)):
                 n = len(keys)
-                yield *row[:n], Tally(*row[n : n + 3], row[n + 3] or 0.0, row[n + 4] or 0.0)
+                yield *row[:n], Tally(row[n], row[n + 1], row[n + 2], row[n + 3] or 0.0, row[n + 4] or 0.0)
 
         plain = sa.and_(d.c.context.is_(None), d.c.candidates.is_(None))
         cells = [Cell(*row) for row in grouped(d.c.is_holdout, d.c.action, d.c.label, s.c.state, plain)]

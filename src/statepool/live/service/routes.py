@@ -105,7 +105,7 @@ async def decide(call: Call, body: m.DecisionBody = m.DecisionBody()) -> Decisio
     found = await call.find()
     requests = _requests_of(body)
     if requests is None:
-        return await found.decide.submit(_arguments(body))  # type: ignore[no-any-return]
+        return await found.decide.submit(_arguments(body))
     tickets, contexts, candidates = zip(*map(_arguments, requests), strict=True)
     pool = found.pool
     return m.DecisionsAnswer(
