@@ -14,11 +14,12 @@ from __future__ import annotations
 import platform
 import secrets
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from hashlib import blake2b
-from itertools import count
+from itertools import count, groupby
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,9 +35,9 @@ from statepool.learners.contract import Played, Problem, Rows, learn, see
 from statepool.learners.outside import explained, python_of, suited
 from statepool.learners.stepper import NO_TABLE, NOBODY, POLICY, Stepper, step
 from statepool.live.catalogue import Catalogue, Offer
-from statepool.live.definitions import Definition, Revision, is_held, problem_of
+from statepool.live.definitions import Definition, Revision, problem_of
 from statepool.live.settings import Settings
-from statepool.live.tables import EXPIRY, OUTCOME, STATE
+from statepool.live.tables import EXPIRY, ORDER, OUTCOME, STATE, Tables
 
 LARGE, BLOCK = 4096, 256
 """A policy of more actions than the first is drawn from by binary search among sums of so many."""
@@ -230,11 +231,11 @@ class PolicyVersion:
 
     def __init__(
         self, definition: Definition, revision: Revision, number: int, uid: bytes, t: int, made_at: float,
-        impossible: int, state: bytes, saved: bytes, base: Distribution | None = None,
+        impossible: int, state: bytes, saved: bytes, base: Distribution | None = None, digest: bytes = b"",
     ) -> None:  # fmt: skip
         self.definition, self.revision = definition, revision
         self.number, self.uid, self.round, self.made_at = number, uid, t, made_at
-        self.impossible, self.state, self.saved = impossible, state, saved
+        self.impossible, self.state, self.saved, self.digest = impossible, state, saved, digest
         self._drawn = count()
         self._lock = threading.Lock()  # a stepper has scratch arrays, which two threads must not share
         self._stepper: Stepper | None = None
@@ -373,8 +374,8 @@ class Reported(NamedTuple):
 class Batch:
     """What one version takes in: the calls of the learner, in order, and a digest of all that they were made from."""
 
-    def __init__(self, definition: Definition, width: tuple[int, int], has_contexts: bool) -> None:
-        self._definition, self._width, self._has_contexts = definition, width, has_contexts
+    def __init__(self, definition: Definition, width: tuple[int, int]) -> None:
+        self._definition, self._width = definition, width
         self._numbers: list[tuple[float, ...]] = []
         self._saved: list[Floats] = []
         self._inputs: list[Any] = []
@@ -468,23 +469,13 @@ def _take_in(
             learn(memory, played, loss[i], saved[i], sign[i])
 
 
-class Made(NamedTuple):
-    """The numbers of a version that was just made."""
-
-    round: int
-    impossible: int
-    digest: bytes
-    saved: bytes
-    state: bytes
-    distribution: Distribution
-
-
 def make_version(
-    stepper: Stepper, definition: Definition, revision: Revision, number: int, t: int, impossible: int,
-    made_at: float, batch: Batch,
-) -> Made:  # fmt: skip
-    """Update `stepper`, which is at the version before (whose round and count of impossible states these are)."""
-    t, impossible = t + batch.n_seen, impossible + batch.n_impossible
+    stepper: Stepper, definition: Definition, revision: Revision, number: int, uid: bytes, before: Any, made_at: float,
+    batch: Batch,
+) -> PolicyVersion:  # fmt: skip
+    """Update `stepper`, which is at the version before (whose round and count of impossible states count on)."""
+    t = batch.n_seen + (0 if before is None else before.round)
+    impossible = batch.n_impossible + (0 if before is None else before.impossible)
     stepper.advance(t, made_at)
     batch.apply(stepper)
     offer = revision.catalogue.base
@@ -495,12 +486,10 @@ def make_version(
         # Memories have scratch arrays for all actions; a policy of all of them leaves no remains of earlier ones.
         policy_of(stepper, revision.catalogue.every, t)
     digest = batch.digest(number, revision.number, t, made_at, impossible)
-    return Made(t, impossible, digest, saved, stepper.dump(), distribution)
-
-
-def first_stepper(definition: Definition, revision: Revision) -> Stepper:
-    """The learner before the first decision."""
-    return Stepper(definition.learner, problem_of(definition, revision))
+    state = stepper.dump()
+    return PolicyVersion(
+        definition, revision, number, uid, t, made_at, impossible, state, saved, distribution, digest
+    )  # fmt: skip
 
 
 class Learning:
@@ -508,19 +497,8 @@ class Learning:
 
     def __init__(self, database: Any, definition: Definition) -> None:
         self._tables, self._definition = database.tables, definition
-        self._is_postgres = database.is_postgres
         self._chain: tuple[bytes, Revision, Stepper] | None = None
         self._saved: dict[int, bytes] = {}
-
-    def due(self, connection: sa.Connection, now: float) -> list[Reported]:
-        """Decisions with a report that was not taken in and may be."""
-        d, r = self._tables.decisions.c, self._tables.reports.c
-        waiting = (
-            sa.select(r.decision).distinct()
-            .where(r.pool == self._definition.id, r.learned_in.is_(None), r.due <= now)
-        ).subquery()  # fmt: skip
-        decisions = self._tables.decisions.join(waiting, waiting.c.decision == d.id)
-        return list(read_reported(connection, decisions, self._tables))
 
     def step(
         self, connection: sa.Connection, revision: Revision, before: PolicyVersion | None, now: float,
@@ -532,31 +510,35 @@ class Learning:
         """
         number = 1 if before is None else before.number + 1
         stepper = self._stepper(revision, before)
-        batch = Batch(self._definition, stepper.width, bool(revision.catalogue.contexts))
-        held, window = is_held(self._definition, revision.settings), revision.settings.window or 0.0
-        moved: list[dict[str, Any]] = []
+        batch = Batch(self._definition, stepper.width)
         ready: list[tuple[Reported, list[str]]] = []
-        for decision in self.due(connection, now) if before is not None else ():
-            kinds = self._ready(decision, now, held, window, moved)
-            if kinds:
+        parked: list[dict[str, Any]] = []
+        r = self._tables.reports.c
+        due = r.pool == self._definition.id, r.learned_in.is_(None), r.due <= now
+        for decision in read_reported(connection, self._tables, *due):
+            waits = STATE not in decision.reports and not decision.is_holdout  # an outcome is learnt with its state
+            kinds = [
+                kind for kind, report in decision.reports.items()
+                if report.learned_in is None and (report.due <= now or (report.due == inf and not waits))
+            ]  # fmt: skip
+            if waits:
+                parked += [{"d": decision.id, "k": kind} for kind in kinds]
+            else:
                 ready.append((decision, kinds))
-        self._load_saved(connection, {decision.version for decision, _ in ready}, before)
+        self._load_saved(connection, {decision.version for decision, _ in ready})
         for decision, kinds in ready:
             batch.add(decision, self._saved[decision.version], kinds, number)
-        self._move(connection, moved)
+        self._mark(connection, parked, {"due": inf})
         if not (batch.taken or force):
             return None
         self._chain = None  # until the new one is complete
-        t, impossible = (0, 0) if before is None else (before.round, before.impossible)
-        made = make_version(stepper, self._definition, revision, number, t, impossible, now, batch)
+        made_at = now if before is None else max(now, before.made_at)  # the clock may have been set back
         uid = secrets.token_bytes(8)
-        self._store(connection, revision, number, uid, now, made, batch)
+        made = make_version(stepper, self._definition, revision, number, uid, before, made_at, batch)
+        self._store(connection, made, batch)
         self._chain = uid, revision, stepper
         self._saved[number] = made.saved
-        return PolicyVersion(
-            self._definition, revision, number, uid, made.round, now, made.impossible, made.state, made.saved,
-            made.distribution,
-        )  # fmt: skip
+        return made
 
     def forget(self) -> None:
         """Start from what is stored: the transaction of the last step was rolled back."""
@@ -566,7 +548,7 @@ class Learning:
     def _stepper(self, revision: Revision, before: PolicyVersion | None) -> Stepper:
         """The learner at version `before`, for the revision of the next one."""
         if before is None:
-            return first_stepper(self._definition, revision)
+            return Stepper(self._definition.learner, problem_of(self._definition, revision))
         if self._chain is None or self._chain[0] != before.uid:
             problem = problem_of(self._definition, before.revision)
             self._chain = before.uid, before.revision, Stepper(self._definition.learner, problem, before.state)
@@ -574,27 +556,7 @@ class Learning:
         _, known, stepper = self._chain
         return stepper if known.number == revision.number else stepper.grow(problem_of(self._definition, revision))
 
-    def _ready(
-        self, decision: Reported, now: float, held: bool, window: float, moved: list[dict[str, Any]]
-    ) -> list[str]:
-        """Which of its reports are taken in now; an outcome waits for its state, and a held one for its window."""
-        reports = decision.reports
-        if STATE not in reports and not decision.is_holdout:
-            waiting = [kind for kind, report in reports.items() if report.learned_in is None and report.due <= now]
-            moved += [{"d": decision.id, "k": kind, "due_at": inf} for kind in waiting]
-            return []
-        kinds = []
-        for kind, report in reports.items():
-            due = report.due
-            if due == inf:  # it has waited for its state
-                due = max(report.at, decision.decided_at + window) if held and kind == OUTCOME else report.at
-                if due > now:
-                    moved.append({"d": decision.id, "k": kind, "due_at": due})
-            if report.learned_in is None and due <= now:
-                kinds.append(kind)
-        return kinds
-
-    def _load_saved(self, connection: sa.Connection, numbers: Iterable[int], before: PolicyVersion | None) -> None:
+    def _load_saved(self, connection: sa.Connection, numbers: Iterable[int]) -> None:
         v = self._tables.versions.c
         if len(self._saved) > 10_000:
             self._saved.clear()
@@ -604,58 +566,43 @@ class Learning:
             query = sa.select(v.number, v.saved).where(v.pool == self._definition.id, v.number.in_(piece))
             self._saved.update((row.number, bytes(row.saved)) for row in connection.execute(query))
 
-    def _move(self, connection: sa.Connection, moved: list[dict[str, Any]]) -> None:
+    def _mark(self, connection: sa.Connection, reports: list[dict[str, Any]], values: dict[str, Any]) -> None:
         r = self._tables.reports
-        if moved:
+        if reports:
             one = sa.and_(r.c.decision == sa.bindparam("d"), r.c.kind == sa.bindparam("k"))
-            connection.execute(sa.update(r).where(one).values(due=sa.bindparam("due_at")), moved)
+            connection.execute(sa.update(r).where(one).values(values), reports)
 
-    def _store(
-        self, connection: sa.Connection, revision: Revision, number: int, uid: bytes, now: float, made: Made,
-        batch: Batch,
-    ) -> None:  # fmt: skip
-        versions, r, pool = self._tables.versions, self._tables.reports, self._definition.id
+    def _store(self, connection: sa.Connection, made: PolicyVersion, batch: Batch) -> None:
+        versions, pool, number = self._tables.versions, self._definition.id, made.number
         connection.execute(
             sa.insert(versions).values(
-                pool=pool, number=number, uid=uid, build=build(), revision=revision.number, round=made.round,
-                made_at=now, impossible=made.impossible, digest=made.digest, saved=made.saved, state=made.state,
+                pool=pool, number=number, uid=made.uid, build=build(), revision=made.revision.number, round=made.round,
+                made_at=made.made_at, impossible=made.impossible, digest=made.digest, saved=made.saved,
+                state=made.state,
             )
         )  # fmt: skip
         if (number - 1) % KEEP_EVERY:
             start = sa.select(self._tables.pools.c.replay_from).where(self._tables.pools.c.id == pool).scalar_subquery()
             old = sa.and_(versions.c.pool == pool, versions.c.number == number - 1, versions.c.number != start)
             connection.execute(sa.update(versions).where(old).values(state=None))
-        if batch.taken:
-            one = sa.and_(r.c.decision == sa.bindparam("d"), r.c.kind == sa.bindparam("k"))
-            taken = [{"d": decision, "k": kind} for decision, kind in batch.taken]
-            connection.execute(sa.update(r).where(one).values(learned_in=number), taken)
+        taken = [{"d": decision, "k": kind} for decision, kind in batch.taken]
+        self._mark(connection, taken, {"learned_in": number})
 
 
-def read_reported(connection: sa.Connection, decisions: Any, tables: Any, *conditions: Any) -> Iterable[Reported]:
-    """Decisions with all their reports, in order of their key."""
+def read_reported(connection: sa.Connection, tables: Tables, *conditions: Any) -> Iterator[Reported]:
+    """Decisions with a report that meets the conditions, each with all its reports, in order of their key."""
     d, r = tables.decisions.c, tables.reports.c
+    some = sa.select(r.decision).distinct().where(*conditions).subquery()
     query = (
         sa.select(
             d.id, d.version, d.round, d.action, d.probability, d.uniform, d.is_holdout, d.decided_at, d.context,
             d.saved, r.kind, r.state, r.loss, r.reported, r.is_reward, r.at, r.due, r.learned_in,
         )
-        .select_from(decisions.join(tables.reports, r.decision == d.id))
-        .where(*conditions)
-        .order_by(d.id)
+        .select_from(some.join(tables.decisions, d.id == some.c.decision).join(tables.reports, r.decision == d.id))
+        .order_by(d.id, sa.case(ORDER, value=r.kind))
     )  # fmt: skip
-    current: Reported | None = None
-    for row in connection.execute(query):
-        if current is None or row[0] != current.id:
-            if current is not None:
-                yield _in_order(current)
-            saved = None if row[9] is None else bytes(row[9])
-            current = Reported(*row[:9], saved, {})
-        current.reports[row[10]] = Report(*row[11:])
-    if current is not None:
-        yield _in_order(current)
-
-
-def _in_order(decision: Reported) -> Reported:
-    reports = decision.reports
-    ordered = {kind: reports[kind] for kind in (STATE, OUTCOME, EXPIRY) if kind in reports}
-    return decision._replace(reports=ordered)
+    for _, rows in groupby(connection.execute(query), key=itemgetter(0)):
+        listed = list(rows)
+        *own, saved = listed[0][:10]
+        reports = {row[10]: Report(*row[11:]) for row in listed}
+        yield Reported._make([*own, None if saved is None else bytes(saved), reports])
