@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import statepool as sp
-from statepool.studies.beyond.self_tuned_sweeps import ARMS, RULES
-from statepool.studies.tasks import make_learner
+from statepool.studies.self_tuned import ARMS, RULES
 
 Floats = NDArray[np.float64]
 STREAM, LARGE_GAP = 555, 100
@@ -185,7 +184,7 @@ def run(seed: int, number: int, seeds: int, first: int = 0) -> Found:
         instance = sp.Instance(ROWS[recipe.rows](recipe, rng), theta)
         delay = make_delays(recipe, rng)
         for arm, (name, settings) in ARMS.items():
-            regrets[arm].append(sp.simulate(instance, make_learner(name, settings), delay, i + STREAM).regret)
+            regrets[arm].append(sp.simulate(instance, sp.learners.find(name)(**settings), delay, i + STREAM).regret)
     return Found(number, recipe, {arm: np.array(values) for arm, values in regrets.items()})
 
 

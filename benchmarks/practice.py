@@ -128,7 +128,7 @@ def wrong_rows(g: np.random.Generator, K: int, S: int, T: int, sharp: float) -> 
     P, theta = rows(g, K, S, sharp), levels(g, S)
     told, wrong = P.copy(), g.choice(K, max(K // 10, 2), replace=False)
     told[wrong] = P[(P @ theta).argsort()[: wrong.size]]
-    return sp.Instance(P[None], fixed(T, theta), contexts=np.zeros(T, int), told=told)
+    return sp.Instance(P[None], fixed(T, theta), contexts=np.zeros(T, int), given_map=told)
 
 
 def random_walk(g: np.random.Generator, K: int, S: int, T: int, sharp: float) -> Any:

@@ -187,18 +187,18 @@ OTHER_MODULES = """
 def study_figures() -> str:
     """What each study of the paper asks and finds, with the report's figures."""
     from statepool.studies import STUDIES
-    from statepool.studies.figures import FIGURES
 
     lines = ["", "## One by one", ""]
     lines += ["The figures are those of the report of `make reproduce`, which also has every table.", ""]
-    lines += [line for figure in FIGURES if not figure.home for line in _figure(figure)]
+    figures = [figure for study in STUDIES.values() if not study.beyond for figure in study.figures]
+    lines += [line for figure in figures if figure.up_front for line in _figure(figure)]
     for study in STUDIES.values():
         if study.beyond:
             continue
         lines += [f"### {study.number}. {study.title}" if study.number.isdigit() else f"### {study.title}", ""]
         lines += [study.asks, "", f"**Seen.** {study.seen}", "", f"**Limits.** {study.limits}", ""]
         lines += [f"`statepool reproduce {study.name}`; {study.source}.", ""]
-        lines += [line for figure in FIGURES if figure.home == study.name for line in _figure(figure)]
+        lines += [line for figure in study.figures if not figure.up_front for line in _figure(figure)]
     return "\n".join(lines)
 
 

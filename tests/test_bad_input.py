@@ -28,7 +28,7 @@ def refuses(*words):
         ([[0.5, 0.5], [1.5, -0.5]], [r"P: entry \(1, 1\) is -0.5", "not negative"]),
         ([[0.5, 0.5], [NAN, 1.0]], [r"P: entry \(1, 0\) is nan", "finite"]),
         ([[0.5, 0.5], [INF, 0.0]], [r"P: entry \(1, 0\) is inf", "finite"]),
-        ([0.5, 0.5], ["P: has shape", "one row an action"]),
+        ([0.5, 0.5], ["P: has shape", "one row per action"]),
         (0.5, ["P: has shape"]),
         (np.empty((0, 2)), [r"P: has shape \(0, 2\)", "non-empty"]),
         (np.empty((2, 0)), [r"P: has shape \(2, 0\)", "non-empty"]),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import statepool as sp
+from shares_known import SharesKnownExp3
 from statepool import guarantees
 from statepool.probes import NO_PROBE
-from told_requests import ToldExp3
 
 T, RUNS = 300, 200
 OF_REQUESTS = ["crowds", "routes", "segments", "sparse-crowds"]
@@ -69,7 +69,7 @@ def test_regret_stays_below_theorem_d(family, means):
     regrets, spent = [], []
     for seed in range(60):
         contexts = np.random.default_rng(seed).integers(8, size=horizon)
-        run = sp.simulate(instance.replaced(contexts=contexts), ToldExp3(bound.rate), delay, seed)
+        run = sp.simulate(instance.replaced(contexts=contexts), SharesKnownExp3(bound.rate), delay, seed)
         regrets.append(run.regret)
         spent.append((run.dimension - 1) * horizon)
     assert max(spent) <= budget

@@ -61,11 +61,15 @@ def test_printed_it_is_a_table(found):
 def test_frames(found, library, kind):
     frame = found.frame(library)
     assert isinstance(frame, kind)
-    assert list(frame.columns) == ["family", "delay", "learner", "seed", "regret"]
+    assert list(frame.columns) == ["family", "delay", "learner", "seed", "settings", "regret", "loss", "seconds"]
     rows = frame[(frame["learner"] == "StateEXP3") & (frame["delay"] == 5)] if library == "pandas" else frame.filter(
         (pl.col("learner") == "StateEXP3") & (pl.col("delay") == 5)
     )  # fmt: skip
     np.testing.assert_array_equal(rows["regret"], found.of("instance 0", "StateEXP3", 5))
+    assert set(rows["settings"]) == {repr(sp.StateEXP3())}
+    losses = [sp.simulate(MINE, sp.StateEXP3(), 5, seed=80_000 + seed).loss for seed in range(4)]
+    np.testing.assert_array_equal(rows["loss"], losses)
+    assert (np.asarray(rows["seconds"]) > 0).all()
     run = sp.simulate(MINE, sp.SelfTuned(), 5, seed=1).frame(library)
     assert run.shape == (300, 5)
 
@@ -83,6 +87,20 @@ def test_plots_show_what_was_found(found):
     again = run.plot(ax=axes)
     assert again is axes
     assert again.get_lines()[-1].get_ydata()[-1] == pytest.approx(run.regret)
+    plt.close("all")
+
+
+def test_plots_have_a_panel_for_each_delay_and_a_logarithmic_axis_where_a_line_lies_on_zero(found):
+    from matplotlib import pyplot as plt
+
+    axes = found.plot()
+    assert [ax.get_title(loc="left") for ax in axes] == ["instance 0, delay 0", "instance 0, delay 5"]
+    for ax, delay in zip(axes, (0, 5), strict=True):
+        ends = [found.mean("instance 0", name, delay) for name in found.learners]
+        assert (ax.get_yscale() == "symlog") == (min(ends) < 0.05 * max(ends))
+    both = sp.compare({"a": MINE, "b": MINE}, [sp.Uniform(), sp.SelfTuned()], delays=[0, 1, 2], seeds=[1])
+    assert both.plot().shape == (2, 3)
+    assert both.plot(family="b", delay=1).get_yscale() == "symlog"
     plt.close("all")
 
 
@@ -126,7 +144,7 @@ def test_a_map_that_does_not_sum_to_one_says_how_to_scale_it():
         sp.Instance([[0.49, 0.5]], [[0.5, 0.5]])
 
 
-def test_a_player_with_names_and_luck_of_its_own():
+def test_a_player_with_names_and_random_numbers_of_its_own():
     shop = {"actions": ["tea", "coffee", "cake"], "states": ["left", "cart"]}
     first, second = (sp.StateEXP3(rate=0.1).player(P, seed=4, **shop) for _ in range(2))
     for player in (first, second):

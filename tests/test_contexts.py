@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import statepool as sp
 import textbook
-from told_requests import ToldExp3
+from shares_known import SharesKnownExp3
 
 sizes = {
     "seed": st.integers(0, 10**6), "C": st.integers(1, 5), "K": st.integers(1, 6), "S": st.integers(1, 5),
@@ -90,7 +90,7 @@ def test_nothing_of_an_instance_with_contexts_can_be_changed():
 
 
 def slow_run(instance, rate, delay, seed):
-    """The told learner and the loop, written again in NumPy."""
+    """The learner that knows the shares, and the loop, written again in NumPy."""
     P, contexts, available = instance.P, instance.contexts, instance.available
     shares = np.bincount(contexts, minlength=len(P)) / contexts.size
     stream, G, waiting = iter(np.random.default_rng(seed).random(3 * contexts.size)), np.zeros(P.shape[2]), []
@@ -119,7 +119,7 @@ def slow_run(instance, rate, delay, seed):
 @pytest.mark.parametrize("effects", [None, 0, 1])
 def test_the_loop_draws_from_the_rows_of_the_request(effects):
     instance, _ = made(8, 5, 6, 4, 250, effects)
-    run = sp.simulate(instance, ToldExp3(0.2), 6, seed=3)
+    run = sp.simulate(instance, SharesKnownExp3(0.2), 6, seed=3)
     actions, states, dimensions = slow_run(instance, 0.2, 6, 3)
     np.testing.assert_array_equal(run.actions, actions)
     np.testing.assert_array_equal(run.states, states)
@@ -131,8 +131,8 @@ def test_the_loop_draws_from_the_rows_of_the_request(effects):
 
 def test_stepping_by_hand_is_the_loop():
     instance, _ = made(9, 3, 5, 4, 60)
-    run = sp.simulate(instance, ToldExp3(0.3), 100, seed=6)
-    player = ToldExp3(0.3).player(instance.P, 60, 100, 6, instance, available=instance.available)
+    run = sp.simulate(instance, SharesKnownExp3(0.3), 100, seed=6)
+    player = SharesKnownExp3(0.3).player(instance.P, 60, 100, 6, instance, available=instance.available)
     stream = iter(np.random.default_rng(6).random(180))
     for t, context in enumerate(instance.contexts):
         decision = player.act(next(stream), context=int(context))
@@ -170,13 +170,13 @@ def test_families_of_requests():
 
 
 @pytest.mark.parametrize("moves", ["drift", "jumps"])
-def test_a_moving_map_is_not_told(moves):
+def test_a_moving_map_is_not_known_to_learners(moves):
     """Learners see one map and no contexts; the states are drawn from the epoch's."""
     instance = sp.families.moving_map(seed=3, horizon=4_000, n_epochs=4, moves=moves)
     run = sp.simulate(instance, sp.StateEXP3(), 10, seed=5)
-    again = sp.simulate(sp.Instance(instance.told, instance.theta), sp.StateEXP3(), 10, seed=5)
+    again = sp.simulate(sp.Instance(instance.given_map, instance.theta), sp.StateEXP3(), 10, seed=5)
     assert run.actions[0] == again.actions[0]
-    assert run.dimension == pytest.approx(sp.dimension.effective(instance.told, run.policies()[0]), abs=1.5)
+    assert run.dimension == pytest.approx(sp.dimension.effective(instance.given_map, run.policies()[0]), abs=1.5)
     for epoch in range(4):
         seen = np.bincount(run.states[instance.contexts == epoch], minlength=5) / 1000
         played = np.bincount(run.actions[instance.contexts == epoch], minlength=20) / 1000
@@ -209,9 +209,11 @@ WRONG = {
     ),
     "effects": ({"P": P2, "contexts": TURNS, "effects": np.full((2, 2), 0.1)}, r"effects: has"),
     "effects too large": ({"P": P2, "contexts": TURNS, "effects": np.full((3, 2), 0.6)}, r"effects: entry \(0, 0, 0\)"),
-    "told alone": ({"P": P2[0], "told": P2[0]}, "told: is given without contexts"),
-    "told shape": ({"P": P2, "contexts": TURNS, "told": np.full((2, 2), 0.5)}, "told: has shape"),
-    "told less": ({"P": P2, "contexts": TURNS, "told": np.tile([1.0, 0], (3, 1))}, r"told: entry \(0, 1\) is 0"),
+    "given map alone": ({"P": P2[0], "given_map": P2[0]}, "given_map: is given without contexts"),
+    "given map shape": ({"P": P2, "contexts": TURNS, "given_map": np.full((2, 2), 0.5)}, "given_map: has shape"),
+    "given map less": (
+        {"P": P2, "contexts": TURNS, "given_map": np.tile([1.0, 0], (3, 1))}, r"given_map: entry \(0, 1\) is 0",
+    ),
 }  # fmt: skip
 
 
@@ -230,7 +232,7 @@ def test_bad_actions_and_contexts_by_hand():
     actions[t] = int(instance.available[instance.contexts[t]].argmin())
     with pytest.raises(ValueError, match=f"actions: entry {t} is {actions[t]}, expected one that context"):
         instance.regret(actions)
-    player = ToldExp3().player(instance.P, 10, available=instance.available)
+    player = SharesKnownExp3().player(instance.P, 10, available=instance.available)
     for context, sentence in ((None, "expected one of 4"), (4, "expected 0 to 3"), (0.5, "context: is 0.5")):
         with pytest.raises(ValueError, match=sentence):
             player.act(0.5, context=context)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from maps import funnel, independent_search, overlapping, random_map, values
 from statepool.dimension import Bracket, bracket, chi_square, effective, estimate
-from statepool.dimension.certificate import check
-from statepool.dimension.coarse import coarse_bound, column_maxima
+from statepool.dimension.certificate import check, coarse_bound, column_maxima
 from statepool.dimension.relaxation import relax
 from statepool.dimension.search import Search, root
 

@@ -21,14 +21,14 @@ LARGEST_COUNT = 2**62
 
 
 def shown(value: object) -> str:
-    """What was given, on one line and not for ever."""
+    """What was given, on one line of limited length."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:76]} …"
 
 
 def check_map(P: ArrayLike, name: str = "P") -> Floats:
     """An action-to-state map: finite, non-negative, rows summing to 1."""
-    table = _check_entries(P, name, "one row an action, one column a state")
+    table = _check_entries(P, name, "one row per action, one column per state")
     sums = table.sum(axis=1)
     wrong = np.flatnonzero(np.abs(sums - 1) > ROW_TOLERANCE)
     if wrong.size:
@@ -47,8 +47,8 @@ def check_maps(P: ArrayLike, available: ArrayLike | None = None) -> tuple[Floats
     wrong = np.argwhere((np.abs(sums - 1) > ROW_TOLERANCE) & (offered | (sums > 0)))
     if wrong.size:
         context, action = wrong[0]
-        told = f"1 within {ROW_TOLERANCE}" if offered[context, action] else "1, or 0 where the action is not available"
-        raise ValueError(f"P: context {context}, row {action} sums to {sums[context, action]:.12g}, expected {told}")
+        wanted = f"1 within {ROW_TOLERANCE}" if offered[context, action] else "1, or 0 where it is not available"
+        raise ValueError(f"P: context {context}, row {action} sums to {sums[context, action]:.12g}, expected {wanted}")
     table[~offered] = 0
     return table, offered
 
@@ -60,18 +60,18 @@ def _check_entries(P: ArrayLike, name: str, meaning: str, n_axes: int = 2) -> Fl
     return table
 
 
-def check_told(told: ArrayLike, table: Floats, offered: Bools) -> Floats:
-    """The map that learners are told: it must hold everything that can happen, and all actions at all times."""
-    checked = check_map(told, "told")
+def check_given_map(given_map: ArrayLike, table: Floats, offered: Bools) -> Floats:
+    """The map that learners get: it must hold everything that can happen, and all actions at all times."""
+    checked = check_map(given_map, "given_map")
     if checked.shape != table.shape[1:]:
-        raise ValueError(f"told: has shape {checked.shape}, expected {table.shape[1:]}, as the map of one context")
+        raise ValueError(f"given_map: has shape {checked.shape}, expected {table.shape[1:]}, as the map of one context")
     if not offered.all():
-        raise ValueError("told: is given with actions that are not available, expected all of them in every context")
+        raise ValueError("given_map: some actions are not available, expected all of them in every context")
     wrong = np.argwhere((table > 0).any(axis=0) & (checked == 0))
     if wrong.size:
         action, state = wrong[0]
         raise ValueError(
-            f"told: entry ({action}, {state}) is 0, expected more, since the action can lead to that state"
+            f"given_map: entry ({action}, {state}) is 0, expected more, since the action can lead to that state"
         )
     return checked
 
@@ -93,7 +93,7 @@ def check_available(available: ArrayLike | None, shape: tuple[int, int]) -> Bool
         raise ValueError("available: holds other values, expected true or false (or 1 and 0) for each action")
     if given.shape != shape:
         raise ValueError(
-            f"available: has shape {given.shape}, expected {shape}, one row a context, one column an action"
+            f"available: has shape {given.shape}, expected {shape}, one row per context, one column per action"
         )
     offered = np.array(given, dtype=np.bool_, order="C")
     empty = np.flatnonzero(~offered.any(axis=1))
@@ -106,7 +106,7 @@ def check_contexts(contexts: ArrayLike, n_contexts: int, horizon: int) -> Ints:
     """The context of each round: whole numbers below their number."""
     labels = _as_array(contexts, "contexts")
     if labels.shape != (horizon,):
-        raise ValueError(f"contexts: has shape {labels.shape}, expected ({horizon},), one a round of theta")
+        raise ValueError(f"contexts: has shape {labels.shape}, expected ({horizon},), one per round of theta")
     _refuse_labels(labels, "contexts")
     wrong = np.flatnonzero(labels >= n_contexts)
     if wrong.size:
@@ -117,8 +117,8 @@ def check_contexts(contexts: ArrayLike, n_contexts: int, horizon: int) -> Ints:
 
 
 def check_means(theta: ArrayLike, n_states: int, name: str = "theta") -> Floats:
-    """State-loss means: one row a round, entries in [0, 1]."""
-    table = check_table(theta, name, "one row a round, one column a state")
+    """State-loss means: one row per round, entries in [0, 1]."""
+    table = check_table(theta, name, "one row per round, one column per state")
     if table.shape[1] != n_states:
         raise ValueError(f"{name}: has {table.shape[1]} columns, expected {n_states}, one for each state of P")
     _refuse_first(~((table >= 0) & (table <= 1)), table, name, "entries in [0, 1]")
@@ -140,7 +140,7 @@ def check_table(values: ArrayLike, name: str, meaning: str, n_axes: int = 2) -> 
 
 
 def read_only(table: Array) -> Array:
-    """The same array, which nobody can write to from here on."""
+    """The same array, made read-only."""
     table.flags.writeable = False
     return table
 
@@ -159,7 +159,7 @@ def check_effects(effects: ArrayLike, theta: Floats, shape: tuple[int, ...], off
     given = _as_array(effects, "effects")
     if offered is not None and given.shape == shape[1:]:
         given = np.broadcast_to(given, shape)
-    table = check_table(given, "effects", "one row an action, one column a state", n_axes=len(shape))
+    table = check_table(given, "effects", "one row per action, one column per state", n_axes=len(shape))
     if table.shape != shape:
         raise ValueError(f"effects: has shape {table.shape}, expected {shape}, as P")
     if offered is not None:
@@ -232,7 +232,7 @@ def check_rate(rate: Any) -> float | None:
 
 
 def check_delay(delay: Any, horizon: int) -> int | Ints:
-    """A whole number of rounds, or an array of one such number a round; anything past the horizon never arrives."""
+    """A whole number of rounds, or an array of one such number per round; anything past the horizon never arrives."""
     if hasattr(delay, "to_numpy"):  # a Series of pandas or polars
         delay = delay.to_numpy()
     if not isinstance(delay, list | tuple | np.ndarray) or (isinstance(delay, np.ndarray) and delay.ndim == 0):
@@ -240,17 +240,17 @@ def check_delay(delay: Any, horizon: int) -> int | Ints:
         return min(check_whole(value, "delay"), horizon)
     delays = _as_array(delay, "delay")
     if delays.shape != (horizon,):
-        raise ValueError(f"delay: has shape {delays.shape}, expected one number or ({horizon},), one a round")
+        raise ValueError(f"delay: has shape {delays.shape}, expected one number or ({horizon},), one per round")
     _refuse_labels(delays, "delay")
-    # Clipping keeps round + delay + 1 inside 64 bits whatever "never" was written as.
+    # Clipping keeps round + delay + 1 inside 64 bits, however "never" is written.
     return np.minimum(delays, horizon).astype(np.int64)
 
 
 def check_groups(groups: ArrayLike, n_states: int | None = None) -> Ints:
-    """One group index a state (as many as there are, where that is known), using 0, 1, … without a gap."""
+    """One group index per state (as many as there are, where that is known), using 0, 1, … without a gap."""
     labels = _as_array(groups, "groups")
     if labels.ndim != 1 or labels.size != (n_states or max(labels.size, 1)):
-        raise ValueError(f"groups: has shape {labels.shape}, expected ({n_states or 'states'},), one group a state")
+        raise ValueError(f"groups: has shape {labels.shape}, expected ({n_states or 'states'},), one group per state")
     _refuse_labels(labels, "groups")
     used = np.unique(labels)
     missing = np.flatnonzero(used != np.arange(used.size))
@@ -287,15 +287,6 @@ def check_sizes(**sizes: Any) -> None:
     """Numbers of actions, states, rounds and the like: whole, at least 1."""
     for name, value in sizes.items():
         check_count(value, name)
-
-
-def check_shares(shares: ArrayLike) -> Floats:
-    """The denominator, how often each context comes: shares that sum to 1."""
-    values = _as_array(shares, "denominator").astype(float)
-    if values.ndim != 1 or not (values >= 0).all() or not abs(values.sum() - 1) < 1e-9:
-        total = f"{values.sum():.6g}"
-        raise ValueError(f"denominator: has shares that sum to {total}, expected one a context, summing to 1")
-    return values
 
 
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> str:

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from os import cpu_count
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -20,24 +22,29 @@ from statepool.frames import html_table, make_frame, text_table
 from statepool.learners import make_learner
 from statepool.learners.contract import Learner, short_name
 from statepool.model import Instance
-from statepool.stream import APART
+from statepool.stream import SEED_GAP
 
+_NUMBER = int | np.integer
 HEADINGS = ("family", "delay", "learner", "regret", "±", "saved", "±")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Regrets of a paired grid: `regret[family, delay, learner, seed]`; printed, a table.
+    """The runs of a paired grid. Arrays have the axes family, delay, learner, seed; printed, it is a table of regrets.
 
-    `paths` holds the regret on the way, at the share `times` of each horizon: one more axis.
+    `paths` has one more axis: the regret at the shares `times` of each horizon. `seconds` is processor time, and
+    `settings` are the learners as they were run.
     """
 
     families: tuple[str, ...]
     delays: tuple[Any, ...]
     learners: tuple[str, ...]
     seeds: tuple[int, ...]
+    settings: tuple[str, ...]
     regret: Floats
-    paths: Floats = field(default_factory=lambda: np.empty(0))
+    loss: Floats
+    seconds: Floats
+    paths: Floats
     times: Floats = field(default_factory=lambda: np.linspace(0, 1, POINTS))
 
     def mean(self, family: str, learner: str, delay: Any) -> float:
@@ -80,24 +87,45 @@ class Comparison:
         return tuple(f"saved over {first}" if heading == "saved" else heading for heading in HEADINGS)
 
     def frame(self, library: str = "pandas") -> Any:
-        """One row a run (family, delay, learner, seed, regret) as a pandas or polars frame."""
-        axes = self.families, self.delays, self.learners, self.seeds
-        cells = list(zip(*product(*axes), strict=True))
-        names = ("family", "delay", "learner", "seed")
-        return make_frame(dict(zip(names, map(list, cells), strict=True)) | {"regret": self.regret.ravel()}, library)
+        """A pandas or polars frame with one row per run.
+
+        Columns: family, delay, learner, settings, seed, regret, loss and seconds (of processor time).
+        """
+        names = dict(zip(self.learners, self.settings, strict=True))
+        cells = list(product(self.families, self.delays, self.learners, self.seeds))
+        columns = dict(zip(("family", "delay", "learner", "seed"), map(list, zip(*cells, strict=True)), strict=True))
+        columns["settings"] = [names[learner] for _, _, learner, _ in cells]
+        measured = {name: getattr(self, name).ravel() for name in ("regret", "loss", "seconds")}
+        return make_frame(columns | measured, library)
 
     def plot(self, family: str | None = None, delay: Any = None, ax: Any = None) -> Any:
-        """Regret over time, a line for each learner with a band of two standard errors over seeds.
+        """Plot regret over time: a line for each learner, with a band of two standard errors over seeds.
 
-        Of one family and delay, the first ones by default; on the axes given, or on new ones, which are returned
-        (needs matplotlib).
+        Needs matplotlib. The axis is logarithmic where a line would lie on zero.
+
+        Parameters
+        ----------
+        family, delay : optional
+            One family and one delay; by default all, in one panel each.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw one family and delay, the first ones by default.
+
+        Returns
+        -------
+        Axes or array of Axes
+            Families are rows, delays are columns.
         """
-        from statepool.report.plots import draw_paths
+        from statepool.report.plots import draw_paths, make_axes
 
-        family = self.families[0] if family is None else family
-        delay = self.delays[0] if delay is None else delay
-        paths = {name: self.paths[self._cell(family, name, delay)] for name in self.learners}
-        return draw_paths(paths, self.times, ax, xlabel="share of the rounds", title=f"{family}, delay {delay}")
+        families = self.families if family is None else (family,)
+        delays = self.delays if delay is None else (delay,)
+        if ax is not None:
+            families, delays = families[:1], delays[:1]
+        axes = make_axes(len(families), len(delays)) if ax is None else ax
+        for panel, (each, wait) in zip(np.ravel(axes), product(families, delays), strict=True):
+            paths = {name: self.paths[self._cell(each, name, wait)] for name in self.learners}
+            draw_paths(paths, self.times, panel, xlabel="share of the rounds", title=f"{each}, delay {wait}")
+        return axes
 
     def __repr__(self) -> str:
         seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
@@ -117,7 +145,7 @@ def compare(
     learners: Any,
     delays: Any = (DEFAULT_DELAY,),
     seeds: Iterable[int] = range(10),
-    stream: int = APART,
+    stream: int = SEED_GAP,
     jobs: int = -1,
     on_run: Callable[[int], None] | None = None,
 ) -> Comparison:
@@ -135,7 +163,7 @@ def compare(
     seeds : iterable of int
         Each seed makes an instance; the run's random numbers are seeded with seed + `stream`.
     stream : int
-        How far the seeds of runs are from those of instances.
+        Difference between the seeds of runs and those of instances.
     jobs : int
         How many threads; -1 for one per core.
     on_run : callable, optional
@@ -159,121 +187,94 @@ def compare(
     numbers = tuple(check_whole(seed, "seeds") for seed in seeds)
     check_count(stream, "stream", lowest=0)
     if not isinstance(jobs, int) or (jobs < 1 and jobs != -1):
-        raise ValueError(f"jobs: is {shown(jobs)}, expected a positive number, or -1 for one a core")
+        raise ValueError(f"jobs: is {shown(jobs)}, expected a positive number, or -1 for one per core")
     for name, axis in (("families", makers), ("learners", arms), ("delays", waits), ("seeds", numbers)):
         if not axis:
             raise ValueError(f"{name}: is empty, expected at least one")
-    first = threading.Lock()
+    lock = threading.Lock()
 
     def cell(family: str, seed: int) -> Floats:
         instance = makers[family](seed)
         points = np.linspace(0, instance.horizon - 1, POINTS).round().astype(int)
-        found = np.empty((len(waits), len(arms), POINTS + 1))
+        found = np.empty((len(waits), len(arms), 3 + POINTS))
         for (i, wait), (j, learner) in product(enumerate(waits.values()), enumerate(arms.values())):
+            begun = thread_time()
             run = simulate(instance, learner, wait(seed, instance.horizon), seed + stream)
-            found[i, j, 0], found[i, j, 1:] = run.regret, run.regret_path[points]
+            found[i, j, :3] = run.regret, run.loss, thread_time() - begun
+            found[i, j, 3:] = run.regret_path[points]
             if on_run:
-                with first:
+                with lock:
                     on_run(instance.horizon)
         return found
 
-    # Threads: the compiled loop holds no lock, and instances need not be copied.
+    # Threads: the compiled loop releases the interpreter's lock, and instances need not be copied.
     with ThreadPoolExecutor(cpu_count() if jobs == -1 else jobs) as pool:
         cells = list(pool.map(lambda each: cell(*each), product(makers, numbers)))
-    grid = np.array(cells).reshape(len(makers), len(numbers), len(waits), len(arms), POINTS + 1)
-    ordered = grid.transpose(0, 2, 3, 1, 4)
+    grid = np.array(cells).reshape(len(makers), len(numbers), len(waits), len(arms), 3 + POINTS)
+    regret, loss, seconds, *paths = np.ascontiguousarray(grid.transpose(4, 0, 2, 3, 1))
     return Comparison(
-        tuple(makers), tuple(waits), tuple(arms), numbers,
-        np.ascontiguousarray(ordered[..., 0]), np.ascontiguousarray(ordered[..., 1:]),
+        tuple(makers), tuple(waits), tuple(arms), numbers, tuple(map(repr, arms.values())), regret, loss,
+        seconds, np.stack(paths, axis=-1),
     )  # fmt: skip
 
 
 def _families(given: Any) -> dict[str, Callable[[int], Instance]]:
-    return {name: _maker(name, family) for name, family in _named(given, "families", Instance, "instance")}
+    named = _named(given, "families", "instance", str | Instance)
+    return {str(name): partial(_instance, str(name), family) for name, family in named.items()}
 
 
-def _maker(name: str, family: Any) -> Callable[[int], Instance]:
+def _instance(name: str, family: Any, seed: int) -> Instance:
     if isinstance(family, str):
-        found = known_families.find(family)
-        return lambda seed: found(seed=seed)
-    if isinstance(family, Instance):
-        return lambda seed: family
-    if not callable(family):
-        raise ValueError(
-            f"families: {name!r} is {shown(family)}, expected an Instance, a function of a seed, or a name"
-        )
-
-    def make(seed: int) -> Instance:
-        instance = family(seed)
-        if not isinstance(instance, Instance):
-            raise ValueError(f"families: {name!r} gives {type(instance).__name__}, expected an Instance")
-        return instance
-
-    return make
+        family = known_families.find(family)
+    made = family(seed=seed) if callable(family) and not isinstance(family, Instance) else family
+    if not isinstance(made, Instance):
+        wanted = "an Instance, a function of a seed, or a name"
+        raise ValueError(f"families: {name!r} gives {shown(made)}, expected {wanted}")
+    return made
 
 
 def _learners(given: Any) -> dict[str, Learner]:
     found = {}
-    for name, learner in _named(given, "learners", Learner, "learner"):
+    for name, learner in _named(given, "learners", "learner", str | Learner).items():
         if not isinstance(learner, Learner | str):
             raise ValueError(f"learners: {name!r} is {shown(learner)}, expected a learner such as StateEXP3()")
-        found[name] = make_learner(learner)
+        found[str(name)] = make_learner(learner)
     return found
 
 
 def _delays(given: Any) -> dict[Any, Callable[[int, int], Any]]:
-    if isinstance(given, int | np.integer | Conversions) or callable(given):
-        given = [given]
-    if isinstance(given, Mapping):
-        entries = list(given.items())
-    elif isinstance(given, str) or not isinstance(given, Iterable):
-        raise ValueError(f"delays: is {shown(given)}, expected whole numbers, arrays of one a round, or functions")
-    else:
-        entries = [(_delay_name(place, delay), delay) for place, delay in enumerate(given)]
-    found: dict[Any, Callable[[int, int], Any]] = {}
-    for name, delay in entries:
-        if name in found:
-            raise ValueError(f"delays: {name!r} is there twice, expected different ones")
-        found[name] = _waiting(delay)
-    return found
-
-
-def _delay_name(place: int, delay: Any) -> Any:
-    if isinstance(delay, int | np.integer):
-        return check_count(delay, "delays", lowest=0)
-    return _name_of(delay, "delays", place)
+    return {name: _waiting(delay) for name, delay in _named(given, "delays", "delays", _NUMBER | Conversions).items()}
 
 
 def _waiting(delay: Any) -> Callable[[int, int], Any]:
     if callable(delay):
         return lambda seed, horizon: delay(seed=seed, horizon=horizon)
-    if isinstance(delay, Conversions):
-        return lambda seed, horizon: delay
-    if not hasattr(delay, "__len__") or isinstance(delay, str):
-        number = check_count(delay, "delays", lowest=0)
-        return lambda seed, horizon: number
+    if not isinstance(delay, Conversions) and (not hasattr(delay, "__len__") or isinstance(delay, str)):
+        check_count(delay, "delays", lowest=0)
     return lambda seed, horizon: delay
 
 
-def _named(given: Any, axis: str, kind: type, noun: str) -> list[tuple[str, Any]]:
-    """One or several of something, with a name each: the caller's, or their own."""
+def _named(given: Any, axis: str, noun: str, single: Any) -> dict[Any, Any]:
+    """One or several of something by name: the caller's names, or their own."""
     if isinstance(given, Mapping):
-        return [(str(name), value) for name, value in given.items()]
-    several = [given] if isinstance(given, str | kind) or callable(given) else given
-    if not isinstance(several, Iterable):
+        return dict(given)
+    several = [given] if isinstance(given, single) or callable(given) else given
+    if isinstance(several, str) or not isinstance(several, Iterable):
         raise ValueError(f"{axis}: is {shown(given)}, expected one {noun}, a list of them, or a dict by name")
-    found: dict[str, Any] = {}
+    found: dict[Any, Any] = {}
     for place, value in enumerate(several):
-        name = short_name(value) if isinstance(value, Learner) else _name_of(value, noun, place)
+        name = _name_of(value, noun, place)
         if name in found:
-            raise ValueError(f"{axis}: {name!r} is there twice, expected different ones, or a dict by name")
+            raise ValueError(f"{axis}: {name!r} is given twice, expected different ones, or a dict by name")
         found[name] = value
-    return list(found.items())
+    return found
 
 
-def _name_of(value: Any, noun: str, place: int) -> str:
-    """Of a string itself, of a function (or a partial of one) its name, else its place."""
-    if isinstance(value, str):
+def _name_of(value: Any, noun: str, place: int) -> Any:
+    """Strings and numbers name themselves, learners and functions (or partials) have a name; else it is the place."""
+    if isinstance(value, Learner):
+        return short_name(value)
+    if isinstance(value, str | _NUMBER):
         return value
     named = getattr(getattr(value, "func", value), "__name__", "")
     return named if named and named != "<lambda>" else f"{noun} {place}"

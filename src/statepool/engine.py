@@ -151,8 +151,8 @@ class Run:
         """
         instance, out = self.instance, np.empty(self.instance.horizon)
         x = np.empty(instance.n_actions)
-        if instance.contexts is None or instance.told is not None:
-            known = instance.P if instance.told is None else instance.told
+        if instance.contexts is None or instance.given_map is not None:
+            known = instance.P if instance.given_map is None else instance.given_map
             self.measure(DimensionProbe(np.ascontiguousarray(known.T), out))
         else:
             self.measure(JointDimensionProbe(instance.shares, x, np.empty((2, instance.n_states)), out))

@@ -1,8 +1,8 @@
-"""Grouping from data: which states to merge for the rest of the horizon, chosen from a prefix of play.
+"""Grouping from data: which states to merge for the rest of the horizon, chosen from a prefix of the run.
 
     candidates    for n = 1 … S, the likeliest cut of the states, in order of their mean loss, into n runs
-    rehearsal     draw state means from their posterior, theta_b(s) ~ Beta(1 + losses, 1 + count - losses), and play
-                  what is left of one interleaved copy on them with every candidate, on common random numbers
+    rehearsal     draw state means from their posterior, theta_b(s) ~ Beta(1 + losses, 1 + count - losses), and
+                  simulate the rest of one interleaved copy with every candidate, on common random numbers
     choice        argmax_g  mean_b gain_b(g) - z · se_b gain_b(g)        gain_b(g) = loss of identity - loss of g
 
 Why rehearse: 2 T delta is a worst case, and the spread of prefix means inside a true group is all sampling noise. What
@@ -28,7 +28,9 @@ from statepool.rates import default_rate
 
 Dimension = Callable[[Floats], float]
 Prefix = tuple[Floats, Ints, Floats]
-FALSE_ALARM = 0.05  # chance of leaving identity where no candidate gains, shared by the S - 1 candidates (Bonferroni)
+FALSE_ALARM = (
+    0.05  # probability of leaving identity where no candidate gains, shared by the S - 1 candidates (Bonferroni)
+)
 _ENTRIES = 1 << 22  # rounds × states held at once in a rehearsal
 
 
@@ -38,7 +40,7 @@ def choose_groups(
 ) -> Ints:  # fmt: skip
     """The group of each state, 0, 1, … without gaps: the candidate that surely gains most in rehearsal.
 
-    `states` and `outcomes` are those of the prefix, one a round; outcomes of its last `delay` rounds have not arrived
+    `states` and `outcomes` are those of the prefix, one per round; outcomes of its last `delay` rounds have not arrived
     and are not read. `dimension` maps P^g to the width of the learner's rate (default: `sampled_dimension`).
 
     >>> import statepool as sp
@@ -164,7 +166,7 @@ def merge_states(P: Floats, groups: Ints) -> Floats:
 
 
 def sampled_dimension(n_actions: int, seed: int = 0, draws: int = 400) -> Dimension:
-    """vhat, the largest v(x) over sampled plays: the same plays for every map, so that merging cannot raise it.
+    """vhat, the largest v(x) over sampled policies: the same for every map, so that merging cannot raise it.
 
     >>> import numpy as np
     >>> import statepool as sp
@@ -172,11 +174,11 @@ def sampled_dimension(n_actions: int, seed: int = 0, draws: int = 400) -> Dimens
     True
     """
     rng = np.random.default_rng(check_whole(seed, "seed"))
-    plays = np.array([rng.dirichlet(np.full(n_actions, rng.choice([0.2, 1.0, 5.0]))) for _ in range(draws)])
+    policies = np.array([rng.dirichlet(np.full(n_actions, rng.choice([0.2, 1.0, 5.0]))) for _ in range(draws)])
 
     def largest(P: Floats) -> float:
-        reach = plays @ P
-        return max(1.0, float(np.divide(plays @ P**2, reach, out=np.zeros_like(reach), where=reach > 0).sum(1).max()))
+        q = policies @ P
+        return max(1.0, float(np.divide(policies @ P**2, q, out=np.zeros_like(q), where=q > 0).sum(1).max()))
 
     return largest
 

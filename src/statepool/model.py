@@ -2,7 +2,7 @@
 
     A_t ─P─▶ S_t ─theta_t─▶ X_t        c_t = P theta_t        regret = sum_t c_t(A_t) - min_a sum_t c_t(a)
 
-`effects` (one number an action and state, added to theta) is a direct effect of the action on the outcome: the
+`effects` (one number per action and state, added to theta) is a direct effect of the action on the outcome: the
 paper assumes there is none, and an `Instance` with some is how that assumption is broken on purpose.
 
 With `contexts`, round t is a request of context k_t: it has rows P[k_t] of its own, and may be answered with the
@@ -11,7 +11,7 @@ actions that `available` says. The comparator is then the best policy, one actio
     regret = sum_t c_t(A_t | k_t) - c_t(pi(k_t) | k_t)        pi(k) = argmin_a P_k sum_t theta_t
 
 pi is chosen by all rounds and judged by the requests that came: the best policy for the requests as they happened to
-fall would fit their luck.
+fall would fit their noise.
 
 Source: paper, Section 2 and Appendix C; contexts are ours. Nothing of size rounds × actions is ever held.
 """
@@ -33,10 +33,10 @@ from statepool.checks import (
     check_count,
     check_effects,
     check_gains,
+    check_given_map,
     check_map,
     check_maps,
     check_means,
-    check_told,
     has_contexts,
     read_only,
 )
@@ -45,6 +45,7 @@ from statepool.kernels import row_of
 
 _CHUNK_ENTRIES = 1 << 20
 _NO_CONTEXTS: Ints = read_only(np.empty(0, dtype=np.int64))
+_NO_CONTEXT_FIELDS: dict[str, Any] = {"contexts": None, "available": None, "given_map": None}
 
 
 class Instance:
@@ -54,12 +55,12 @@ class Instance:
     number an action and state, is added to theta and breaks the assumption of pooling on purpose. Lists, arrays and
     frames will do. Raises ValueError and says which row or entry is wrong.
 
-    With `contexts`, one whole number a round, P has a map for each context (contexts, actions, states), `available`
+    With `contexts`, one whole number per round, P has a map for each context (contexts, actions, states), `available`
     says which actions each context may be answered with, and `effects` may differ between contexts. One context with
-    all actions is an instance without contexts, and is made one. `told` is for maps that change unseen: the one map
-    that learners are told instead, who then know of no contexts.
+    all actions is an instance without contexts, and is made one. `given_map` is for maps that change unseen: learners
+    get this one map, and know of no contexts.
 
-    `gains`, one number an action and state, is for revenue: a loss is 1 (nothing was bought), or 1 less a revenue that
+    `gains`, one number per action and state, is for revenue: a loss is 1 (nothing was bought), or 1 less a revenue that
     is `gains` on average, between half and one and a half times that. How often is such that the mean loss is theta.
 
     >>> import statepool as sp
@@ -75,20 +76,20 @@ class Instance:
     effects: Floats | None
     contexts: Ints | None
     available: Bools | None
-    told: Floats | None
+    given_map: Floats | None
     gains: Floats | None
 
     def __init__(
         self, P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None = None, contexts: ArrayLike | None = None,
-        available: ArrayLike | None = None, *, told: ArrayLike | None = None, gains: ArrayLike | None = None,
+        available: ArrayLike | None = None, *, given_map: ArrayLike | None = None, gains: ArrayLike | None = None,
     ) -> None:  # fmt: skip
         if contexts is None:
-            _refuse_without_contexts(P, available, told)
+            _refuse_without_contexts(P, available, given_map)
             fields = _without_contexts(P, theta, effects)
         else:
-            fields = _with_contexts(P, theta, effects, contexts, available, told)
+            fields = _with_contexts(P, theta, effects, contexts, available, given_map)
         fields["gains"] = None if gains is None else check_gains(gains, fields["P"], fields["theta"], fields["effects"])
-        # What is computed once and kept, total_losses among it, holds only as long as nobody can change these.
+        # What is computed once and kept, total_losses among it, holds only as long as these cannot change.
         vars(self).update({name: None if table is None else read_only(table) for name, table in fields.items()})
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -96,12 +97,12 @@ class Instance:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (
-            self.P, self.theta, self.effects, self.contexts, self.available, self.told, self.gains,
+            self.P, self.theta, self.effects, self.contexts, self.available, self.given_map, self.gains,
         )  # fmt: skip
 
     def replaced(self, **changes: Any) -> Instance:
         """The same instance but for these arguments."""
-        names = ("P", "theta", "effects", "contexts", "available", "told", "gains")
+        names = ("P", "theta", "effects", "contexts", "available", "given_map", "gains")
         given = {name: getattr(self, name) for name in names}
         return Instance(**(given | changes))
 
@@ -199,18 +200,18 @@ class Instance:
         return self.pseudo_loss(self.best_policy[self.contexts])
 
     def pseudo_loss(self, actions: ArrayLike) -> float:
-        """The summed mean loss of the actions played, one a round."""
-        played = self._checked(actions)
-        return float(_pseudo_loss(*self._tables, played))
+        """The summed mean loss of the actions taken, one per round."""
+        taken = self._checked(actions)
+        return float(_pseudo_loss(*self._tables, taken))
 
     def regret(self, actions: ArrayLike) -> float:
-        """Pseudo-regret of the actions played: their summed mean loss less the comparator's."""
+        """Pseudo-regret of the actions taken: their summed mean loss less the comparator's."""
         return self.pseudo_loss(actions) - self.best_loss
 
     def regret_path(self, actions: ArrayLike) -> Floats:
         """Pseudo-regret against the comparator of the whole horizon, after each round."""
-        path, played = np.empty(self.horizon), self._checked(actions)
-        _regret_path(*self._tables, played, self.best_policy, path)
+        path, taken = np.empty(self.horizon), self._checked(actions)
+        _regret_path(*self._tables, taken, self.best_policy, path)
         return path
 
     @property
@@ -218,22 +219,22 @@ class Instance:
         return self.rows, self.requests, self.n_actions, self.theta, self.direct.reshape(-1)
 
     def _checked(self, actions: ArrayLike) -> Ints:
-        played = np.asarray(actions)
-        if played.shape != (self.horizon,) or played.dtype.kind not in "iu":
+        taken = np.asarray(actions)
+        if taken.shape != (self.horizon,) or taken.dtype.kind not in "iu":
             raise ValueError(
-                f"actions: has shape {played.shape} of {played.dtype}, expected ({self.horizon},) whole numbers"
+                f"actions: has shape {taken.shape} of {taken.dtype}, expected ({self.horizon},) whole numbers"
             )
-        wrong = np.flatnonzero((played < 0) | (played >= self.n_actions))
+        wrong = np.flatnonzero((taken < 0) | (taken >= self.n_actions))
         if wrong.size:
-            raise ValueError(f"actions: entry {wrong[0]} is {played[wrong[0]]}, expected 0 to {self.n_actions - 1}")
+            raise ValueError(f"actions: entry {wrong[0]} is {taken[wrong[0]]}, expected 0 to {self.n_actions - 1}")
         if self.available is not None:
-            wrong = np.flatnonzero(~self.available[self.contexts, played])
+            wrong = np.flatnonzero(~self.available[self.contexts, taken])
             if wrong.size:
                 raise ValueError(
-                    f"actions: entry {wrong[0]} is {played[wrong[0]]}, expected one that context "
+                    f"actions: entry {wrong[0]} is {taken[wrong[0]]}, expected one that context "
                     f"{self.requests[wrong[0]]} may be answered with"
                 )
-        return played.astype(np.int64, copy=False)
+        return taken.astype(np.int64, copy=False)
 
     def e2(self, delay: int) -> float:
         """E2, how far the losses move in a delay: sum_t max_a (c_t(a) - m_t(a))²."""
@@ -260,10 +261,10 @@ class Instance:
                 yield np.einsum("tas,ts->ta", self.P[self.contexts[rounds]], moved)
 
 
-def _refuse_without_contexts(P: ArrayLike, available: ArrayLike | None, told: ArrayLike | None) -> None:
-    for name, given in (("available", available), ("told", told)):
+def _refuse_without_contexts(P: ArrayLike, available: ArrayLike | None, given_map: ArrayLike | None) -> None:
+    for name, given in (("available", available), ("given_map", given_map)):
         if given is not None:
-            raise ValueError(f"{name}: is given without contexts, expected contexts too, one a round")
+            raise ValueError(f"{name}: is given without contexts, expected contexts too, one per round")
     if has_contexts(P):
         raise ValueError(
             f"P: has shape {np.shape(P)} and contexts is None, expected one map, or the context of each round"
@@ -274,28 +275,29 @@ def _without_contexts(P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None)
     table = check_map(P)
     means = check_means(theta, table.shape[1])
     direct = None if effects is None else check_effects(effects, means, table.shape)
-    return {"P": table, "theta": means, "effects": direct, "contexts": None, "available": None, "told": None}
+    return {"P": table, "theta": means, "effects": direct, **_NO_CONTEXT_FIELDS}
 
 
 def _with_contexts(
     P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None, contexts: ArrayLike, available: ArrayLike | None,
-    told: ArrayLike | None,
+    given_map: ArrayLike | None,
 ) -> dict[str, Any]:  # fmt: skip
     table, offered = check_maps(P, available)
     means = check_means(theta, table.shape[2])
     requests = check_contexts(contexts, table.shape[0], means.shape[0])
     direct = None if effects is None else check_effects(effects, means, table.shape, offered)
-    if told is not None:
-        told = check_told(told, table, offered)
+    if given_map is not None:
+        given_map = check_given_map(given_map, table, offered)
     elif table.shape[0] == 1 and offered.all():
         direct = None if direct is None else direct[0]
-        return {"P": table[0], "theta": means, "effects": direct, "contexts": None, "available": None, "told": None}
-    return {"P": table, "theta": means, "effects": direct, "contexts": requests, "available": offered, "told": told}
+        return {"P": table[0], "theta": means, "effects": direct, **_NO_CONTEXT_FIELDS}
+    fields = {"P": table, "theta": means, "effects": direct, "contexts": requests, "available": offered}
+    return fields | {"given_map": given_map}
 
 
 def _restored(*fields: Any) -> Instance:
     """An instance from its pickled fields, whose arrays would otherwise come back writable."""
-    return Instance(*fields[:5], told=fields[5], gains=fields[6])
+    return Instance(*fields[:5], given_map=fields[5], gains=fields[6])
 
 
 @compiled
@@ -322,6 +324,6 @@ def _regret_path(
     regret = 0.0
     for t in range(actions.size):
         best = policy[0] if requests.size == 0 else policy[requests[t]]
-        played = _mean_loss(rows, requests, n_actions, theta, direct, t, actions[t])
-        regret += played - _mean_loss(rows, requests, n_actions, theta, direct, t, best)
+        taken = _mean_loss(rows, requests, n_actions, theta, direct, t, actions[t])
+        regret += taken - _mean_loss(rows, requests, n_actions, theta, direct, t, best)
         path[t] = regret

@@ -1,4 +1,4 @@
-"""Randomness, from outside: one flat sequence of uniforms a run, so that paired arms see the same luck.
+"""The random numbers of a run: one flat sequence of uniforms, so that compared learners share common random numbers.
 
 Each round takes a number for the action, one for the state and one for the outcome, in that order; an outcome whose
 mean is exactly 0 takes none, and the next round takes the next number. Where every action leads to one certain
@@ -15,12 +15,12 @@ from statepool.checks import Floats, check_whole
 
 Seed = int | np.random.Generator
 
-APART = 80_000
-"""By default, how far a run's seed lies from its instance's: of equal seeds both would read the same numbers."""
+SEED_GAP = 80_000
+"""The default difference between the seeds of a run and of its instance: with equal seeds they share random numbers."""
 
 
 def generator_of(seed: Seed) -> np.random.Generator:
-    """The generator that makes an instance: of a whole number, or the one given, which goes on from where it stands."""
+    """The generator that makes an instance: of a whole number, or the one given, which continues from its state."""
     if isinstance(seed, np.random.Generator):
         return seed
     return np.random.default_rng(check_whole(seed, "seed"))
@@ -36,7 +36,7 @@ class Stream:
 
     @classmethod
     def from_seed(cls, seed: Seed) -> "Stream":
-        """From a whole number, or from where a NumPy generator stands now (which the run does not advance)."""
+        """From a whole number, or from the state of a NumPy generator (which the run does not advance)."""
         if isinstance(seed, np.random.Generator):
             return cls(None, seed.bit_generator.state, type(seed.bit_generator))
         return cls(check_whole(seed, "seed"), None, np.random.PCG64)

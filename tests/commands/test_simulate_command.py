@@ -9,7 +9,7 @@ import pytest
 
 import statepool as sp
 from command_line import statepool
-from statepool import cli
+from statepool.commands.research import simulate as command
 
 simulate = partial(statepool, "simulate")
 
@@ -42,7 +42,7 @@ def test_the_learner_to_run_is_set_beside_the_papers_when_none_is_named():
     assert [record["learner"] for record in json.loads(done.stdout)] == ["state-exp3", "self-tuned"]
 
 
-def test_by_default_a_run_has_other_luck_than_its_instance():
+def test_by_default_a_run_has_other_random_numbers_than_its_instance():
     """A family that hands out its own numbers as means: of equal seeds, the run would be played with those."""
     numbers, streams = [], []
 
@@ -60,7 +60,7 @@ def test_by_default_a_run_has_other_luck_than_its_instance():
     for made, played in zip(numbers, streams, strict=True):
         assert not np.isin(played, made).any()
     assert inspect.signature(sp.compare).parameters["stream"].default == 80_000
-    assert inspect.signature(cli.simulate).parameters["stream"].default is None, "as compare has it"
+    assert inspect.signature(command).parameters["stream"].default is None, "as compare has it"
 
 
 def test_the_table_fits():

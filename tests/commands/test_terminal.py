@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 import statepool
-from statepool.commands.progress import working
+from statepool.commands.shared import working
 from statepool.frames import terminal_width
-from statepool.report.values import Value
+from statepool.report.sheet import Value
 from statepool.studies import STUDIES
 from statepool.studies.published import Record
 from statepool.studies.study import Table
@@ -70,7 +70,7 @@ def test_the_width_is_the_terminals(monkeypatch):
 
 
 def test_the_first_run_says_that_it_compiles(monkeypatch, tmp_path):
-    monkeypatch.setattr("statepool.commands.progress.cache_folder", lambda: str(tmp_path))
+    monkeypatch.setattr("statepool.compiling.cache_folder", lambda: str(tmp_path))
     for terminal in (True, False):
         out = io.StringIO()
         with working("working", Console(file=out, force_terminal=terminal, width=80)):
@@ -81,7 +81,7 @@ def test_the_first_run_says_that_it_compiles(monkeypatch, tmp_path):
 
 def test_nothing_is_said_elsewhere_where_everything_is_compiled(monkeypatch, tmp_path):
     (tmp_path / "kernel").write_text("")
-    monkeypatch.setattr("statepool.commands.progress.cache_folder", lambda: str(tmp_path))
+    monkeypatch.setattr("statepool.compiling.cache_folder", lambda: str(tmp_path))
     out = io.StringIO()
     with working("working", Console(file=out, force_terminal=False, width=80)):
         pass

@@ -49,17 +49,17 @@ def instance_of(family: str, seed: int = 0) -> sp.Instance:
 
 
 def understands(learner: sp.learners.Learner, instance: sp.Instance) -> bool:
-    """Whether the learner may play it: with contexts only those that know of them, where they are told at all."""
+    """Whether the learner may play it: with contexts only those that know of them, where they get them at all."""
     if instance.contexts is None:
         return True
-    if instance.told is None and getattr(learner, "copies", 1) != 1:
+    if instance.given_map is None and getattr(learner, "copies", 1) != 1:
         return False  # refused where there are contexts
-    return not learner.reads_losses and (learner.knows_contexts or instance.told is not None)
+    return not learner.reads_losses and (learner.knows_contexts or instance.given_map is not None)
 
 
-def told(instance: sp.Instance) -> np.ndarray:
-    """The map, or maps, that learners are told."""
-    return instance.P if instance.told is None else instance.told
+def map_of(instance: sp.Instance) -> np.ndarray:
+    """The map, or maps, that learners get."""
+    return instance.P if instance.given_map is None else instance.given_map
 
 
 def rows_in(instance: sp.Instance, t: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numba import typeof
-from roster import HORIZON, LEARNERS, LOOPED, ORACLES, instance_of, rows_in, told, understands
+from roster import HORIZON, LEARNERS, LOOPED, ORACLES, instance_of, map_of, rows_in, understands
 
 import statepool as sp
 import textbook
@@ -77,7 +77,7 @@ def test_no_undelivered_outcome_changes_an_action(name, family):
     np.testing.assert_array_equal(runs[0].outcomes[:cut], runs[1].outcomes[:cut])
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in ORACLES])  # told c_{t-d} whatever came
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in ORACLES])  # they read c_{t-d} whatever came
 def test_no_undelivered_outcome_changes_an_action_when_delays_differ(name):
     instance, now, delays = instance_of("band"), 30, ragged(1)
     waiting = np.arange(T) + delays >= now
@@ -106,9 +106,11 @@ def by_hand(instance, learner, delay, seed):
     delays = np.full(T, delay) if np.ndim(delay) == 0 else delay
     arriving = delays[delays < T]
     typical = delay if np.ndim(delay) == 0 else int(arriving.mean()) if arriving.size else T
-    requests = instance.contexts is not None and instance.told is None
-    known = instance if instance.told is None else None
-    player = learner.player(told(instance), T, typical, seed, known, available=instance.available if requests else None)
+    requests = instance.contexts is not None and instance.given_map is None
+    known = instance if instance.given_map is None else None
+    player = learner.player(
+        map_of(instance), T, typical, seed, known, available=instance.available if requests else None
+    )
     stream = iter(np.random.default_rng(seed).random(3 * T))
     arrivals = [[] for _ in range(T + 1)]
     decisions, policies = [], []
@@ -150,7 +152,7 @@ def test_stepping_by_hand_is_the_loop(name, family):
 
 def check_no_policy_is_reported(run, decision):
     """Who cannot say with which probability it policies says so, wherever it is asked."""
-    player = run.learner.player(told(run.instance))
+    player = run.learner.player(map_of(run.instance))
     drawn = player.act(0.5)
     asked = [
         lambda: run.dimension, lambda: run.dimension_path, run.policies, player.policy,

@@ -1,4 +1,4 @@
-"""Results nobody ran: numbers made from their names, so that every table and figure can be had in seconds."""
+"""Results that were not run: numbers made from their names, so that every table and figure can be had in seconds."""
 
 import zlib
 

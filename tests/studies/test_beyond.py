@@ -1,25 +1,23 @@
-"""Studies without published numbers, on their first seed: what their texts claim holds."""
+"""Studies without published numbers: what their texts claim holds on the first seeds, and they run what they name."""
 
 import pytest
 
+import statepool as sp
+from statepool.learners.neighbours.impatient_thompson import prior_of
 from statepool.studies import STUDIES
-from statepool.studies.beyond.direct_effects import crossing
-from statepool.studies.cells import CellStore
-from statepool.studies.runner import LocalExecutor, run_studies
+from statepool.studies.direct_effects import crossing
+from statepool.studies.neighbours import ARMS, COVERED, OF_ACTIONS, bounds, build, compared
+from statepool.studies.runner import run_studies
+from statepool.studies.self_tuned import GREEDY, THOMPSON
+from statepool.studies.study import Cell, Task
 
-
-class Unwatched:
-    def started(self, study, rounds):
-        pass
-
-    def finished(self, study, rounds, stored):
-        pass
+BAND = {"n_actions": 9, "horizon": 300}
 
 
 @pytest.fixture
 def tables(request, tmp_path):
     study = STUDIES[request.param]
-    results = run_studies([study], LocalExecutor(1), CellStore(tmp_path), Unwatched(), most_seeds=1)
+    results = run_studies([study], tmp_path, most_seeds=1)
     return {table.title: table.rows for table in study.tables(results[study.name])}
 
 
@@ -41,11 +39,20 @@ def test_self_tuned_is_far_below_state_exp3_and_below_its_hindsight_tuning(table
         assert row["self-tuned"].number < row["state, hindsight"].number
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("tables", ["overlap-and-drift"], indirect=True)
+def test_hints_save_most_of_the_regret_where_drift_is_slow(tables):
+    (rows,) = (rows for title, rows in tables.items() if title.startswith("Periods"))
+    assert all(rows[f"period {p} d"]["saved %"].number > 80 for p in (25, 50, 100))
+    assert rows["period 4 d"]["saved"].number < 0
+
+
 @pytest.mark.parametrize("tables", ["phase-diagram"], indirect=True)
 def test_pooling_with_a_known_map_gains_where_rows_differ(tables):
-    assert all(value.number > 0 for value in tables["Gain of known over action-level play"]["overlap 0"].values())
+    assert all(value.number > 0 for value in tables["Gain of known over action-level learning"]["overlap 0"].values())
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("tables", ["direct-effects"], indirect=True)
 def test_self_tuned_leads_at_first_and_action_level_learners_overtake_state_exp3(tables):
     for row in tables["Regret by the size of direct effects, T=10000, d=50"].values():
@@ -58,3 +65,40 @@ def test_crossings_are_interpolated():
     assert crossing((0.0, 1.0, 2.0), (3.0, 2.0, 1.0), (2.0, 2.5, 3.0)) == pytest.approx(2 / 3)
     assert crossing((0.0, 1.0), (1.0, 1.0), (2.0, 2.0)) == 0.0
     assert crossing((0.0, 1.0), (1.0, 3.0), (2.0, 2.0)) is None
+
+
+def test_simple_rules_are_compared_with_self_tuned_throughout():
+    for sweep in STUDIES["self-tuned"].sweeps:
+        if sweep.name != "unknown":
+            assert all({*GREEDY, *THOMPSON, "self-tuned"} <= set(cell.arms) for cell in sweep.cells)
+
+
+def test_neighbours_are_built_from_plain_data():
+    sibling = sp.families.band(3, n_actions=9, horizon=50)
+    for name, settings in ARMS.values():
+        assert isinstance(build(name, settings, sibling), sp.learners.REGISTRY[name])
+    assert build(*ARMS["impatient Thompson"], sibling).prior == prior_of(sibling.P, sibling.theta)
+    assert build(*ARMS["MetaBIO on ZS"], sibling).base == sp.learners.ZimmertSeldin(tuning="anytime")
+
+
+def test_only_neighbours_below_the_line_see_the_action_alone():
+    below = list(ARMS)[OF_ACTIONS:]
+    assert all(
+        name in ("action-exp3", "exp3-ix", "auer-exp3", "anytime", "zimmert-seldin") for name, _ in map(ARMS.get, below)
+    )
+    assert all(ARMS[arm][1].get("pooled") is False for arm in below if ARMS[arm][0] == "anytime")
+
+
+def test_regrets_are_those_of_the_runs():
+    arms = {name: ARMS[name] for name in ("State-EXP3", "Certified")}
+    late = compared(Task(compared, Cell("late", "band", BAND, 10, arms, {"kind": "missing"}), seed=1, stream=2))
+    delays, instance = sp.delays.missing(1, 300, 10), sp.families.band(1, n_actions=9, horizon=300)
+    learners = {"State-EXP3": sp.StateEXP3(), "Certified": sp.learners.Certified()}
+    assert late == {name: sp.simulate(instance, learner, delays, 2).regret for name, learner in learners.items()}
+
+
+def test_bounds_are_above_the_regrets_they_cover():
+    cell = Cell("bounded", "band", BAND, 10, {arm: ARMS[arm] for arm in COVERED})
+    numbers = bounds(Task(bounds, cell, seed=1, stream=2))
+    for arm, covered in COVERED.items():
+        assert all(numbers[arm] <= numbers[bound] for bound in covered)

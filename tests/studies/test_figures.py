@@ -1,4 +1,4 @@
-"""Every figure: drawn if its studies were run, the same bytes each time, in the palette's colours, labels apart."""
+"""Every figure: drawn if its studies were run, the same bytes each time, in the palette's colours, no overlap."""
 
 import re
 from functools import cache
@@ -12,38 +12,41 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from statepool.report.palette import COLOURS
 from statepool.report.sheet import Sheet, styled
 from statepool.studies import STUDIES
-from statepool.studies.figures import FIGURES, Figure, write_figures
+from statepool.studies.report import write_figures
+from statepool.studies.study import Figure
 
+FIGURES = [(study.name, figure) for study in STUDIES.values() for figure in study.figures]
 SHAPES = pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
-EACH = pytest.mark.parametrize("figure", FIGURES, ids=[figure.name for figure in FIGURES])
+EACH = pytest.mark.parametrize(("study", "figure"), FIGURES, ids=[figure.name for _, figure in FIGURES])
 
 
-def drawn(figure: Figure, narrow: bool, seeds: int = 3) -> Sheet:
+def drawn(study: str, figure: Figure, narrow: bool, seeds: int = 3) -> Sheet:
     sheet = Sheet(narrow)
-    figure.draw(sheet, {name: MadeUp(seeds) for name in figure.needs})
+    figure.draw(sheet, *(MadeUp(seeds) for _ in (study, *figure.others)))
     return sheet
 
 
 @cache
-def saved(figure: Figure, narrow: bool) -> tuple[Sheet, str]:
+def saved(study: str, figure: Figure, narrow: bool) -> tuple[Sheet, str]:
     """Drawn and saved once, for all that is asked of it."""
     with styled():
-        sheet = drawn(figure, narrow)
+        sheet = drawn(study, figure, narrow)
         return sheet, sheet.saved("svg").decode()
 
 
 def test_names_are_those_of_studies() -> None:
-    assert len({figure.name for figure in FIGURES}) == len(FIGURES)
-    for figure in FIGURES:
-        assert set(figure.needs) <= set(STUDIES)
-        assert figure.home in figure.needs or figure.home == ""
+    assert len({figure.name for _, figure in FIGURES}) == len(FIGURES)
+    for _, figure in FIGURES:
+        assert set(figure.others) <= set(STUDIES)
+        assert figure.title
+        assert figure.caption
 
 
 @EACH
-def test_tells_the_same_values_in_both_shapes_and_with_few_seeds(figure: Figure) -> None:
-    (wide, svg), (narrow, _) = saved(figure, False), saved(figure, True)
+def test_shows_the_same_values_in_both_shapes_and_with_few_seeds(study: str, figure: Figure) -> None:
+    (wide, svg), (narrow, _) = saved(study, figure, False), saved(study, figure, True)
     with styled():
-        few = drawn(figure, False, seeds=1)
+        few = drawn(study, figure, False, seeds=1)
     assert wide.tips == narrow.tips
     assert wide.tips
     assert len(few.tips) == len(wide.tips)
@@ -55,10 +58,10 @@ def test_tells_the_same_values_in_both_shapes_and_with_few_seeds(figure: Figure)
 
 @EACH
 @SHAPES
-def test_ticks_and_titles_stay_apart(figure: Figure, narrow: bool) -> None:
+def test_ticks_and_titles_do_not_overlap(study: str, figure: Figure, narrow: bool) -> None:
     # Labels beside lines move with the numbers and are looked at by eye; these do not.
     with styled():
-        sheet, _ = saved(figure, narrow)
+        sheet, _ = saved(study, figure, narrow)
         sheet.figure.dpi = 100  # an SVG's points are too coarse for small letters
         renderer = FigureCanvasAgg(sheet.figure).get_renderer()
         for ax in sheet.figure.axes:

@@ -10,8 +10,7 @@ from chromium import Chromium, find_chromium
 from made_up import made_up
 
 from statepool.studies import STUDIES
-from statepool.studies.figures import FIGURES
-from statepool.studies.report import write_report
+from statepool.studies.report import heading_of, write_report
 
 SOME = ["effective-dimension", "matched-difficulty", "phase-diagram"]
 
@@ -23,7 +22,8 @@ def studies(request: pytest.FixtureRequest) -> list[str]:
 
 @pytest.fixture(scope="module")
 def figures(studies: list[str]) -> list[str]:
-    return [figure.name for figure in FIGURES if set(figure.needs) <= set(studies)]
+    drawn = [figure for name in studies for figure in STUDIES[name].figures if set(figure.others) <= set(studies)]
+    return [figure.name for figure in drawn]
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +68,8 @@ def test_says_what_was_met_and_why_not(tmp_path: Path) -> None:
 
 def test_no_table_names_a_number_of_seeds_that_a_quick_run_does_not_have() -> None:
     _, tables, _, _ = made_up()
-    told = [f"{table.title} {table.note}" for found in tables.values() for table in found]
-    assert [text for text in told if re.search(r"(?i)(two|three|four|five|ten|twenty|\d+) seeds", text)] == []
+    texts = [f"{table.title} {table.note}" for found in tables.values() for table in found]
+    assert [text for text in texts if re.search(r"(?i)(two|three|four|five|ten|twenty|\d+) seeds", text)] == []
 
 
 def test_a_quick_run_says_so_at_the_top_and_on_every_table(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_theme_can_be_switched(report: Path, browser: Chromium) -> None:
     assert browser.run("getComputedStyle(document.body).backgroundColor") == before
 
 
-def test_values_are_told_on_pointing_and_by_keys(report: Path, browser: Chromium) -> None:
+def test_values_are_shown_on_pointing_and_by_keys(report: Path, browser: Chromium) -> None:
     browser.open(report, 1400, dark=False)
     browser.run("document.documentElement.style.scrollBehavior = 'auto'")
     spot = browser.run(
@@ -124,17 +124,14 @@ def test_values_are_told_on_pointing_and_by_keys(report: Path, browser: Chromium
     browser.run("document.querySelector('#figure-phase-diagram .wide svg').focus({preventScroll: true})")
     for _ in range(2):
         browser.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
-    told = browser.run("document.getElementById('tip').textContent")
+    shown = browser.run("document.getElementById('tip').textContent")
     tips = browser.run("[...document.querySelectorAll('#figure-phase-diagram .wide .tip')].map(t => t.dataset.tip)")
-    assert told == tips[2]
+    assert shown == tips[2]
 
 
 def test_a_report_of_one_study_says_so():
     """The heading is of what is in it."""
-    from statepool.studies import STUDIES
-    from statepool.studies.report.page import _heading
-
     paper = [study for study in STUDIES.values() if not study.beyond]
-    assert _heading(paper) == "The paper, reproduced"
-    assert _heading(paper[:1]) == "One study of the paper"
-    assert _heading([study for study in STUDIES.values() if study.beyond][:1]) == "One study beyond the paper"
+    assert heading_of(paper) == "The paper, reproduced"
+    assert heading_of(paper[:1]) == "One study of the paper"
+    assert heading_of([study for study in STUDIES.values() if study.beyond][:1]) == "One study beyond the paper"

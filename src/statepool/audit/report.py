@@ -12,12 +12,9 @@ import numpy as np
 
 from statepool.audit.advice import ALWAYS, BLIND
 from statepool.audit.document import amount, sections_of, summary_of
-from statepool.report.drawings import Drawing, drawing_of
-from statepool.report.heat_map import draw_cell, frame_cells
-from statepool.report.inline import figures_of
-from statepool.report.page import render
+from statepool.report.page import figures_of, render
 from statepool.report.palette import AMBER, BLUE, GREEN, MUTED, PURPLE, SURFACE, VERMILLION
-from statepool.report.sheet import Sheet, label, leave_room, styled
+from statepool.report.sheet import Drawing, Sheet, draw_cell, drawing_of, frame_cells, label, leave_room, styled
 
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit

@@ -1,1 +1,1 @@
-"""What each command does, one file a command; `cli` only declares them."""
+"""The commands, by what they work on; `cli` assembles them."""

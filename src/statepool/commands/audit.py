@@ -1,48 +1,91 @@
-"""`statepool audit`: print the answer, write the report."""
+"""`statepool audit` and `statepool whatif`: should you pool, and what would another policy have been worth?"""
 
 import json
 import shlex
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.text import Text
+from typer import Argument, Option
 
-from statepool.audit import Audit, audit_log
-from statepool.audit.document import Section, sections_of, summary_of
-from statepool.commands.progress import working
-from statepool.commands.tables import make_table
-from statepool.frames import terminal_width
+from statepool.commands.shared import JsonOption, make_table, working
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from statepool.audit import Audit
+    from statepool.audit.document import Section
+    from statepool.audit.evaluate import WhatIf
 
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
+Log = Annotated[str, Argument(help="A file or folder (CSV, Parquet, JSON lines), or a database and --table.")]
+Table = Annotated[str | None, Option(help="In a database: the table, or a query in brackets.")]
+Action = Annotated[str | None, Option(help="Column of the action; found by name if not given.")]
+State = Annotated[str | None, Option(help="Column of the state.")]
+Outcome = Annotated[str | None, Option(help="Column of the outcome.")]
+Decided = Annotated[str | None, Option(help="Column of the decision time.")]
+Observed = Annotated[str | None, Option(help="Column of the time the state was observed.")]
+Resolved = Annotated[str | None, Option(help="Column of the time the outcome came.")]
+Propensity = Annotated[str | None, Option(help="Column of the action's probability when it was chosen.")]
+Group = Annotated[str | None, Option(help="Column of a group that the action belongs to.")]
+Ticket = Annotated[str | None, Option(help="Column that identifies a decision; repeated ones are dropped.")]
+Holdout = Annotated[str | None, Option(help="Column that marks rows of a holdout.")]
+Context = Annotated[list[str] | None, Option(help="Column that describes the visitor; may be repeated.")]
+Reward = Annotated[bool | None, Option("--reward/--loss", help="Larger outcomes are better, or worse.")]
+Window = Annotated[str | None, Option(help="Outcomes are final so long after a decision: 30d, 12h; 0: no window.")]
+Missing = Annotated[str | None, Option(help="What a blank outcome means: 0, 1, a number, or drop.")]
+Level = Annotated[float, Option(help="Level of intervals.")]
 
 
-def run(log: str, out: Path | None, as_json: bool, details: bool, **settings: Any) -> None:
-    """Audit the log with the settings of `audit_log`; write the report if asked, and print."""
+def audit(
+    log: Log, table: Table = None, action: Action = None, state: State = None, outcome: Outcome = None,
+    decided: Decided = None, observed: Observed = None, resolved: Resolved = None, propensity: Propensity = None,
+    group: Group = None, ticket: Ticket = None, holdout: Holdout = None, context: Context = None,
+    reward: Reward = None, window: Window = None, missing: Missing = None,
+    delay: Annotated[int | None, Option(help="Delay in decisions, if the log has no outcome times.")] = None,
+    horizon: Annotated[int | None, Option(help="Decisions to simulate; by default as time allows.")] = None,
+    level: Level = 0.95,
+    seconds: Annotated[float, Option(help="Time allowed for the bracket of the dimension.")] = 5.0,
+    seed: Annotated[int, Option(help="Random seed.")] = 0,
+    out: Annotated[Path | None, Option(help="Folder or .html file for the report and AUDIT.json.")] = None,
+    details: Annotated[bool, Option("--details", help="Print everything the answer rests on.")] = False,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Should you pool? An answer from your log, and the map to start a pool with."""
+    settings = dict(locals())
+    for name in ("log", "out", "details", "as_json"):
+        del settings[name]
+    from statepool.audit import audit_log
+
     with working(f"auditing {log}"):
         found = audit_log(log, **settings)
     report = found.write(out) if out else None
     if as_json:
         print(json.dumps(found.document, indent=1))
-        return
-    print_audit(found, details=details, report=report)
+    else:
+        print_audit(found, details=details, report=report)
 
 
 def print_audit(
-    audit: Audit, console: Console | None = None, details: bool = False, report: Path | None = None
+    audit: "Audit", console: "Console | None" = None, details: bool = False, report: Path | None = None
 ) -> None:
     """Print the verdict, its reasons and what to do; with `details` everything behind it."""
-    console, summary = console or Console(width=terminal_width()), summary_of(audit)
+    from rich.text import Text
+
+    from statepool.audit.document import sections_of, summary_of
+
+    console, summary = console or _console(), summary_of(audit)
     title = Text(summary.verdict, style=f"bold {COLOURS[summary.verdict]}")
     console.print(title.append(f" (learner {summary.learner})" if summary.learner else "", style="default"))
     for line in (*summary.reading, *audit.log.notes[:1]):
         _print(console, line)
     for line in summary.reasons:
         _print(console, line, "• ")
+    # The command with the file that was written.
+    written = "audit/AUDIT.json" if report is None else shlex.quote(str(report.parent / "AUDIT.json"))
     for line in summary.todo:
-        _print(console, _with_file(line, report), "→ ")
+        _print(console, line.replace("--map AUDIT.json", f"--map {written}"), "→ ")
     for section in sections_of(audit) if details else ():
         _print_section(console, section)
     if report is not None:
@@ -51,19 +94,26 @@ def print_audit(
         console.print(Text("--details shows what it rests on; --out FOLDER writes the report and AUDIT.json."))
 
 
-def _with_file(line: str, report: Path | None) -> str:
-    """The command with the file that was written."""
-    written = "audit/AUDIT.json" if report is None else shlex.quote(str(report.parent / "AUDIT.json"))
-    return line.replace("--map AUDIT.json", f"--map {written}")
+def _console() -> "Console":
+    from rich.console import Console
+
+    from statepool.frames import terminal_width
+
+    return Console(width=terminal_width())
 
 
-def _print(console: Console, sentence: str, mark: str = "") -> None:
+def _print(console: "Console", sentence: str, mark: str = "") -> None:
+    from rich.text import Text
+
     # Broken into lines here: rich would also break at the no-break spaces within a number.
     lines = textwrap.fill(mark + sentence, console.width, break_on_hyphens=False, subsequent_indent=" " * len(mark))
     console.print(Text(lines))
 
 
-def _print_section(console: Console, section: Section) -> None:
+def _print_section(console: "Console", section: "Section") -> None:
+    from rich.markup import escape
+    from rich.text import Text
+
     console.print(Text(f"\n{section.title}", style="bold"))
     for line in section.lines:
         _print(console, line)
@@ -72,3 +122,50 @@ def _print_section(console: Console, section: Section) -> None:
         for row in table.rows:
             made.add_row(*map(escape, row))
         console.print(made)
+
+
+def whatif(
+    log: Log,
+    policy: Annotated[
+        list[str] | None,
+        Option(help="An action, best, uniform, logged, or a pool such as sqlite:///pool.db#home; may be repeated."),
+    ] = None,
+    table: Table = None, action: Action = None, state: State = None, outcome: Outcome = None, decided: Decided = None,
+    resolved: Resolved = None, propensity: Propensity = None, ticket: Ticket = None, holdout: Holdout = None,
+    context: Context = None, reward: Reward = None, window: Window = None, missing: Missing = None, level: Level = 0.95,
+    export: Annotated[Path | None, Option(help="Write the rows for off-policy packages: .parquet, .csv.")] = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """What would the log have been worth under another policy?"""
+    given = dict(locals())
+    from statepool.audit import what_if
+
+    names = ("action", "state", "outcome", "decided", "resolved", "propensity", "ticket", "holdout", "context")
+    settings = {name: given[name] for name in ("table", "reward", "window", "missing", "level", "export")}
+    with working(f"evaluating policies on {log}"):
+        policies = policy or ["best", "uniform", "logged"]
+        found = what_if(log, policies, columns={name: given[name] for name in names}, **settings)
+    if as_json:
+        plain = [{name: getattr(value, "__dict__", value) for name, value in vars(one).items()} for one in found]
+        print(json.dumps(plain, indent=1))
+    else:
+        print_what_if(found, outcome or "the outcome's own unit")
+
+
+def print_what_if(found: "Sequence[WhatIf]", unit_name: str, console: "Console | None" = None) -> None:
+    """Print a table of estimates, and what to be cautious about."""
+    from rich.markup import escape
+
+    from statepool.audit.evaluate import cautions_of
+
+    console = console or _console()
+    title = f"Worth per decision, in {unit_name}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
+    headings = ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most")
+    table = make_table(escape(title), headings)
+    for one in found:
+        estimates: list[Any] = [one.pooled, one.robust, one.plain]
+        shown = [f"{each.value:.4g} ({each.lower:.4g} to {each.upper:.4g})" for each in estimates]
+        table.add_row(escape(one.policy), *shown, f"{one.bias:.2g}" + (" !" if one.biased else ""))
+    console.print(table)
+    for sentence in cautions_of(found):
+        console.print(escape(sentence), highlight=False)

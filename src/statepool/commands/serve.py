@@ -1,25 +1,25 @@
 """`statepool serve`: open the database, print the address, run until it is stopped."""
 
-import gc
 import os
-import signal
-import socket
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from statepool.commands.store import answering, opened
+from typer import Option
+
+from statepool.commands.pools import DEFAULT_STORE
+from statepool.commands.shared import answering, count_of, opened
 
 if TYPE_CHECKING:
+    import socket
+
     from statepool.live.database import Database
     from statepool.live.service.app import Service
 
 OPTIONS = "STATEPOOL_SERVE"
 """The environment variable that passes the options to worker processes."""
-DEFAULT_STORE = "sqlite:///statepool.db"
 UVICORN: dict[str, Any] = {
     "ws": "none", "lifespan": "on", "access_log": False, "log_level": "error", "server_header": False,
     "date_header": False, "timeout_keep_alive": 75, "timeout_graceful_shutdown": 30, "timeout_worker_healthcheck": 60,
@@ -39,26 +39,46 @@ class Options:
     """Whether the store had keys at the start; then every worker requires one."""
 
 
-def serve(options: Options, map_file: Path | None = None, name: str = "home", demo: bool = False) -> None:
-    """Serve until SIGTERM or SIGINT; requests that were accepted are finished."""
-    _check(options)
-    if options.follow and (demo or map_file is not None):
+def serve(
+    store: Annotated[str | None, Option(help=f"{DEFAULT_STORE} by default; with --demo a temporary one.")] = None,
+    host: Annotated[str, Option(help="Address to listen on; beyond this machine only with keys.")] = "127.0.0.1",
+    port: Annotated[int, Option(help="0: any free port.")] = 8000,
+    workers: Annotated[int, Option(help="Processes; more than one pays with PostgreSQL.")] = 1,
+    map_file: Annotated[Path | None, Option("--map", help="AUDIT.json: create a pool from it.")] = None,
+    name: Annotated[str, Option(help="The name of the pool of --map.")] = "home",
+    demo: Annotated[bool, Option("--demo", help="Run a pool against a simulated shop.")] = False,
+    follow: Annotated[bool, Option("--follow", help="Read only: dashboard, metrics and rows.")] = False,
+    open_: Annotated[bool, Option("--open", help="Serve other machines without keys.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="Do not log every request.")] = False,
+) -> None:
+    """Serve pools over HTTP: the API, the dashboard at /, metrics."""
+    options = Options(store or DEFAULT_STORE, host, port, workers, open_, quiet, follow)
+    if not 0 <= port < 1 << 16:
+        raise ValueError(f"port: is {port}, expected a number from 0 to 65535")
+    if workers < 1:
+        raise ValueError(f"workers: is {workers}, expected at least 1")
+    if demo and map_file is not None:
+        raise ValueError("map: the demo has a map of its own, expected --demo or --map")
+    if follow and (demo or map_file is not None):
         raise ValueError("follow: only reads, expected neither --demo nor --map")
-    if demo and options.workers > 1:
-        raise ValueError(f"demo: runs in one process, and workers is {options.workers}")
-    with opened(options.store, read_only=options.follow) as database:
-        from statepool.live.service.keys import list_keys
+    if demo and workers > 1:
+        raise ValueError(f"demo: runs in one process, and workers is {workers}")
+    with ExitStack() as stack:
+        if demo and store is None:
+            from statepool.live.demo import temporary_store
 
-        options = replace(options, keyed=bool(list_keys(database)))
-        _refuse_exposure(options)
+            options = replace(options, store=stack.enter_context(temporary_store()))
+        database = stack.enter_context(opened(options.store, read_only=follow))
+        options = replace(options, keyed=_is_keyed(database, options))
         if map_file is not None:
             _open_map(database, map_file, name)
         pools = database.pool_names()
-    with _bind(options) as listening:
-        host, port = listening.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        what = "the demo" if demo else f"{len(pools)} pool{'' if len(pools) == 1 else 's'}"
-        print(f"statepool: http://{shown}:{port}/, {what}, stop with Ctrl-C", file=sys.stderr, flush=True)
+        database.close()
+        listening = stack.enter_context(_bind(options))
+        shown, bound = listening.getsockname()[:2]
+        what = "the demo" if demo else count_of(len(pools), "pool")
+        address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}/"
+        print(f"statepool: {address}, {what}, stop with Ctrl-C", file=sys.stderr, flush=True)
         _run(options, listening, demo)
 
 
@@ -70,9 +90,8 @@ def make_service(options: Options, worker: str | None = None) -> "Service":
 
     log_as_json(sys.stderr)
     with answering():
-        database = Database(options.store, read_only=options.follow)
         return create_app(
-            database,
+            Database(options.store, read_only=options.follow),
             exposure="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
             keyed=options.keyed,
             follow=options.follow,
@@ -95,31 +114,32 @@ def make_worker() -> "Service":
 
 def _freeze() -> None:
     """Exempt what is loaded by now from garbage collection, which would scan it again and again."""
+    import gc
+
     gc.collect()
     gc.freeze()
 
 
-def _check(options: Options) -> None:
-    if not 0 <= options.port < 1 << 16:
-        raise ValueError(f"port: is {options.port}, expected a number from 0 to 65535")
-    if options.workers < 1:
-        raise ValueError(f"workers: is {options.workers}, expected at least 1")
-
-
 def _is_local(host: str) -> bool:
+    from ipaddress import ip_address
+
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-def _refuse_exposure(options: Options) -> None:
-    """Every request checks this again: keys may be dropped later."""
-    if not (_is_local(options.host) or options.keyed or options.open):
+def _is_keyed(database: "Database", options: Options) -> bool:
+    """Whether there are keys; without any, other machines are served only with --open."""
+    from statepool.live.service.keys import list_keys
+
+    keyed = bool(list_keys(database))
+    if not (_is_local(options.host) or keyed or options.open):
         raise ValueError(
             f"host: {options.host} can be reached by others and the store has no keys, "
             "expected `statepool keys add` first, or --open"
         )
+    return keyed
 
 
 def _open_map(database: "Database", file: Path, name: str) -> None:
@@ -139,7 +159,9 @@ def _open_map(database: "Database", file: Path, name: str) -> None:
     make_pool(database, name, body).close()
 
 
-def _bind(options: Options) -> socket.socket:
+def _bind(options: Options) -> "socket.socket":
+    import socket
+
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
         return socket.create_server((options.host, options.port), family=family, backlog=2048)
@@ -147,17 +169,9 @@ def _bind(options: Options) -> socket.socket:
         raise ValueError(f"cannot listen at {options.host}, port {options.port} ({error})") from None
 
 
-def serve_demo(options: Options, has_store: bool) -> None:
-    """The demo, in a temporary database unless one is named."""
-    with ExitStack() as stack:
-        if not has_store:
-            from statepool.live.demo import temporary_store
+def _run(options: Options, listening: "socket.socket", demo: bool) -> None:
+    import signal
 
-            options = replace(options, store=stack.enter_context(temporary_store()))
-        serve(options, demo=True)
-
-
-def _run(options: Options, listening: socket.socket, demo: bool) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 

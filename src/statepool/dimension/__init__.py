@@ -1,4 +1,4 @@
-"""The effective dimension of a map: its value at a play, and a proved bracket of its supremum."""
+"""The effective dimension of a map: its value at a policy, and a proved bracket of its supremum."""
 
 from statepool.dimension.measure import chi_square, effective, estimate
 from statepool.dimension.search import Bracket, bracket

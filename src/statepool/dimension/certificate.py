@@ -1,19 +1,24 @@
-"""What proves the upper bound on one cell: multipliers checked on every action, rounding on the safe side.
+"""Proved upper bounds: four that need two passes over the map, and one for each cell of the search.
 
-A cell is a simplex of state distributions with corners v_0 … v_{S-1}; q = sum_k mu(k) v_k. Let M(s) ≥ max_a
-P(s|a) and U(s|a) = P(s|a) (M(s) - P(s|a)) ≥ 0. For any tangent points t(s|a) > 0 and any vectors lam_k with
+    v ≤ number of distinct rows          v ≤ number of states reached          v ≤ sum_s M(s)
+    v ≤ sum_s M(s) - min_a sum_s P(s|a) (M(s) - P(s|a)) / M(s)                  M(s) = max_a P(s|a)
+
+The last holds because v = sum_s M(s) - sum_a x(a) sum_s P(s|a)(M(s) - P(s|a)) / q(s) and q(s) ≤ M(s). Counts are exact;
+sums are rounded upwards.
+
+A cell is a simplex of state distributions with corners v_0 … v_{S-1}; q = sum_k mu(k) v_k. Let M(s) ≥ max_a P(s|a) and
+U(s|a) = P(s|a) (M(s) - P(s|a)) ≥ 0. For any tangent points t(s|a) > 0 and any vectors lam_k with
 
     lam_k · P(a) ≥ c_k(a) := - sum_s U(s|a) (2 - v_k(s)/t(s|a)) / t(s|a)      for all a and k,
 
-every play x whose state distribution lies in the cell has
+every policy x whose state distribution lies in the cell has
 
     v(x) ≤ sum_s M(s) + max_{j,k} (lam_j·v_k + lam_k·v_j) / 2.
 
-`certify` makes any lam feasible by adding a constant to each (rows of P and corners sum to 1, so a constant
-adds itself to either side), plus a margin for rounding. An action's best tangent point minimises a convex
-function of mu (`descend`); a poor one costs tightness, never truth. Proof and rounding analysis:
-docs/dimension.md, Sections 3 and 5. In code, pi holds lam_0 … lam_{S-1} end to end, then one number more
-that only the solver reads; V's rows are corners.
+`certify` makes any lam feasible by adding a constant to each (rows of P and corners sum to 1, so a constant adds itself
+to either side), plus a margin for rounding. An action's best tangent point minimises a convex function of mu
+(`descend`); a poor one costs tightness, never truth. Proofs and rounding analysis: docs/dimension.md. In code, pi holds
+lam_0 … lam_{S-1} end to end, then one number that only the solver reads; V's rows are corners.
 """
 
 from __future__ import annotations
@@ -22,19 +27,65 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled_allocating as compiled
-from statepool.dimension.coarse import UNIT
+
+UNIT = 2.0**-53
+"""The unit roundoff of float64."""
+
+DISTINCT_ENTRIES = 1_000_000
+"""Maps larger than this are not sorted to find equal rows: sorting copies them."""
 
 DESCENT_STEPS = 20
-"""Steps of `descend` when it goes on from where it was; ten times as many from a fresh start."""
+"""Steps of `descend` when it continues; ten times as many from a fresh start."""
 
 TOLERANCE = 1e-4
 """Violations below this are left to the repair."""
 
 
+def column_maxima(P: Floats) -> Floats:
+    """M(s), not below the exact column maxima of the map whose scaled rows P holds rounded."""
+    largest: Floats = P.max(axis=0)
+    # A probability never exceeds 1, so a rounded-up 1 is still 1: deterministic maps stay exact.
+    return np.asarray(np.minimum(largest * (1 + 4 * (P.shape[1] + 24) * UNIT), 1.0))
+
+
+def distinct_rows(P: Floats) -> int:
+    """The number of different rows, or of all rows where counting would cost too much."""
+    if (P[0] == P).all():
+        return 1
+    return len(np.unique(P, axis=0)) if P.size <= DISTINCT_ENTRIES else len(P)
+
+
+def coarse_bound(P: Floats, M: Floats, distinct: int) -> tuple[float, str]:
+    """The smallest of the bounds above, and its name."""
+    slack = 8 * (P.shape[1] + 8) * UNIT * (float(M.sum()) + 1)
+    return min(
+        (float(distinct), "number of distinct actions"),
+        (float(np.count_nonzero(M)), "number of states"),
+        (float(M.sum()) + slack, "column maxima"),
+        (one_row_bound(P, M) + slack, "column maxima less the least shortfall"),
+    )
+
+
+@compiled
+def one_row_bound(P: Floats, M: Floats) -> float:
+    """sum M - min_a sum_s P (M - P) / M, in plain floating point."""
+    K, S = P.shape
+    least = np.inf
+    for a in range(K):
+        shortfall = 0.0
+        for s in range(S):
+            if M[s] > 0:
+                shortfall += P[a, s] * (M[s] - P[a, s]) / M[s]
+        least = min(least, shortfall)
+    total = 0.0
+    for s in range(S):
+        total += M[s]
+    return total - least
+
+
 @compiled
 def check(P: Floats, U: Floats, M: Floats, V: Floats, pi: Floats, depth: int) -> tuple[float, Floats]:
-    """The proved bound from multipliers pi, each action with its own best tangent; and how each one
-    breaks them."""
+    """The proved bound from multipliers pi, each action with its own best tangent; and how each one breaks them."""
     K, S = P.shape
     mu, c, L = np.full((K, S), 1.0 / S), np.empty((K, S)), np.empty((K, S))
     scale, phi, worst = np.empty(K), np.zeros(K), np.empty(S)
@@ -70,8 +121,7 @@ def violation(c: Floats, L: Floats, a: int) -> float:
 
 @compiled
 def tangent(P: Floats, U: Floats, M: Floats, V: Floats, mu: Floats, a: int, c: Floats) -> float:
-    """Fill c_k(a) for the tangent at mu[a]; return the size of the terms it was summed from, for the
-    margin."""
+    """Fill c_k(a) for the tangent at mu[a]; return the size of the terms it was summed from, for the margin."""
     S = V.shape[0]
     size = 0.0
     for k in range(S):
@@ -122,8 +172,7 @@ def certify(M: Floats, V: Floats, pi: Floats, c: Floats, L: Floats, scale: Float
 
 @compiled
 def descend(U: Floats, L: Floats, V: Floats, mu: Floats, steps: int) -> float:
-    """Minimise L·mu + sum_s U(s)/q(s) over the cell, in place, by moving weight between two corners at a
-    time."""
+    """Minimise L·mu + sum_s U(s)/q(s) over the cell, in place, moving weight between two corners at a time."""
     S = V.shape[0]
     q, g = np.zeros(S), np.empty(S)
     for k in range(S):
@@ -158,8 +207,7 @@ def descend(U: Floats, L: Floats, V: Floats, mu: Floats, steps: int) -> float:
 
 @compiled
 def line_step(U: Floats, V: Floats, q: Floats, L: Floats, low: int, high: int, most: float) -> float:
-    """How much weight to move from corner `high` to corner `low`: Newton steps that keep every q(s) in
-    sight of itself."""
+    """How much weight to move from corner `high` to corner `low`: Newton steps that keep every q(s) positive."""
     S = q.size
     for s in range(S):
         fall = V[high, s] - V[low, s]

@@ -1,4 +1,4 @@
-"""The effective dimension of a play: how many truly different behaviours it tells apart.
+"""The effective dimension of a policy: how many different behaviours it distinguishes.
 
     v(x) = sum_s N(s) / q(s)      N(s) = sum_a x(a) P(s|a)²      q(s) = sum_a x(a) P(s|a)
 
@@ -29,7 +29,7 @@ def effective(P: ArrayLike, x: ArrayLike) -> float:
     """
     table, offered = joint_of(P)
     weights = np.asarray(x) if offered is None else _of_available(x, offered)
-    return value(table, check_play(weights, table.shape[0]))
+    return value(table, check_policy(weights, table.shape[0]))
 
 
 def joint_of(P: ArrayLike, available: ArrayLike | None = None) -> tuple[Floats, Bools | None]:
@@ -46,7 +46,7 @@ def joint_of(P: ArrayLike, available: ArrayLike | None = None) -> tuple[Floats, 
 def _of_available(x: ArrayLike, offered: Bools) -> Floats:
     weights = np.asarray(x, dtype=np.float64)
     if weights.shape != offered.shape:
-        raise ValueError(f"x: has shape {weights.shape}, expected {offered.shape}, one weight a context and action")
+        raise ValueError(f"x: has shape {weights.shape}, expected {offered.shape}, one weight per context and action")
     wrong = np.argwhere(~offered & (weights != 0))
     if wrong.size:
         raise ValueError(f"x: entry {tuple(map(int, wrong[0]))} is not 0, expected 0 where no row is available")
@@ -54,22 +54,22 @@ def _of_available(x: ArrayLike, offered: Bools) -> Floats:
 
 
 def chi_square(P: ArrayLike, x: ArrayLike) -> float:
-    """The χ² divergence of (action, state) from independence under the play x; equals v(x) - 1.
+    """The χ² divergence of (action, state) from independence under the policy x; equals v(x) - 1.
 
     >>> import statepool as sp
     >>> round(sp.dimension.chi_square([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5]), 6)
     1.0
     """
     table = check_map(P)
-    play = check_play(x, table.shape[0])
-    q = play @ table
+    policy = check_policy(x, table.shape[0])
+    q = policy @ table
     reached = q > 0
     deviation = table[:, reached] - q[reached]
-    return float(np.einsum("a,as,as,s->", play, deviation, deviation, 1 / q[reached]))
+    return float(np.einsum("a,as,as,s->", policy, deviation, deviation, 1 / q[reached]))
 
 
 def estimate(P: ArrayLike, rng: np.random.Generator, n: int) -> float:
-    """The paper's Monte Carlo estimate of sup_x v(x): the largest of n random plays, so a value from below.
+    """The paper's Monte Carlo estimate of sup_x v(x): the largest of n random policies, so a value from below.
 
     >>> import numpy as np
     >>> import statepool as sp
@@ -88,21 +88,21 @@ def estimate(P: ArrayLike, rng: np.random.Generator, n: int) -> float:
 
 
 def value(P: Floats, x: Floats) -> float:
-    """v(x) of a map and a play already checked."""
+    """v(x) of a map and a policy that are already checked."""
     # Both sums in one order, so that a deterministic map gives whole numbers.
     q, N = np.einsum("a,as->s", x, P), np.einsum("a,as,as->s", x, P, P)
     reached = q > 0
     return float((N[reached] / q[reached]).sum())
 
 
-def check_play(x: ArrayLike, n_actions: int) -> Floats:
+def check_policy(x: ArrayLike, n_actions: int) -> Floats:
     """A probability for each action."""
-    play = check_table(x, "x", "one probability for each row of P", n_axes=1)
-    if play.shape != (n_actions,):
-        raise ValueError(f"x: has shape {play.shape}, expected ({n_actions},), one probability for each row of P")
-    wrong = np.flatnonzero(~(play >= 0))
+    policy = check_table(x, "x", "one probability for each row of P", n_axes=1)
+    if policy.shape != (n_actions,):
+        raise ValueError(f"x: has shape {policy.shape}, expected ({n_actions},), one probability for each row of P")
+    wrong = np.flatnonzero(~(policy >= 0))
     if wrong.size:
-        raise ValueError(f"x: entry {wrong[0]} is {play[wrong[0]]}, expected a probability in [0, 1]")
-    if not abs(play.sum() - 1) <= 1e-9:
-        raise ValueError(f"x: sums to {play.sum():.12g}, expected 1 within 1e-09")
-    return play
+        raise ValueError(f"x: entry {wrong[0]} is {policy[wrong[0]]}, expected a probability in [0, 1]")
+    if not abs(policy.sum() - 1) <= 1e-9:
+        raise ValueError(f"x: sums to {policy.sum():.12g}, expected 1 within 1e-09")
+    return policy

@@ -26,7 +26,6 @@ from statepool.dimension.certificate import (
     tangent,
     violation,
 )
-from statepool.dimension.simplex import pivot, ratio_test
 
 Ints = NDArray[np.int64]
 
@@ -58,18 +57,16 @@ class Tableau(NamedTuple):
     costs: Floats
     duals: Floats
     entering: Floats
-    """Room for a column that may enter."""
+    """Space for a column that may enter."""
 
 
 def relax(
     P: Floats, U: Floats, M: Floats, V: Floats, cut: float, depth: int, active: NDArray[np.bool_]
 ) -> tuple[float, Floats, Floats, Floats]:
-    """A proved upper bound on the cell V, with the relaxed solution: state distribution q, shortfall W,
-    play x.
+    """A proved upper bound on the cell V, with the relaxed solution: state distribution q, shortfall W, policy x.
 
-    The program is solved over the active actions and its multipliers are then checked on all of them;
-    actions that break them become active, here and in later cells. Stops as soon as the bound falls to
-    `cut`.
+    The program is solved over the active actions, and its multipliers are checked on all of them. Actions that break
+    them become active, here and in later cells. Stops as soon as the bound falls to `cut`.
     """
     upper = np.inf
     while True:
@@ -136,8 +133,7 @@ def propose(
 
 @compiled
 def start(P: Floats, U: Floats, V: Floats) -> Tableau:
-    """A feasible basis: mu at the centre, reached by a best mixture of actions there, each placed near
-    every corner."""
+    """A feasible basis: mu at the centre, reached by a best mixture of actions there, each near every corner."""
     S = P.shape[1]
     n = S * S + 1
     centre = np.zeros(S)
@@ -170,8 +166,7 @@ def start(P: Floats, U: Floats, V: Floats) -> Tableau:
 
 @compiled
 def reach(P: Floats, U: Floats, centre: Floats) -> tuple[Ints, Floats, Floats]:
-    """Primal simplex: actions (negative: artificial) whose mixture has state distribution `centre` and
-    least U/q."""
+    """Primal simplex: actions (negative: artificial) whose mixture has state distribution `centre` and least U/q."""
     K, S = P.shape
     rows, inverse, mass = np.empty(S, np.int64), np.zeros((S, S)), centre.copy()
     lam, w, cost = np.empty(S), np.empty(S), np.zeros(K)
@@ -286,7 +281,7 @@ def exchange(code: int, cost: float, gain: float, at: Tableau) -> bool:
 
 @compiled
 def solution(U: Floats, V: Floats, basis: Ints, xB: Floats) -> tuple[Floats, Floats, Floats]:
-    """Read the relaxed q, the shortfall W(s) = sum_a x(a) U(s|a) and the play x off a basis."""
+    """Read the relaxed q, the shortfall W(s) = sum_a x(a) U(s|a) and the policy x off a basis."""
     K, S = U.shape
     q, W, x = np.zeros(S), np.zeros(S), np.zeros(K)
     for i in range(xB.size):
@@ -302,3 +297,29 @@ def solution(U: Floats, V: Floats, basis: Ints, xB: Floats) -> tuple[Floats, Flo
         if 0 <= code < K:
             x[code] += max(xB[i], 0.0)
     return q, W, x
+
+
+@compiled
+def ratio_test(xB: Floats, w: Floats) -> int:
+    """The row that leaves: the smallest ratio, and among ties the largest pivot."""
+    least, leaving = np.inf, -1
+    for i in range(w.size):
+        if w[i] > 1e-9:
+            ratio = xB[i] / w[i]
+            if ratio < least - 1e-13 or (ratio <= least + 1e-13 and w[i] > w[leaving]):
+                least, leaving = ratio, i
+    return leaving
+
+
+@compiled
+def pivot(B: Floats, xB: Floats, w: Floats, leaving: int) -> None:
+    """Exchange the leaving row: update the inverse basis and the basic values."""
+    step = max(xB[leaving] / w[leaving], 0.0)
+    for j in range(w.size):
+        B[leaving, j] /= w[leaving]
+    for i in range(w.size):
+        if i != leaving and w[i] != 0.0:
+            xB[i] -= step * w[i]
+            for j in range(w.size):
+                B[i, j] -= w[i] * B[leaving, j]
+    xB[leaving] = step

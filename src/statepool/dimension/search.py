@@ -1,12 +1,19 @@
-"""The bracket of the effective dimension's supremum: a play from below, a cover by bounded cells from above.
+"""The bracket of the effective dimension's supremum: a policy from below, a cover by bounded cells from above.
 
     lower = v(play)  ≤  vbar = sup_x v(x)  ≤  upper
 
-The state distributions that plays can produce lie in one simplex. It is cut into ever smaller simplices,
-the cell with the largest bound first, at the middle of an edge, until no cell's bound exceeds lower·(1 +
-gap). Every cell ever set aside counts towards `upper`, so stopping early only leaves the bracket wider.
-Proofs: docs/dimension.md. Source of v: paper, Section 3; the paper itself only estimates vbar by random
-search.
+The state distributions of policies lie in one simplex. It is cut into ever smaller simplices, the cell with the largest
+bound first, at the middle of an edge, until no cell's bound exceeds lower·(1 + gap). Every cell ever set aside counts
+towards `upper`, so stopping early only leaves the bracket wider.
+Proofs: docs/dimension.md. Source of v: paper, Section 3; the paper itself only estimates vbar by random search.
+
+The lower end comes from local ascent of v from a few starting policies:
+
+    x(a) ← x(a) exp(step · g(a)) / Z      g(a) = sum_s P(s|a) (P(s|a) - r(s)) / q(s)      r(s) = N(s) / q(s)
+
+g is the gradient of v (its mean under x is 0). A step that lowers v is halved; after one that raises it the next is
+longer. Multiplicative steps let a mass vanish without leaving the simplex, which matters because the supremum may be
+approached only as some mass vanishes. A maximiser needs at most |S| actions, so a climb ends among a few of them.
 """
 
 from __future__ import annotations
@@ -21,10 +28,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import Floats, shown
-from statepool.dimension.ascent import ascend, starts
-from statepool.dimension.coarse import UNIT, coarse_bound, column_maxima, distinct_rows
+from statepool.compiling import compiled_allocating as compiled
+from statepool.dimension.certificate import UNIT, coarse_bound, column_maxima, distinct_rows
 from statepool.dimension.measure import joint_of, value
 from statepool.dimension.relaxation import relax
+
+COARSE_STEPS, FINE_STEPS = 100, 3000
+"""Steps over all actions, and over the few that matter."""
+
+LEAST_MASS = 1e-30
+
+ENTRIES_PER_CLIMB = 1_000_000_000
+"""Work allowed for the coarse steps of one start, in entries of P read."""
 
 RANDOM_STARTS = 6
 """Random starts of the ascent on small maps; on maps past `LARGE` entries only the two structured ones."""
@@ -34,8 +49,7 @@ MOST_STATES = 20
 """A cell's program has |S|² + 1 unknowns: past these sizes cells are not searched."""
 
 WORK = 10**11
-"""Multiplications allowed when no time limit is set (minutes), so that a call always ends, and always the
-same way."""
+"""Multiplications allowed without a time limit (minutes), so that a call always ends, and always the same way."""
 
 NEGLIGIBLE = 1e-9
 """States less likely than this under every action are not searched over."""
@@ -52,8 +66,7 @@ ALL_ACTIVE = 100
 
 @dataclass(frozen=True)
 class Bracket:
-    """lower = v(play) ≤ sup_x v(x) ≤ upper; `proof` names what proves upper, `nodes` counts the cells
-    bounded."""
+    """lower = v(play) ≤ sup_x v(x) ≤ upper; `proof` names what proves upper, `nodes` counts the bounded cells."""
 
     lower: float
     upper: float
@@ -81,10 +94,25 @@ def bracket(
 ) -> Bracket:
     """Bracket vbar to the relative gap (upper - lower)/lower, or as far as the time or work allowed goes.
 
-    The map meant is the one whose rows are scaled to sum to exactly 1. Without a time limit the result
-    depends on P and gap alone. With a map for each context (contexts, actions, states) it is the joint map of
-    contexts and actions, over all shares of contexts: what Theorem D asks for, whatever the shares are. Rows of 0,
-    or those that `available` leaves out, are not there; `play` then has a weight for each context and action.
+    Parameters
+    ----------
+    P : array_like
+        A map, whose rows are scaled to sum to exactly 1; or a map for each context (contexts, actions, states), which
+        gives the joint map of contexts and actions over all shares of contexts, as in Theorem D.
+    gap : float
+        The relative gap to stop at.
+    seconds : float, optional
+        A time limit. Without one the result depends on P and gap alone.
+    available : array_like, optional
+        Which actions each context has; by default those whose row is not 0.
+
+    Returns
+    -------
+    Bracket
+        Its `play` is a policy that attains `lower`, with a weight for each action (and context).
+
+    Examples
+    --------
 
     >>> import statepool as sp
     >>> found = sp.dimension.bracket([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.3, 0.4, 0.3]], gap=0.01)
@@ -111,12 +139,12 @@ def bracket(
 
 @cache
 def _compile_once() -> None:
-    # The first call on a machine compiles for a while: not on the caller's time limit.
+    # The first call on a machine compiles for a while: not at the cost of the caller's time limit.
     Search(np.array([[0.6, 0.3, 0.1], [0.1, 0.6, 0.3], [0.3, 0.1, 0.6]]), 3, 1e-3, math.inf).run()
 
 
 class Search:
-    """The state of one bracket: the best play, the open cells, and the largest bound set aside.
+    """The state of one bracket: the best policy, the open cells, and the largest bound set aside.
 
     P may be some columns of a map only: the sum then runs over those states, and rows need not sum to 1.
     """
@@ -141,10 +169,9 @@ class Search:
         return self.upper <= self.cut or time.monotonic() > self.deadline
 
     def run(self) -> None:
-        """Climb, split off a nearly private state, then cut cells, until the gap is reached or the
-        allowance spent."""
+        """Climb, split off a nearly private state, then cut cells, until the gap is reached or the work is spent."""
         for x in starts(self.P, RANDOM_STARTS if self.P.size <= LARGE else 0):
-            self.try_play(x)
+            self.try_policy(x)
             if self.finished:
                 return
         if self.P.shape[1] > MOST_STATES:
@@ -153,8 +180,8 @@ class Search:
         if not self.finished:
             self.cover()
 
-    def try_play(self, x: Floats) -> None:
-        """Climb from x and keep the play if it is the best so far."""
+    def try_policy(self, x: Floats) -> None:
+        """Climb from x and keep the policy reached if it is the best so far."""
         reached, play = ascend(self.P, x)
         if reached > self.lower:
             self.lower, self.play = reached, play
@@ -162,9 +189,8 @@ class Search:
     def split_state(self) -> None:
         """Bound one state's ratio by its maximum and bracket the rest alone.
 
-        Nothing is lost when some action leads to that state only, and most surely: mixed with a vanishing
-        part of any other play it adds its maximum. Cells around such an action never shrink out of sight of
-        it.
+        Nothing is lost when some action leads to that state only, and most surely: mixed with a vanishing part of any
+        other policy it adds its maximum. Cells around such an action always contain it.
         """
         s, a, loss = purest(self.P, self.M)
         if loss > PURE or self.P.shape[1] < 2:
@@ -180,7 +206,7 @@ class Search:
         for part in (0.3, 0.03, 1e-3, 1e-5):
             x = part * rest.play
             x[a] += 1 - part
-            self.try_play(x)
+            self.try_policy(x)
 
     def cover(self) -> None:
         """Best-first search over cells; lowers `upper` to the largest bound in the cover."""
@@ -230,7 +256,7 @@ class Search:
         return halves
 
     def bound(self, corners: Floats, depth: int, inherited: float) -> SearchCell:
-        """Bound one cell; a part of a cell is bounded by whatever bounds the whole."""
+        """Bound one cell; a part of a cell has the bound of the whole too."""
         upper, q, W, x = relax(
             self.rows, self.shortfall, self.largest, corners, self.cut - self.spare, depth, self.active
         )
@@ -241,18 +267,17 @@ class Search:
         return SearchCell(-upper, self.nodes, upper, corners, depth, longest_edge(corners, q, W, self.largest))
 
     def learn(self, y: Floats) -> None:
-        """A relaxed solution is also a play: climb from it when it is already better than the best."""
+        """A relaxed solution is also a policy: climb from it when it is already better than the best."""
         x = np.zeros(self.P.shape[0])
         x[self.used] = y / self.weight[self.used]
         if x.sum() > 0:
             x /= x.sum()
             if value(self.P, x) > self.lower * (1 + 1e-9):
-                self.try_play(x)
+                self.try_policy(x)
 
 
 def purest(P: Floats, M: Floats) -> tuple[int, int, float]:
-    """The state and the action that reaches it most nearly alone and most surely, and how far from that
-    it is."""
+    """The state and the action that reaches it most nearly alone and most surely, and how far it is from both."""
     weight = np.maximum(P.sum(axis=1, keepdims=True), 1e-300)
     loss = (1 - P / np.maximum(M, 1e-300)) + (1 - P / weight)
     a, s = np.unravel_index(int(loss.argmin()), loss.shape)
@@ -260,8 +285,7 @@ def purest(P: Floats, M: Floats) -> tuple[int, int, float]:
 
 
 def root(P: Floats) -> Floats:
-    """The corners of {q : q ≥ m, sum q = 1} with m(s) = min_a P(s|a): it holds every row, so every
-    mixture of rows."""
+    """The corners of {q : q ≥ m, sum q = 1} with m(s) = min_a P(s|a), which holds every mixture of rows."""
     S = P.shape[1]
     m = P.min(axis=0) * (1 - 8 * (S + 4) * UNIT)
     corners = np.tile(m, (S, 1))
@@ -272,8 +296,7 @@ def root(P: Floats) -> Floats:
 
 
 def longest_edge(corners: Floats, q: Floats, W: Floats, M: Floats) -> tuple[int, int]:
-    """The edge along which tangents of 1/q err most: W(s) · (difference in s)² / q(s)³, summed over
-    states."""
+    """The edge along which tangents of 1/q err most: W(s) · (difference in s)² / q(s)³, summed over states."""
     S = corners.shape[0]
     q = np.maximum(q, 0.5 * np.minimum(corners.max(axis=0), M))
     weight = (np.maximum(W, 0) + 1e-3 * q) / q**3
@@ -288,3 +311,107 @@ def _check_limits(gap: float, seconds: float | None) -> None:
         raise ValueError(f"gap: is {shown(gap)}, expected a number greater than 0")
     if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
         raise ValueError(f"seconds: is {shown(seconds)}, expected None or a number of at least 0")
+
+
+def starts(P: Floats, n_random: int) -> list[Floats]:
+    """Deterministic starting policies: each state's most likely action, all actions alike, and random ones."""
+    K = P.shape[0]
+    extremes = np.zeros(K)
+    for s in range(P.shape[1]):
+        # One column at a time: argmax over the first axis would copy the whole map.
+        extremes[P[:, s].argmax()] += 1
+    uniform = np.full(K, 1 / K)
+    rng = np.random.default_rng(0)
+    random = [rng.dirichlet(np.full(K, 0.3)) + 1e-12 for _ in range(n_random)]
+    # A little of everything: an action of mass exactly 0 could never come back.
+    return [0.99 * extremes / extremes.sum() + 0.01 * uniform, uniform, *(x / x.sum() for x in random)]
+
+
+def ascend(P: Floats, x: Floats) -> tuple[float, Floats]:
+    """Climb from the policy x; the value reached and the policy that attains it."""
+    K, S = P.shape
+    x = x.copy()
+    climb(P, x, max(3, min(COARSE_STEPS, ENTRIES_PER_CLIMB // (4 * K * S))))
+    best, best_x = settled(P, x)
+    for _ in range(8):
+        few = promising(P, x, 6 * S)
+        inner = np.maximum(x[few], 1e-6 / few.size)
+        inner /= inner.sum()
+        climb(np.ascontiguousarray(P[few]), inner, FINE_STEPS)
+        x = np.zeros(K)
+        x[few] = inner
+        reached, x = settled(P, x)
+        if reached <= best * (1 + 1e-10):
+            break
+        best, best_x = reached, x
+    return best, best_x
+
+
+def settled(P: Floats, x: Floats) -> tuple[float, Floats]:
+    """The policy without its vanishing masses, whose ratios would be rounding only; and its value."""
+    x = np.where(x < LEAST_MASS, 0.0, x)
+    x /= x.sum()
+    return value(P, x), x
+
+
+def promising(P: Floats, x: Floats, n: int) -> np.ndarray:
+    """The n actions with the largest mass or the largest gradient."""
+    q = np.maximum(x @ P, 1e-300)
+    r = np.einsum("a,as,as->s", x, P, P) / q
+    g = np.einsum("as,as,s->a", P, P, 1 / q) - P @ (r / q)
+    heavy = np.argsort(-x, kind="stable")[:n]
+    steep = np.argsort(-g, kind="stable")[:n]
+    return np.union1d(heavy[x[heavy] > 1e-7], steep)
+
+
+@compiled
+def climb(P: Floats, x: Floats, steps: int) -> float:
+    """Up to so many multiplicative steps on x, in place; v of the last policy."""
+    K, S = P.shape
+    q, r, g, y = np.empty(S), np.empty(S), np.empty(K), np.empty(K)
+    best = ratios(P, x, q, r)
+    step = 1.0
+    for _ in range(steps):
+        for a in range(K):
+            slope = 0.0
+            for s in range(S):
+                if q[s] > 0:
+                    slope += P[a, s] * (P[a, s] - r[s]) / q[s]
+            g[a] = slope
+        while True:
+            total = 0.0
+            for a in range(K):
+                y[a] = x[a] * np.exp(min(max(step * g[a], -30.0), 30.0))
+                total += y[a]
+            for a in range(K):
+                y[a] /= total
+            reached = ratios(P, y, q, r)
+            if reached >= best or step < 1e-9:
+                break
+            step /= 2
+        gain = reached - best
+        if gain <= 1e-13:
+            break
+        best = reached
+        x[:] = y
+        step *= 1.5
+    return best
+
+
+@compiled
+def ratios(P: Floats, x: Floats, q: Floats, r: Floats) -> float:
+    """Fill q(s) and r(s); return their sum over reached states, v(x)."""
+    K, S = P.shape
+    q[:] = 0.0
+    r[:] = 0.0
+    for a in range(K):
+        if x[a] > 0:
+            for s in range(S):
+                q[s] += x[a] * P[a, s]
+                r[s] += x[a] * P[a, s] * P[a, s]
+    v = 0.0
+    for s in range(S):
+        if q[s] > 0:
+            r[s] /= q[s]
+            v += r[s]
+    return v

@@ -1,6 +1,6 @@
 """Shop: products shown to visitors, stages of a visit as states, and revenue as the outcome.
 
-A purchase is reported when it happens, and that nothing was bought only when the window closes: play these families
+A purchase is reported when it happens, and that nothing was bought only when the window closes: run these families
 with `sp.Conversions(window, waits)`. The loss is 1 where nothing is bought and 1 less the revenue otherwise, as a share
 of the largest revenue.
 """
@@ -8,7 +8,7 @@ of the largest revenue.
 import numpy as np
 
 from statepool.checks import Floats, check_number, check_sizes
-from statepool.families.waves import progress
+from statepool.families.shapes import progress
 from statepool.model import Instance
 from statepool.stream import Seed, generator_of
 

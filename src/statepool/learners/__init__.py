@@ -4,7 +4,7 @@ Three rooms: this folder has the learners to run and to compare with, `paper` th
 methods from the literature.
 """
 
-from statepool import plugins
+from statepool import extras
 from statepool.checks import shown, unknown_name
 from statepool.learners.action_exp3 import ActionEXP3
 from statepool.learners.by_action import ActionGreedy, ActionThompson, ActionUCB
@@ -78,9 +78,9 @@ def find(name: str) -> type[Learner]:
         raise ValueError(f"learner: is {shown(name)}, expected the name of a learner, such as 'state-exp3'")
     if name in REGISTRY:
         return REGISTRY[name]
-    found = plugins.load("learner", name)
+    found = extras.load("learner", name)
     if found is None:
-        message = unknown_name("learner", name, [*REGISTRY, *plugins.installed("learner")])
+        message = unknown_name("learner", name, [*REGISTRY, *extras.installed("learner")])
         raise ValueError(f"{message}; learners of your own: docs/how-to/write-a-learner.md")
     if not isinstance(found, type) or not issubclass(found, Learner):
         raise ValueError(f"learner: {name!r} is {shown(found)}, expected a subclass of Learner")
@@ -100,7 +100,7 @@ def name_of(kind: type[Learner]) -> str | None:
     """The name that `find` finds a learner by; None if there is none."""
     own = [name for name, each in REGISTRY.items() if each is kind]
     place = f"{kind.__module__}:{kind.__qualname__}"
-    others = [name for name, entry in plugins.installed("learner").items() if entry.value == place]
+    others = [name for name, entry in extras.installed("learner").items() if entry.value == place]
     return next(iter(own + [name for name in others if name not in REGISTRY]), None)
 
 

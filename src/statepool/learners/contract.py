@@ -257,8 +257,8 @@ def problem_of(instance: Instance, learner: Learner, delay: int, stream: Stream)
             f"learner: {type(learner).__name__} reads the true losses of one map and there are {instance.n_contexts}, "
             "expected one that learns from outcomes"
         )
-    if instance.told is not None:
-        return Problem(instance.told, instance.horizon, delay, stream, instance)
+    if instance.given_map is not None:
+        return Problem(instance.given_map, instance.horizon, delay, stream, instance)
     learner.check_contexts(instance.n_contexts)
     alike = instance.available is not None and instance.available.all() and (instance.P[0] == instance.P).all()
     if alike and instance.effects is None:

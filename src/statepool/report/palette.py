@@ -1,8 +1,8 @@
-"""The colours of every figure and of the report, light and dark, and how each learner is drawn.
+"""The colours of figures and reports, in a light and a dark theme, and how each learner is drawn.
 
-The light colours are drawn into the figures; each is used for one thing only, so that the report can replace it by a
-CSS variable and one drawing serves both themes. Hues follow Okabe and Ito, which stay apart for colour-blind readers;
-every learner also has a marker of its own.
+Figures are drawn in the light colours. Each colour has one meaning, so that a page can replace it by a CSS variable and
+one drawing serves both themes. The hues follow Okabe and Ito, which colour-blind readers can distinguish; every learner
+also has a marker of its own.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ INK, MUTED, FAINT, SURFACE, BLUE, VERMILLION, GREEN, PURPLE, AMBER, _, HEAT, CHI
 
 
 class Look(NamedTuple):
-    """How a learner is drawn, the same in every figure."""
+    """The colour and marker of a learner, the same in every figure."""
 
     colour: str
     marker: str

@@ -1,4 +1,4 @@
-"""Regret over time, for `Run.plot` and `Comparison.plot`: the report's colours and style, on anybody's axes."""
+"""Regret over time, for `Run.plot` and `Comparison.plot`, in the report's colours and on any axes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,26 +18,38 @@ CYCLE = (GREEN, BLUE, VERMILLION, PURPLE, AMBER, MUTED, INK)
 DASHES = ("-", "--", "-.", ":")
 BAND = 2.0
 """Standard errors to either side."""
+ON_ZERO = 0.05
+"""A line that ends below this share of the highest one would lie on zero: the axis becomes logarithmic."""
+
+
+def make_axes(rows: int, columns: int) -> Any:
+    """New axes, an array of them where there are several."""
+    from matplotlib import pyplot as plt
+
+    width = TEXT_WIDTH * min(1 + 0.5 * (columns - 1), 2.5)
+    with styled():
+        return plt.subplots(rows, columns, figsize=(width, rows * 0.6 * TEXT_WIDTH), layout="constrained")[1]
 
 
 def draw_paths(
     paths: Mapping[str, Floats], times: Any, ax: Any = None, xlabel: str = "rounds", title: str | None = None
 ) -> Any:
     """A line for each name, the mean of its rows, with a band where there are several."""
-    from matplotlib import pyplot as plt
-
+    ax = make_axes(1, 1) if ax is None else ax
     with styled():
-        if ax is None:
-            _, ax = plt.subplots(figsize=(TEXT_WIDTH, 0.6 * TEXT_WIDTH), layout="constrained")
         for i, (name, rows) in enumerate(paths.items()):
             mean, style = rows.mean(axis=0), {"color": CYCLE[i % len(CYCLE)]}
             ax.plot(times, mean, label=name, linestyle=DASHES[i // len(CYCLE) % len(DASHES)], **style)
             if rows.shape[0] > 1:
                 error = BAND * rows.std(axis=0, ddof=1) / np.sqrt(rows.shape[0])
                 ax.fill_between(times, mean - error, mean + error, alpha=0.18, linewidth=0, **style)
+        ends = [abs(float(rows[:, -1].mean())) for rows in paths.values()]
+        if min(ends) < ON_ZERO * max(ends):
+            # Linear around zero: regret can be negative.
+            ax.set_yscale("symlog", linthresh=max(min(ends), 1e-3 * max(ends)))
         ax.set(xlabel=xlabel, ylabel="regret")
         ax.margins(x=0.01)
         if title is not None:
             ax.set_title(title)
-        ax.legend(frameon=False)
+        ax.legend()
     return ax

@@ -1,11 +1,13 @@
-"""The surface a figure is drawn on: its shape, its style, and what a reader sees on pointing at a value.
+"""Figures: the surface they are drawn on, their style, and the texts shown when a reader points at a value.
 
-A figure is drawn in two shapes, with its panels side by side at the paper's width or stacked for a phone, by the same
-function. Every value carries an invisible target whose gid leads from the SVG back to its text.
+The same function draws a figure twice: with panels side by side at the paper's width, and stacked for a phone. Every
+value carries an invisible target whose gid leads from the SVG to its text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
+from math import floor
 from typing import Any
 
 import matplotlib as mpl
@@ -15,10 +17,9 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
-from statepool.report.palette import FAINT, INK, MUTED, SURFACE, Look
-from statepool.report.values import Value
+from statepool.report.palette import CHILL, FAINT, HEAT, INK, MUTED, SURFACE, Look
 
 TEXT_WIDTH, PHONE_WIDTH = 5.5, 3.5
 """Inches: the text width of the paper, and of a phone held upright at the same size of type."""
@@ -34,17 +35,46 @@ STYLE: dict[str, Any] = {
     "axes.grid": True, "axes.grid.axis": "y", "grid.color": FAINT, "grid.linewidth": 0.5,
     "axes.axisbelow": True, "lines.linewidth": 1.3, "lines.markersize": 4.2, "axes.unicode_minus": True,
     "figure.constrained_layout.h_pad": 0.03, "figure.constrained_layout.w_pad": 0.03,
-    "figure.constrained_layout.hspace": 0.05, "legend.fancybox": False, "legend.framealpha": 1,
-    "legend.edgecolor": "none",
-    # The same bytes every time; fonts travel with the file.
+    "figure.constrained_layout.hspace": 0.05, "legend.fancybox": False, "legend.frameon": False,
+    "legend.fontsize": 7, "legend.title_fontsize": 7, "legend.handlelength": 1.6, "legend.handletextpad": 0.4,
+    "legend.columnspacing": 1.2, "legend.labelspacing": 0.3, "legend.borderpad": 0.1,
+    # Identical bytes on every run; fonts are embedded.
     "svg.hashsalt": "statepool", "svg.fonttype": "path", "pdf.fonttype": 42,
 }  # fmt: skip
 _CANVASES = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf, "png": FigureCanvasAgg}
-_ANONYMOUS: dict[str, dict[str, None]] = {
+_NO_DATES: dict[str, dict[str, None]] = {
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "ModDate": None},
     "png": {"Software": None},
 }
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number, with the standard error of its mean over seeds where it has one."""
+
+    number: float
+    se: float | None = None
+    digits: int = 1
+    rounded_again: bool = False
+    """Rounded as the paper rounds some whole numbers: to one decimal first, then half up."""
+    answer: bool = False
+    """1 and 0 are shown as yes and no."""
+
+    def shown(self) -> str:
+        if self.answer:
+            return "yes" if self.number else "no"
+        if self.rounded_again:
+            return f"{floor(round(self.number, 1) + 0.5)}"
+        return f"{self.number:.{self.digits}f}"
+
+    def with_error(self) -> str:
+        """The number with its standard error, for a sentence."""
+        return self.shown() if self.se is None else f"{self.shown()}\u00a0±\u00a0{self.se:.{self.digits}f}"
+
+
+Rows = Mapping[str, Mapping[str, Value]]
+"""A table: values by row and column."""
 
 
 class Sheet:
@@ -58,7 +88,7 @@ class Sheet:
     def panels(
         self, count: int, height: float, widths: Sequence[float] | None = None, rows: int = 1, **sharing: Any
     ) -> list[Axes]:
-        """Panels in so many rows, or one above the other, each `height` inches tall."""
+        """Panels in so many rows (on a phone: stacked), each `height` inches tall."""
         rows, columns = (count, 1) if self.narrow else (rows, -(-count // rows))
         self.figure.set_size_inches(PHONE_WIDTH if self.narrow else TEXT_WIDTH, height * rows)
         ratios = None if self.narrow else widths
@@ -77,74 +107,137 @@ class Sheet:
         self.tips.append(text)
         return f"tip-{len(self.tips) - 1}"
 
-    def series(
-        self,
-        ax: Axes,
-        xs: Sequence[float],
-        values: Sequence[Value],
-        look: Look,
-        name: str,
-        at: Iterable[str],
-        **style: Any,
-    ) -> None:
-        """A line through values with bars of one standard error; `name` and `at` tell what a value is."""
-        ys, errors = [value.number for value in values], [value.se or 0.0 for value in values]
-        plain: dict[str, Any] = {"marker": look.marker, "markeredgecolor": SURFACE, "markeredgewidth": 0.5}
-        ax.errorbar(xs, ys, yerr=errors if any(errors) else None, color=look.colour, elinewidth=0.9, **(plain | style))
-        for x, value, place in zip(xs, values, at, strict=True):
-            self.target(ax, x, value.number, f"{name}, {place}: {told(value)}")
+    def lines(
+        self, ax: Axes, xs: Sequence[float], rows: Rows, looks: Mapping[str, Look], log: str = "", proved: bool = False,
+        legend: bool = True, **axes: Any,
+    ) -> None:  # fmt: skip
+        """A line for each column named in `looks` through the rows of a table, with bars of one standard error.
 
-    def bound(
-        self, ax: Axes, xs: Sequence[float], values: Sequence[Value], look: Look, name: str, at: Iterable[str]
-    ) -> None:
-        """The same for what is proved and not measured: dashed."""
-        edge = {"markeredgecolor": look.colour, "markeredgewidth": 1}
-        self.series(ax, xs, values, look, name, at, linestyle="--", **edge)
+        `log` names the logarithmic axes ("x", "y" or "xy"); lines that are `proved` are dashed; `axes` are set on `ax`.
+        """
+        for name, look in looks.items():
+            values = [row[name] for row in rows.values()]
+            errors = [value.se or 0.0 for value in values]
+            style: dict[str, Any] = {"marker": look.marker, "markeredgecolor": SURFACE, "markeredgewidth": 0.5}
+            if proved:
+                style |= {"linestyle": "--", "markeredgecolor": look.colour, "markeredgewidth": 1}
+            bars = errors if any(errors) else None
+            ys = [value.number for value in values]
+            ax.errorbar(xs, ys, yerr=bars, color=look.colour, elinewidth=0.9, label=name, **style)
+            for x, value, place in zip(xs, values, rows, strict=True):
+                self.target(ax, x, value.number, f"{name}, {place}: {value.with_error()}")
+        if "x" in log:
+            log_axis(ax.xaxis, xs)
+        if "y" in log:
+            log_axis(ax.yaxis)
+        ax.set(**axes)
+        if legend:
+            ax.legend()
+
+    def heat_map(
+        self, ax: Axes, rows: Rows, strength: Callable[[Value], float], text: Callable[[Value], str] | None = None,
+        size: float = 7,
+    ) -> None:  # fmt: skip
+        """A table as a heat map: blue where `strength` (-1 to 1) is above 0, orange below."""
+        columns = list(next(iter(rows.values())))
+        # Column by column, so that a map in two parts has its values in the order of the whole.
+        for j, column in enumerate(columns):
+            for i, (row, values) in enumerate(rows.items()):
+                value = values[column]
+                power, shown = strength(value), value.shown() if text is None else text(value)
+                draw_cell(self, ax, j, i, abs(power), shown, f"{row}, {column}: {value.with_error()}", power < 0, size)
+        frame_cells(ax, columns, list(rows))
 
     def saved(self, kind: str) -> bytes:
         """The figure as the bytes of an SVG, PDF or PNG file."""
         engine, buffer = self.figure.get_layout_engine(), BytesIO()
-        if engine is not None:
-            # Space is shared out once, not again for every kind of file.
-            engine.execute(self.figure)
-            self.figure.set_layout_engine("none")
-        # Straight to the canvas: `savefig` would draw everything twice.
-        canvas = _CANVASES[kind](self.figure)
-        getattr(canvas, f"print_{kind}")(buffer, metadata=_ANONYMOUS[kind])
+        with styled():
+            if engine is not None:
+                # The layout is computed once, not again for every kind of file.
+                engine.execute(self.figure)
+                self.figure.set_layout_engine("none")
+            # Straight to the canvas: `savefig` would draw everything twice.
+            canvas = _CANVASES[kind](self.figure)
+            getattr(canvas, f"print_{kind}")(buffer, metadata=_NO_DATES[kind])
         return buffer.getvalue()
 
 
-def told(value: Value) -> str:
-    """A value with its standard error, as a sentence would have it."""
-    return value.shown() if value.se is None else f"{value.shown()}\u00a0±\u00a0{value.se:.{value.digits}f}"
+@dataclass(frozen=True)
+class Drawing:
+    """A figure as SVG in both shapes. `home` names the section it belongs to, "" the beginning of the report."""
+
+    name: str
+    title: str
+    caption: str
+    home: str
+    wide: str
+    narrow: str
+    tips: tuple[str, ...]
+
+
+def drawing_of(wide: Sheet, narrow: Sheet, name: str, title: str, caption: str, home: str) -> Drawing:
+    """The drawing of two sheets that were drawn on by the same function."""
+    shapes = [sheet.saved("svg").decode() for sheet in (wide, narrow)]
+    return Drawing(name, title, caption, home, shapes[0], shapes[1], tuple(wide.tips))
+
+
+def draw_cell(
+    sheet: Sheet, ax: Axes, column: int, row: int, strength: float, text: str, tip: str, negative: bool = False,
+    size: float = 7,
+) -> None:  # fmt: skip
+    """A cell of a heat map. Strength is opacity, so that the map fits a light page and a dark one."""
+    colour, opacity = CHILL if negative else HEAT, 0.04 + 0.86 * strength
+    box = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=colour, alpha=opacity, linewidth=0, antialiased=False)
+    # Cells lie within the axes and need no place in the layout: measuring some hundreds would take half of the time.
+    box.set_in_layout(False)
+    ax.add_artist(box)
+    number = ax.text(column, row, text.replace("-", "−"), ha="center", va="center_baseline", fontsize=size, color=INK)
+    number.set_in_layout(False)
+    sheet.target_box(ax, column - 0.5, row - 0.5, 1, 1, tip)
+
+
+def frame_cells(ax: Axes, columns: list[str], rows: list[str]) -> None:
+    """Axes of a heat map: names, no ticks, no grid, first row on top."""
+    ax.grid(False)
+    ax.set_xlim(-0.5, len(columns) - 0.5)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def short_number(number: float) -> str:
+    """A whole number that fits into a cell."""
+    return f"{number:.0f}" if abs(number) < 999.5 else f"{number / 1000:.1f}k"
 
 
 def label(
     ax: Axes, x: float, y: float, text: str, colour: str, shift: tuple[float, float] = (5, 0), **style: Any
 ) -> None:
-    """Text beside a point, shifted by so many typographic points: a line's name, in its colour."""
+    """Text beside a point, shifted by so many typographic points."""
     plain: dict[str, Any] = {"va": "center", "ha": "left" if shift[0] >= 0 else "right", "fontsize": 7.5}
-    # Above the grid, of which it shows nothing, and below what is drawn, of which it hides nothing.
+    # It hides the grid, and nothing that is drawn.
     plain |= {"zorder": 1.5, "bbox": {"facecolor": SURFACE, "edgecolor": "none", "pad": 0.8}}
-    # Left out of the layout: a label must not squeeze its own axes.
+    # Not part of the layout: a label must not squeeze its own axes.
     ax.annotate(
         text, (x, y), xytext=shift, textcoords="offset points", color=colour, in_layout=False, **(plain | style)
     )
 
 
 def leave_room(ax: Axes, left: float, right: float, far: float) -> None:
-    """Leave room for the names of lines: x goes on to `far`, its axis and the lines of the grid end at `right`."""
+    """Leave room for labels: x goes on to `far`, while axis and grid end at `right`."""
     ax.set_xlim(left, far)
     ax.grid(False)
     ax.hlines(ax.get_yticks(), left, right, color=FAINT, linewidth=0.5, zorder=0)
     ax.spines["bottom"].set_bounds(left, right)
 
 
-def log_axis(axis: Any, ticks: Sequence[float], names: Sequence[str] | None = None) -> None:
-    """A logarithmic axis that marks these values and nothing between."""
+def log_axis(axis: Any, ticks: Sequence[float] = ()) -> None:
+    """A logarithmic axis with these ticks only, or with 1, 2 and 5 of each power of ten."""
     (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FixedFormatter(names or [f"{tick:g}" for tick in ticks]))
+    axis.set_major_locator(FixedLocator(ticks) if ticks else LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(lambda x, _: f"{x:g}" if x < 1e4 else f"{x / 1e3:g}k" if x < 1e6 else f"{x / 1e6:g}M")
     axis.set_minor_locator(NullLocator())
 
 

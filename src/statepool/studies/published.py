@@ -1,4 +1,4 @@
-"""The published numbers, as printed, and whether ours meet them."""
+"""The published numbers, as printed, and how ours meet them."""
 
 import tomllib
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from statepool.report.values import Value
+from statepool.report.sheet import Value
 from statepool.studies.study import Study, Table
 
 
@@ -67,17 +67,13 @@ def published_numbers() -> dict[str, Any]:
 
 def records_of(study: Study, tables: list[Table]) -> list[Record]:
     """Every number of a study's tables beside the published one."""
-    book = published_numbers().get(study.name, {})
-    return [
-        _record(study.name, table.title, cell, column, value, book)
-        for table in tables
-        for cell, row in table.rows.items()
-        for column, value in row.items()
-    ]
-
-
-def _record(study: str, table: str, cell: str, column: str, value: Value, book: dict[str, Any]) -> Record:
-    text = book.get("tables", {}).get(table, {}).get(cell, {}).get(column)
-    loose = book.get("loose", {}).get(table, {})
-    reason = loose.get(f"{cell}.{column}", loose.get("all", ""))
-    return Record(study, table, cell, column, value, text, text is not None and not reason, reason)
+    book, records = published_numbers().get(study.name, {}), []
+    for table in tables:
+        numbers, loose = (book.get(part, {}).get(table.title, {}) for part in ("tables", "loose"))
+        for cell, row in table.rows.items():
+            for column, value in row.items():
+                text = numbers.get(cell, {}).get(column)
+                reason = loose.get(f"{cell}.{column}", loose.get("all", ""))
+                exact = text is not None and not reason
+                records.append(Record(study.name, table.title, cell, column, value, text, exact, reason))
+    return records

@@ -1,124 +1,128 @@
-"""Run the tasks of studies: from the store where they are there, else here or on a cluster, in any order."""
+"""Run the tasks of studies on any executor, and keep finished results in files.
 
-from collections.abc import Callable, Iterable, Iterator
+A result is stored under a hash of its task, of the sources and of the versions of the packages that compute it. A run
+that was killed continues where it was, and a second run computes nothing.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from importlib import import_module
-from os import cpu_count
-from socket import gethostname
-from typing import Any, Protocol
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
-from statepool.studies.cells import CellStore, fingerprint
+import statepool
 from statepool.studies.study import Results, Study, Task
 
-ALL_SEEDS = 1_000_000
-
-
-Done = tuple[int, dict[str, float]]
-Executor = Callable[[list[Task]], Iterator[Done]]
-"""Yields (position, result) of every task, as they finish."""
-
-
-class Watcher(Protocol):
-    """Told what happens, for a progress bar."""
-
-    def started(self, study: str, rounds: int) -> None: ...
-    def finished(self, study: str, rounds: int, stored: bool) -> None: ...
-
-
-def perform(position: int, task: Task) -> Done:
-    """Call a task's function."""
-    module, name = task.function.split(":")
-    return position, getattr(import_module(module), name)(**task.arguments)
-
-
-def perform_alike(position: int, task: Task, expected: tuple[str, list[str]]) -> Done:
-    """Call a task's function on a worker, if it computes with what the results will be stored under."""
-    own = fingerprint()
-    if own != expected:
-        differ = sorted({*own[1]} ^ {*expected[1]}) or [f"sources {own[0][:8]} and {expected[0][:8]}"]
-        raise ValueError(
-            f"cluster: the worker on {gethostname()} computes with something else ({', '.join(differ)}), "
-            "expected this release and its packages on every worker"
-        )
-    return perform(position, task)
-
-
-@dataclass(frozen=True)
-class LocalExecutor:
-    """On this machine's cores. Threads: the compiled loop holds no lock, and nothing is compiled or loaded twice."""
-
-    jobs: int
-
-    def __call__(self, tasks: list[Task]) -> Iterator[Done]:
-        with ThreadPoolExecutor(cpu_count() if self.jobs == -1 else self.jobs) as pool:
-            futures = [pool.submit(perform, i, task) for i, task in enumerate(tasks)]
-            try:
-                for future in as_completed(futures):
-                    yield future.result()
-            finally:
-                pool.shutdown(cancel_futures=True)  # interrupted: what runs is finished, what waits is left
-
-
-class ClusterExecutor:
-    """On the workers of a Dask scheduler, which runs a lost worker's tasks again elsewhere; `with` lets go of them."""
-
-    def __init__(self, address: str) -> None:
-        try:
-            from distributed import Client
-        except ImportError:
-            raise ValueError('cluster: needs the extra, pip install "statepool[cluster]"') from None
-        try:
-            self.client = Client(address, timeout="5s")
-        except (OSError, ValueError, TimeoutError) as error:
-            raise ValueError(f"cluster: no scheduler answers at {address} ({type(error).__name__})") from None
-
-    def __enter__(self) -> "ClusterExecutor":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.client.close()  # what still waits on a worker is cancelled
-
-    def __call__(self, tasks: list[Task]) -> Iterator[Done]:
-        from distributed import as_completed as as_they_come
-
-        futures = self.client.map(perform_alike, range(len(tasks)), tasks, expected=fingerprint(), pure=False)
-        for future in as_they_come(futures):
-            try:
-                yield future.result()
-            except (AttributeError, ImportError) as error:  # no statepool there, or a release without these names
-                raise ValueError(f"cluster: a worker cannot run this release of statepool ({error})") from None
+PRESENTATION = ("audit/", "cli.py", "client/", "commands/", "live/", "report/", "studies/published.py",
+                "studies/report.py", "studies/runner.py", "studies/terminal.py", "testing")  # fmt: skip
+"""Sources that cannot change a number."""
 
 
 def run_studies(
-    studies: Iterable[Study], execute: Executor, store: CellStore, watcher: Watcher, most_seeds: int = ALL_SEEDS
+    studies: Iterable[Study],
+    folder: Path,
+    executor: Any = None,
+    most_seeds: int | None = None,
+    on_task: Callable[[str], None] = lambda study: None,
 ) -> dict[str, Results]:
-    """The results of each study by name."""
-    studies = list(studies)
-    places = [
-        (study.name, sweep.name, cell, task)
-        for study in studies
-        for sweep in study.sweeps
-        for cell, task in sweep.tasks(most_seeds)
-    ]
-    for study in studies:
-        watcher.started(study.name, sum(task.rounds for name, _, _, task in places if name == study.name))
-    found: list[dict[str, float] | None] = []
-    for name, _, _, task in places:
-        found.append(store.get(task))
-        if found[-1] is not None:
-            watcher.finished(name, task.rounds, stored=True)
-    missing = [i for i, result in enumerate(found) if result is None]
-    for position, result in execute([places[i][3] for i in missing]):
-        name, _, _, task = places[missing[position]]
-        store.put(task, result)
-        found[missing[position]] = result
-        watcher.finished(name, task.rounds, stored=False)
-    return _gather(studies, places, found)
+    """Run studies, and return their results by name.
 
-
-def _gather(studies: list[Study], places: list[Any], found: list[Any]) -> dict[str, Results]:
-    results = {study.name: Results() for study in studies}
-    for (name, sweep, cell, _), numbers in zip(places, found, strict=True):
-        results[name].add(sweep, cell, numbers)
+    Parameters
+    ----------
+    studies : iterable of Study
+    folder : Path
+        Where finished tasks are kept.
+    executor : concurrent.futures.Executor or distributed.Client, optional
+        Where tasks run; one thread for each core by default (the compiled loop releases the interpreter's lock).
+    most_seeds : int, optional
+        At most so many seeds of each cell.
+    on_task : callable, optional
+        Called with the name of the study after each task.
+    """
+    check_writable(folder)
+    tasks = [(study.name, sweep.name, task) for study in studies for sweep in study.sweeps
+             for task in sweep.tasks(most_seeds)]  # fmt: skip
+    found = [read_result(folder, task) for _, _, task in tasks]
+    chosen = executor.get_executor(pure=False) if hasattr(executor, "get_executor") else executor
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        # Keyed by position: as many tasks as are missing, in any order.
+        waiting = {
+            (chosen or threads).submit(perform, task, fingerprint()): position
+            for position, (_, _, task) in enumerate(tasks)
+            if found[position] is None
+        }
+        for (name, _, _), result in zip(tasks, found, strict=True):
+            if result is not None:
+                on_task(name)
+        try:
+            for future in as_completed(waiting):
+                name, _, task = tasks[waiting[future]]
+                found[waiting[future]] = result = future.result()
+                write_result(folder, task, result)
+                on_task(name)
+        finally:
+            for future in waiting:
+                future.cancel()  # after an error or an interrupt: tasks that run are finished, the others are dropped
+    results: dict[str, Results] = {name: Results() for name, _, _ in tasks}
+    for (name, sweep, task), result in zip(tasks, found, strict=True):
+        results[name].add(sweep, task.cell.label, result or {})
     return results
+
+
+def perform(task: Task, expected: list[str]) -> dict[str, float]:
+    """Run a task, here or on a worker, which must have the sources that the result is stored under."""
+    if (own := fingerprint()) != expected:
+        differ = ", ".join(sorted({*own} ^ {*expected}))
+        raise ValueError(f"cluster: a worker computes with something else ({differ}), expected this release everywhere")
+    return task.function(task)
+
+
+def read_result(folder: Path, task: Task) -> dict[str, float] | None:
+    """The stored result of a task; None if there is none, or if it cannot be read."""
+    try:
+        return dict(json.loads(_path(folder, task).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_result(folder: Path, task: Task, result: dict[str, float]) -> None:
+    """Store a result: a file is there as a whole, or not at all."""
+    path = _path(folder, task)
+    with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+        json.dump(result, file)
+    os.replace(file.name, path)
+
+
+def _path(folder: Path, task: Task) -> Path:
+    cell = task.cell
+    function = f"{task.function.__module__}:{task.function.__qualname__}"
+    plain = [function, cell.family, cell.settings, cell.delay, cell.arms, cell.extra, task.seed, task.stream]
+    text = json.dumps([*fingerprint(), *plain], sort_keys=True)
+    return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.json"
+
+
+@cache
+def fingerprint() -> list[str]:
+    """The versions of what computes: the sources that can change a number, and the packages they use."""
+    package, digest = Path(statepool.__file__).parent, hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        if not name.startswith(PRESENTATION):
+            digest.update(name.encode() + path.read_bytes())
+    packages = [f"{name} {version(name)}" for name in ("llvmlite", "numba", "numpy", "scipy")]
+    return [f"sources {digest.hexdigest()[:16]}", *packages]
+
+
+def check_writable(folder: Path) -> None:
+    """Make the folder, or refuse in one sentence."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(f"out: cannot write to {folder} ({error.strerror})") from None

@@ -1,28 +1,37 @@
-"""What a study is: data. What is run, on which seeds and stream, and which numbers are read off.
+"""What a study is: data. What is run, on which seeds, and which numbers, tables and figures come out of it.
 
-A `Sweep` is a grid of cells, each run on every seed by one task function (a pure function of plain data, named by
-its import path, that returns named numbers). A `Study` holds sweeps and a function from their results to tables.
-Running, caching, pairing, tabulating and drawing are written once, elsewhere.
+A `Sweep` is a list of cells. One function runs each cell on each seed: it gets a `Task`, which is plain data, and
+returns named numbers. A `Study` holds sweeps, a function from their results to tables, and figures. Running and caching
+(`runner`), comparing with published numbers (`published`) and reporting (`report`, `terminal`) are written once.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
 from typing import Any
 
 import numpy as np
 
+from statepool import delays, dimension, families, learners
 from statepool.checks import Floats
-from statepool.report.values import Value
-
-PAIRED = "statepool.studies.tasks:paired"
+from statepool.engine import Run, simulate
+from statepool.learners import Learner
+from statepool.model import Instance
+from statepool.report.sheet import Value
 
 Arms = Mapping[str, tuple[str, Mapping[str, Any]]]
-"""Label → (learner's registry name, its settings)."""
+"""Label → (name of a learner, its settings)."""
+Rows = dict[str, dict[str, Value]]
+"""A table: values by row and column."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One row of a sweep: an instance family with its settings, a delay, and the arms that are compared on it."""
+    """A family with its settings, a delay, and the learners that are compared on it."""
 
     label: str
     family: str
@@ -30,49 +39,115 @@ class Cell:
     delay: int = 0
     arms: Arms = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of the task function."""
+    """What else the task's function reads."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One unit of work, small enough to lose and to cache: a cell on one seed."""
+    """A cell on one seed: the unit that is run, cached and sent to a worker."""
 
-    function: str
-    arguments: Mapping[str, Any]
-    rounds: int
-    """How many rounds it plays, for the progress bar."""
+    function: Callable[[Task], dict[str, float]]
+    cell: Cell
+    seed: int
+    stream: int
+    """The seed of the run's random numbers."""
+
+    def instance(self, shift: int = 0, **changes: Any) -> Instance:
+        """The instance, or that of another seed or of other settings."""
+        return families.find(self.cell.family)(seed=self.seed + shift, **{**self.cell.settings, **changes})
+
+    def learner(self, label: str) -> Learner:
+        name, settings = self.cell.arms[label]
+        return learners.find(name)(**settings)
+
+    def run(self, instance: Instance, learner: Learner) -> Run:
+        return simulate(instance, learner, self.cell.delay, self.stream)
+
+
+def paired(task: Task) -> dict[str, float]:
+    """The regret of every arm on one instance and the same random numbers.
+
+    `extra` may hold `dimension` (arms whose mean dimension is wanted), `draws`, and the `kind` of random delays.
+    """
+    instance, extra = task.instance(), task.cell.extra
+    delay: Any = task.cell.delay
+    if "kind" in extra:
+        delay = delays.KINDS[extra["kind"]](task.seed, instance.horizon, delay)
+    numbers = {}
+    for label in task.cell.arms:
+        run = simulate(instance, task.learner(label), delay, task.stream, extra.get("draws", 3))
+        numbers[label] = run.regret
+        if label in extra.get("dimension", ()):
+            numbers[f"{label} dimension"] = run.dimension
+    return numbers
+
+
+def paired_with_coverage(task: Task) -> dict[str, float]:
+    """The paired regrets, and kappa = 1/(|S| min_s mean_a P(s|a)), how rare the rarest state is."""
+    P = task.instance(horizon=1).P
+    return {"kappa": float(1 / (P.shape[1] * P.mean(axis=0).min())), **paired(task)}
+
+
+def estimated_dimension(task: Task) -> dict[str, float]:
+    """The Monte Carlo estimate of the dimension of an instance's map, from 4 000 policies."""
+    return {"vhat": estimate_of(task.cell, task.seed, task.stream)}
+
+
+def estimate_of(cell: Cell, seed: int, stream: int) -> float:
+    """The same for a cell and two seeds."""
+    settings = {name: value for name, value in cell.settings.items() if name != "horizon"}
+    return _estimate(cell.family, tuple(sorted(settings.items())), seed, stream)
+
+
+@cache
+def _estimate(family: str, settings: tuple[tuple[str, Any], ...], seed: int, stream: int) -> float:
+    # One map serves many cells: it does not depend on the horizon.
+    P = families.find(family)(seed=seed, **dict(settings), horizon=1).P
+    return dimension.estimate(P, np.random.default_rng(stream), 4_000)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Cells × seeds. A pair (a, b) of `instance` or `stream` makes the seed a·seed + b of the instance or the run."""
+    """Cells × seeds. A run is seeded with scale · seed + stream, its instance with scale · seed + instance."""
 
     name: str
-    cells: tuple[Cell, ...]
+    cells: Sequence[Cell]
     seeds: int
-    stream: tuple[int, int]
-    instance: tuple[int, int] = (1, 0)
-    function: str = PAIRED
+    stream: int
+    function: Callable[[Task], dict[str, float]] = paired
+    instance: int = 0
+    scale: int = 1
 
-    def tasks(self, most_seeds: int) -> Iterator[tuple[str, Task]]:
-        """Every (cell label, task) of the sweep, on at most so many seeds."""
+    @property
+    def labels(self) -> list[str]:
+        return [cell.label for cell in self.cells]
+
+    def tasks(self, most_seeds: int | None = None) -> Iterator[Task]:
+        """Every task of the sweep, on at most so many seeds."""
         for cell in self.cells:
-            for seed in range(min(self.seeds, most_seeds)):
-                arguments = {
-                    "family": cell.family,
-                    "settings": dict(cell.settings),
-                    "seed": self.instance[0] * seed + self.instance[1],
-                    "stream": self.stream[0] * seed + self.stream[1],
-                    "delay": cell.delay,
-                    "arms": {label: [name, dict(settings)] for label, (name, settings) in cell.arms.items()},
-                    **cell.extra,
-                }
-                rounds = cell.settings.get("horizon", 10_000) * max(len(cell.arms), 1)
-                yield cell.label, Task(self.function, arguments, rounds)
+            for seed in range(min(self.seeds, most_seeds or self.seeds)):
+                shift = self.scale * seed
+                yield Task(self.function, cell, shift + self.instance, shift + self.stream)
+
+
+def standard_error(numbers: Floats) -> float | None:
+    """Of the mean over seeds; None if there is one seed only."""
+    return float(numbers.std(ddof=1) / np.sqrt(numbers.size)) if numbers.size > 1 else None
+
+
+def mean_of(numbers: Floats, digits: int = 1, over: float = 1.0) -> Value:
+    """The mean over seeds, divided by a scale."""
+    error = standard_error(numbers)
+    return Value(float(numbers.mean()) / over, None if error is None else error / over, digits)
+
+
+def growth_exponent(horizons: Sequence[int], regrets: Sequence[float]) -> float:
+    """The power of the horizon that mean regret grows with: the slope of a line through the logarithms."""
+    return float(np.polyfit(np.log(horizons), np.log(regrets), 1)[0])
 
 
 class Results:
-    """The numbers of a study: by sweep, cell and name, one a seed."""
+    """The numbers of a study by sweep, cell and name, one for each seed; and the statistics that studies report."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[str, str], list[Mapping[str, float]]] = {}
@@ -81,30 +156,82 @@ class Results:
         self._values.setdefault((sweep, cell), []).append(numbers)
 
     def of(self, sweep: str, cell: str, name: str) -> Floats:
-        """One number a seed."""
+        """One number for each seed."""
         return np.array([numbers[name] for numbers in self._values[sweep, cell]])
 
     def first(self, sweep: str, cell: str, name: str) -> float:
-        """The number of the first seed, for what is measured on that alone."""
+        """The number of the first seed, for what is measured on that seed only."""
         return float(self._values[sweep, cell][0][name])
 
     def mean(self, sweep: str, cell: str, name: str) -> float:
         return float(self.of(sweep, cell, name).mean())
 
+    def value(self, sweep: str, cell: str, name: str, digits: int = 1, over: float = 1.0) -> Value:
+        """The mean over seeds with its standard error, divided by a scale."""
+        return mean_of(self.of(sweep, cell, name), digits, over)
+
+    def means(self, sweep: str, cell: str, names: Iterable[str], digits: int = 1) -> dict[str, Value]:
+        """The means of several numbers in one cell."""
+        return {name: self.value(sweep, cell, name, digits) for name in names}
+
+    def rows(self, sweep: str, cells: Iterable[str], names: Iterable[str], digits: int = 1) -> Rows:
+        """The means of several numbers in several cells."""
+        chosen = tuple(names)
+        return {cell: self.means(sweep, cell, chosen, digits) for cell in cells}
+
+    def saved(self, sweep: str, cell: str, better: str, worse: str, digits: int = 1, over: float = 1.0) -> Value:
+        """How much less regret one arm has, with the standard error of the paired difference."""
+        return mean_of(self.of(sweep, cell, worse) - self.of(sweep, cell, better), digits, over)
+
+    def gain(self, sweep: str, cell: str, better: str, worse: str, name: str = "gain") -> dict[str, Value]:
+        """The same, with the standard error as a column of its own."""
+        saved = self.saved(sweep, cell, better, worse)
+        return {name: saved} | ({} if saved.se is None else {f"{name} ±": Value(saved.se)})
+
+    def percent_saved(self, sweep: str, cell: str, better: str, worse: str) -> Value:
+        """The mean gain in per cent of the worse arm's mean regret."""
+        return self.saved(sweep, cell, better, worse, over=self.mean(sweep, cell, worse) / 100)
+
+    def saved_share(self, sweep: str, cell: str, better: str, worse: str) -> Value:
+        """The same from rounded figures, as the paper computes it; its standard error is the jackknife's."""
+        high, low = self.of(sweep, cell, worse), self.of(sweep, cell, better)
+        share = 100 * round(float(high.mean() - low.mean()), 1) / round(float(high.mean()), 1)
+        if (n := high.size) < 2:
+            return Value(share)
+        left_out = 100 * (1 - (low.sum() - low) / (high.sum() - high))
+        return Value(share, float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())))
+
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of named values; `ours` marks what the paper does not have."""
+    """Rows of named values. `ours` marks tables that the paper does not have."""
 
     title: str
     rows: Mapping[str, Mapping[str, Value]]
     note: str = ""
     ours: bool = False
 
+    @property
+    def columns(self) -> list[str]:
+        return list(dict.fromkeys(name for row in self.rows.values() for name in row))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`draw` gets a sheet, the results of the figure's own study, and those of the studies in `others`."""
+
+    name: str
+    draw: Callable[..., None]
+    others: tuple[str, ...] = ()
+    up_front: bool = False
+    """Shown at the beginning of the report rather than with its study."""
+    title: str = ""
+    caption: str = ""
+
 
 @dataclass(frozen=True)
 class Study:
-    """One study of the paper, or one of ours."""
+    """A study of the paper, or one of ours."""
 
     name: str
     number: str
@@ -113,7 +240,28 @@ class Study:
     asks: str
     seen: str
     limits: str
-    sweeps: tuple[Sweep, ...]
+    sweeps: Sequence[Sweep]
     tables: Callable[[Results], list[Table]]
+    figures: Sequence[Figure] = ()
     beyond: bool = False
-    """Beyond the paper: run when named, not with the rest."""
+    """Beyond the paper: run only when named."""
+
+
+STUDIES: dict[str, Study] = {}
+
+
+def add_study(
+    name: str, sweeps: Sequence[Sweep], tables: Callable[[Results], list[Table]], figures: Sequence[Figure] = (),
+    beyond: bool = False,
+) -> None:  # fmt: skip
+    """Add a study. Its words and those of its figures are in texts.toml."""
+    words = dict(texts()[name])
+    captions = words.pop("figures", {})
+    drawn = [replace(figure, **captions[figure.name]) for figure in figures]
+    STUDIES[name] = Study(name=name, **words, sweeps=sweeps, tables=tables, figures=drawn, beyond=beyond)
+
+
+@cache
+def texts() -> dict[str, Any]:
+    """texts.toml: the words of each study, in the order of the report."""
+    return tomllib.loads(resources.files(__package__).joinpath("texts.toml").read_text(encoding="utf-8"))

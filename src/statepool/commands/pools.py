@@ -1,0 +1,223 @@
+"""Commands on a pool's database: `export`, `replay`, `backup`, `archive`, `erase` and `keys`."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from statepool.commands.shared import (
+    JsonOption,
+    PoolArgument,
+    StoreArgument,
+    answering,
+    count_of,
+    opened,
+    seconds_of,
+)
+
+DEFAULT_STORE = "sqlite:///statepool.db"
+StoreOption = Annotated[str, Option("--store", help="sqlite:///file.db or postgresql://…")]
+KeyName = Annotated[str, Argument(help="The name of the key.")]
+
+
+def export(
+    store: StoreArgument,
+    name: PoolArgument,
+    file: Annotated[Path, Argument(help="A new file: .csv, .parquet or .jsonl.")],
+    after: Annotated[int | None, Option(help="A cursor: only decisions that changed since.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a pool's decisions to a file, one row each."""
+    from statepool.live.maintenance import check_export
+    from statepool.live.maintenance import export as export_rows
+    from statepool.live.pool import Pool
+
+    check_export(file)
+    cursor = after or 0
+
+    def watched(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        nonlocal cursor
+        for row in rows:
+            cursor = max(cursor, row["cursor"])
+            yield row
+
+    with opened(store) as database, Pool.open(database, name) as pool:
+        count = export_rows(watched(pool.rows(after)), file)
+    if as_json:
+        print(json.dumps({"pool": name, "file": str(file), "rows": count, "cursor": cursor}))
+    else:
+        print(f"{count_of(count, 'row')} exported; continue with --after {cursor}")
+
+
+def replay(
+    store: StoreArgument,
+    name: PoolArgument,
+    redraw: Annotated[bool, Option("--redraw", help="Also draw every action again.")] = False,
+    export: Annotated[Path | None, Option(help="Write the rows to this file: .csv, .parquet or .jsonl.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compute every policy version again from the stored rows, and compare."""
+    from statepool.live.maintenance import check_export
+    from statepool.live.maintenance import export as export_rows
+    from statepool.live.pool import Pool
+
+    if export is not None:
+        check_export(export)  # before the long part
+    with opened(store) as database, Pool.open(database, name) as pool:
+        found = pool.replay(redraw)
+        exported = None if export is None else export_rows(pool.rows(), export)
+    if as_json:
+        print(json.dumps(dataclasses.asdict(found) | {"agrees": found.ok, "exported": exported}))
+    else:
+        print(f"{name}: {found.versions} versions, {found.decisions} decisions")
+        if redraw:
+            print(f"{found.redrawn} decisions drawn again")
+        if not found.same_build:
+            print("another build made some versions: numbers were compared to 1e-9, not to the bit")
+        if exported is not None:
+            print(f"{exported} rows exported")
+        print("everything agrees" if found.ok else f"FAULT: {found.fault}")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def backup(
+    store: Annotated[str, Argument(help="The database to copy, also while it is used: sqlite:///…")],
+    file: Annotated[Path, Argument(help="A new file, which is a database itself: sqlite:///FILE.")],
+    verify: Annotated[bool, Option("--verify", help="Replay every pool of the copy.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a SQLite database to a file at one moment (for PostgreSQL use pg_dump)."""
+    from statepool.live import maintenance
+    from statepool.live.database import Database
+    from statepool.live.pool import Pool
+
+    pools = []
+    with opened(store):  # a database that does not exist is refused, not created
+        pass
+    with opened(store, read_only=False) as database:
+        maintenance.backup(database, file)
+    with answering(), Database(f"sqlite:///{file}", read_only=True) as database:
+        for name in database.pool_names():
+            with Pool.open(database, name) as pool:
+                fault = pool.replay().fault if verify else None
+                pools.append({"pool": name, "decisions": pool.status().decisions, "fault": fault})
+    sound = not any(each["fault"] for each in pools)
+    if as_json:
+        print(json.dumps({"file": str(file), "pools": pools, "verified": verify, "agrees": sound if verify else None}))
+    else:
+        print(f"{file} holds {count_of(len(pools), 'pool')}")
+        for each in pools:
+            checked = f", FAULT: {each['fault']}" if each["fault"] else ", replayed without a fault" if verify else ""
+            print(f"{each['pool']}: {each['decisions']} decisions{checked}")
+    if not sound:
+        raise typer.Exit(1)
+
+
+def archive(
+    store: StoreArgument,
+    name: PoolArgument,
+    file: Annotated[Path, Argument(help="A new Parquet file.")],
+    older_than: Annotated[str, Option(help="Settled decisions older than this are moved: 90d, 12h.")] = "90d",
+    as_json: JsonOption = False,
+) -> None:
+    """Move old settled decisions from the database to a Parquet file."""
+    from statepool.live.pool import Pool
+
+    age = seconds_of(older_than, "older-than")
+    with opened(store, read_only=False) as database, Pool.open(database, name) as pool:
+        count = pool.archive(pool.now() - age, file)
+    if as_json:
+        print(json.dumps({"pool": name, "file": str(file), "archived": count}))
+    elif count:
+        print(f"{name}: {count} decisions moved to {file}")
+    else:
+        print(f"{name}: no settled decision is older than {older_than}, nothing was written")
+
+
+def erase(
+    store: StoreArgument,
+    name: PoolArgument,
+    tickets: Annotated[list[str], Argument(help="The tickets to erase: all of them, or none if one is unknown.")],
+) -> None:
+    """Erase the ticket, context and candidates of decisions; what was learnt from them stays."""
+    from statepool.live.pool import Pool
+
+    with opened(store, read_only=False) as database, Pool.open(database, name) as pool:
+        for ticket in tickets:
+            pool.find(ticket)
+        for ticket in tickets:
+            pool.erase(ticket)
+    print(f"{name}: {count_of(len(tickets), 'ticket')} erased")
+
+
+def add_key(
+    name: KeyName,
+    role: Annotated[str, Option(help="read, decide, report, write (decide and report) or admin.")],
+    expires: Annotated[str | None, Option(help="How long it is valid: 90d, 12h; without end by default.")] = None,
+    pool: Annotated[list[str] | None, Option(help="A pool it is valid for; may be repeated. None: all.")] = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Create a key. It is shown only once."""
+    from statepool.live.service import keys
+
+    lifetime = _lifetime(expires)
+    with opened(store, read_only=False) as database:
+        made = keys.add_key(database, name, role, lifetime, pool or [])
+        known = database.pool_names()
+    for missing in (each for each in pool or [] if each not in known):
+        print(f"statepool: there is no pool {missing!r} in this store yet, the key is valid for it later",
+              file=sys.stderr)  # fmt: skip
+    print(made)
+
+
+def renew_key(
+    name: KeyName,
+    expires: Annotated[str | None, Option(help="How long the new key is valid: 90d, never.")] = None,
+    overlap: Annotated[str, Option(help="How long the old key still works.")] = "1d",
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Create a successor with the same name and rights; the old key works for a while longer."""
+    from statepool.live.service import keys
+
+    lifetime, longer = _lifetime(expires), seconds_of(overlap, "overlap")
+    with opened(store, read_only=False) as database:
+        ends = {key.name: key.expires_at for key in keys.list_keys(database)}
+        if expires is None and ends.get(name) is not None:
+            raise ValueError(f"expires: is not given, and {name!r} has an end, expected a span such as 90d, or never")
+        print(keys.renew_key(database, name, lifetime, longer))
+
+
+def _lifetime(expires: str | None) -> float | None:
+    if expires is None or expires == "never":
+        return None
+    seconds = seconds_of(expires, "expires")
+    if seconds == 0:
+        raise ValueError(f"expires: is {expires!r}, expected a time span such as 90d, or never")
+    return seconds
+
+
+def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
+    """List names, roles, expiry and pools."""
+    from statepool.live.service import keys
+
+    with opened(store) as database:
+        kept = keys.list_keys(database)
+    for key in kept:
+        end = key.expires_at
+        expiry = "never expires" if end is None else datetime.fromtimestamp(int(end), UTC).isoformat()
+        print(key.name, key.role, expiry, " ".join(key.pools) or "all pools", sep="\t")
+
+
+def drop_key(name: KeyName, store: StoreOption = DEFAULT_STORE) -> None:
+    """Delete a key, and the one it replaced; a running service notices within seconds."""
+    from statepool.live.service import keys
+
+    with opened(store, read_only=False) as database:
+        keys.drop_key(database, name)

@@ -1,1 +1,0 @@
-"""Studies of ours, beyond the paper: run when named."""

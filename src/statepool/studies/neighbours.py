@@ -1,0 +1,197 @@
+"""Study E (ours): every method the paper names, side by side on common random numbers, and how tight each bound is."""
+
+from math import log2
+from time import thread_time
+from typing import Any
+
+import numpy as np
+
+from statepool import delays, learners
+from statepool.engine import simulate
+from statepool.guarantees import idle_copies, theorem_1, theorem_a, theorem_a_anytime, theorem_b, zimmert_seldin
+from statepool.learners import Learner
+from statepool.learners.neighbours.impatient_thompson import prior_of
+from statepool.model import Instance
+from statepool.probes import NO_PROBE
+from statepool.report.palette import MUTED
+from statepool.report.sheet import Sheet, Value, short_number
+from statepool.studies import baselines
+from statepool.studies.estimated_maps import KINDS
+from statepool.studies.study import Arms, Cell, Figure, Results, Rows, Sweep, Table, Task, add_study
+
+ZS, ANYTIME = "zimmert-seldin", "anytime"
+ARMS: Arms = {
+    "State-EXP3": ("state-exp3", {}),
+    "Certified": ("certified", {}),
+    "SelfTuned": ("self-tuned", {}),
+    "Anytime": (ANYTIME, {}),
+    "Anytime, skip": (ANYTIME, {"skip": True}),
+    "delay-adapted": ("delay-adapted", {}),
+    "evolving": ("evolving", {}),
+    "cautious": ("state-exp3", {"caution": "rate/2"}),
+    "coin graph": ("coin-graph", {}),
+    "BOLD": ("state-exp3", {"copies": "idle"}),
+    "MetaBIO on Anytime": ("meta-bio", {"base": [ANYTIME, {}]}),
+    "MetaAdaBIO on Anytime": ("meta-bio", {"base": [ANYTIME, {}], "adaptive": True}),
+    "MetaBIO on ZS": ("meta-bio", {"base": [ZS, {"tuning": "anytime"}]}),
+    "NSD-UCRL2": ("nsd-ucrl2", {}),
+    "NSD-UCRL2, radius .1": ("nsd-ucrl2", {"radius": 0.1}),
+    "NSD-UCRL2, window": ("nsd-ucrl2", {"radius": 0.1, "window": 1_000}),
+    "NSD-UCRL2, map known": ("nsd-ucrl2", {"known_map": True}),
+    "surrogate index": ("surrogate-index", {}),
+    "impatient Thompson": ("impatient-thompson", {"prior": "sibling"}),
+    "action EXP3": ("action-exp3", {}),
+    "EXP3-IX": ("exp3-ix", {}),
+    "Auer's EXP3": ("auer-exp3", {}),
+    "adaptive EXP3": (ANYTIME, {"pooled": False}),
+    "Thune": (ANYTIME, {"pooled": False, "rule": "constant", "patience": 100}),
+    "Bistritz": (ANYTIME, {"pooled": False, "rule": "epochs"}),
+    "ZS, as released": (ZS, {}),
+    "ZS, anytime": (ZS, {"tuning": "anytime"}),
+    "ZS, advanced": (ZS, {"tuning": "advanced"}),
+    "Masoudian": (ZS, {"tuning": "anytime", "shift": True}),
+}
+OF_ACTIONS = 19
+"""The arms from here on see the action alone."""
+
+CAPACITY: Arms = {"State-EXP3": ARMS["State-EXP3"], "capacity": ("state-exp3", {"rate": "capacity"})}
+SETTINGS: dict[str, tuple[str, dict[str, Any], int]] = {
+    **baselines.SETTINGS,
+    **{f"hostile, {kind}": ("hostile", {"kind": kind, "horizon": 8_000}, 50) for kind in KINDS},
+    "resonance": ("resonance", {"half_period": 100, "horizon": 8_000}, 50),
+    **{f"moving map, {moves}": ("moving-map", {"moves": moves, "horizon": 10_000}, 50) for moves in ("drift", "jumps")},
+    **{f"funnel 20k, d={d}": ("funnel", {}, d) for d in (10, 50, 200)},
+}
+LATE = [Cell(f"{name}, {kind}", *baselines.FAMILIES[name], 50, ARMS, {"kind": kind})
+        for name in ("dirichlet", "funnel") for kind in delays.KINDS]  # fmt: skip
+BOUNDED = ("funnel 20k, d=10", "funnel 20k, d=50", "funnel 20k, d=200", "dirichlet d=50", "spread d=50", "hard d=50")
+COVERED = {
+    "State-EXP3": ("Theorem A", "Theorem 1", "Theorem B"), "Anytime": ("A, anytime",), "Certified": ("certificate",),
+    "BOLD": ("Theorem 3",), "ZS, anytime": ("Zimmert–Seldin",),
+}  # fmt: skip
+"""Learner → the bounds that hold for its regret."""
+
+
+def compared(task: Task) -> dict[str, float]:
+    """Paired regrets, with one delay or one random delay for each round."""
+    instance, sibling = task.instance(), task.instance(shift=5_000)
+    kind, delay = task.cell.extra.get("kind"), task.cell.delay
+    waits = delays.KINDS[kind](task.seed, instance.horizon, delay) if kind else delay
+    arms = {label: build(*arm, sibling) for label, arm in task.cell.arms.items()}
+    return {label: simulate(instance, learner, waits, task.stream).regret for label, learner in arms.items()}
+
+
+def build(name: str, settings: Any, sibling: Instance) -> Learner:
+    """A learner from plain data: a base is named, a prior comes from another instance of the family."""
+    chosen = dict(settings)
+    if "base" in chosen:
+        base, its_settings = chosen["base"]
+        chosen["base"] = learners.find(base)(**its_settings)
+    if "prior" in chosen:
+        chosen["prior"] = prior_of(sibling.P if sibling.given_map is None else sibling.given_map, sibling.theta)
+    return learners.find(name)(**chosen)
+
+
+def timed(task: Task) -> dict[str, float]:
+    """Microseconds of processor time for each round, the least of three runs after one that compiles."""
+    instance, sibling, numbers = task.instance(), task.instance(shift=5_000), {}
+    for label, arm in task.cell.arms.items():
+        learner, seconds = build(*arm, sibling), []
+        for _ in range(4):
+            begun = thread_time()
+            task.run(instance, learner)
+            seconds.append(thread_time() - begun)
+        numbers[label] = 1e6 * min(seconds[1:]) / instance.horizon
+    return numbers
+
+
+def bounds(task: Task) -> dict[str, float]:
+    """The regrets, and each theorem's bound with what these runs themselves spent."""
+    instance, delay = task.instance(), task.cell.delay
+    K, S, T = instance.n_actions, instance.n_states, instance.horizon
+    runs = {label: task.run(instance, task.learner(label)) for label in task.cell.arms}
+    rate, spread = runs["State-EXP3"].measure(NO_PROBE).rate, (runs["State-EXP3"].dimension - 1) * T
+    anytime, bold = runs["Anytime"].measure(NO_PROBE), runs["BOLD"]
+    waited = float(anytime.outstanding.tally["waited"][0])
+    return {label: run.regret for label, run in runs.items()} | {
+        "Theorem 1": theorem_1(K, T, delay, spread, rate).value,
+        "Theorem A": theorem_a(K, T, delay, spread, rate).value,
+        "Theorem B": theorem_b(K, T, delay, spread, rate).value,
+        "A, anytime": theorem_a_anytime(K, S, float(anytime.pace["spread"][0]), waited),
+        "certificate": runs["Certified"].certificate,
+        "Theorem 3": idle_copies(K, delay, bold.dimension * T, bold.measure(NO_PROBE).rate),
+        "Zimmert–Seldin": zimmert_seldin(K, T, waited),
+    }
+
+
+def ratio_to_state(regret: float, state: float) -> float:
+    """A ratio of regrets that is defined where either is small or negative."""
+    return (max(regret, 0.0) + 50) / (max(state, 0.0) + 50)
+
+
+def _regrets(results: Results) -> Rows:
+    late = results.rows("late", [cell.label for cell in LATE], ARMS)
+    return results.rows("settings", SETTINGS, ARMS) | late
+
+
+def _summary(results: Results, arm: str, regrets: Rows) -> dict[str, Value]:
+    ratios = [ratio_to_state(row[arm].number, row["State-EXP3"].number) for row in regrets.values()]
+    wins = sum(min(row, key=lambda name: row[name].number) == arm for row in regrets.values())
+    return {
+        "ratio": Value(float(np.exp(np.mean(np.log(ratios)))), None, 2),
+        "largest ratio": Value(max(ratios), None, 2),
+        "best on": Value(wins, None, 0),
+        "µs per round": Value(results.mean("time", "funnel", arm), None, 2),
+    }
+
+
+def _tables(results: Results) -> list[Table]:
+    regrets, tight = _regrets(results), {}
+    for cell in BOUNDED:
+        tight[cell] = {
+            f"{arm}: {bound}": Value(100 * results.mean("bounds", cell, arm) / results.mean("bounds", cell, bound))
+            for arm, covered in COVERED.items() for bound in covered
+        }  # fmt: skip
+    note = "ratio: the geometric mean of (regret + 50)/(State-EXP3's + 50), regrets below 0 taken as 0"
+    summary = {arm: _summary(results, arm, regrets) for arm in ARMS}
+    capacity = results.rows("capacity", ("dirichlet", "funnel"), CAPACITY)
+    return [
+        Table("Who wins, and what a round costs", summary, note, ours=True),
+        Table("Mean regret", {arm: {cell: regrets[cell][arm] for cell in regrets} for arm in ARMS}, ours=True),
+        Table("Regret over bound, in per cent", tight, "each bound with what the runs themselves spent", ours=True),
+        Table("Rates for a proved dimension, d=0", capacity, ours=True),
+    ]
+
+
+def _draw_heat_map(sheet: Sheet, results: Results) -> None:
+    """Learners × settings; in two parts on a phone, to be legible."""
+    regrets = _regrets(results)
+    cells = list(regrets)
+    parts = [cells[: len(cells) // 2], cells[len(cells) // 2 :]] if sheet.narrow else [cells]
+    state = {id(row[arm]): row["State-EXP3"].number for row in regrets.values() for arm in ARMS}
+    for ax, part in zip(sheet.panels(len(parts), 0.17 * len(ARMS) + 0.95), parts, strict=True):
+        rows = {arm: {cell: regrets[cell][arm] for cell in part} for arm in ARMS}
+        sheet.heat_map(
+            ax, rows, lambda value: float(np.clip(-log2(ratio_to_state(value.number, state[id(value)])) / 4, -1, 1)),
+            lambda value: short_number(value.number), 4.4,
+        )  # fmt: skip
+        ax.tick_params(axis="x", rotation=90, top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=6)
+        ax.tick_params(axis="y", labelsize=5.5 if sheet.narrow else 6.5)
+        ax.axhline(OF_ACTIONS - 0.5, color=MUTED, linewidth=0.6)
+
+
+add_study(
+    "neighbours",
+    [
+        Sweep("settings", [Cell(label, *cell, ARMS) for label, cell in SETTINGS.items()], 8, 90_000, compared),
+        Sweep("late", LATE, 8, 90_000, compared),
+        Sweep("time", [Cell("funnel", "funnel", {"horizon": 10_000}, 50, ARMS)], 1, 90_000, timed),
+        Sweep("bounds", [Cell(label, *SETTINGS[label], {arm: ARMS[arm] for arm in COVERED}) for label in BOUNDED], 8,
+              90_000, bounds),
+        Sweep("capacity", [Cell(name, *baselines.FAMILIES[name], 0, CAPACITY) for name in ("dirichlet", "funnel")], 4,
+              90_000),
+    ],
+    _tables,
+    [Figure("neighbours", _draw_heat_map)],
+    beyond=True,
+)  # fmt: skip

@@ -1,0 +1,203 @@
+"""Studies 6, 10 and A: what pooling saves as the actions' rows overlap, with difficulty left free and held fixed."""
+
+from functools import partial
+from math import copysign, sqrt
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from statepool import dimension, families
+from statepool.learners import ActionEXP3, StateEXP3
+from statepool.rates import default_rate
+from statepool.report.palette import BLUE, FAINT, INK, MUTED, STATE, SURFACE, VERMILLION, Look
+from statepool.report.sheet import Sheet, Value, label
+from statepool.studies.study import Arms, Cell, Figure, Results, Rows, Sweep, Table, Task, add_study
+
+FREE_OVERLAPS, OVERLAPS = (0, 0.25, 0.5, 0.75, 0.95), (0, 0.35, 0.65, 0.85, 0.95)
+PAIR: Arms = {"state": ("state-exp3", {}), "action": ("action-exp3", {})}
+
+
+def _places(overlaps: tuple[float, ...]) -> list[str]:
+    return [f"overlap {o:g}" for o in overlaps]
+
+
+def _overlap_cell(label: str, overlap: float, delay: int, arms: Arms, **extra: Any) -> Cell:
+    return Cell(label, "overlap", {"overlap": float(overlap), "horizon": 5_000}, delay, arms, extra)
+
+
+def _free_tables(results: Results) -> list[Table]:
+    rows = {
+        cell: {"mean v": results.value("overlap", cell, "state dimension", digits=3)}
+        | results.means("overlap", cell, PAIR)
+        | results.gain("overlap", cell, "state", "action")
+        | {"saved %": results.saved_share("overlap", cell, "state", "action")}
+        for cell in _places(FREE_OVERLAPS)
+    }
+    return [Table("Regret as the actions come to overlap", rows)]
+
+
+add_study(
+    "effective-dimension",
+    [Sweep(
+        "overlap", [_overlap_cell(f"overlap {o:g}", o, 20, PAIR, dimension=["state"]) for o in FREE_OVERLAPS], 24,
+        10_000,
+    )],
+    _free_tables,
+)  # fmt: skip
+
+POINTS: dict[str, tuple[str, dict[str, Any], int]] = {
+    "first": ("Matched difficulty, K=40, |S|=8, T=10000, d=50",
+              {"n_actions": 40, "n_states": 8, "horizon": 10_000, "target": 900.0}, 50),
+    "second": ("Matched difficulty, second point, K=20, |S|=12, T=8000, d=20",
+               {"n_actions": 20, "n_states": 12, "horizon": 8_000, "target": 500.0}, 20),
+}  # fmt: skip
+
+
+def matched_pair(task: Task) -> dict[str, float]:
+    """Both arms, the state learner's rate set by the map's estimated dimension, and the regret of uniform actions."""
+    instance = task.instance()
+    vhat = dimension.estimate(instance.P, np.random.default_rng(task.seed + 3), 600)
+    rate = default_rate(instance.n_actions, vhat, instance.horizon, task.cell.delay)
+    losses = instance.total_losses
+    numbers = {
+        "uniform": float(losses.mean() - losses.min()),
+        "state": task.run(instance, StateEXP3(rate=rate)).regret,
+        "action": task.run(instance, ActionEXP3()).regret,
+    }
+    if task.seed == 0:
+        numbers["vhat"] = dimension.estimate(instance.P, np.random.default_rng(11), 4_000)
+    return numbers
+
+
+def _matched_rows(results: Results, point: str) -> Rows:
+    return {
+        cell: {"vhat": Value(results.first(point, cell, "vhat"), None, 3)}
+        | results.means(point, cell, ("uniform", "state", "action"))
+        | results.gain(point, cell, "state", "action")
+        | {"saved %": results.saved_share(point, cell, "state", "action")}
+        for cell in _places(OVERLAPS)
+    }
+
+
+def _matched_tables(results: Results) -> list[Table]:
+    tables = []
+    for point, (title, _, _) in POINTS.items():
+        rows = _matched_rows(results, point)
+        pairs = np.array([[row["vhat"].number, row["gain"].number] for row in rows.values()])
+        correlation = Value(float(np.corrcoef(pairs, rowvar=False)[0, 1]), None, 3)
+        summary = Table(f"Dimension against gain, {point} point", {"correlation": {"vhat, gain": correlation}})
+        tables += [Table(title, rows), summary]
+    return tables
+
+
+def _draw_claim_and_boundary(sheet: Sheet, results: Results) -> None:
+    left, right = sheet.panels(2, 2.15)
+    _draw_staleness(sheet, left)
+    rows = _matched_rows(results, "first")
+    dimensions = [row["vhat"].number for row in rows.values()]
+    sheet.lines(
+        right, dimensions, rows, {"gain": STATE}, legend=False, xlabel=r"effective dimension $\hat v$",
+        ylabel="regret saved by pooling", ylim=(0, None), title="More overlap, more to share",
+    )  # fmt: skip
+
+
+def _draw_staleness(sheet: Sheet, ax: Axes) -> None:
+    """An example: one state of an overlap instance, and what is known of it 200 rounds later."""
+    horizon, delay, now = 1_000, 200, 680
+    theta = families.overlap(seed=3, horizon=horizon).theta
+    state = int((theta[now] - theta[now - delay]).argmax())
+    ax.plot(np.delete(theta, state, axis=1), color=FAINT, linewidth=0.9, zorder=1)
+    ax.plot(theta[:, state], color=BLUE)
+    old, new = theta[now - delay, state], theta[now, state]
+    ax.plot([now - delay, now], [old, old], color=INK, linewidth=1)
+    ax.plot([now, now], [old, new], color=VERMILLION, linewidth=1.6, solid_capstyle="butt")
+    ax.plot([now - delay, now], [old, new], "o", color=BLUE, zorder=3)
+    ax.plot([now], [old], "o", markerfacecolor=SURFACE, markeredgecolor=INK, zorder=3)
+    sheet.target(ax, now - delay, old, f"true mean loss of the state at t - d: {old:.3f}")
+    sheet.target(ax, now, old, f"delivered to the learner at t: {old:.3f}, which is {delay} rounds old")
+    sheet.target(ax, now, new, f"true mean loss of the state at t: {new:.3f}")
+    label(ax, now, (old + new) / 2, "error", VERMILLION)
+    label(ax, now - delay / 2, old, "$d$ rounds", INK, (0, -7), ha="center")
+    label(ax, now, old, "delivered", INK, (6, -3))
+    ax.set_xticks([now - delay, now], ["$t-d$", "$t$"])
+    ax.set(xlim=(0, horizon), xlabel="round", ylabel="mean loss of a state", title="Outcomes are delivered late")
+
+
+def _draw_matched_control(sheet: Sheet, matched: Results, free: Results) -> None:
+    left, right = sheet.panels(2, 2.15)
+    sweeps = (
+        ("matched", STATE, matched, "first", OVERLAPS),
+        ("unmatched", Look(MUTED, "s"), free, "overlap", FREE_OVERLAPS),
+    )
+    for name, look, found, sweep, overlaps in sweeps:
+        hardest = found.mean(sweep, "overlap 0", "action") / 100
+        shares = {o: {name: found.percent_saved(sweep, o, "state", "action")} for o in _places(overlaps)}
+        levels = {o: {name: found.value(sweep, o, "action", over=hardest)} for o in _places(overlaps)}
+        sheet.lines(left, overlaps, shares, {name: look})
+        sheet.lines(right, overlaps, levels, {name: look})
+    left.set(title="Matching difficulty reverses the trend", ylabel="regret saved, %", ylim=(0, None))
+    right.set(title="Unmatched, the task becomes easy", ylabel="action-level regret, % of first", ylim=(0, None))
+    for ax in (left, right):
+        ax.set_xlabel("overlap of the actions' rows")
+
+
+add_study(
+    "matched-difficulty",
+    [
+        Sweep(
+            point, [Cell(f"overlap {o:g}", "matched", settings | {"overlap": float(o)}, delay) for o in OVERLAPS], 20,
+            20_000, matched_pair,
+        )
+        for point, (_, settings, delay) in POINTS.items()
+    ],
+    _matched_tables,
+    [
+        Figure("figure-1", _draw_claim_and_boundary, up_front=True),
+        Figure("matched-control", _draw_matched_control, ("effective-dimension",)),
+    ],
+)  # fmt: skip
+
+GRID_OVERLAPS, GRID_DELAYS = (0, 0.2, 0.4, 0.6, 0.8, 0.95), (5, 10, 25, 50, 100, 200)
+POOLED = {"known": "Map known", "plug-in": "Map estimated", "grouped": "States merged in pairs"}
+GRID_ARMS: Arms = {"action": ("action-exp3", {}), "known": ("state-exp3", {}), "plug-in": ("plug-in", {}),
+                   "grouped": ("state-exp3", {"groups": [s // 2 for s in range(8)]})}  # fmt: skip
+
+
+def _grid_rows(results: Results, arm: str) -> Rows:
+    return {
+        f"overlap {o:g}": {f"d={d}": results.saved("grid", f"overlap {o:g} d={d}", arm, "action") for d in GRID_DELAYS}
+        for o in GRID_OVERLAPS
+    }
+
+
+def _grid_tables(results: Results) -> list[Table]:
+    title = "Gain of {} over action-level learning"
+    return [Table(title.format(arm), _grid_rows(results, arm), ours=True) for arm in POOLED]
+
+
+def _draw_phase_diagram(sheet: Sheet, results: Results) -> None:
+    rows = {arm: _grid_rows(results, arm) for arm in POOLED}
+    most = max(abs(value.number) for table in rows.values() for row in table.values() for value in row.values())
+    for ax, (arm, title) in zip(sheet.panels(3, 2.0), POOLED.items(), strict=True):
+        # The square root keeps small gains visible.
+        strength = partial(_signed_root, over=most)
+        sheet.heat_map(ax, rows[arm], strength, lambda value: f"{value.number:.0f}")
+        ax.set_xticks(range(len(GRID_DELAYS)), [f"{d}" for d in GRID_DELAYS])
+        ax.set_yticks(range(len(GRID_OVERLAPS)), [f"{o:g}" for o in GRID_OVERLAPS])
+        ax.set(xlabel="delay $d$", title=title, ylabel="overlap" if sheet.narrow or arm == "known" else "")
+
+
+def _signed_root(value: Value, over: float) -> float:
+    return copysign(sqrt(abs(value.number) / over), value.number)
+
+
+add_study(
+    "phase-diagram",
+    [Sweep(
+        "grid", [_overlap_cell(f"overlap {o:g} d={d}", o, d, GRID_ARMS) for o in GRID_OVERLAPS for d in GRID_DELAYS],
+        12, 10_000,
+    )],
+    _grid_tables,
+    [Figure("phase-diagram", _draw_phase_diagram)],
+)  # fmt: skip

@@ -1,1 +1,0 @@
-"""The studies of the paper, a file each."""

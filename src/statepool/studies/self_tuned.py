@@ -1,0 +1,145 @@
+"""Study C (ours): SelfTuned and eleven simple rules, on settings that suit those rules and on settings that do not."""
+
+from math import log1p
+
+import numpy as np
+
+from statepool import delays
+from statepool.rates import default_rate
+from statepool.report.palette import MUTED
+from statepool.report.sheet import Sheet, Value, short_number
+from statepool.studies import baselines, drift
+from statepool.studies.estimated_maps import KINDS
+from statepool.studies.study import Arms, Cell, Figure, Results, Rows, Sweep, Table, add_study, standard_error
+
+GREEDY: Arms = {
+    f"greedy {forgetting:g}{' +1%' if exploration else ''}": (
+        "pooled-greedy", {"forgetting": forgetting, "exploration": exploration},
+    )
+    for forgetting in (1.0, 0.999, 0.99) for exploration in (0.0, 0.01)
+}  # fmt: skip
+THOMPSON: Arms = {
+    "Thompson 1": ("pooled-thompson", {}),
+    "Thompson 0.999": ("pooled-thompson", {"forgetting": 0.999}),
+}
+RULES: Arms = {
+    "state": ("state-exp3", {}), "action": ("action-exp3", {}), "best-state": ("best-state", {}), **GREEDY, **THOMPSON,
+}  # fmt: skip
+ARMS: Arms = {**RULES, "self-tuned": ("self-tuned", {})}
+UNKNOWN: Arms = {"self-tuned": ("self-tuned", {}), "self-tuned, map unknown": ("self-tuned", {"learn_map": True}),
+                 "plug-in": ("plug-in", {})}  # fmt: skip
+EIGHT = {label: cell for label, cell in baselines.SETTINGS.items() if label != "hard d=50"}
+FUNNEL_DELAYS, BEST_MULTIPLIER = (10, 50, 200), 32
+"""Study 16: the multiplier of State-EXP3's rate that is best in hindsight, at every delay."""
+HALF_PERIODS = (25, 50, 75, 100, 150, 200, 400, 800, 2_000)
+LARGE_GAP = 100
+
+
+def _kinds(family: str, horizon: int, *kinds: str) -> list[Cell]:
+    return [Cell(f"{family}, {kind}", family, {"kind": kind, "horizon": horizon}, 50, ARMS) for kind in kinds]
+
+
+def _funnel_cell(delay: int) -> Cell:
+    rate = BEST_MULTIPLIER * default_rate(200, 6, 20_000, delay)
+    return Cell(f"d={delay}", "funnel", {}, delay, {**ARMS, "state, hindsight": ("state-exp3", {"rate": rate})})
+
+
+CLOSED = (
+    Sweep("settings", [Cell(label, *cell, ARMS) for label, cell in EIGHT.items()], 20, 90_000),
+    Sweep("hostile", _kinds("hostile", 8_000, *KINDS), 20, 10_000),
+    Sweep("delays", [Cell(f"{name}, {kind} delays", *baselines.FAMILIES[name], 50, ARMS, {"kind": kind})
+                     for name in ("dirichlet", "spread", "switching") for kind in delays.KINDS], 20, 90_000),
+    Sweep("locked", _kinds("locked", 10_000, "private-states", "decoys", "narrow-gate"), 20, 90_000),
+    Sweep("shifting", _kinds("shifting", 10_000, "early-late", "random-walk", "seasons"), 20, 90_000),
+)  # fmt: skip
+"""Where State-EXP3 is far from the best rule."""
+HELD = (
+    Sweep("hard", [Cell("hard d=50", *baselines.SETTINGS["hard d=50"], ARMS)], 20, 90_000),
+    Sweep("cells", drift.hard_cells(drift.GRID, {**ARMS, "state": drift.HARD_ARMS["state"]}), 20, 13, instance=7,
+          scale=1000),
+    Sweep("resonance", [Cell(f"resonance {half}", "resonance", {"half_period": half, "horizon": 8_000}, 50, ARMS)
+                        for half in HALF_PERIODS], 20, 90_000),
+)  # fmt: skip
+"""Where little or nothing can be gained."""
+FUNNEL = Sweep("funnel", [_funnel_cell(d) for d in FUNNEL_DELAYS], 8, 80_000)
+UNKNOWN_MAP = Sweep("unknown", [Cell(label, *cell, UNKNOWN) for label, cell in EIGHT.items()], 20, 90_000)
+
+
+def _best(results: Results, sweep: str, cell: str, arms: Arms) -> float:
+    return min(results.mean(sweep, cell, arm) for arm in arms)
+
+
+def _row(results: Results, sweep: str, cell: str) -> dict[str, Value]:
+    row = results.means(sweep, cell, ("state", "self-tuned"))
+    return row | {
+        "greedy": Value(_best(results, sweep, cell, GREEDY)),
+        "Thompson": Value(_best(results, sweep, cell, THOMPSON)),
+    }
+
+
+def _closed_row(results: Results, sweep: str, cell: str) -> dict[str, Value]:
+    row = _row(results, sweep, cell) | {"worst seed": Value(float(results.of(sweep, cell, "self-tuned").max()))}
+    gap = row["state"].number - _best(results, sweep, cell, RULES)
+    row["gap"] = Value(gap)
+    if gap > 0:
+        row["closed %"] = Value(100 * (row["state"].number - row["self-tuned"].number) / gap, None, 0)
+    return row
+
+
+def _held_row(results: Results, sweep: str, cell: str) -> dict[str, Value]:
+    row = _row(results, sweep, cell)
+    difference = results.of(sweep, cell, "self-tuned") - results.of(sweep, cell, "state")
+    row["ratio"] = Value(row["self-tuned"].number / row["state"].number, None, 2)
+    row["in se"] = Value(float(difference.mean()) / (standard_error(difference) or np.nan))
+    return row
+
+
+def _tables(results: Results) -> list[Table]:
+    closed = {cell: _closed_row(results, sweep.name, cell) for sweep in CLOSED for cell in sweep.labels}
+    shares = [row["closed %"].number for row in closed.values() if row["gap"].number > LARGE_GAP]
+    summary = {"closed %": {"mean": Value(float(np.mean(shares)), None, 0), "smallest": Value(min(shares), None, 0)}}
+    held = {cell: _held_row(results, sweep.name, cell) for sweep in HELD for cell in sweep.labels}
+    funnel = {cell: _row(results, "funnel", cell) for cell in FUNNEL.labels}
+    for cell, row in funnel.items():
+        row["state, hindsight"] = results.value("funnel", cell, "state, hindsight")
+    unknown = results.rows("unknown", UNKNOWN_MAP.labels, UNKNOWN)
+    for row in unknown.values():
+        row["unknown / known"] = Value(row["self-tuned, map unknown"].number / row["self-tuned"].number, None, 2)
+    note = (
+        "closed: the share of the gap between State-EXP3 and the best of eleven rules, chosen in hindsight; greedy, "
+        "Thompson: the best of six and of two, also chosen in hindsight"
+    )
+    return [
+        Table("How much of the gap is closed", summary, "over settings whose gap exceeds 100", ours=True),
+        Table("SelfTuned against the best rule of each setting", closed, note, ours=True),
+        Table("The funnel of study 14", funnel, "hindsight: the best multiplier of study 16", ours=True),
+        Table("With the map unknown", unknown, ours=True),
+        Table("Where nothing can be gained", held,
+              "ratio: of SelfTuned to State-EXP3; in se: their paired difference, in standard errors", ours=True),
+    ]  # fmt: skip
+
+
+def _draw_excess(sheet: Sheet, results: Results) -> None:
+    rows: Rows = {}
+    for sweep in (*CLOSED, HELD[0], HELD[2]):
+        for cell in sweep.labels:
+            best = _best(results, sweep.name, cell, ARMS)
+            rows[cell] = {arm: Value(results.mean(sweep.name, cell, arm) - best) for arm in ARMS}
+    (ax,) = sheet.panels(1, 0.155 * len(rows) + 0.75)
+    size = 5.2 if sheet.narrow else 6.5
+    sheet.heat_map(
+        ax, rows, lambda value: -min(log1p(value.number) / log1p(1_000), 1.0),
+        lambda value: short_number(value.number), size,
+    )  # fmt: skip
+    ax.tick_params(axis="x", rotation=90, top=True, labeltop=True, bottom=False, labelbottom=False)
+    ax.tick_params(axis="y", labelsize=5.8 if sheet.narrow else 7)
+    ax.axvline(len(RULES) - 0.5, color=MUTED, linewidth=0.5)
+
+
+add_study(
+    "self-tuned",
+    [*CLOSED, *HELD, FUNNEL, UNKNOWN_MAP],
+    _tables,
+    [Figure("self-tuned-excess", _draw_excess)],
+    beyond=True,
+)
