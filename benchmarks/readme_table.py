@@ -94,7 +94,7 @@ def arms() -> dict[str, list[Callable[[World, int], float]]]:
 
 def cell(ways: list[Callable[[World, int], float]], world: World, seeds: range) -> str:
     regrets = min((np.array([way(world, seed) for seed in seeds]) for way in ways), key=np.mean)
-    return f"{regrets.mean():,.0f} ± {regrets.std(ddof=1) / len(seeds) ** 0.5:.0f}".replace(",", " ")
+    return f"{regrets.mean():,.0f} ± {regrets.std(ddof=1) / len(seeds) ** 0.5:.0f}".replace(",", " ").replace("-", "−")
 
 
 def main() -> None:

@@ -50,6 +50,7 @@ def test_there_are_two():
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_says_what_is_stored(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("agg")
     names: dict[str, object] = {"__name__": "notebook"}
