@@ -1,4 +1,4 @@
-"""Docstrings for the site: examples are fenced as code, and guarantees show the parameters that are added at run time."""
+"""Docstrings for the site: examples are fenced as code, and guarantees show parameters added at run time."""
 
 import importlib
 import inspect

@@ -289,12 +289,17 @@ class Pool:
         return self._learn(wait=True)
 
     def _learn_if_due(self) -> None:
-        if self._n_unlearned < self._reports_per_version():
-            return
+        many = self._n_unlearned >= self._reports_per_version()
         if self.settings.update_every is None and self._clock is None:
-            self.database.wake()
-        else:
+            if many:
+                self.database.wake()
+        elif many or (self._n_unlearned and self._is_stale()):
             self._learn(wait=True)
+
+    def _is_stale(self) -> bool:
+        """Whether, by a clock that was given, a version is due however few reports have come."""
+        window, every = self.settings.window, self.settings.update_every
+        return window is not None and every is None and self.now() - self._version.made_at >= window / 100
 
     def _reports_per_version(self) -> int:
         return self.settings.update_every or max(FEWEST_REPORTS, ceil(self._version.nbytes / BYTES_PER_REPORT))
