@@ -152,8 +152,8 @@ class Decisions:
         rows = dict(zip(first, drawn, strict=True))
 
         def compare_all(known: dict[str, Row]) -> list[Row]:
-            made = [rows[key] for key in keys]
-            found = [known[row["ticket"]] if row["ticket"] in known else row for row in made]
+            by_ticket = {row["ticket"]: row for row in drawn} | known
+            found = [by_ticket[rows[key]["ticket"]] for key in keys]
             return [compare(*each) for each in zip(found, requests, offers, strict=True)]
 
         if len(requests) == 1 and not (offers[0].digest and version.revision.settings.keep_candidates):
