@@ -5,7 +5,7 @@ Both databases run the same statements. What differs is here:
     SQLite       one writer at a time. Calls that wait for their turn share the next transaction and its fsync.
     PostgreSQL   every call has its own transaction; a call of one statement runs in autocommit, in one round trip.
 
-Statements that are run all the time are compiled once (`prepare`).
+Statements that are run all the time become text once (`prepare`).
 """
 
 from __future__ import annotations

@@ -152,8 +152,9 @@ class Decisions:
         rows = dict(zip(first, drawn, strict=True))
 
         def compare_all(known: dict[str, Row]) -> list[Row]:
-            made = [known.get(rows[key]["ticket"], rows[key]) for key in keys]
-            return [compare(*each) for each in zip(made, requests, offers, strict=True)]
+            by_ticket = {row["ticket"]: row for row in drawn} | known
+            found = [by_ticket[rows[key]["ticket"]] for key in keys]
+            return [compare(*each) for each in zip(found, requests, offers, strict=True)]
 
         if len(requests) == 1 and not (offers[0].digest and version.revision.settings.keep_candidates):
             latest, stored = self._store_one(drawn[0], version, requests[0].ticket, compare_all)

@@ -42,7 +42,8 @@ from statepool.live.definitions import (
     read_revision,
 )
 from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
-from statepool.live.learning import Learning, PolicyVersion, check_feasible
+from statepool.live.learning import Learning, PolicyVersion
+from statepool.live.policies import check_feasible
 from statepool.live.replay import Replay, replay
 from statepool.live.reports import NewReport, Reports, check_pairs
 from statepool.live.settings import LARGEST, Settings, check_settings

@@ -22,7 +22,8 @@ from statepool.live.catalogue import Offer, decoded
 from statepool.live.database import Database
 from statepool.live.definitions import Definition, Revision, problem_of, read_definition, read_revision
 from statepool.live.errors import NoSuchPool
-from statepool.live.learning import Batch, Distribution, PolicyVersion, build, make_version, read_reported
+from statepool.live.learning import Batch, PolicyVersion, build, make_version, read_reported
+from statepool.live.policies import Distribution
 from statepool.live.settings import Scale, Settings, check_settings
 from statepool.live.tables import STATE
 
