@@ -4,7 +4,7 @@
 
 Each shop's log is audited with `missing=0` and nothing else. The advised learner then runs on the true shop, from the
 prior that the audit wrote, beside Thompson sampling per action and blind choice. One line of JSON for each shop is
-appended to `--out`; shops that it already holds are not run again.
+appended to `--out`; shops that it already holds are not run again. `--worlds 0` leaves out everything about regret.
 
 The right verdict follows from the generator's parameters. m is the mean revenue of each product, c what the states
 predict of it when all products are shown alike, r the standard deviation of m - c over that of c:
@@ -108,7 +108,7 @@ def opens(audit: Audit) -> bool:
     from statepool.live.database import Database
 
     with TemporaryDirectory() as folder:
-        audit.write(Path(folder))
+        (Path(folder) / "AUDIT.json").write_text(json.dumps(audit.document))
         database = Database(f"sqlite:///{folder}/pool.db")
         try:
             _open_map(database, Path(folder) / "AUDIT.json", "home")
@@ -123,7 +123,7 @@ def opens(audit: Audit) -> bool:
 def examine(seed: int, worlds: int) -> dict[str, Any]:
     """One shop: the truth, the advice, and what the advised pool then has."""
     shop = make_shop(seed)
-    audit = audit_log(shop.log(seed), missing=0, seconds=1e-9, seed=seed)
+    audit = audit_log(shop.log(seed), missing=0, horizon=None if worlds else 100, seconds=1e-9, seed=seed)
     verdict = audit.advice.verdict
     found = {"seed": seed, "kind": shop.kind, "rows": shop.n_rows, "products": len(shop.P), "verdict": verdict,
              "missing": audit.advice.missing, **truth_of(shop)}  # fmt: skip

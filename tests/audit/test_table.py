@@ -19,11 +19,11 @@ def number(action):
     return int(action.rpartition("-")[2])
 
 
-def test_blank_unless_bought_is_asked_about_first_and_in_one_sentence(plain_shop):
+def test_blank_unless_bought_is_asked_about_first_and_in_one_sentence(plain_shop, plain_audit):
     with pytest.raises(ValueError, match=r"rows of 'revenue' are blank .* --missing 0 if nothing happened") as asked:
         audit_log(plain_shop.log(0))
     assert "\n" not in str(asked.value)
-    assert audit_log(plain_shop.log(0), missing=0, **QUICK).advice.verdict == "pool"
+    assert plain_audit.advice.verdict == "pool"
 
 
 def test_prices_by_product_rank_by_the_estimate_that_corrects_for_them(priced_shop, priced_audit):
@@ -60,9 +60,7 @@ def test_a_state_without_information_is_not_pooled_and_learnt_by_action():
 
 def test_products_newer_than_the_window_are_kept_and_marked(plain_shop, tmp_path):
     log = plain_shop.log(0, n_new=2)
-    found = audit_log(log, missing=0, window="14d", **QUICK)
-    found.write(tmp_path)
-    document = json.loads((tmp_path / "AUDIT.json").read_text())
+    document = audit_log(log, missing=0, window="14d", **QUICK).document
     assert set(document["new_actions"]) <= {"sku-10", "sku-11"}
     assert len(document["actions"]) == len(document["P"]) == 12
     log = log[(log.ts < log.ts.max() - pd.Timedelta("14D")) | (log.sku != "sku-11")]
