@@ -1,4 +1,4 @@
-"""Docstrings for the site: examples are fenced as code, and guarantees show parameters added at run time."""
+"""Docstrings for the site: examples fenced as code, and the parameters that guarantees get at run time."""
 
 import importlib
 import inspect

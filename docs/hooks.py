@@ -117,9 +117,9 @@ def settings() -> str:
         "",
     ]
     lines += ["| setting | default | what it does |", "|---|---|---|"]
-    told = msgspec.json.schema_components([Settings])[1]["Settings"]["properties"]
+    properties = msgspec.json.schema_components([Settings])[1]["Settings"]["properties"]
     for name, default in zip(Settings.__struct_fields__, Settings.__struct_defaults__, strict=True):
-        field = told[name] | {"default": None}  # it has a column of its own
+        field = properties[name] | {"default": None}  # it has a column of its own
         lines.append(f"| `{name}` | `{default}` | {_cell(field['description'])}{range_of(field)} |")
     return "\n".join(lines) + "\n"
 

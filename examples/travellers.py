@@ -142,12 +142,8 @@ def learn(flights: Flights, lines: Lines) -> dict[str, Any]:
         tables = {"January to June": every_week, "the latest 4 weeks": fresh}
         tables = {name: by_context(table, lines, world.available) for name, table in tables.items()}
         chosen = {
-<<<<<<< HEAD
-            f"SelfTuned, rows of {name}": play(sp.SelfTuned(), world, late, table, 90_000 + seed)
-=======
             f"{type(learner).__name__}, rows of {name}": play(learner, world, late, table, 90_000 + seed)
             for learner in (sp.SelfTuned(),)
->>>>>>> audit
             for name, table in tables.items()
         }
         chosen[UCB] = play_ucb(world, late, len(lines.places))
