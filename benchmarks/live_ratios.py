@@ -1,15 +1,20 @@
-"""Live pools against the database alone: decide() in bare durable inserts, bytes, and what a large pool costs.
+"""Live pools against the database alone: decide() in bare durable inserts, bytes, HTTP, and what a large pool costs.
 
-    python benchmarks/live_ratios.py [sqlite:///file.db | postgresql://…] [--large]
+    python benchmarks/live_ratios.py [sqlite:///file.db | postgresql://…] [--large | --http]
 
 Bare inserts are rows of the same size, one transaction each, by the database driver alone. `--large` makes a pool of
 a million decisions and measures opening, a learning step (against one of ten thousand) and replay, in some minutes.
 """
 
 import argparse
+import json
+import os
 import secrets
+import socket
 import sqlite3
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import closing
@@ -22,6 +27,7 @@ from statepool.live import Database, Pool
 
 N_STATES, N_ACTIONS, REPEATS = 8, 100, 300
 ROW = (1, 0, 7, 3, 5, 0.25, 0.5, False, 1.8e9)
+ANSWER = b'{"ticket":"abcdefghijklmnopqrstuv","action":42,"probability":0.010000000000000002}'
 COLUMNS = "pool bigint, ticket text, round bigint, version bigint, action bigint, probability double precision, uniform double precision, is_holdout boolean, decided_at double precision"  # noqa: E501
 
 
@@ -152,6 +158,63 @@ def large(database: Database, count: int = 1_000_000) -> None:
     print(f"status {time.perf_counter() - start:.2f} s")
 
 
+def http(database: Database, seconds: float = 4.0) -> None:
+    """A decision over HTTP at 32 connections against a Starlette echo of the same bodies: CPU time and throughput."""
+    make_pool(database, "http").close()
+    folder = database.path.parent if database.path else Path(tempfile.mkdtemp())
+    found = {}
+    for name, path in (("echo", "/echo"), ("service", "/v1/pools/http/decisions")):
+        url = str(database.url.set(drivername=database.url.get_backend_name()).render_as_string(hide_password=False))
+        code = "import sys; sys.path.insert(0, sys.argv[1]); import live_ratios; live_ratios.serve(*sys.argv[2:])"
+        here = str(Path(__file__).parent)
+        server = subprocess.Popen([sys.executable, "-c", code, here, name, url], stdout=subprocess.PIPE, text=True)
+        try:
+            port = int(server.stdout.readline())
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\n"
+            (folder / "request").write_bytes(f"{head}Content-Length: 2\r\n\r\n{{}}".encode())
+            arguments = ["127.0.0.1", str(port), "32", str(seconds), str(folder / "request")]
+            load = [sys.executable, f"{here}/load.py"]
+            subprocess.run([*load, *arguments[:3], "1", arguments[4]], capture_output=True, check=True)  # warm
+            before = cpu_of(server.pid)
+            done = subprocess.run([*load, *arguments], capture_output=True, text=True, check=True)
+            answered = json.loads(done.stdout)
+            used = cpu_of(server.pid) - before
+            found[name] = answered["rate"], used / (answered["rate"] * seconds * 1.2) * 1e6
+            print(f"{name}: {found[name][0]:.0f} a second, {found[name][1]:.0f} µs of CPU each, {answered}")
+        finally:
+            server.terminate()
+            server.wait()
+    rates, cpu = zip(*found.values(), strict=True)
+    print(f"HTTP: {rates[1] / rates[0]:.2f} of an echo's throughput, {cpu[0] / cpu[1]:.2f} by CPU time")
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def serve(what: str, url: str) -> None:
+    """The service of a database, or an echo that answers with the same bytes as a decision; prints its port."""
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    from statepool.commands.serve import UVICORN
+    from statepool.live.service import create_app
+
+    async def echo(request):
+        await request.body()
+        return Response(ANSWER, media_type="application/json")
+
+    routes = [Route("/echo", echo, methods=["POST"])]
+    app = Starlette(routes=routes) if what == "echo" else create_app(Database(url))
+    sock = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    print(sock.getsockname()[1], flush=True)
+    uvicorn.Server(uvicorn.Config(app, **UVICORN)).run([sock])
+
+
 def many_actions(database: Database, count: int = 1_000_000) -> None:
     few, many = make_pool(database, "few"), make_pool(database, "many", count)
     few.decide(), many.decide()
@@ -163,13 +226,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url", nargs="?")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--http", action="store_true", help="only the part over HTTP")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         url = given.url or f"sqlite:///{folder}/pools.db"
         bare = BareSQLite(Path(folder)) if url.startswith("sqlite") else BarePostgres(url)
         with closing(bare.connection), Database(url) as database:
-            ratios(database, bare)
-            bytes_each(database)
+            if not given.http:
+                ratios(database, bare)
+                bytes_each(database)
+            http(database)
             if given.large:
                 many_actions(database)
                 large(database)

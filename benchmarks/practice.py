@@ -1,4 +1,4 @@
-"""SelfTuned against nine simple rules on settings drawn by a seed: kinds that practice meets and nobody designed for.
+"""SelfTuned against nine simple rules on settings drawn by a seed: kinds that practice meets.
 
     python benchmarks/practice.py --settings 80 --seeds 12 --draw 7        # --only KIND, --csv FILE
 
@@ -71,6 +71,11 @@ def late_bloomer(g: np.random.Generator, K: int, S: int, T: int, sharp: float) -
     theta = fixed(T, levels(g, S, 0.3, 0.8))
     theta[T // 4 :, theta[0].argmax()] = 0.05
     return sp.Instance(rows(g, K, S, sharp * 0.4), theta)
+
+
+def sharp_late_bloomer(g: np.random.Generator, K: int, S: int, T: int, sharp: float) -> Any:
+    """With rows that hardly lead to the state while it is bad."""
+    return late_bloomer(g, K, S, T, 0.25)
 
 
 def effects(g: np.random.Generator, K: int, S: int, T: int, sharp: float, size: float = 0.1) -> Any:
@@ -147,8 +152,8 @@ def shop_with_prices(g: np.random.Generator, K: int, S: int, T: int, sharp: floa
 
 
 KINDS = (
-    stationary, low_rate, late_bloomer, effects, small_effects, effects_by_context, useless_state, outages,
-    common_jumps, common_season, common_trend, wrong_rows, random_walk, switching, shop, shop_with_prices,
+    stationary, low_rate, late_bloomer, sharp_late_bloomer, effects, small_effects, effects_by_context, useless_state,
+    outages, common_jumps, common_season, common_trend, wrong_rows, random_walk, switching, shop, shop_with_prices,
 )  # fmt: skip
 
 
@@ -176,8 +181,8 @@ def play(job: tuple[int, int, int, str | None]) -> tuple[str, int, dict[str, flo
     made, rng = setting(draw, number, only), np.random.default_rng((draw, number, seed))
     instance, delay = made.make(rng), made.delay(rng)
     arms = {"SelfTuned": rules.SelfTuned(), "blind": rules.Uniform()} | RIVALS
-    luck = (draw * 1_000 + number) * 100 + seed
-    regrets = {name: sp.simulate(instance, rule, delay, seed=luck).regret for name, rule in arms.items()}
+    run_seed = (draw * 1_000 + number) * 100 + seed
+    regrets = {name: sp.simulate(instance, rule, delay, seed=run_seed).regret for name, rule in arms.items()}
     return made.kind, number, regrets
 
 

@@ -51,7 +51,7 @@ class Links(HTMLParser):
 
 
 def faults_of(site: Path) -> list[str]:
-    """Links that lead nowhere, and whatever a page would load from a network."""
+    """Links that lead nowhere, and what a page would load from a network."""
     pages = {path: _read(path) for path in sorted(site.rglob("*.html"))}
     faults = []
     for path, links in pages.items():

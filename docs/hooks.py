@@ -39,6 +39,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     """
     if page.file.src_uri.startswith("notebooks/"):
         return markdown
+    if page.file.src_uri == "studies.md":
+        markdown += study_figures()
     markdown = markdown.replace(".ipynb)", ".md)")
     up = "../" * page.file.src_uri.count("/")
     markdown = BUILT.sub(lambda match: f"[{TITLES[f'{match[1]}.md']}]({up}{match[1]}.md)", markdown)
@@ -97,10 +99,10 @@ def _cell(text: str) -> str:
 
 
 def http() -> str:
-    """The OpenAPI document in words."""
-    from statepool.live.service.routes import document
+    """The OpenAPI document in words, and the settings of a pool."""
+    from statepool.live.service.openapi import document
 
-    return write_page(document())
+    return write_page(document()) + "\n" + settings()
 
 
 def settings() -> str:
@@ -108,16 +110,16 @@ def settings() -> str:
     from statepool.live.settings import Settings
 
     lines = [
-        "# Settings of a pool",
+        "## Settings of a pool",
         "",
         "Given to `Pool.open(…, holdout=0.1)`, `pool.change(…)`, `PUT` and `PATCH /v1/pools/{name}`.",
         "None is null over HTTP.",
         "",
     ]
     lines += ["| setting | default | what it does |", "|---|---|---|"]
-    told = msgspec.json.schema_components([Settings])[1]["Settings"]["properties"]
+    properties = msgspec.json.schema_components([Settings])[1]["Settings"]["properties"]
     for name, default in zip(Settings.__struct_fields__, Settings.__struct_defaults__, strict=True):
-        field = told[name] | {"default": None}  # it has a column of its own
+        field = properties[name] | {"default": None}  # it has a column of its own
         lines.append(f"| `{name}` | `{default}` | {_cell(field['description'])}{range_of(field)} |")
     return "\n".join(lines) + "\n"
 
@@ -130,8 +132,8 @@ SECTIONS = {
 
 
 BESIDE_LEARNERS = (
-    "statepool.learners.player.Player", "statepool.learners.player.PlayedRound", "statepool.learners.learner.Problem",
-    "statepool.learners.rules.add_rule",
+    "statepool.learners.player.Player", "statepool.learners.player.PlayedRound", "statepool.learners.contract.Problem",
+    "statepool.learners.contract.add_rule",
 )  # fmt: skip
 """What is given to a learner, and what it gives."""
 
@@ -160,21 +162,40 @@ def python() -> str:
         public = public_names(found)
         lines += [f"## statepool.{module}", "", (found.__doc__ or "").partition("\n\n")[0], ""]
         lines += [line for name in public for line in (f"::: {home_of(getattr(found, name), found, name)}", "")]
-    return "\n".join(lines)
+    return "\n".join(lines) + OTHER_MODULES
+
+
+OTHER_MODULES = """
+## statepool.client
+
+`pip install ".[client]"` installs httpx, and the client imports nothing else of this package.
+
+::: statepool.client
+    options:
+      members: [Client, RemotePool, AsyncClient, AsyncRemotePool, Decision, Row, ClientError, Conflict, NotFound, NotAllowed, Invalid, Unavailable]
+      show_root_heading: false
+
+## statepool.testing
+
+::: statepool.testing
+    options:
+      members: [Check, ContractError, check_learner, learner_checks, check_family, family_checks]
+      show_root_heading: false
+"""  # noqa: E501
 
 
 def study_figures() -> str:
     """What each study of the paper asks and finds, with the report's figures."""
     from statepool.studies import STUDIES
 
-    lines = ["# The studies, one by one", ""]
+    lines = ["", "## One by one", ""]
     lines += ["The figures are those of the report of `make reproduce`, which also has every table.", ""]
     figures = [figure for study in STUDIES.values() if not study.beyond for figure in study.figures]
     lines += [line for figure in figures if figure.up_front for line in _figure(figure)]
     for study in STUDIES.values():
         if study.beyond:
             continue
-        lines += [f"## {study.number}. {study.title}" if study.number.isdigit() else f"## {study.title}", ""]
+        lines += [f"### {study.number}. {study.title}" if study.number.isdigit() else f"### {study.title}", ""]
         lines += [study.asks, "", f"**Seen.** {study.seen}", "", f"**Limits.** {study.limits}", ""]
         lines += [f"`statepool reproduce {study.name}`; {study.source}.", ""]
         lines += [line for figure in study.figures if not figure.up_front for line in _figure(figure)]
@@ -188,17 +209,19 @@ def _figure(figure: Any) -> list[str]:
     return [shown, "", f"*{figure.title}.* {figure.caption}", ""]
 
 
+def benchmarks() -> str:
+    """The README of the benchmarks."""
+    return (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8").replace("](../docs/", "](")
+
+
 TITLES = {
-    "study-figures.md": "the studies, one by one",
     "reference/python.md": "Python",
     "reference/cli.md": "Command line",
     "reference/http.md": "HTTP",
-    "reference/settings.md": "Settings of a pool",
 }
 """What a link to a page is called that only the site has."""
 
 PAGES = {
-    "study-figures.md": study_figures,
-    "reference/python.md": python,
-    "reference/cli.md": command_line, "reference/http.md": http, "reference/settings.md": settings,
+    "reference/python.md": python, "reference/cli.md": command_line, "reference/http.md": http,
+    "benchmarks.md": benchmarks,
 }  # fmt: skip

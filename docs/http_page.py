@@ -50,7 +50,7 @@ def _fields(document: Schema, title: str, schema: Schema) -> Iterator[str]:
     for place, option in enumerate(schema.get("oneOf", schema.get("anyOf", [schema]))):
         found = _found(document, option)
         if found.get("title") == "Settings":
-            yield "**Or.** [The settings](settings.md) themselves."
+            yield "**Or.** [The settings](#settings-of-a-pool) themselves."
             continue
         rows = list(_rows(document, found, ""))
         yield f"**{title if place == 0 else 'Or'}.** {_cell(found.get('description', ''))}".rstrip()
@@ -63,7 +63,7 @@ def _rows(document: Schema, schema: Schema, before: str) -> Iterator[str]:
     for name, field in schema.get("properties", {}).items():
         shown = f"`{before}{name}`"
         needed = name in schema.get("required", []) and "Answer" not in schema.get("title", "")
-        more = " See [the settings of a pool](settings.md)." if _is_settings(document, field) else ""
+        more = " See [the settings of a pool](#settings-of-a-pool)." if _is_settings(document, field) else ""
         meaning = field.get("description", "") + more
         yield _row(f"**{shown}**" if needed else shown, _type(document, field), meaning, field)
         inner, ending = _inner(document, field)

@@ -20,18 +20,20 @@ from nbclient.exceptions import CellExecutionError
 from notebook_pages import FOLDER
 from traitlets.config import Config
 
+ROOT = Path(__file__).parents[1]
 MOST_SECONDS = 300
 """For one cell; far more than any needs, so that a cell that hangs fails."""
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def run(path: Path) -> nbformat.NotebookNode:
-    """The notebook with the outputs of running it now, in an empty folder, where `!statepool` is this one."""
+    """The notebook with fresh outputs, run in a folder that holds the examples; `!statepool` is this one."""
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         cell.metadata = {}
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "examples").symlink_to(ROOT / "examples")
         # Through files: over ports a kernel warns that others could listen.
         through = Config({"KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"}})
         NotebookClient(
@@ -69,7 +71,7 @@ def check() -> list[str]:
             faults.append(f"{path.name}: a cell raises {error.ename}: {error.evalue}")
             continue
         faults += [
-            f"{path.name}: cell {number} says {now}, expected {then} (python docs/run_notebooks.py stores anew)"
+            f"{path.name}: cell {number} says {now}, expected {then} (python docs/run_notebooks.py stores it)"
             for number, (now, then) in enumerate(zip(found, stored, strict=True))
             if now != then
         ]

@@ -143,7 +143,7 @@ def learn(flights: Flights, lines: Lines) -> dict[str, Any]:
         tables = {name: by_context(table, lines, world.available) for name, table in tables.items()}
         chosen = {
             f"{type(learner).__name__}, rows of {name}": play(learner, world, late, table, 90_000 + seed)
-            for learner in (sp.SelfTuned(), sp.CorrectedPool())
+            for learner in (sp.SelfTuned(),)
             for name, table in tables.items()
         }
         chosen[UCB] = play_ucb(world, late, len(lines.places))

@@ -45,8 +45,8 @@ with statepool.Pool.open("sqlite:///pool.db", "home", [[0.7, 0.3], [0.2, 0.8]], 
     pool.observe(decision.ticket, "cart")
     pool.resolve(decision.ticket, loss=0.0)
 from statepool.live.service import create_app
-from statepool.live.stores import open_store
-create_app(open_store("sqlite:///pool.db"))
+from statepool.live.database import Database
+create_app(Database("sqlite:///pool.db"))
 """),
     "audit": (("apsw", "starlette"), """
 import random

@@ -16,6 +16,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_run_and_print_what_they_say(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     names: dict[str, object] = {"__name__": "example"}
     for code, output in re.findall(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", page.read_text(), flags=re.S):
         printed = io.StringIO()
@@ -37,7 +38,7 @@ def test_pages_that_only_the_site_has_are_linked_there():
     """The hook links each by what it is called."""
     hooks = (ROOT / "docs" / "hooks.py").read_text()
     named = {name for page in PAGES for name in re.findall(r"`site/([\w/-]+)\.html`", page.read_text())} - {"index"}
-    assert len(named) >= 5
+    assert len(named) >= 3
     for name in named:
         assert hooks.count(f'"{name}.md": ') == 2, f"site/{name}.html is named, and docs/hooks.py does not know it"
 

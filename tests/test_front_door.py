@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import statepool
+from command_line import statepool as command
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -16,6 +17,11 @@ def test_the_readme_begins_with_the_category_and_is_short():
     assert 'pip install ".[all]"' in README
     for part in ("make reproduce", "make test", "statepool audit", "Who it is not for", "statepool serve"):
         assert part in README
+
+
+def test_the_readme_shows_what_the_audit_prints():
+    shown = re.search(r"    statepool audit examples/shop.csv\n\n```text\n(.*?)```", README, re.DOTALL)
+    assert command("audit", "examples/shop.csv", cwd=ROOT).stdout == shown[1]
 
 
 def test_pictures_serve_narrow_and_dark_pages():

@@ -9,6 +9,7 @@ import pytest
 
 import statepool as sp
 from statepool import guarantees
+from statepool.rates import default_rate, largest_covered_rate
 
 
 def test_theorem_1_is_smallest_at_its_own_rate_and_below_the_printed_form():
@@ -88,11 +89,11 @@ def test_theorem_3_bounds_every_run_of_study_1():
 
 def test_rate_rules_are_the_papers_on_the_funnel():
     for delay, default, cap in ((10, "0.0058", "0.0334"), (50, "0.0031", "0.0072"), (200, "0.0016", "0.0018")):
-        rules = guarantees.rate_rules(200, 6, 20_000, delay, budget=1.3 * 20_000)
-        assert f"{rules['default'].rate:.4f}" == default
-        assert f"{rules['largest covered'].rate:.4f}" == cap
-        assert all(rule.covered for rule in rules.values())
-        assert rules["theorem"].value == min(rule.value for rule in rules.values())
+        rates = default_rate(200, 6, 20_000, delay), largest_covered_rate(delay)
+        assert tuple(f"{rate:.4f}" for rate in rates) == (default, cap)
+        rules = [guarantees.theorem_1(200, 20_000, delay, 1.3 * 20_000, rate) for rate in (None, *rates)]
+        assert all(rule.covered for rule in rules)
+        assert rules[0].value == min(rule.value for rule in rules)
 
 
 def test_drift_lemma_holds_at_the_cap_and_is_broken_far_above_it():
@@ -104,16 +105,16 @@ def test_drift_lemma_holds_at_the_cap_and_is_broken_far_above_it():
 @pytest.mark.parametrize("family", ["band", "funnel", "switching", "hard"])
 def test_delay_window_and_inaccuracy(family):
     instance = sp.families.find(family)(seed=1, horizon=600)
-    assert guarantees.delay_window(instance, 20).holds
-    lower, upper = guarantees.inaccuracy(instance, 20, instance.n_actions)
-    assert lower.holds
-    assert upper.holds
+    e2, lambda2 = instance.e2(20), instance.lambda2(20)
+    assert e2 <= 20**2 * instance.variation() * (1 + 1e-12)
+    assert e2 <= lambda2 <= instance.n_actions * e2 * (1 + 1e-12)
 
 
 def test_delay_window_is_tight_for_steady_drift_in_one_coordinate():
     horizon, delay = 5_000, 10
     theta = np.column_stack([np.linspace(0, 1, horizon), np.full(horizon, 0.5)])
-    assert guarantees.delay_window(sp.Instance(np.eye(2), theta), delay).ratio > 0.99
+    steady = sp.Instance(np.eye(2), theta)
+    assert 0.99 * delay**2 * steady.variation() < steady.e2(delay) <= delay**2 * steady.variation() * (1 + 1e-12)
 
 
 def test_regime_is_the_papers_on_the_funnel():

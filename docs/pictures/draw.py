@@ -13,7 +13,7 @@ FONT = "Helvetica, Arial, sans-serif"
 
 
 class Picture:
-    """Shapes in drawing order; colours by name, told when it is written."""
+    """Shapes in drawing order; colours by name, resolved when it is written."""
 
     def __init__(self, name: str, width: int, height: int, says: str) -> None:
         self.name, self.width, self.height, self.says = name, width, height, says
@@ -98,7 +98,7 @@ def states(picture: Picture, x: float, y: float, seen: int | None = None) -> lis
 def hero() -> Picture:
     picture = Picture(
         "pooling", 860, 330,
-        "An action leads to a state within seconds and to an outcome days later; pooled, that outcome teaches about "
+        "An action leads to a state within seconds and to an outcome days later; pooled, that outcome informs "
         "every action that could have led to the same state.",
     )  # fmt: skip
     for x, head, line in (
@@ -156,11 +156,11 @@ def chain() -> Picture:
 
 
 def alone() -> Picture:
-    picture = Picture("learn-2", 760, 270, "Without pooling an outcome teaches about the one action that was played.")
+    picture = Picture("learn-2", 760, 270, "Without pooling an outcome informs the one action that was shown.")
     rows = catalogue(picture, 60, 40, chosen=0)
     picture.box(470, rows[0] - 20, 150, 40, "bought", "green")
     picture.arrow(470, rows[0], 166, rows[0], "blue", 2.6)
-    picture.text(190, rows[0] - 10, "teaches poster", "blue", 14)
+    picture.text(190, rows[0] - 10, "informs poster", "blue", 14)
     for i in (1, 2, 3):
         picture.text(190, rows[i] + 5, "learns nothing", "muted", 14)
     return picture

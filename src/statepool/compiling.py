@@ -44,8 +44,8 @@ def compiled_inside(function: Function) -> Function:
 
 
 def compiled_part(function: Function) -> Function:
-    """The same, not copied into its callers."""
-    return njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    """The same, cached on disk by itself and not copied into its callers."""
+    return _cached({**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}, function)
 
 
 def compiled_allocating(function: Function) -> Function:

@@ -20,7 +20,7 @@ from statepool.kernels import dot, effective_dimension
 from statepool.learners.contract import is_own
 from statepool.learners.contract import policy as choose
 from statepool.learners.paper.counted_denominator import denominator_of
-from statepool.learners.parts.map_counts import estimate_column
+from statepool.learners.parts import estimate_column
 from statepool.learners.rows import rows_at
 
 _LOOKS: dict[type, Callable[..., None]] = {}

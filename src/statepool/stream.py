@@ -52,7 +52,7 @@ class Stream:
         return np.random.default_rng(self._generator().integers(1 << 32, size=4 * number)[-4:])
 
     def key(self) -> NDArray[np.uint64]:
-        """One 64-bit number for learners whose draws follow from a key and the round (`learners.parts.chance`)."""
+        """One 64-bit number for learners whose draws follow from a key and the round (`learners.draws`)."""
         return self.side_generator().integers(1 << 63, size=1).astype(np.uint64)
 
     def _generator(self) -> np.random.Generator:

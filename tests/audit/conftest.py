@@ -9,7 +9,15 @@ from statepool.audit import audit_log
 def plain_shop():
     """One price for all: the state is all that matters."""
     return make_shop(
-        5, n_products=12, stages=4, conversion=0.1, window=14, windows=4, prices="none", funnel=0.5, n_rows=30_000
+        4_000_001,
+        n_products=12,
+        stages=4,
+        conversion=0.1,
+        window=14,
+        windows=4,
+        prices="none",
+        funnel=0.5,
+        n_rows=30_000,
     )
 
 
@@ -17,7 +25,15 @@ def plain_shop():
 def priced_shop():
     """Prices that differ: direct effects."""
     return make_shop(
-        5, n_products=12, stages=4, conversion=0.1, window=14, windows=4, prices="large", funnel=0.5, n_rows=30_000
+        4_000_001,
+        n_products=12,
+        stages=4,
+        conversion=0.1,
+        window=14,
+        windows=4,
+        prices="large",
+        funnel=0.5,
+        n_rows=30_000,
     )
 
 
@@ -28,4 +44,4 @@ def plain_audit(plain_shop):
 
 @pytest.fixture(scope="session")
 def priced_audit(priced_shop):
-    return audit_log(priced_shop.log(1), missing=0, **QUICK)
+    return audit_log(priced_shop.log(0), missing=0, **QUICK)

@@ -52,37 +52,6 @@ class Shop:
         means = (self.P * self.cells).sum(axis=0) / self.P.sum(axis=0)
         return self.P @ means
 
-    @property
-    def noise(self) -> float:
-        """The standard error of a product's mean revenue in the mature part of the log, given its states."""
-        mature = self.n_rows * (self.windows - 1) / self.windows / len(self.P)
-        share = self.P.mean(axis=0)
-        variance = share @ (self.buys * (self.price**2).mean() - (self.buys * self.price.mean()) ** 2)
-        return float((variance / mature) ** 0.5)
-
-    @property
-    def lost(self) -> float:
-        """The share of what can be gained that choosing through the states loses."""
-        nearly = self.pooled + 0.01 * self.pooled.std() * np.random.default_rng(0).standard_normal((200, len(self.P)))
-        chosen = self.worth[nearly.argmax(axis=1)].mean()
-        return float((self.worth.max() - chosen) / (self.worth.max() - self.worth.mean()))
-
-    @property
-    def clear(self) -> str | None:
-        """The verdict, where the parameters make it clear: purchases enough to see what is there.
-
-        Fewer products need more purchases each, since the spread of effects over few products is known badly.
-        """
-        enough = (3 + 40 / len(self.P)) * self.noise
-        spread, direct = float(self.pooled.std()), float((self.worth - self.pooled).std())
-        if self.kind == "none":
-            return "pool" if spread > enough else None
-        if direct < enough:
-            return None
-        if direct > 4 * spread and self.lost > 0.75:
-            return "do not pool"
-        return "pool with corrections" if 0.35 * spread < direct < 1.2 * spread else None
-
     def log(self, seed: int, n_new: int = 0) -> pd.DataFrame:
         """What the shop's log shows at its end: sku, stage, revenue (blank unless bought), times."""
         rng = np.random.default_rng((seed, 1))

@@ -180,7 +180,7 @@ def test_odd_times_and_propensities(usual, tmp_path):
     assert found.counts.dropped == {"no decision time": 6}
     assert "3 outcome before its decision" in found.document["log"]["notes"]
     assert found.counts.notes["propensity outside (0, 1]"] == 10
-    assert found.counts.weighted is not None
+    assert found.counts.weighted
 
 
 def test_dates_are_seconds(tmp_path):

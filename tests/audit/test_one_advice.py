@@ -24,7 +24,7 @@ LEARNERS = {
 def logs(draw):
     """Small logs of all kinds: effects or none, informative states or none, windows, blanks, new actions, contexts."""
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    K, S, n = draw(st.integers(1, 8)), draw(st.integers(1, 4)), draw(st.sampled_from([30, 400, 6_000, 20_000]))
+    K, S, n = draw(st.integers(1, 8)), draw(st.integers(1, 4)), draw(st.sampled_from([30, 400, 4_000, 12_000]))
     P = rng.dirichlet(np.full(S, draw(st.sampled_from([0.5, 100.0]))), K)
     mean = np.linspace(0.05, draw(st.sampled_from([0.05, 0.6])), S)
     lift = np.exp(draw(st.sampled_from([0.0, 0.1, 0.7])) * rng.standard_normal(K))
@@ -47,7 +47,7 @@ def logs(draw):
     return log, draw(st.sampled_from([None, "14d", 0]))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=16, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(logs())
 def test_one_advice(made):
     log, window = made

@@ -11,7 +11,7 @@ from generated import generate
 from windowed import make_unwindowed, make_windowed
 
 from statepool.audit.advice import UNCLEAR, Evidence, judge
-from statepool.audit.counts import Counts, Rows, Unit, Weighted
+from statepool.audit.counts import WEIGHTED, Counts, Rows, Unit
 from statepool.audit.delays import Maturity, find_maturity, measure_lateness
 from statepool.audit.drift import measure_drift
 from statepool.audit.effects import estimate_effects
@@ -46,14 +46,14 @@ def count(rows, weights=None, maturity=None):
     def table(values):
         return np.bincount(rows.action * S + rows.state, values, K * S).reshape(K, S).astype(float)
 
-    weighted = None
+    names = [tuple(map(str, range(size))) for size in (K, S)]
+    n, k, loss_sum, squares = (table(part) for part in (None, k, loss, square))
+    parts = (n, n, k, k, loss_sum, loss_sum, squares)
     if weights is not None:
         w = weights * known
-        parts = (weights, weights**2, w, w**2, w * loss, w * loss**2, w**2 * loss, w**2 * loss**2)
-        weighted = Weighted(*(table(part) for part in parts))
-    names = [tuple(map(str, range(size))) for size in (K, S)]
-    sums = [table(part) for part in (None, k, loss, square)]
-    return Counts(*names, None, *sums, rows.loss.size, {}, {}, {}, weighted)
+        parts = tuple(map(table, (weights, weights**2, w, w**2, w * loss, w**2 * loss, w**2 * loss**2)))
+    sums = dict(zip(WEIGHTED, parts, strict=True))
+    return Counts(*names, n, k, loss_sum, squares, sums, weights is not None, total=rows.loss.size)
 
 
 def compact(rows):

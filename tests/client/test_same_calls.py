@@ -28,7 +28,8 @@ def public(kind):
 
 
 def arguments(method):
-    return {name: (each.kind, each.default) for name, each in inspect.signature(method).parameters.items()}
+    parameters = inspect.signature(method).parameters.items()
+    return {name: (each.kind, each.default) for name, each in parameters if name != "self"}
 
 
 def test_every_call_of_a_pool_is_one_of_the_clients_or_of_this_process():

@@ -37,7 +37,8 @@ def test_few_frames_of_ours_lie_between_a_call_and_the_database(place, call):
     assert 0 < max(depths) <= 15
 
 
-def test_calls_that_wait_share_a_transaction_and_a_refusal_undoes_one_alone(sqlite):
+@pytest.mark.parametrize("n_refused", [0, 1])
+def test_calls_that_wait_share_a_transaction_and_a_refusal_undoes_one_alone(sqlite, n_refused):
     pool = sqlite.make()
     pool.decide("1", uniform=0.25)
     begun, started, go = [], threading.Event(), threading.Event()
@@ -65,16 +66,18 @@ def test_calls_that_wait_share_a_transaction_and_a_refusal_undoes_one_alone(sqli
     threads = [threading.Thread(target=pool.database.write, args=(first,))]
     threads[0].start()
     started.wait()
-    threads += [threading.Thread(target=pool.decide) for _ in range(10)] + [threading.Thread(target=refused)]
+    threads += [threading.Thread(target=pool.decide) for _ in range(10)] + [
+        threading.Thread(target=refused)
+    ] * n_refused
     for thread in threads[1:]:
         thread.start()
-    while len(pool.database._turns._waiting) < 11:
+    while len(pool.database._waiting) < 10 + n_refused:
         pass
     go.set()
     for thread in threads:
         thread.join()
-    assert len(begun) == 2
-    assert len(refusals) == 1
+    assert len(begun) == (11 if n_refused else 2), "after a refusal each is run by itself"
+    assert len(refusals) == n_refused
     assert pool.status().decisions == 11
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import statepool as sp
 import textbook
 from neighbours import dimension
-from statepool.guarantees import first_cost, skipping_cost, theorem_a, total_wait
+from statepool.guarantees import skipping_cost, theorem_a, total_wait
+from statepool.guarantees.theorems import kappa
 
 RATES = [1e-3, 0.05, 0.5, 3.0, 40.0]
 sizes = {"seed": st.integers(0, 10**6), "K": st.integers(1, 6), "S": st.integers(1, 5)}
@@ -71,9 +71,9 @@ def test_the_third_inequality_needs_rates_that_do_not_rise():
 @pytest.mark.parametrize("rate", [1e-9, 1e-5, 0.3, 0.5, 5.0])
 def test_costs_of_a_rate(rate):
     series = sum(rate**k / np.prod(np.arange(1, k + 3, dtype=float)) for k in range(60))
-    assert first_cost(rate) == pytest.approx(series, rel=1e-6)
+    assert kappa(rate) == pytest.approx(series, rel=1e-6)
     if rate == 0.5:
-        assert first_cost(rate) < 0.6
+        assert kappa(rate) < 0.6
 
 
 class Path:
@@ -202,4 +202,3 @@ def test_the_drift_lemma_fails_when_rates_fall():
     """No news, and an action's probability grows by a factor of e."""
     L = np.array([0.0, 1000.0])
     assert textbook.softmin(L, 0.049)[1] / textbook.softmin(L, 0.05)[1] == pytest.approx(e, rel=1e-9)
-    assert sp.guarantees.drift_lemma_cap(4) == 1 / (5 * e)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import statepool as sp
 import textbook
-from statepool.guarantees import choices_of, first_cost, theorem_d
+from statepool.guarantees import choices_of, theorem_d
+from statepool.guarantees.theorems import kappa
 
 
 def potential(L, eta):
@@ -60,12 +61,12 @@ def test_the_inequalities_on_every_path(seed, C, K, S, eta, rare, greed):
         assert mu @ m == pytest.approx(X, abs=1e-9)
         first = np.array([m[k] + potential(used[k] + c[k], eta) - potential(used[k], eta) for k in range(C)])
         square = ((x * (c - X) ** 2).sum(axis=1)) @ mu
-        assert mu @ first <= eta * first_cost(eta) * square * (1 + 1e-9) + scale
+        assert mu @ first <= eta * kappa(eta) * square * (1 + 1e-9) + scale
         assert square <= X**2 * (N[s] / q[s] ** 2 - 1) + scale * c.max()
         variance = (x * (c - m[:, None]) ** 2).sum(axis=1)
         for k in range(C):  # the tighter form: each context centred by its own loss, at the price of its size
             if eta * m[k] < 300:
-                assert first[k] <= eta * first_cost(eta * m[k]) * variance[k] * (1 + 1e-9) + scale
+                assert first[k] <= eta * kappa(eta * m[k]) * variance[k] * (1 + 1e-9) + scale
             two = potential(used[k], eta) - potential(used[k] + c[k], eta)
             everything = used[k] + missing[k]
             two -= potential(everything, eta) - potential(everything + c[k], eta)

@@ -4,12 +4,14 @@
                        or those found cost next to nothing                      (SMALL)      learner: self-tuned
     with corrections   anything between                                                      learner: self-tuned
     do not pool        choosing through the states loses two thirds and more    (LARGE)      learner: action-thompson
-    cannot tell        the log leaves both open, or which action to start on; or it has one action,
-                       one state, no final outcome                              no pool, a holdout
+    cannot tell        effects that were not found may cost more than `DOUBT`; those found may cost anything from
+                       `SMALL` to `LARGE`; which action to start on is open; or the log has one action, one state, no
+                       final outcome                                            no pool, a holdout
 
 "Costs" is the price of choosing through the states over that of choosing blindly, for the log's actions and for new
 ones whose direct effects spread as much. What the log leaves open is the interval, at 90 %, of the variance of direct
-effects over actions. Actions are ranked by the estimate that corrects for direct effects (`effects.own`).
+effects over actions. `DOUBT` is wide, since self-tuned corrects for effects that were missed. Actions are ranked by the
+estimate that corrects for direct effects (`effects.own`).
 
 How much more data: the effect that would change the verdict is tau*, the spread of direct effects at which new actions
 lose `DOUBT`. With n outcomes the interval of a log without effects ends below tau*² with probability `POWER` when
@@ -25,7 +27,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from os import cpu_count
 from statistics import NormalDist
 from typing import Any
@@ -50,8 +51,10 @@ LEARNERS: dict[str, str | None] = {
     POOL: "self-tuned", CORRECT: "self-tuned", ALONE: "action-thompson", UNCLEAR: None,
 }  # fmt: skip
 SMALL, LARGE = 0.05, 2 / 3
-DOUBT = 0.15
-"""A possible loss of this share of what can be gained leaves the verdict open."""
+DOUBT = 0.25
+"""A possible loss of this share of what can be gained, by effects that were not found, leaves the verdict open."""
+TURNING = ((1 - DOUBT) ** -2 - 1) ** 0.5
+"""tau* over the spread of what the states predict: where both are normal, 1 - 1/sqrt(1 + ratio²) is lost."""
 CERTAIN = 0.001
 """A direct effect is acted on below this; between it and .05 it is a hint, and speaks for no verdict."""
 GOOD, NAMED = 0.9, 0.85
@@ -69,7 +72,7 @@ ALWAYS, BLIND = "always the first", "blind choice"
 WORLDS, BEYOND = 8, 2.0
 WORK = 300_000
 """Rounds × actions of a simulation, unless a horizon is given."""
-SHORTEST, LONGEST = 1_000, 10_000
+SHORTEST, LONGEST = 500, 10_000
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class Advice:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that the advice rests on."""
+    """All that the advice rests on; `rows` is the sample with the outcomes of rows that are old enough."""
 
     counts: Counts
     unit: Unit
@@ -190,8 +193,12 @@ def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, Needed |
 def first_is_good(seen: Evidence, times: float = 1.0) -> float:
     """The probability that the first action is worth `GOOD` of the best, with so many times the outcomes."""
     effects, first = seen.effects, rank_actions(seen.counts, seen.effects, 0.95).order[0]
-    normal = np.random.default_rng(19).standard_normal((1_000, effects.own.size))
-    worth = seen.unit.outcome(effects.own + effects.own_error / times**0.5 * normal)
+    # Errors of state means are common to all actions: where one is worth less than it seems, so are the others.
+    common = seen.map.P * seen.counts.state_errors
+    alone = np.sqrt(np.maximum(effects.own_error**2 - (common**2).sum(axis=1), 0.0))
+    rng = np.random.default_rng(19)
+    noise = alone * rng.standard_normal((1_000, alone.size)) + rng.standard_normal((1_000, common.shape[1])) @ common.T
+    worth = seen.unit.outcome(effects.own + noise / times**0.5)
     return float((worth[:, first] >= GOOD * worth.max(axis=1)).mean())
 
 
@@ -213,7 +220,7 @@ def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed
             what = f"there is a hint of direct effects (p = {p:.2g}) that may be chance"
         about = f"{what}; pooling may lose up to {possible.at_most:.0%} of what can be gained"
         return UNCLEAR, about, rows_needed(seen)
-    if possible.at_least < SMALL and possible.at_most >= DOUBT:
+    if possible.at_least < SMALL and possible.at_most >= LARGE:
         span = f"pooling may lose anything from {possible.at_least:.0%} to {possible.at_most:.0%} of what can be gained"
         return UNCLEAR, span, rows_needed(seen)
     shares = (effects.lost, effects.typical_loss)
@@ -247,27 +254,13 @@ def rows_needed(seen: Evidence) -> Needed:
     possible, known, K = seen.effects.possible, float(seen.counts.k.sum()), seen.counts.n_actions
     lead = max(NormalDist().inv_cdf((K - 0.375) / (K + 0.25)), 0.5)
     # Effects too small to matter need not be seen.
-    target = max(turning_ratio(min(K, 100)) * possible.spread, little_of(seen.counts) / lead) ** 2
+    target = max(TURNING * possible.spread, little_of(seen.counts) / lead) ** 2
     freedom = possible.freedom
     excess = freedom / chdtri(freedom, 0.95) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
     even = MARGIN * excess * K * seen.sufficiency.noise / target
     outcomes = min(max(MARGIN * excess * min(possible.noise_of_means, 1e6) / target * known, even), 1e12)
     even = min(even, 1e12)
     return Needed(round(outcomes), max(round(outcomes - known), 1), round(even), bool(outcomes > UNEVEN * even))
-
-
-@lru_cache(maxsize=256)
-def turning_ratio(n_actions: int) -> float:
-    """The spread of direct effects, over that of what the states predict, at which new actions lose `DOUBT`."""
-    c, z = np.random.default_rng(16).standard_normal((2, 4_000, n_actions))
-    low, high = 1e-3, 10.0
-    for _ in range(30):
-        middle = (low * high) ** 0.5
-        m = c + middle * z
-        best = m.min(axis=1)
-        lost = (m[np.arange(len(m)), c.argmin(axis=1)] - best).mean() / (m.mean(axis=1) - best).mean()
-        low, high = (middle, high) if lost < DOUBT else (low, middle)
-    return float((low * high) ** 0.5)
 
 
 # What the pool starts with
@@ -324,8 +317,7 @@ def _known_states(seen: Evidence) -> tuple[Floats, Floats]:
     """State means as of the end of the log, and how many outcomes each is worth: fewer where it drifts."""
     counts, drift = seen.counts, seen.drift
     drifting = np.array(drift.drifts)
-    variance = np.maximum(counts.state_errors, 0.0) ** 2 * np.maximum(counts.worth, 1)
-    variance = np.where(np.isfinite(variance), variance, counts.deviation**2)
+    variance = counts.state_errors**2 * np.maximum(counts.worth, 1)
     limit = np.where(drifting, variance / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
     return np.where(drifting, drift.means[-1], counts.state_means), np.minimum(counts.worth, limit)
 

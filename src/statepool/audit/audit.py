@@ -6,8 +6,8 @@ log ─▶ sample ─▶ window ─▶ counts ─▶ map, means ─┬▶ suffic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,38 +17,32 @@ import numpy as np
 
 from statepool.audit.advice import Advice, Evidence, advise
 from statepool.audit.contexts import Contexts, check_contexts, examine_contexts
-from statepool.audit.counts import Counts, Rows, Unit, context_names, count_contexts, count_log, draw_rows, kept_rows
-from statepool.audit.delays import Lateness, Maturity, find_maturity, measure_lateness, read_missing, read_window
-from statepool.audit.drift import Drift, measure_drift
-from statepool.audit.effects import ActionEffects, estimate_effects
-from statepool.audit.estimates import Map, Width, estimate_map, measure_width
+from statepool.audit.counts import Counts, Unit, context_names, count_contexts, count_log, draw_rows, kept_rows
+from statepool.audit.delays import find_maturity, measure_lateness, read_missing, read_window
+from statepool.audit.drift import measure_drift
+from statepool.audit.effects import estimate_effects
+from statepool.audit.estimates import estimate_map
 from statepool.audit.evaluate import WhatIf, evaluate, export_rows
 from statepool.audit.log import Log, first_line, open_log
-from statepool.audit.sufficiency import Sufficiency, sufficiency_test
+from statepool.audit.sufficiency import sufficiency_test
 from statepool.checks import check_count, check_number, check_whole
+from statepool.dimension import Bracket, bracket
 
 SINCE_1970 = (5e8, 5e9)
 """Times that are numbers between these are taken for seconds since 1970 when lengths of time are shown."""
+ENGINES = ("ibis", "duckdb", "_duckdb", "psycopg", "sqlglot", "pyspark")
+"""Packages whose errors are about the log."""
 LEAST_HELD = 2_000
 """Outcomes of a holdout from which means and effects rest on it alone."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class Audit(Evidence):
     """Everything the audit found. `document` is all of it as plain data; `write` makes the report."""
 
     log: Log
-    unit: Unit
-    counts: Counts
-    rows: Rows
-    """The sample, with the outcomes of rows that are old enough."""
-    map: Map
-    width: Width
-    sufficiency: Sufficiency
-    effects: ActionEffects
-    lateness: Lateness
-    maturity: Maturity
-    drift: Drift
+    width: Bracket
+    """Of the map's effective dimension."""
     held: bool
     """Whether means and effects rest on the rows of a holdout alone."""
     advice: Advice
@@ -129,13 +123,12 @@ def audit_log(
     >>> sp.audit_log(pd.DataFrame(rows, columns=["action", "state", "loss"]), horizon=100)
     Audit(pandas frame: 1200 rows, 3 actions, 2 states: ...)
     """
-    given = {
+    columns = {
         "action": action, "state": state, "outcome": outcome, "decided": decided, "observed": observed,
         "resolved": resolved, "propensity": propensity, "group": group, "ticket": ticket, "holdout": holdout,
         "context": context,
     }  # fmt: skip
-    opened = _open(log, given, reward, missing, table, delay, horizon, level, seconds, seed)
-    with closing(opened):
+    with _opened(log, columns, reward, missing, table, level, seed) as opened:
         return _examine(opened, window, delay, horizon, level, seconds, seed)
 
 
@@ -151,8 +144,7 @@ def what_if(
     """
     if not policies:
         raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
-    opened = _open(log, columns or {}, reward, missing, table, None, None, level, 1.0, seed)
-    with closing(opened):
+    with _opened(log, columns or {}, reward, missing, table, level, seed) as opened:
         audit = _examine(opened, window, None, 1, level, 1e-9, seed)
         if not audit.counts.has_outcomes:
             raise ValueError("log: has no final outcome, expected some to estimate from")
@@ -162,43 +154,31 @@ def what_if(
         return [evaluate(audit, policy, level) for policy in policies]
 
 
-def _open(
-    log: Any, given: dict[str, Any], reward: bool | None, missing: Any, table: str | None, delay: int | None,
-    horizon: int | None, level: float, seconds: float, seed: int,
-) -> Log:  # fmt: skip
-    if delay is not None:
-        check_count(delay, "delay", lowest=0)
-    if horizon is not None:
-        check_count(horizon, "horizon")
+@contextmanager
+def _opened(
+    log: Any, columns: dict[str, Any], reward: bool | None, missing: Any, table: str | None, level: float, seed: int
+) -> Iterator[Log]:
+    """The log, closed at the end; what its engine cannot do is one sentence."""
     check_number(level, "level", 0.5, 0.9999)
-    check_number(seconds, "seconds", 0, 1e6, open_low=True)
     check_whole(seed, "seed")
-    return open_log(log, given, reward, read_missing(missing), table)
+    with closing(open_log(log, columns, reward, read_missing(missing), table)) as opened:
+        try:
+            yield opened
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] not in ENGINES:
+                raise
+            raise ValueError(f"{opened.name}: cannot be counted ({first_line(error)})") from None
 
 
 def _examine(
     log: Log, window: Any, delay: int | None, horizon: int | None, level: float, seconds: float, seed: int
 ) -> Audit:
-    try:
-        return _weigh_up(log, read_window(window, log.seconds), delay, horizon, level, seconds, seed)
-    except ValueError:
-        raise
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] not in (
-            "ibis",
-            "duckdb",
-            "_duckdb",
-            "psycopg",
-            "sqlglot",
-            "pyspark",
-        ):
-            raise
-        raise ValueError(f"{log.name}: cannot be counted ({first_line(error)})") from None
-
-
-def _weigh_up(
-    log: Log, window: float | None, delay: int | None, horizon: int | None, level: float, seconds: float, seed: int
-) -> Audit:
+    if delay is not None:
+        check_count(delay, "delay", lowest=0)
+    if horizon is not None:
+        check_count(horizon, "horizon")
+    check_number(seconds, "seconds", 0, 1e6, open_low=True)
+    length = read_window(window, log.seconds)
     unit = Unit.of(log)
     kept = kept_rows(log, unit)
     counts = count_log(log, kept)
@@ -206,7 +186,7 @@ def _weigh_up(
     if names is not None:
         check_contexts(log.columns.context, names, counts)
     recorded = draw_rows(log, kept, counts, seed, names)
-    maturity = find_maturity(recorded, window)
+    maturity = find_maturity(recorded, length)
     held = recorded.held is not None and bool(
         (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
     )
@@ -229,8 +209,5 @@ def _weigh_up(
         contexts = examine_contexts(log.columns.context, names, by_context, counts, rows, map_, effects, level, seed)
     seen = Evidence(counts, unit, map_, test, effects, rows, maturity, lateness, drift)
     advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else contexts.least_gain)
-    width = measure_width(counts, map_, seconds, seed)
-    return Audit(
-        log, unit, counts, rows, map_, width, test, effects, lateness, maturity, drift, held, advice, contexts,
-        by_context,
-    )  # fmt: skip
+    width = bracket(map_.P, gap=0.01, seconds=seconds)
+    return Audit(**vars(seen), log=log, width=width, held=held, advice=advice, contexts=contexts, by_context=by_context)

@@ -122,8 +122,11 @@ def examine_contexts(
     one = best_for_all(c, share, tried > 0)
     gain = None
     if one >= 0 and counts.has_outcomes and min(len(names), counts.n_actions) > 1:
-        maps = _Maps(P, strength, offered, tried, share)
-        gain = _judge(known, counts, maps, effects, level, seed)
+        spread = np.maximum(P @ counts.state_means**2 - c**2, 0)
+        doubt = np.sqrt(spread / (tried + strength))
+        drawn = _drawn(c, doubt, offered, tried, share, seed)
+        gain = _judge(known, counts, spread, share, np.quantile(drawn, (0.5 - level / 2, 0.5 + level / 2)), effects,
+                      level, seed)  # fmt: skip
     more = _rows_needed(gain, totals.sum() / len(names), level) if gain is not None and gain.verdict == OPEN else 0
     shown = tuple(name.replace(JOINT, " / ") for name in names)
     best = np.where(offered, c, np.inf).argmin(axis=1)
@@ -163,19 +166,16 @@ def best_for_all(c: Floats, share: Floats, tried: NDArray[np.bool_]) -> int:
     return int(np.where(common, share @ c, np.inf).argmin()) if common.any() else -1
 
 
-@dataclass(frozen=True, eq=False)
-class _Maps:
-    P: Floats
-    strength: float
-    offered: NDArray[np.bool_]
-    tried: Floats
-    share: Floats
+def _judge(
+    rows: Rows, counts: Counts, spread: Floats, share: Floats, drawn: Floats, effects: ActionEffects, level: float,
+    seed: int,
+) -> Gain | None:  # fmt: skip
+    """The gain with its interval; None if no action was tried nearly everywhere in every part.
 
-
-def _judge(rows: Rows, counts: Counts, maps: _Maps, effects: ActionEffects, level: float, seed: int) -> Gain | None:
-    """The gain with its interval; None if no action was tried nearly everywhere in every part."""
+    `spread` is the variance of the state's mean in each context and action; `drawn` the ends of `_drawn`.
+    """
     assert rows.context is not None
-    C, K = maps.offered.shape
+    C, K = spread.shape
     S, h = counts.n_states, counts.state_means
     asked = rows.context >= 0
     pair = np.maximum(rows.context, 0) * K + rows.action
@@ -186,20 +186,18 @@ def _judge(rows: Rows, counts: Counts, maps: _Maps, effects: ActionEffects, leve
     ]
     pairs = replace(rows, action=pair)
     found = sufficiency_test(pairs, C * K, S, seed).p < HINT
-    errors = np.where(np.isfinite(counts.state_errors), counts.state_errors, counts.deviation)
-    spread = np.maximum(maps.P @ h**2 - (maps.P @ h) ** 2, 0)
     gains, variances, used = [], [], np.zeros((C, K))
     for i, judging in enumerate(tables):
         visits = judging.sum(axis=2)
         choosing = np.sum([table for j, table in enumerate(tables) if j != i], axis=0)
-        chosen = _weights(choosing, visits, maps.share, h)
+        chosen = _weights(choosing, visits, share, h)
         if chosen is None:
             return None
         states = judging / np.maximum(visits, 1e-300)[:, :, None]
         gap = np.einsum("ck,cks->s", chosen, states)
         gain = float(gap @ h)
         noise = chosen**2 * np.divide(spread, visits, out=np.zeros_like(visits), where=visits > 0)
-        variance = float(noise.sum()) + PARTS * float(gap**2 @ errors**2)
+        variance = float(noise.sum()) + PARTS * float(gap**2 @ counts.state_errors**2)
         if found:
             sums = label_sums(replace(pairs, loss=np.where(part == i, rows.loss, np.nan)), C * K, S)
             D = np.divide(sums.U, sums.C, out=np.zeros_like(sums.U), where=sums.C > 0).reshape(C, K)
@@ -215,7 +213,6 @@ def _judge(rows: Rows, counts: Counts, maps: _Maps, effects: ActionEffects, leve
         # Effects of an action are the same in all contexts and do not average out; those of pairs do.
         variance += float((used**2 * left).sum()) + float(used.sum(axis=0) ** 2 @ effects.open.variance)
     z, error = NormalDist().inv_cdf(0.5 + level / 2), variance**0.5
-    drawn = np.quantile(_drawn(maps, h, spread, seed), (0.5 - level / 2, 0.5 + level / 2))
     lower = min(value - z * error, float(drawn[0])) if found else value - z * error
     least = max(WORTHWHILE * effects.blind, 0.004 * min(counts.mean, 1 - counts.mean))
     return Gain(value, error, lower, max(value + z * error, float(drawn[1])), least, not found)
@@ -236,17 +233,16 @@ def _weights(choosing: Floats, judged: Floats, share: Floats, h: Floats) -> Floa
     return weights
 
 
-def _drawn(maps: _Maps, h: Floats, spread: Floats, seed: int) -> Floats:
+def _drawn(
+    c: Floats, doubt: Floats, offered: NDArray[np.bool_], tried: Floats, share: Floats, seed: int
+) -> list[float]:
     """What the choice by the maps gains over the best for all, in draws from what is known of the maps."""
-    c, doubt = maps.P @ h, np.sqrt(spread / (maps.tried + maps.strength))
-    common = maps.share @ (maps.tried > 0) >= COMMON
-    rng, at, gains = np.random.default_rng((seed, 18)), np.arange(maps.share.size), []
+    rng, gains = np.random.default_rng((seed, 18)), []
     for _ in range(DRAWS):
         m = c + doubt * rng.standard_normal(c.shape)
-        one = np.where(common, maps.share @ m, np.inf).argmin()
-        best = np.where(maps.offered, m, np.inf).argmin(axis=1)
-        gains.append(maps.share @ (m[:, one] - m[at, best]))
-    return np.array(gains)
+        one = best_for_all(m, share, tried > 0)
+        gains.append(float(share @ (m[:, one] - np.where(offered, m, np.inf).min(axis=1))))
+    return gains
 
 
 def _rows_needed(gain: Gain, have: float, level: float) -> int:

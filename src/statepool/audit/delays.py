@@ -19,7 +19,9 @@ F(age) of a row (exposure), if enough events are known and young and old rows of
 
 from __future__ import annotations
 
+import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
@@ -33,8 +35,8 @@ from statepool.audit.counts import Rows
 from statepool.audit.log import audit_engine
 from statepool.checks import Floats, Ints
 
-SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-WORDS = {"sec": "s", "second": "s", "minute": "min", "hour": "h", "day": "d", "week": "w"}
+LENGTHS = {"s sec second": 1.0, "m min minute": 60.0, "h hour": 3_600.0, "d day": 86_400.0, "w week": 604_800.0}
+SECONDS = {word: length for words, length in LENGTHS.items() for word in words.split()}
 NONE, GIVEN, FOUND, SETTLING = "none", "given", "found", "settling"
 LEAST_EVENTS = 20
 """Dated outcomes that the rule for the window needs."""
@@ -114,38 +116,26 @@ def read_window(given: Any, dated: bool) -> float | None:
     if given is None:
         return None
     if isinstance(given, timedelta):
-        given = given.total_seconds()
-        dated = False
-    if isinstance(given, bool) or not isinstance(given, str | int | float):
-        raise ValueError(refusal)
-    if isinstance(given, str) and given.strip().lower() in ("none", "no"):
-        return 0.0
-    found = re.fullmatch(r"\s*([-+]?[0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z]*)\s*", str(given).lower())
-    if found is None:
-        raise ValueError(refusal)
-    number, unit = float(found[1]), found[2]
-    unit = WORDS.get(unit.removesuffix("s"), unit) if len(unit) > 1 and unit != "min" else unit
-    if unit and unit not in SECONDS:
+        given, dated = given.total_seconds(), False
+    text = "" if isinstance(given, bool) else str(given).strip().lower().replace("none", "0")
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e\+?[0-9]+)?)\s*([a-z]*)", text)
+    number, unit = (float(found[1]), found[2]) if found else (math.inf, "")
+    unit = unit.removesuffix("s") if len(unit) > 1 else unit
+    if number > 1e15 or (unit and unit not in SECONDS):
         raise ValueError(refusal)
     if dated and not unit and number > 0:
         raise ValueError(f"window: is {given!r}, expected a unit, such as 30d, 12h or 30s, since times are dates")
-    seconds = number * SECONDS.get(unit, 1.0)
-    if not 0 <= seconds < 1e15:
-        raise ValueError(refusal)
-    return seconds
+    return number * SECONDS.get(unit, 1.0)
 
 
 def read_missing(given: Any) -> float | str | None:
     """What a blank outcome means: a number, "drop", or None if nothing was said."""
-    if given is None or (isinstance(given, str) and given.strip().lower() == "drop"):
+    if given is None or str(given).strip().lower() == "drop":
         return given if given is None else "drop"
-    try:
-        number = float(given)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if isinstance(given, bool) or not np.isfinite(number):
-        raise ValueError(f"missing: is {given!r}, expected a number that a blank outcome means, or drop")
-    return number
+    with suppress(TypeError, ValueError):
+        if not isinstance(given, bool) and math.isfinite(float(given)):
+            return float(given)
+    raise ValueError(f"missing: is {given!r}, expected a number that a blank outcome means, or drop")
 
 
 def find_maturity(rows: Rows, window: float | None) -> Maturity:
@@ -192,7 +182,7 @@ def _find_window(rows: Rows, given: float | None) -> Maturity | None:
             return made(youngest, default, "younger rows are blank unless something happened")
         masses = product_limit(waits[dated], rows.age[dated])
         longest = weighted_quantiles(waits[dated], masses, np.array([NEARLY]))[0]
-        return made(float(longest), default, "99.5 % of what happens has happened by then")
+        return made(float(longest), default, "99.5 % of events have come by then")
     if dated.sum() < NEARLY * known.sum():
         return None
     for default in _common_values(rows.loss[known]):

@@ -18,7 +18,7 @@ from statepool.audit.advice import ALWAYS, BLIND, CORRECT, HOLDOUT, POOL, UNCLEA
 from statepool.audit.contexts import NOT, OPEN, PAYS
 from statepool.audit.delays import GIVEN, QUANTILES, SETTLING
 from statepool.audit.effects import LEVEL
-from statepool.audit.estimates import SAYS_LITTLE, state_intervals, state_shares
+from statepool.audit.estimates import state_intervals
 from statepool.audit.evaluate import cautions_of, evaluate
 from statepool.audit.sufficiency import Sufficiency
 
@@ -70,10 +70,10 @@ def summary_of(audit: Audit) -> Summary:
 
 
 def _reading(audit: Audit) -> str:
-    unit, counts = audit.unit, audit.counts
+    unit, counts, how = audit.unit, audit.counts, audit.log.columns.direction
     seen = [name for s, name in enumerate(counts.states) if counts.k[:, s].sum() > 0]
-    turn = "--loss" if unit.is_reward else "--reward"
-    how = f"assumed; {turn} turns it round" if audit.log.columns.direction == "assumed" else audit.log.columns.direction
+    if how == "assumed":
+        how = f"assumed; {'--loss' if unit.is_reward else '--reward'} turns it round"
     ends = f": best state {seen[0]}, worst {seen[-1]}" if len(seen) > 1 else ""
     return f"{unit.column} is read as {unit.kind} ({how}){ends}."
 
@@ -84,37 +84,32 @@ def _window(audit: Audit) -> list[str]:
         return []
     length = duration(audit, maturity.window)
     young = round(float((audit.rows.decided > maturity.cut).mean()) * counts.rows)
-    used = f"count by their exposure to {_events(audit)} so far" if counts.exposed else "are used for the map only"
-    rest = f" {counted(young)} of {counted(counts.rows)} rows are younger and {used}." if young else ""
+    used = "count by their exposure so far" if counts.exposed else "are used for the map only"
+    rest = f"; {counted(young)} of {counted(counts.rows)} rows are younger and {used}" if young else ""
     if maturity.how == GIVEN:
-        return [f"Outcomes are final after {length}, as given.{rest}"]
-    kind = "Nearly all outcomes are in" if maturity.how == SETTLING else "Outcomes are taken as final"
-    return [f"{kind} after {length} (found: {maturity.why}).{rest} --window changes it."]
-
-
-def _events(audit: Audit) -> str:
-    return audit.unit.name if audit.unit.suffix else "events"
+        return [f"Outcomes are final after {length}, as given{rest}."]
+    kind = "Nearly all outcomes are in" if maturity.how == SETTLING else "Outcomes count as final"
+    return [f"{kind} after {length} (found: {maturity.why}; --window changes it){rest}."]
 
 
 def _reasons(audit: Audit) -> list[str]:
     """At most three: what is missing, what the states explain, and what is gained over what people would do."""
     advice = audit.advice
     missing = [f"{advice.missing[0].upper()}{advice.missing[1:]}."] if advice.missing else []
-    if not audit.counts.has_outcomes or audit.counts.n_actions < 2:
+    if not advice.expected:
         return missing
     if is_alike(audit.counts, audit.effects):
         return [*missing, "The actions are alike: no choice among them gains anything that the log can see."]
-    return [*missing, _about_states(audit), _why_not(audit)][:3]
+    return [*missing, _about_states(audit), _why_not(audit)]
 
 
 def _about_states(audit: Audit) -> str:
-    effects, unit = audit.effects, audit.unit
     differ = differing(audit.sufficiency, "actions")
-    blind = f"{amount(unit.amount(effects.blind))}{unit.suffix} per decision"
+    blind = f"{amount(audit.unit.amount(audit.effects.blind))}{audit.unit.suffix} per decision"
     if audit.sufficiency.p >= LEVEL:
         return f"{differ}; choosing well gains {blind} over choosing blindly."
     return (
-        f"{differ}; choosing through the states alone loses {effects.lost:.0%} of the {blind} that choosing well gains "
+        f"{differ}; choosing through the states alone loses {audit.effects.lost:.0%} of the {blind} that can be gained "
         "over choosing blindly."
     )
 
@@ -128,48 +123,35 @@ def differing(found: Sufficiency, between: str) -> str:
 
 def _why_not(audit: Audit) -> str:
     """Why not just show the best one, or use Thompson sampling per action?"""
-    advice, unit = audit.advice, audit.unit
-    first = audit.counts.actions[advice.ranking.order[0]]
-    found = {
-        name: advice.regret_of(name) for name in (ALWAYS, BLIND, "action-thompson", advice.learner or "self-tuned")
-    }
-    costs = {name: amount(unit.amount(each.regret)) for name, each in found.items() if each is not None}
-    if not costs:
-        return ""
-    own = advice.learner or "self-tuned"
-    always = found[ALWAYS]
-    assert always is not None
-    verdict = "about as well, until something changes" if always.tied or always.behind < 0 else "worse"
+    advice, unit, own = audit.advice, audit.unit, audit.advice.learner or "self-tuned"
+    found = {one.name: one for one in advice.expected}
+    costs = {name: amount(unit.amount(one.regret)) for name, one in found.items()}
+    verdict = "about as well" if found[ALWAYS].tied else "worse" if found[ALWAYS].behind > 0 else "better"
     others = [f"{NAMES[name]} {costs[name]}" for name in ("action-thompson", BLIND) if name != own]
     return (
-        f"Why not just show {first}? In {counted(advice.horizon)} decisions it would do {verdict}: it loses "
-        f"{costs[ALWAYS]}{unit.suffix}, {own} {costs[own]}, {', '.join(others)} (simulated on this log)."
+        f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? In {counted(advice.horizon)} simulated "
+        f"decisions it does {verdict}{'' if verdict == 'worse' else ', until something changes'}: it loses "
+        f"{costs[ALWAYS]}{unit.suffix}, {own} {costs[own]}, {', '.join(others)}."
     )
 
 
 def _todo(audit: Audit) -> list[str]:
     if audit.advice.verdict == UNCLEAR:
         return [_how_much_more(audit), "Start no pool yet; go on as before beside the holdout, then audit again."]
-    lines = [
-        f"Start the pool: statepool serve --map AUDIT.json (learner {audit.advice.learner}, holdout {HOLDOUT:.0%}).",
-        _start(audit),
-    ]
-    if audit.contexts is not None:
-        lines.append(_about_gain(audit))
-    return lines
+    start = f"Start the pool: statepool serve --map AUDIT.json (learner {audit.advice.learner}, holdout {HOLDOUT:.0%})."
+    return [start, _start(audit), *([_about_gain(audit)] if audit.contexts is not None else [])]
 
 
 def _start(audit: Audit) -> str:
     ranking, unit, names = audit.advice.ranking, audit.unit, audit.counts.actions
     ends = sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper)))
     by = "corrected for direct effects" if audit.effects.spread_direct > 0 else "through the states"
-    found = (
-        f"It starts on {names[ranking.order[0]]}: {unit.outcome(ranking.loss):.3g}{unit.suffix} per decision "
-        f"({ends[0]:.3g} to {ends[1]:.3g}), {by}"
-    )
-    others = [names[a] for a in ranking.alike[:SHOWN]]
+    others = ", ".join(names[a] for a in ranking.alike[:SHOWN])
     more = f" and {counted(len(ranking.alike) - SHOWN)} more" if len(ranking.alike) > SHOWN else ""
-    return f"{found}; {', '.join(others)}{more} may be as good." if others else f"{found}."
+    return (
+        f"The log's best action is {names[ranking.order[0]]}: {unit.outcome(ranking.loss):.3g}{unit.suffix} per "
+        f"decision ({ends[0]:.3g} to {ends[1]:.3g}), {by}{f'; {others}{more} may be as good' if others else ''}."
+    )
 
 
 def _how_much_more(audit: Audit) -> str:
@@ -189,20 +171,17 @@ def _how_much_more(audit: Audit) -> str:
         if counts.n_states < 2:
             return "Log what is seen at once in at least two states: a click, a depth, a time on the page."
         return "Log outcomes that differ."
-    decisions = needed.decisions_with_holdout if needed.holdout else needed.more
-    spent = f" ({_wait(audit, decisions / pace)})" if pace and audit.seconds else ""
+    decisions, spent = needed.decisions_with_holdout if needed.holdout else needed.more, ""
+    if pace and audit.seconds:
+        years = decisions / pace / YEAR
+        soon = f"about {duration(audit, decisions / pace)} at this rate"
+        spent = f" ({f'not in a reasonable time: about {rounded(years)} years at this rate' if years > 2 else soon})"
     if needed.holdout:
         return (
             f"Too little was tried: a holdout of {HOLDOUT:.0%}, every action alike, for about {rounded(decisions)} "
             f"decisions{spent} would tell."
         )
     return f"About {rounded(decisions)} more rows with an outcome{spent} would tell."
-
-
-def _wait(audit: Audit, seconds: float) -> str:
-    if seconds > 2 * YEAR:
-        return f"not in a reasonable time: about {rounded(seconds / YEAR)} years at this rate"
-    return f"about {duration(audit, seconds)} at this rate"
 
 
 def _about_gain(audit: Audit) -> str:
@@ -212,14 +191,16 @@ def _about_gain(audit: Audit) -> str:
     if gain is None:
         return f"Whether asking for {title} pays cannot be judged: no action was tried in nearly every context."
     low, high = (amount(unit.amount(end)) for end in (gain.lower, gain.upper))
+    verb, then = {
+        PAYS: ("pays", "the pool has a map for each context."),
+        NOT: ("does not pay", "it is left out of the pool."),
+        OPEN: (
+            "may pay or not",
+            f"it is left out of the pool; about {rounded(contexts.more)} more rows for each context would tell.",
+        ),
+    }[gain.verdict]
     worth = f"{amount(unit.amount(gain.value))}{unit.suffix} per decision ({low} to {high})"
-    ends = {
-        PAYS: "the pool has a map for each context.",
-        NOT: "it is left out of the pool.",
-        OPEN: f"it is left out of the pool; about {rounded(contexts.more)} more rows for each context would tell.",
-    }
-    verb = {PAYS: "pays", NOT: "does not pay", OPEN: "may pay or not"}[gain.verdict]
-    return f"A choice by {title} {verb}: it gains {worth}; {ends[gain.verdict]}".replace("(-", "(−")
+    return f"A choice by {title} {verb}: it gains {worth}; {then}".replace("(-", "(−")
 
 
 def _about_log(audit: Audit) -> list[str]:
@@ -240,44 +221,40 @@ def _about_log(audit: Audit) -> list[str]:
     return [*audit.log.notes, *lines]
 
 
-def _about_delays(audit: Audit) -> list[str]:
-    late = audit.lateness
-    if not late.known:
+def _about_time(audit: Audit) -> list[str]:
+    late, drift, unit = audit.lateness, audit.drift, audit.unit
+    if late.known:
+        what = "events" if late.window else "outcomes"
+        lines = [
+            f"Half of all {what} come within {duration(audit, late.time[1])} ({late.decisions[1]:.0f} decisions), "
+            f"nine in ten within {duration(audit, late.time[2])} ({late.decisions[2]:.0f})."
+        ]
+    else:
         given = f"{late.decisions[1]:.0f} decisions were assumed" if late.decisions[1] else "none was assumed"
-        return [f"Outcomes have no times (--resolved), so delays are unknown: {given} (--delay)."]
-    what = _events(audit) if late.window else "outcomes"
-    lines = [
-        f"Half of the {what} come within {duration(audit, late.time[1])} ({late.decisions[1]:.0f} decisions), nine in "
-        f"ten within {duration(audit, late.time[2])} ({late.decisions[2]:.0f})."
-    ]
-    if late.window:
+        lines = [f"Outcomes have no times (--resolved), so delays are unknown: {given} (--delay)."]
+    if late.known and late.window:
         lines.append("The curve allows for what the end of the log hides; simulations report purchases first.")
+    if any(drift.drifts):
+        floor = amount(unit.amount(drift.floor) / max(audit.counts.rows, 1))
+        lines.append(
+            f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to "
+            f"{amount(unit.amount(float(drift.spread.max())))}{unit.suffix} (standard deviation over time); no learner "
+            f"can lose less than about {floor}{unit.suffix} per decision for it."
+        )
+    elif drift.known:
+        lines.append("No state's mean drifts beyond noise.")
     return lines
-
-
-def _about_drift(audit: Audit) -> list[str]:
-    drift, unit = audit.drift, audit.unit
-    if not drift.known:
-        return []
-    if not any(drift.drifts):
-        return ["No state's mean drifts beyond noise."]
-    return [
-        f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to "
-        f"{amount(unit.amount(float(drift.spread.max())))}{unit.suffix} (standard deviation over time); no learner can "
-        f"lose less than about {amount(unit.amount(drift.floor) / max(audit.counts.rows, 1))}{unit.suffix} per "
-        "decision for it."
-    ]
 
 
 def _about_map(audit: Audit) -> list[str]:
     width, counts = audit.width, audit.counts
     lines = [
         f"{counts.n_actions} actions over {counts.n_states} states behave like {width.lower:.2f} to {width.upper:.2f} "
-        f"different ones (± {width.error:.2f} from sampling)."
+        "different ones."
     ]
-    if counts.weighted is not None:
-        worth = float(counts.weighted.effective_rows.sum())
-        lines.append(f"Rows are weighted by 1/propensity and are worth {counted(worth)} even ones.")
+    if counts.weighted:
+        worth = counted(float(counts.effective_rows.sum()))
+        lines.append(f"Rows are weighted by 1/propensity and are worth {worth} even ones.")
     if audit.held:
         lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
     if audit.contexts is not None:
@@ -294,26 +271,28 @@ def sections_of(audit: Audit) -> list[Section]:
     log = Section("log", "The log", _about_log(audit), [_columns(audit)])
     if not audit.counts.has_outcomes:
         return [actions, log]
-    time = Section("time", "Delays and drift", [*_window(audit), *_about_delays(audit), *_about_drift(audit)])
     return [
         Section("advice", "What to expect", [_would_change(audit)], [_regrets(audit)]),
         Section("evidence", "Is the state all that matters?", [], [_states(audit), _what_if(audit)]),
-        actions, time, log,
-    ]  # fmt: skip
+        actions,
+        Section("time", "Delays and drift", [*_window(audit), *_about_time(audit)]),
+        log,
+    ]
 
 
 def _would_change(audit: Audit) -> str:
-    advice, possible = audit.advice, audit.effects.possible
-    kept = (
-        f"The log leaves open that choosing through the states loses {possible.at_least:.0%} to {possible.at_most:.0%}"
-    )
-    if advice.verdict == UNCLEAR:
+    verdict, effects = audit.advice.verdict, audit.effects
+    if verdict == UNCLEAR:
         return _how_much_more(audit)
-    if advice.verdict == POOL:
-        return f"{kept} of what can be gained; from 5 % on it would take corrections."
-    if advice.verdict == CORRECT:
-        return f"{kept} of what can be gained; from 67 % on pooling would not pay."
-    return f"{kept} of what can be gained; a state that tells the actions apart would make pooling pay."
+    turn = {
+        POOL: f"The log leaves open up to {effects.possible.at_most:.0%}. From 5 % on it would take corrections.",
+        CORRECT: "If both lost 67 % or more, pooling would not pay.",
+    }
+    return (
+        f"Of what can be gained, choosing through the states alone loses {effects.lost:.0%} with these actions, and "
+        f"{effects.typical_loss:.0%} with new ones that differ as much. "
+        f"{turn.get(verdict, 'A state that tells the actions apart would make pooling pay.')}"
+    )
 
 
 def _regrets(audit: Audit) -> Table:
@@ -323,8 +302,7 @@ def _regrets(audit: Audit) -> Table:
         name = f"always {first}" if one.name == ALWAYS else NAMES.get(one.name, one.name)
         regret, error, behind = (unit.amount(value) for value in (one.regret, one.error, one.behind))
         gap = "advised" if one.name == audit.advice.learner else "no difference" if one.tied else amount(behind)
-        per = amount(regret / audit.advice.horizon)
-        rows.append((name, f"{amount(regret)} ± {amount(error)}", gap, per))
+        rows.append((name, f"{amount(regret)} ± {amount(error)}", gap, amount(regret / audit.advice.horizon)))
     note = "Regret: what is lost against the best action from the start. ±: one standard error over simulated worlds."
     title = f"Regret in {counted(audit.advice.horizon)} decisions like the log's{unit.suffix and f', in{unit.suffix}'}"
     return Table(title, ("regret", "more than advised", "per decision"), rows, note)
@@ -332,20 +310,17 @@ def _regrets(audit: Audit) -> Table:
 
 def _states(audit: Audit) -> Table:
     found, counts, unit = audit.sufficiency, audit.counts, audit.unit
-    shares = state_shares(counts)
     rows = [
         (name, counted(counts.n[:, s].sum()), f"{unit.outcome(counts.state_means[s]):.3g}",
          f"{unit.amount(test.size):.3g} ± {unit.amount(test.size_error):.2g}", f"{found.corrected[s]:.2g}",
-         f"{unit.amount(audit.drift.spread[s]):.2g}", f"{shares[s]:.0%}")
+         f"{unit.amount(audit.drift.spread[s]):.2g}")
         for s, (name, test) in enumerate(zip(counts.states, found.states, strict=True))
     ]  # fmt: skip
     note = (
         "direct effects: standard deviation over actions of what they add in the same state at the same time, net of "
-        "noise; p: corrected for the number of states; drift: standard deviation over time; share: of what the states "
-        "predict of the differences between actions."
+        "noise; p: corrected for the number of states; drift: standard deviation over time."
     )
-    headings = ("rows", f"mean {unit.name}", "direct effects", "p", "drift", "share")
-    return Table("State by state", headings, rows, note)
+    return Table("State by state", ("rows", f"mean {unit.name}", "direct effects", "p", "drift"), rows, note)
 
 
 def _what_if(audit: Audit) -> Table:
@@ -354,10 +329,9 @@ def _what_if(audit: Audit) -> Table:
         (one.policy, *(f"{e.value:.3g} ({e.lower:.3g} to {e.upper:.3g})" for e in (one.pooled, one.robust)))
         for one in found
     ]
-    title = (
-        f"What if? Worth of a decision{audit.unit.suffix and f', in{audit.unit.suffix}'}; logged {found[0].logged:.3g}"
-    )
-    note = "best: the action that the pool starts on. " + " ".join(cautions_of(found))
+    unit = audit.unit.suffix and f", in{audit.unit.suffix}"
+    title = f"What if? Worth of a decision{unit}; logged {found[0].logged:.3g}"
+    note = "best: the log's best action. " + " ".join(cautions_of(found))
     return Table(title, ("through the states", "doubly robust"), rows, note)
 
 
@@ -368,8 +342,7 @@ def _actions(audit: Audit) -> Table:
         own, error = unit.outcome(float(effects.own[a])), unit.amount(float(effects.own_error[a]))
         estimate = "new" if counts.is_new[a] else f"{own:.3g} ± {error:.2g}"
         rows.append((counts.actions[a], counted(counts.n[a].sum()), estimate, f"{unit.outcome(effects.pooled[a]):.3g}"))
-    headings = ("rows", f"{unit.name} per decision", "through the states")
-    return Table("The ten best actions", headings, rows)
+    return Table("The ten best actions", ("rows", f"{unit.name} per decision", "through the states"), rows)
 
 
 def _contexts(audit: Audit) -> list[Table]:
@@ -384,11 +357,10 @@ def _contexts(audit: Audit) -> list[Table]:
 
 
 def _columns(audit: Audit) -> Table:
-    parts = vars(audit.log.columns).items()
+    parts = {name: column for name, column in vars(audit.log.columns).items() if name not in ("is_reward", "direction")}
     rows = [
-        (part, column if isinstance(column, str) else ", ".join(column))
-        for part, column in parts if column and part not in ("is_reward", "direction")
-    ]  # fmt: skip
+        (name, column if isinstance(column, str) else ", ".join(column)) for name, column in parts.items() if column
+    ]
     return Table("Columns", ("in the log",), rows)
 
 
@@ -400,12 +372,12 @@ def document_of(audit: Audit) -> dict[str, Any]:
     counts, advice, unit, late = audit.counts, audit.advice, audit.unit, audit.lateness
     order = list(advice.ranking.order)
     summary, ranking, effects = summary_of(audit), advice.ranking, audit.effects
-    ends = sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper)))
     test, maturity, drift = audit.sufficiency, audit.maturity, audit.drift
-    ends_of = np.sort(np.column_stack(state_intervals(counts, audit.map.level)), axis=1)
+    ends_of = np.column_stack(state_intervals(counts, audit.map.level))
     intervals = np.sort(unit.outcome(ends_of), axis=1)
     actions = [counts.actions[a] for a in order]
     quantiles = [f"q{round(100 * q)}" for q in QUANTILES]
+    in_units = ("regret", "error", "behind", "behind_error")
     return plain({
         "actions": actions,
         "states": counts.states,
@@ -414,7 +386,8 @@ def document_of(audit: Audit) -> dict[str, Any]:
         "settings": advice.settings,
         "prior": advice.prior,
         "starts_on": {
-            "action": actions[0], "mean": unit.outcome(ranking.loss), "interval": ends,
+            "action": actions[0], "mean": unit.outcome(ranking.loss),
+            "interval": sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper))),
             "cannot_be_told_from": [counts.actions[a] for a in ranking.alike],
         },
         "new_actions": [counts.actions[a] for a in order if counts.is_new[a]],
@@ -422,8 +395,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
             "verdict": advice.verdict, "learner": advice.learner, "reasons": summary.reasons, "to_do": summary.todo,
             "missing": advice.missing, "needed": advice.needed and vars(advice.needed), "holdout": HOLDOUT,
             "horizon": advice.horizon,
-            "expected": [{**vars(one), "regret": unit.amount(one.regret), "error": unit.amount(one.error),
-                          "behind": unit.amount(one.behind), "behind_error": unit.amount(one.behind_error)}
+            "expected": [{"name": one.name, **{name: unit.amount(getattr(one, name)) for name in in_units}}
                          for one in advice.expected],
         },
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
@@ -436,7 +408,8 @@ def document_of(audit: Audit) -> dict[str, Any]:
                 "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in (counts.notes | audit.rows.odd()).items())],
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
         "map": {"visits": counts.n.sum(axis=1)[order], "lower": audit.map.lower[order], "upper": audit.map.upper[order],
-                "level": audit.map.level, "prior_rows": audit.map.strength, "dimension": vars(audit.width)},
+                "level": audit.map.level, "prior_rows": audit.map.strength,
+                "dimension": {"lower": audit.width.lower, "upper": audit.width.upper}},
         "sufficiency": {"p": test.p, "states": [
             {"state": name, "rows": each.rows, "mean": unit.outcome(counts.state_means[s]), "interval": intervals[s],
              "p": each.p, "p_corrected": test.corrected[s], "direct_effect": unit.amount(each.size),
@@ -445,16 +418,13 @@ def document_of(audit: Audit) -> dict[str, Any]:
         "pooling": {"regret_through_states": unit.amount(effects.price), "regret_blind": unit.amount(effects.blind),
                     "share_lost": effects.lost, "share_lost_by_new_actions": effects.typical_loss,
                     "share_possible": [effects.possible.at_least, effects.possible.at_most],
-                    "correlation": effects.correlation, "through_states": unit.outcome(effects.pooled)[order],
+                    "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
         "delays": {"known": late.known, "time": dict(zip(quantiles, late.time, strict=False)),
                    "decisions": dict(zip(quantiles, late.decisions, strict=False)), "share_known": late.come,
                    "never": late.never, "window_in_decisions": late.window},
         "drift": {"known": drift.known, "drifts": drift.drifts, "spread": drift.spread * unit.scale, "E2": drift.e2,
                   "floor": unit.amount(drift.floor), "times": drift.times, "means": unit.outcome(drift.means)},
-        "state_shares": dict(zip(counts.states, state_shares(counts), strict=True)),
-        "silent_states": [name for name, share in zip(counts.states, state_shares(counts), strict=True)
-                          if share < SAYS_LITTLE],
         "personalising": _context_data(audit),
     })  # fmt: skip
 
@@ -472,10 +442,10 @@ def _rows_of_pool(audit: Audit, order: list[int]) -> Any:
 
 
 def _context_data(audit: Audit) -> dict[str, Any] | None:
-    contexts, unit = audit.contexts, audit.unit
+    contexts, unit, actions = audit.contexts, audit.unit, audit.counts.actions
     if contexts is None:
         return None
-    gain, actions = contexts.gain, audit.counts.actions
+    gain = contexts.gain
     return {
         "columns": contexts.columns, "p": contexts.test.p, "sentence": _about_gain(audit),
         "verdict": None if gain is None else gain.verdict, "in_pool": contexts.pays,
@@ -530,4 +500,4 @@ def duration(audit: Audit, value: float) -> str:
     if not audit.seconds:
         return f"{value:.4g}"
     size, unit = next((size, unit) for least, size, unit in UNITS if value >= least)
-    return f"{amount(value / size) if value / size >= 10 else f'{value / size:.2g}'} {unit}"
+    return f"{amount(value / size)} {unit}"

@@ -57,8 +57,7 @@ class ActionEffects:
     doubt: Floats = field(repr=False)
     """The standard deviation of what is unknown of each."""
     pooled: Floats = field(repr=False)
-    pooled_error: Floats = field(repr=False)
-    """c, and its standard error."""
+    """c."""
     own: Floats = field(repr=False)
     own_error: Floats = field(repr=False)
     """m, the estimate that corrects for direct effects, and its standard error."""
@@ -71,8 +70,6 @@ class ActionEffects:
     """Regret per decision of choosing by c, and of choosing blindly."""
     typical_loss: float
     """The share lost by new actions, whose effects spread as much."""
-    correlation: float
-    """Of c and m, net of noise."""
     possible: Possible
     open: Direct = field(repr=False)
     """D if effects spread as much as the log leaves possible."""
@@ -87,7 +84,7 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     h, visits = counts.state_means, counts.effective.sum(axis=1)
     pooled = map_.P @ h
     noise = np.maximum(map_.P @ h**2 - pooled**2, 0) / (visits + map_.strength)
-    errors = np.where(np.isfinite(counts.state_errors), counts.state_errors, counts.deviation)
+    shared = map_.P**2 @ counts.state_errors**2
     # Where the test finds nothing, what is left over is noise and is not carried on.
     sizes = [test.size if p < LEVEL else 0.0 for test, p in zip(found.states, found.corrected, strict=True)]
     direct = np.column_stack([_shrunken(test, size) for test, size in zip(found.states, sizes, strict=True)])
@@ -106,9 +103,8 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     spread = float(max(pooled.var() - noise.mean(), 0.0) ** 0.5)
     widest = max(float(pooled.var()) + 1.645 * _error_of_variance(pooled, noise), 0.0)
     return ActionEffects(
-        direct, doubt, pooled, np.sqrt(noise + map_.P**2 @ errors**2), pooled + D,
-        np.sqrt(noise + map_.P**2 @ errors**2 + left), spread, believed**0.5, float(prices.mean()), blind,
-        _share_lost(c, c + believed**0.5 * normal[1]), _mean_correlation(c, m),
+        direct, doubt, pooled, pooled + D, np.sqrt(noise + shared + left), spread, believed**0.5, float(prices.mean()),
+        blind, _share_lost(c, c + believed**0.5 * normal[1]),
         Possible(noise_of_means, freedom, least, most, max(spread, widest**0.5 / 2), gain),
         Direct(*_shrink(sums, high)),
     )  # fmt: skip
@@ -199,10 +195,3 @@ def _shrink(sums: Sums, square: float) -> tuple[Floats, Floats]:
     own = np.divide(sums.own, sums.C**2, out=np.zeros_like(raw), where=sums.C > 0)
     kept = np.where(seen, square / (square + np.maximum(noise, own)), 0.0)
     return kept * raw, square * (1 - kept)
-
-
-def _mean_correlation(first: Floats, second: Floats) -> float:
-    """The mean over draws of the correlation of two rows; 1 where nothing varies."""
-    x, y = (values - values.mean(axis=1, keepdims=True) for values in (first, second))
-    scale = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-    return float(np.divide((x * y).sum(axis=1), scale, out=np.ones(len(x)), where=scale > 1e-15).mean())

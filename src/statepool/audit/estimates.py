@@ -1,4 +1,4 @@
-"""The map and the state means, with intervals; how many behaviours the map has, and what each state adds.
+"""The map and the state means, with intervals.
 
     P_hat(a) = (n(a) + kappa · prior) / (n(a) + kappa)      prior: the row of the action's group, or of all actions
 
@@ -11,17 +11,13 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 
 import numpy as np
+from scipy.special import stdtrit
 
 from statepool.audit.counts import Counts
 from statepool.checks import Floats
-from statepool.dimension import bracket
-from statepool.dimension.measure import value
 
 LEAST_SHARE = 1e-4
 """Rows are never taken to be more alike than this share of variance between them: kappa stays below 10 000."""
-RESAMPLES, MOST_ENTRIES = 40, 200_000
-SAYS_LITTLE = 0.01
-"""The least share of the predicted differences between actions that is worth a state of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,39 +86,5 @@ def state_intervals(counts: Counts, level: float) -> tuple[Floats, Floats]:
     if np.allclose(counts.loss, counts.square):
         rows = np.maximum(counts.worth, 1)
         return wilson(counts.state_means * rows, rows, level)
-    from scipy.stats import t
-
-    half = t.ppf(0.5 + level / 2, np.maximum(counts.k.sum(axis=0) - 1, 1)) * counts.state_errors
+    half = stdtrit(np.maximum(counts.k.sum(axis=0) - 1, 1), 0.5 + level / 2) * counts.state_errors
     return np.maximum(counts.state_means - half, 0.0), np.minimum(counts.state_means + half, 1.0)
-
-
-@dataclass(frozen=True)
-class Width:
-    """The bracket of the map's effective dimension, and its standard deviation over resampled logs."""
-
-    lower: float
-    upper: float
-    reached: bool
-    error: float
-
-
-def measure_width(counts: Counts, map_: Map, seconds: float, seed: int = 0) -> Width:
-    found = bracket(map_.P, gap=0.01, seconds=seconds)
-    rng = np.random.default_rng((seed, 14))
-    draws = max(4, min(RESAMPLES, RESAMPLES * MOST_ENTRIES // map_.P.size))
-    visits, values = counts.n.sum(axis=1), []
-    for _ in range(draws):
-        n = rng.multinomial(visits.astype(np.int64), map_.P).astype(np.float64)
-        strength = shrinkage(n, map_.prior)
-        values.append(value((n + strength * map_.prior) / (visits[:, None] + strength), found.play))
-    return Width(found.lower, found.upper, found.reached, float(np.std(values)))
-
-
-def state_shares(counts: Counts) -> Floats:
-    """Each state's share in what the states predict of the differences between actions, net of noise."""
-    visits = np.maximum(counts.n.sum(axis=1, keepdims=True), 1)
-    overall = counts.n.sum(axis=0) / counts.n.sum()
-    noise = (overall * (1 - overall)) / visits
-    between = (visits / visits.sum() * ((counts.n / visits - overall) ** 2 - noise)).sum(axis=0)
-    parts = np.maximum(between, 0.0) * (counts.state_means - counts.mean) ** 2
-    return np.asarray(parts / parts.sum() if parts.sum() > 0 else parts)

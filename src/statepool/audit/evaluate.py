@@ -96,73 +96,53 @@ def estimate_policy(audit: Any, counts: Counts, x: Floats, name: str, level: flo
     """The worth of a policy, one probability for each action, on these counts; `audit` has `unit`, `effects` and
     `sufficiency`."""
     unit: Unit = audit.unit
-    visits, exact = counts.k.sum(axis=1), counts.weighted is not None
-    untried = np.flatnonzero((x > 0) & (visits <= 0))
+    untried = np.flatnonzero((x > 0) & counts.is_new)
     if untried.size:
         label = counts.actions[untried[0]]
         raise ValueError(f"policy: the log has no final outcome of {label!r}, expected actions that it tried")
-    table = counts.n if counts.weighted is None else counts.weighted.n
-    rows = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    rows = counts.w["n"] / np.maximum(counts.w["n"].sum(axis=1, keepdims=True), 1e-300)
     k = counts.k.sum(axis=0)
     h = np.where(k > 0, counts.loss.sum(axis=0) / np.maximum(k, 1e-300), counts.mean)
-    c, own = rows @ h, counts.loss.sum(axis=1) / np.maximum(visits, 1e-300)
+    c = rows @ h
     z = NormalDist().inv_cdf(0.5 + level / 2)
 
     def estimate(loss: float, error: float) -> Estimate:
         value, half = float(unit.outcome(loss)), z * error * unit.scale
         return Estimate(value, error * unit.scale, value - half, value + half)
 
-    sums = WeightedSums.of(counts)
     pooled = estimate(*_pooled(counts, rows, h, x))
-    plain = estimate(*_weighted(sums, x, np.full_like(c, unit.loss(0.0)), None if exact else own))
-    robust = estimate(*_weighted(sums, x, c, None if exact else own))
+    plain = estimate(*_weighted(counts, x, np.full_like(c, unit.loss(0.0))))
+    robust = estimate(*_weighted(counts, x, c))
     D = audit.effects.open
     bias = unit.scale * float(abs(x @ D.mean) + 1.645 * (x**2 @ D.variance) ** 0.5)
     biased = audit.sufficiency.p < 0.05 and bias > pooled.error
-    return WhatIf(name, float(unit.outcome(counts.mean)), pooled, plain, robust, bias, biased, exact, int(k.sum()))
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedSums:
-    """Of each action, over rows with an outcome: weights, their squares, and with losses and squared losses."""
-
-    n: float
-    w: Floats
-    ww: Floats
-    wx: Floats
-    wwx: Floats
-    wwxx: Floats
-
-    @classmethod
-    def of(cls, counts: Counts) -> WeightedSums:
-        n, k, loss, square = float(counts.k.sum()), *(t.sum(axis=1) for t in (counts.k, counts.loss, counts.square))
-        if counts.weighted is None:
-            w = np.divide(n, k, out=np.zeros_like(k), where=k > 0)
-            return cls(n, w * k, w**2 * k, w * loss, w**2 * loss, w**2 * square)
-        known = counts.weighted
-        tables = (known.k, known.kk, known.loss, known.loss_twice, known.square_twice)
-        return cls(n, *(table.sum(axis=1) for table in tables))
+    return WhatIf(
+        name, float(unit.outcome(counts.mean)), pooled, plain, robust, bias, biased, counts.weighted, int(k.sum())
+    )
 
 
 def _pooled(counts: Counts, rows: Floats, h: Floats, x: Floats) -> tuple[float, float]:
     """Mean and error; state means and rows come from the same log, and their errors are uncorrelated."""
     q, k = x @ rows, counts.k.sum(axis=0)
     variance = np.maximum(counts.square.sum(axis=0) / np.maximum(k, 1) - h**2, 0) / np.maximum(k - 1, 1)
-    visits = counts.n.sum(axis=1) if counts.weighted is None else counts.weighted.effective_rows
-    spread = np.maximum(rows @ h**2 - (rows @ h) ** 2, 0) / np.maximum(visits, 1)
+    spread = np.maximum(rows @ h**2 - (rows @ h) ** 2, 0) / np.maximum(counts.effective_rows, 1)
     return float(q @ h), float((q**2 @ variance + x**2 @ spread) ** 0.5)
 
 
-def _weighted(sums: WeightedSums, x: Floats, model: Floats, own: Floats | None) -> tuple[float, float]:
-    """Mean and error of x·model + w (Y - model); `own`, the actions' means, where propensities are their shares."""
+def _weighted(counts: Counts, x: Floats, model: Floats) -> tuple[float, float]:
+    """Mean and error of x·model + w (Y - model)."""
+    n, k = float(counts.k.sum()), counts.k.sum(axis=1)
+    w, ww, wx, wwx, wwxx = (counts.w[name].sum(axis=1) for name in ("k", "kk", "loss", "wloss", "wsquare"))
+    # Without propensities the actions' shares stand in for them, and every weight of the counts is 1.
+    x_w = x if counts.weighted else x * np.divide(n, k, out=np.zeros_like(k), where=k > 0)
     base = float(x @ model)
-    value = base + float((x * (sums.wx - model * sums.w)).sum()) / sums.n
-    # Estimated propensities take out what the actions' own numbers of rows vary by.
-    centre = model if own is None else own
-    squares = x**2 * (centre**2 * sums.ww - 2 * centre * sums.wwx + sums.wwxx)
-    mean = (value - base) if own is None else 0.0
-    variance = max(float(squares.sum()) / sums.n - mean**2, 0.0)
-    return value, (variance / sums.n) ** 0.5
+    value = base + float((x_w * (wx - model * w)).sum()) / n
+    # Shares take out what the actions' own numbers of rows vary by: rows spread around their action's mean.
+    centre = model if counts.weighted else wx / np.maximum(w, 1e-300)
+    squares = x_w**2 * (centre**2 * ww - 2 * centre * wwx + wwxx)
+    mean = value - base if counts.weighted else 0.0
+    variance = max(float(squares.sum()) / n - mean**2, 0.0)
+    return value, (variance / n) ** 0.5
 
 
 # Policies by name
@@ -235,7 +215,7 @@ def export_rows(rows: Any, counts: Counts, unit: Unit, path: Path) -> None:
     found = fetch(final)
     action, state = read_labels(found, counts)
     shares = counts.k.sum(axis=1) / counts.k.sum()
-    pscore = found["propensity"] if counts.weighted is not None else shares[action]
+    pscore = found["propensity"] if counts.weighted else shares[action]
     kept = (action >= 0) & (state >= 0) & (pscore > 0) & (pscore <= 1)
     columns = {
         "action": action[kept], "reward": unit.outcome(found["loss"])[kept], "pscore": pscore[kept],

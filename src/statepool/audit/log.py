@@ -5,7 +5,7 @@ by value, so that one odd entry spoils its own row only. Columns of the flat tab
 
 action, state, grouping, ticket, context   text; several context columns are joined by `JOINT`
 outcome, propensity, held                  numbers; a blank outcome is null, or what `missing` says
-unreadable                                 the outcome is there and is not a number
+blank, unreadable                          there is no outcome; it is there and is not a number
 decided, observed, resolved                numbers as they are, dates as seconds since 1970 (UTC)
 
 Whatever has to be known before anything can be computed is asked here, one question at a time, as a ValueError that
@@ -57,14 +57,14 @@ NEEDED, TIMES = ("action", "state", "outcome"), ("decided", "observed", "resolve
 JOINT = "\x1f"
 """Joins the values of several context columns: a character that values do not have."""
 
-REWARDS = frozenset(re.findall(
-    r"\w+", "reward converted conversion conversions purchase purchases purchased bought order orders ordered revenue "
-    "sales sale sold profit margin income gmv clicked click clicks signup subscribed retained success won value spend",
-))  # fmt: skip
-LOSSES = frozenset(re.findall(
-    r"\w+", "loss losses cost costs returned return returns refunded refund churned churn bounced bounce cancelled "
-    "canceled failed failure complaint complaints late error unsubscribed regret",
-))  # fmt: skip
+REWARDS = (
+    "reward converted conversion conversions purchase purchases purchased bought order orders ordered revenue sales "
+    "sale sold profit margin income gmv clicked click clicks signup subscribed retained success won value spend"
+)
+LOSSES = (
+    "loss losses cost costs returned return returns refunded refund churned churn bounced bounce cancelled canceled "
+    "failed failure complaint complaints late error unsubscribed regret"
+)
 """Words in an outcome's name from which it is clear whether more of it is better."""
 
 UNREADABLE, BLANK = 0.05, 0.01
@@ -80,7 +80,7 @@ FORMS = {
 }
 """Forms of amounts, after currency signs are removed: the pattern, and what separates thousands."""
 PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
-ZONE = r"(Z|UTC|[+-][0-9][0-9]:?[0-9]{0,2})$"
+DATED, ZONE = "^[0-9]{4}-[0-9]{2}", r"(Z|UTC|[+-][0-9][0-9]:?[0-9]{0,2})$"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,6 @@ class Facts:
     """The whole log at a glance: numbers of rows, the range of outcomes, and the last moment that it names."""
 
     total: int
-    duplicated: int
     blank: int
     unreadable: int
     untimed: int
@@ -120,13 +119,18 @@ class Facts:
 
 @dataclass(frozen=True)
 class Log:
-    """An open log. `seconds`: times are dates; `unread`: lines that could not be read; `notes`: what is odd."""
+    """An open log.
+
+    `seconds`: times are dates; `unread`, `repeated`: lines that could not be read, rows that repeat a ticket; `notes`:
+    what is odd.
+    """
 
     table: Table
     columns: Columns
     name: str
     seconds: bool
     unread: int
+    repeated: int
     facts: Facts
     notes: tuple[str, ...]
 
@@ -190,12 +194,11 @@ def _read(ibis: Any, source: Any, table: str | None, opened: ExitStack) -> tuple
         return _read_database(ibis, text, table, opened)
     if table is not None:
         raise ValueError(f"table: is {table!r}, expected none unless the log is a database's address")
-    engine = _duckdb(ibis)
     if text:
-        return _read_files(engine, Path(text)), Path(text).name
+        return _read_files(_duckdb(ibis), Path(text)), Path(text).name
     if not hasattr(source, "shape"):
         raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
-    return _read_frame(engine, source), f"{type(source).__module__.partition('.')[0]} frame"
+    return _read_frame(_duckdb(ibis), source), f"{type(source).__module__.partition('.')[0]} frame"
 
 
 def _duckdb(ibis: Any) -> Any:
@@ -215,11 +218,7 @@ def _read_files(engine: Any, path: Path) -> Table:
         found = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_")))
     files = [file for file in found if file.stat().st_size]
     if not files:
-        wrong = (
-            "is empty, expected a log with a row for each decision"
-            if found
-            else "is not a file, expected a log to read"
-        )
+        wrong = "is empty, expected a log with a row for each decision" if found else "is not a file, expected a log"
         raise ValueError(f"{path}: {wrong}")
     endings = sorted({"".join(file.suffixes[-2:] if file.suffix == ".gz" else [file.suffix]) for file in files})
     if len(endings) > 1:
@@ -244,18 +243,16 @@ def _read_files(engine: Any, path: Path) -> Table:
 
 
 def _read_json_lines(engine: Any, names: list[str]) -> Table:
-    """Line by line, as text: a line that is no JSON object becomes a row of nulls."""
-    options = {"delim": "\x1f", "quote": "", "escape": "", "header": False, "auto_detect": False}
-    lines = engine.read_csv(names, columns={"line": "VARCHAR"}, max_line_size=1 << 24, store_rejects=True, **options)
+    """A line that is no JSON object becomes a row of nulls."""
+    options = {"format": "newline_delimited", "records": "false", "ignore_errors": True}
+    lines = engine.read_json(names, columns={"line": "JSON"}, **options)
     keys: dict[str, None] = {}
     for row in lines.limit(20_000).to_pyarrow()["line"].to_pylist():
-        with suppress(ValueError):
-            found = json.loads(row)
-            keys.update(dict.fromkeys(found) if isinstance(found, dict) else {})
+        found = json.loads(row or "null")
+        keys.update(dict.fromkeys(found) if isinstance(found, dict) else {})
     if not keys:
         raise ValueError(f"{names[0]}: holds no JSON object, expected one on each line")
-    parsed = lines.select(value=lines.line.strip().re_extract(r"^\{.*\}$", 0).try_cast("json"))
-    return parsed.select(**{key: parsed.value[key] for key in keys})
+    return lines.select(**{key: lines.line[key] for key in keys})
 
 
 def _read_frame(engine: Any, frame: Any) -> Table:
@@ -272,11 +269,7 @@ def _read_frame(engine: Any, frame: Any) -> Table:
         if pa.types.is_timestamp(column.type):  # nanoseconds are more than engines keep
             moments = frame.column(i).cast(pa.timestamp("us", column.type.tz), safe=False)
             frame = frame.set_column(i, column.name, moments)
-    return _register(engine, frame)
-
-
-def _register(engine: Any, table: Any) -> Table:
-    engine.con.register("decisions", table)
+    engine.con.register("decisions", frame)
     return engine.table("decisions")
 
 
@@ -286,23 +279,19 @@ def _read_sqlite(ibis: Any, path: str, table: str | None) -> tuple[Table, str]:
 
     file, _, pool = path.partition("#")
     if not Path(file).is_file():
-        raise ValueError(f"{file}: is not a file, expected a log to read")
+        raise ValueError(f"{file}: is not a file, expected a log")
     with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as connection:
         cursor = connection.execute(f"SELECT * FROM {table or 'decision_log'}")  # the caller's own file
-        names = [column[0] for column in cursor.description]
-        rows = cursor.fetchall()
+        names, rows = [column[0] for column in cursor.description], cursor.fetchall()
     if not rows:
         raise ValueError(f"{file}: has no rows, expected one for each decision")
-    columns = {name: _arrow(pa, values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
-    made = _register(_duckdb(ibis), pa.table(columns))
+    columns = {}
+    for name, values in zip(names, zip(*rows, strict=True), strict=True):
+        # SQLite's columns have no type of their own: numbers if all are, else text.
+        read = float if all(value is None or isinstance(value, int | float) for value in values) else str
+        columns[name] = pa.array([None if value is None else read(value) for value in values])
+    made = _read_frame(_duckdb(ibis), pa.table(columns))
     return (made if table else _only_pool(made, pool, file)), Path(file).name
-
-
-def _arrow(pa: Any, values: tuple[Any, ...]) -> Any:
-    """SQLite's columns have no type of their own: numbers if all are, else text."""
-    if all(value is None or isinstance(value, int | float) for value in values):
-        return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack) -> tuple[Table, str]:
@@ -321,17 +310,12 @@ def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack
 
 def _only_pool(rows: Table, pool: str, where: str) -> Table:
     """The decisions of one pool; rewards where it was given rewards, losses otherwise."""
-    names = (
-        sorted(row["pool"] for row in rows.select("pool").distinct().to_pyarrow().to_pylist())
-        if "pool" in rows.columns
-        else []
-    )
-    if names and not pool and len(names) == 1:
-        pool = names[0]
-    if names and pool not in names:
-        raise ValueError(f"{where}: holds the pools {', '.join(names)}, expected one of them after a #")
-    if names:
-        rows = rows.filter(rows.pool == pool).drop("pool")
+    if "pool" in rows.columns:
+        names = sorted(rows.select("pool").distinct().to_pyarrow()["pool"].to_pylist())
+        chosen = pool or (names[0] if len(names) == 1 else "")
+        if chosen not in names:
+            raise ValueError(f"{where}: holds the pools {', '.join(names)}, expected one of them after a #")
+        rows = rows.filter(rows.pool == chosen).drop("pool")
     if {"reward", "loss"} <= set(rows.columns):
         rows = rows.drop("loss" if rows.reward.count().to_pyarrow().as_py() else "reward")
     return rows
@@ -346,41 +330,35 @@ def _find_columns(
     found: dict[str, str | None] = {}
     named_context = given.get("context")
     context = (named_context,) if isinstance(named_context, str) else tuple(named_context or ())
-    for i, name in enumerate(context):
-        if name not in present:
-            raise ValueError(unknown_name("context column", str(name), present))
-        if name in context[:i]:
-            raise ValueError(f"context: column {name!r} is named twice, expected each once")
     for part, names in NAMES.items():
-        named = given.get(part)
-        if named is not None and (not isinstance(named, str) or named not in present):
-            raise ValueError(unknown_name(f"{part} column", str(named), present))
         taken = {column for column in found.values() if column} | (set() if part in NEEDED else set(context))
         free = {column.lower(): column for column in present if column not in taken}
-        found[part] = named if named is not None else next((free[name] for name in names if name in free), None)
+        found[part] = given.get(part) or next((free[name] for name in names if name in free), None)  # type: ignore[assignment]
+    used = [*found.items(), *(("context", name) for name in context)]
+    for i, (part, column) in enumerate(used):
+        if column is not None and column not in present:
+            raise ValueError(unknown_name(f"{part} column", str(column), present))
+        other = next((earlier for earlier, name in used[:i] if column is not None and name == column), None)
+        if other == "context":
+            raise ValueError(f"context: column {column!r} is named twice, expected each once")
+        if other is not None and (part in NEEDED or part == "context"):
+            raise ValueError(f"{part}: is column {column!r}, which is the {other} too, expected another")
     lacking = [part for part in NEEDED if found[part] is None]
     if lacking:
         tried = "; ".join(f"{part}: no column is called {' or '.join(NAMES[part])}" for part in lacking)
         options = ", ".join(f"--{part}" for part in lacking)
         raise ValueError(f"{tried}; expected one of {', '.join(present)} to be named with {options}")
-    for i, part in enumerate(NEEDED):
-        other = next((earlier for earlier in NEEDED[:i] if found[earlier] == found[part]), None)
-        if other is not None:
-            raise ValueError(f"{part}: is column {found[part]!r}, which is the {other} too, expected another")
-    for part, used in found.items():
-        if used in context:
-            raise ValueError(f"context: is column {used!r}, which is the {part} too, expected another")
-    is_reward, direction = read_direction(str(found["outcome"]), reward)
+    words = split_words(str(found["outcome"]))
+    good, bad = (bool(words & set(known.split())) for known in (REWARDS, LOSSES))
+    is_reward, direction = (good, "by its name") if good != bad else (False, "assumed")
+    if reward is not None:
+        is_reward, direction = reward, "as given"
     return Columns(**found, context=context, is_reward=is_reward, direction=direction)  # type: ignore[arg-type]
 
 
-def read_direction(outcome: str, reward: bool | None) -> tuple[bool, str]:
-    """Whether larger outcomes are better, and how that is known."""
-    if reward is not None:
-        return reward, "as given"
-    words = set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", outcome).lower()))
-    good, bad = bool(words & REWARDS), bool(words & LOSSES)
-    return (good, "by its name") if good != bad else (False, "assumed")
+def split_words(name: str) -> set[str]:
+    """The words of a column's name, in lower case."""
+    return set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()))
 
 
 # Flat rows
@@ -390,45 +368,40 @@ def _flatten(ibis: Any, raw: Table, columns: Columns, name: str, missing: float 
     notes: list[str] = []
     number, present = _read_outcome(ibis, raw, columns, notes)
     seconds = _are_dates(ibis, raw, columns)
-    _note_zones(raw, columns, seconds, notes)
-    labels = [raw[column] for column in columns.context]
-    context = None
-    for label in labels:
-        text = _text(label).strip().nullif("")
-        context = text if context is None else context + JOINT + text
-    parts = {
-        "action": _text(raw[columns.action]),
-        "state": _text(raw[columns.state]),
-        "outcome": ibis.ifelse(present, number, float(missing)) if isinstance(missing, float) else number,
-        "blank": ~present,
-        "unreadable": present & number.isnull(),
-        "propensity": _optional(ibis, raw, columns.propensity, _number, "float64"),
-        "held": _optional(ibis, raw, columns.holdout, _number, "float64"),
-        "grouping": _optional(ibis, raw, columns.group, lambda _, column: _text(column), "string"),
-        "ticket": _optional(ibis, raw, columns.ticket, lambda _, column: _text(column), "string"),
-        "context": ibis.null("string") if context is None else context,
-        **{
-            part: _optional(ibis, raw, getattr(columns, part), lambda _, c: _time(ibis, c, seconds), "float64")
-            for part in TIMES
-        },
-    }
-    flat, kind = raw.select(**parts), raw[columns.outcome].type()
-    flat, duplicated = _without_repeats(ibis, flat, columns)
-    if duplicated:
-        notes.append(f"{duplicated} rows repeat a {columns.ticket}: one row of each was kept.")
-    empty = 0
+    if seconds:
+        _note_zones(raw, columns, notes)
+
+    def part(column: str | None, read: Any, kind: str) -> Any:
+        return ibis.null(kind) if column is None else read(raw[column])
+
+    context = ibis.null("string")
+    for i, label in enumerate(columns.context):
+        text = _text(raw[label]).strip().nullif("")
+        context = text if i == 0 else context + JOINT + text
+    flat = raw.select(
+        action=_text(raw[columns.action]),
+        state=_text(raw[columns.state]),
+        outcome=ibis.ifelse(present, number, float(missing)) if isinstance(missing, float) else number,
+        blank=~present,
+        unreadable=ibis.literal(False) if raw[columns.outcome].type().is_integer() else present & number.isnull(),
+        propensity=part(columns.propensity, lambda column: _number(ibis, column), "float64"),
+        held=part(columns.holdout, lambda column: _number(ibis, column), "float64"),
+        grouping=part(columns.group, _text, "string"),
+        ticket=part(columns.ticket, _text, "string"),
+        context=context,
+        **{time: part(getattr(columns, time), lambda c: _time(ibis, c, seconds), "float64") for time in TIMES},
+    )
+    unread, kind = 0, raw[columns.outcome].type()
     if kind.is_json():
         nothing = flat.action.isnull() & flat.state.isnull() & flat.blank
-        empty, flat = int(flat.filter(nothing).count().to_pyarrow().as_py()), flat.filter(~nothing)
-    textual = bool(kind.is_string() or kind.is_json())
-    facts = _look(flat, columns, duplicated, textual)
+        unread, flat = int(flat.filter(nothing).count().to_pyarrow().as_py()), flat.filter(~nothing)
+    flat, repeated = _without_repeats(ibis, flat, columns)
+    if repeated:
+        notes.append(f"{repeated} rows repeat a {columns.ticket}: one row of each was kept.")
+    facts = _look(flat, columns, bool(kind.is_string()))
     _ask(name, columns, facts, missing)
     _note_ids(raw, columns, facts, notes)
-    return Log(flat, columns, name, seconds, empty + (_unread_lines(raw) if textual else 0), facts, tuple(notes))
-
-
-def _optional(ibis: Any, raw: Table, column: str | None, read: Any, kind: str) -> Any:
-    return ibis.null(kind) if column is None else read(ibis, raw[column])
+    return Log(flat, columns, name, seconds, unread + _unread_lines(raw), repeated, facts, tuple(notes))
 
 
 def _text(column: Any) -> Any:
@@ -443,19 +416,18 @@ def _number(ibis: Any, column: Any) -> Any:
     if kind.is_boolean():
         return column.cast("int8").cast("float64")
     if kind.is_numeric():
-        return _finite(ibis, column.cast("float64"))
+        return column.cast("float64") if kind.is_integer() else _finite(ibis, column.cast("float64"))
     if not (kind.is_string() or kind.is_json()):
         return ibis.null("float64")
     text = _text(column).strip()
     word = text.lower()
-    plain = _finite(ibis, _parse(ibis, text))
     return ibis.cases((word.isin(("true", "yes", "t", "y")), 1.0), (word.isin(("false", "no", "f", "n")), 0.0),
-                      else_=plain)  # fmt: skip
+                      else_=_parse(ibis, text))  # fmt: skip
 
 
 def _parse(ibis: Any, text: Any) -> Any:
     """Plain numbers; the cast is guarded, as engines differ in what they do with other text."""
-    return ibis.ifelse(text.re_search(PLAIN), text, ibis.null("string")).cast("float64")
+    return _finite(ibis, ibis.ifelse(text.re_search(PLAIN), text, ibis.null("string")).cast("float64"))
 
 
 def _finite(ibis: Any, number: Any) -> Any:
@@ -472,44 +444,38 @@ def _read_outcome(ibis: Any, raw: Table, columns: Columns, notes: list[str]) -> 
     text = _text(column).strip()
     present = (text != "").fill_null(False)
     bare = text.re_replace(CURRENCY, "").strip()
-    wanted = {"present": present.sum(), "plain": (present & number.notnull()).sum()}
-    forms = list(FORMS)
-    for i, form in enumerate(forms):
-        wanted[f"form{i}"] = (present & bare.re_search(FORMS[form][0])).sum()
+    wanted = {form: (present & bare.re_search(pattern)).sum() for form, (pattern, _) in FORMS.items()}
+    wanted |= {"present": present.sum(), "odd": (present & number.isnull()).sum()}
     found = {key: int(value or 0) for key, value in _only(raw.aggregate(**wanted)).items()}
-    if found["present"] - found["plain"] <= UNREADABLE * found["present"]:
+    if found["odd"] <= UNREADABLE * found["present"]:
         return number, present
-    fits = [form for i, form in enumerate(forms) if found[f"form{i}"] == found["present"]]
+    odd = raw.filter(present & number.isnull()).select(value=text).distinct().order_by("value").limit(3)
+    examples = [value[:40] for value in odd.to_pyarrow()["value"].to_pylist()]
+    fits = [form for form in FORMS if found[form] == found["present"]]
     if len(fits) != 1:
-        odd = raw.filter(present & number.isnull()).select(value=text).distinct().order_by("value").limit(3)
-        examples = ", ".join(repr(value[:40]) for value in odd.to_pyarrow()["value"].to_pylist())
         ambiguous = ", which may have decimal commas or thousands" if fits else ""
         raise ValueError(
-            f"outcome: {found['present'] - found['plain']} of {found['present']} values in {columns.outcome!r} are not "
-            f"numbers, for example {examples}{ambiguous}; expected plain numbers such as 41.20, or another column "
+            f"outcome: {found['odd']} of {found['present']} values in {columns.outcome!r} are not numbers, for example "
+            f"{', '.join(map(repr, examples))}{ambiguous}; expected plain numbers such as 41.20, or another column "
             "with --outcome"
         )
     pattern, thousands = FORMS[fits[0]]
     cleaned = bare.re_replace(thousands, "").replace(",", ".")
-    readable = ibis.ifelse(bare.re_search(pattern), cleaned, ibis.null("string"))
-    example = raw.filter(present & number.isnull()).select(value=text, number=readable.cast("float64"))
-    first = _only(example.order_by("value").limit(1))
-    notes.append(f"{columns.outcome} is read as amounts {fits[0]}: {first['value']} as {first['number']:g}.")
-    return readable.cast("float64"), present
+    readable = ibis.ifelse(bare.re_search(pattern), cleaned, ibis.null("string")).cast("float64")
+    first = _only(raw.filter(text == examples[0]).select(number=readable).limit(1))["number"]
+    notes.append(f"{columns.outcome} is read as amounts {fits[0]}: {examples[0]} as {first:g}.")
+    return readable, present
 
 
 def _are_dates(ibis: Any, raw: Table, columns: Columns) -> bool:
     """Whether times are dates: by type, or for text by what more of it can be read as."""
     named = next((getattr(columns, part) for part in TIMES if getattr(columns, part)), None)
-    if named is None:
+    if named is None or raw[named].type().is_numeric():
         return False
-    kind = raw[named].type()
-    if kind.is_timestamp() or kind.is_date():
+    if raw[named].type().is_timestamp() or raw[named].type().is_date():
         return True
-    if kind.is_numeric():
-        return False
     text = _text(raw[named]).strip()
-    head = raw.select(number=_parse(ibis, text).notnull(), date=text.re_search("^[0-9]{4}-[0-9]{2}")).limit(10_000)
+    head = raw.select(number=_parse(ibis, text).notnull(), date=text.re_search(DATED)).limit(10_000)
     found = _only(head.aggregate(numbers=head.number.sum(), dates=head.date.sum()))
     return bool((found["dates"] or 0) > (found["numbers"] or 0))
 
@@ -517,29 +483,26 @@ def _are_dates(ibis: Any, raw: Table, columns: Columns) -> bool:
 def _time(ibis: Any, column: Any, seconds: bool) -> Any:
     kind = column.type()
     if kind.is_numeric():
-        return _finite(ibis, column.cast("float64"))
+        return _number(ibis, column)
     if not seconds:
-        return _finite(ibis, _parse(ibis, _text(column).strip()))
+        return _parse(ibis, _text(column).strip())
     if kind.is_timestamp() or kind.is_date():
         moment = column.cast(ibis.dtype("timestamp"))
     else:
         text = _text(column).strip()
-        dated = ibis.ifelse(text.re_search("^[0-9]{4}-[0-9]{2}"), text, ibis.null("string"))
+        dated = ibis.ifelse(text.re_search(DATED), text, ibis.null("string"))
         zoned = ibis.dtype("timestamp('UTC')")
         duck = column.get_backend().name == "duckdb"
         moment = (dated.try_cast(zoned) if duck else dated.cast(zoned)).cast(ibis.dtype("timestamp"))
     return moment.truncate("s").epoch_seconds().cast("float64") + moment.microsecond().cast("float64") / 1e6
 
 
-def _note_zones(raw: Table, columns: Columns, seconds: bool, notes: list[str]) -> None:
+def _note_zones(raw: Table, columns: Columns, notes: list[str]) -> None:
     """Mixed or partly missing time zones in columns of text."""
-    if not seconds:
-        return
     bare: list[str] = []
     zoned: list[str] = []
-    for part in TIMES:
-        name = getattr(columns, part)
-        if name is None or not (raw[name].type().is_string() or raw[name].type().is_json()):
+    for name in filter(None, (getattr(columns, part) for part in TIMES)):
+        if not (raw[name].type().is_string() or raw[name].type().is_json()):
             continue
         text = _text(raw[name]).strip()
         dated = raw.filter(text.re_search("[0-9]:[0-9]")).select(zone=text.re_extract(ZONE, 1))
@@ -559,41 +522,35 @@ def _only(table: Table) -> dict[str, Any]:
     return dict(table.to_pyarrow().to_pylist()[0])
 
 
+def _count_repeats(column: Any) -> int:
+    found = _only(column.as_table().aggregate(n=column.count(), distinct=column.nunique()))
+    return int(found["n"] - found["distinct"])
+
+
 def _without_repeats(ibis: Any, flat: Table, columns: Columns) -> tuple[Table, int]:
     """One row for each ticket: one with an outcome if there is one, the earliest of those."""
-    if columns.ticket is None:
-        return flat, 0
-    found = _only(flat.aggregate(n=flat.ticket.count(), distinct=flat.ticket.nunique()))
-    repeated = int(found["n"] - found["distinct"])
+    repeated = _count_repeats(flat.ticket) if columns.ticket else 0
     if not repeated:
         return flat, 0
     order = [flat.outcome.isnull(), flat.decided, flat.resolved, flat.action, flat.state]
     numbered = flat.mutate(copy=ibis.row_number().over(group_by=flat.ticket, order_by=order))
-    kept = numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy")
-    return kept, repeated
+    return numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy"), repeated
 
 
-def _look(flat: Table, columns: Columns, duplicated: int, textual: bool) -> Facts:
-    timed = flat.decided.notnull()
+def _look(flat: Table, columns: Columns, textual: bool) -> Facts:
     wanted = {
         "total": flat.count(), "blank": flat.blank.sum(), "unreadable": flat.unreadable.sum(),
-        "untimed": (~timed).sum(), "known": flat.outcome.count(), "zeros": (flat.outcome == 0).sum(),
-        "low": flat.outcome.min(), "high": flat.outcome.max(), "last": flat.decided.max(),
-        "observed": flat.observed.max(), "resolved": flat.resolved.max(),
+        "untimed": flat.decided.isnull().sum(), "known": flat.outcome.count(), "zeros": (flat.outcome == 0).sum(),
+        "low": flat.outcome.min(), "high": flat.outcome.max(), **{part: flat[part].max() for part in TIMES},
     }  # fmt: skip
     if textual:  # labels are counted so that they are read: a line that is no text is then no row here either
         wanted |= {"actions": flat.action.count(), "states": flat.state.count(), "groups": flat.grouping.count()}
-    row = {
-        name: float("nan") if each is None else float(each) for name, each in _only(flat.aggregate(**wanted)).items()
-    }
-    times = [row[name] for name in ("last", "observed", "resolved") if row[name] == row[name]]
-    # A sum over no rows is null.
-    names = ("total", "blank", "unreadable", "untimed", "known", "zeros")
-    counts = {name: int(row[name]) if row[name] == row[name] else 0 for name in names}
-    counts["untimed"] *= columns.decided is not None
-    return Facts(
-        **counts, duplicated=duplicated, low=row["low"], high=row["high"], latest=max(times, default=float("nan"))
-    )
+    row = _only(flat.aggregate(**wanted))
+    numbers = {name: int(row[name] or 0) for name in ("total", "blank", "unreadable", "untimed", "known", "zeros")}
+    numbers["untimed"] *= columns.decided is not None
+    low, high = (float("nan") if row[end] is None else float(row[end]) for end in ("low", "high"))
+    latest = max((float(row[part]) for part in TIMES if row[part] is not None), default=float("nan"))
+    return Facts(**numbers, low=low, high=high, latest=latest)
 
 
 def _ask(name: str, columns: Columns, facts: Facts, missing: float | str | None) -> None:
@@ -605,10 +562,8 @@ def _ask(name: str, columns: Columns, facts: Facts, missing: float | str | None)
         raise ValueError(f"outcome: column {column!r} holds no number, expected one in the rows with an outcome")
     if columns.decided and facts.untimed == facts.total:
         raise ValueError(f"decided: column {columns.decided!r} holds no time, expected dates or numbers")
-    if missing is not None or facts.blank <= BLANK * facts.total:
-        return
     same = facts.low == facts.high
-    if facts.zeros and not same:
+    if missing is not None or facts.blank <= BLANK * facts.total or (facts.zeros and not same):
         return
     values = f"every other value is {facts.low:g}" if same else "no value is 0"
     nothing = 1 if same and facts.low == 0 else 0
@@ -620,20 +575,17 @@ def _ask(name: str, columns: Columns, facts: Facts, missing: float | str | None)
 
 def _note_ids(raw: Table, columns: Columns, facts: Facts, notes: list[str]) -> None:
     used = {column for column in vars(columns).values() if isinstance(column, str)} | set(columns.context)
-    for name in raw.columns:
-        if name.lower() not in LIKELY_IDS or name in used or facts.total > MOST_FOR_IDS:
-            continue
-        found = _only(raw.aggregate(n=raw[name].count(), distinct=raw[name].nunique()))
-        repeated = int(found["n"] - found["distinct"])
-        if 0 < repeated <= 0.5 * found["n"]:
-            notes.append(f"{repeated} rows repeat a {name} and were kept; --ticket {name} keeps one row of each.")
+    for name in raw.columns if facts.total <= MOST_FOR_IDS else ():
+        if name.lower() in LIKELY_IDS and name not in used:
+            repeated = _count_repeats(raw[name])
+            if 0 < repeated <= 0.5 * facts.total:
+                notes.append(f"{repeated} rows repeat a {name} and were kept; --ticket {name} keeps one row of each.")
 
 
 def _unread_lines(raw: Table) -> int:
-    """Lines of a text file that duckdb rejected while the log was read."""
-    try:
+    """Lines of a CSV file that duckdb rejected while the log was read."""
+    with suppress(Exception):  # there is no such table unless a CSV file was read
         rejected = raw.get_backend().table("reject_errors")
-    except Exception:  # no text file was read
-        return 0
-    # Every reading of the file lists them again, once for each value that is wrong.
-    return int(rejected.select("file_id", "line").distinct().count().to_pyarrow().as_py())
+        # Every reading of the file lists them again, once for each value that is wrong.
+        return int(rejected.select("file_id", "line").distinct().count().to_pyarrow().as_py())
+    return 0

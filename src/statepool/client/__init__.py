@@ -13,21 +13,20 @@ knows the ticket and gives the same answer. `AsyncClient` has the same calls for
 (httpx) and nothing else of this package: neither Numba nor NumPy is imported.
 """
 
-from statepool.client.answers import (
-    ClientError,
-    Conflict,
-    Decision,
-    Invalid,
-    NotAllowed,
-    NotFound,
-    Row,
-    Unavailable,
-)
 from statepool.extras import explained
 
 try:
-    from statepool.client.asynchronous import AsyncClient, AsyncRemotePool
-    from statepool.client.synchronous import Client, RemotePool
+    from statepool.client.clients import AsyncClient, AsyncRemotePool, Client, RemotePool
+    from statepool.client.core import (
+        ClientError,
+        Conflict,
+        Decision,
+        Invalid,
+        NotAllowed,
+        NotFound,
+        Row,
+        Unavailable,
+    )
 except ImportError as error:
     raise explained("client", error) from None
 

@@ -1,25 +1,23 @@
-"""What the neighbours promise: each bound as a function, saying what it assumes and how well it is known.
+"""Bounds of the neighbours: learners from the literature that the package compares with.
 
-*Recalled* bounds are as remembered from their sources and were not read again; *derived* ones are proved in
-docs/theory.md or follow from a theorem that is.
+Each docstring says whether the bound is *derived* (proved in docs/theory-proofs.md, or from a theorem that is),
+*recalled* from its source, which was not read again, or only *compared with runs*.
 """
 
 from __future__ import annotations
 
 from math import log, sqrt
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from statepool.checks import check_delay, check_number
+from statepool.checks import check_number
 from statepool.guarantees.arguments import LARGEST, checked
-from statepool.guarantees.theorem_a import first_cost
 
 
 @checked
 def auer(n_actions: int, horizon: int) -> float:
     """`AuerEXP3()` without delay: 2.63 sqrt(K T log K). Recalled.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.auer(n_actions=200, horizon=20_000))
     12108
@@ -29,8 +27,10 @@ def auer(n_actions: int, horizon: int) -> float:
 
 @checked
 def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
-    """`ZimmertSeldin(tuning="anytime")`, any oblivious delays: 4 sqrt(KT) + sqrt(8 D log K). Recalled.
+    """`ZimmertSeldin(tuning="anytime")` under delays fixed in advance: 4 sqrt(KT) + sqrt(8 D log K). Recalled.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.zimmert_seldin(n_actions=200, horizon=20_000, waited=1_000_000.0))
     14510
@@ -40,10 +40,12 @@ def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
 
 @checked
 def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float | None = None) -> float:
-    """`StateEXP3(copies="idle")`: (most in flight + 1) log K/rate + rate/2 sum_t v_t, at the best rate if none.
+    """`StateEXP3(copies="idle")`: (most in flight + 1) log K/rate + rate/2 sum_t v_t. Derived from Theorem 3.
 
-    By Theorem 3; `budget` bounds sum_t v_t.
+    Here `budget` bounds the sum of v_t.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.idle_copies(n_actions=200, most_in_flight=50, budget=30_000.0, rate=0.01))
     27171
@@ -54,27 +56,11 @@ def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float 
 
 
 @checked
-def skipping_at_a_constant_rate(
-    n_actions: int, horizon: int, delay: int | ArrayLike, patience: int, rate: float, width: float | None = None
-) -> float:
-    """`Anytime(rule="constant")`: rounds that come too late cost 1, the others Theorem A. Derived; `width` bounds v.
-
-    >>> import statepool as sp
-    >>> round(sp.guarantees.skipping_at_a_constant_rate(200, 20_000, delay=50, patience=100, rate=0.01, width=3.0))
-    10718
-    """
-    check_number(rate, "rate", 0, LARGEST, open_low=True)
-    delays = np.broadcast_to(check_delay(delay, horizon), horizon)
-    dropped = int((delays > patience).sum())
-    waited = float(np.minimum(np.minimum(delays, patience), horizon - 1 - np.arange(horizon)).sum())
-    spread = ((n_actions if width is None else width) - 1) * horizon
-    return dropped + log(n_actions) / rate + rate * (first_cost(rate) * spread + waited)
-
-
-@checked
 def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: float, confidence: float) -> float:
-    """`StateEXP3(caution=…)` without delay: what regret exceeds with chance `confidence` at the most. Derived.
+    """`StateEXP3(caution=…)` without delay: exceeded with probability at most `confidence`. Derived, (28).
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.cautious(200, 6, horizon=20_000, rate=0.01, caution=0.005, confidence=0.05))
     2632
@@ -88,8 +74,10 @@ def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: 
 
 @checked
 def nsd_ucrl2(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
-    """`NSDUCRL2()` where neither map nor means change, one delay. Not proved in docs/theory.md.
+    """`NSDUCRL2()` where neither map nor means change, one delay. Compared with runs.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.nsd_ucrl2(n_actions=200, n_states=6, horizon=20_000, delay=50))
     35154
@@ -102,8 +90,12 @@ def nsd_ucrl2(n_actions: int, n_states: int, horizon: int, delay: int) -> float:
 
 @checked
 def meta_bio(base: float, n_states: int, horizon: int, drift: float = 0.0) -> float:
-    """`MetaBIO(base)`: the base's bound at the delays that are left, and the price of the means. Measured.
+    """`MetaBIO(base)`: the base's bound and the price of the means. Compared with runs.
 
+    `drift` is the sum over rounds of the largest change of a state's mean from its estimate's target.
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.meta_bio(base=500.0, n_states=6, horizon=20_000, drift=50))
     7143
@@ -113,8 +105,12 @@ def meta_bio(base: float, n_states: int, horizon: int, drift: float = 0.0) -> fl
 
 @checked
 def surrogate_index(history: int, delay: int, undelayed: float, drift: float) -> float:
-    """`SurrogateIndex()`: history + d + EXP3's bound without delay + 2 sum_t max_s |theta_t(s) - h(s)|. Derived.
+    """`SurrogateIndex()`: history + d + EXP3's bound without delay + 2 `drift`. Derived.
 
+    `drift` is the sum over rounds of max_s |theta_t(s) - h(s)|, h being the means of the history.
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> sp.guarantees.surrogate_index(history=1_000, delay=50, undelayed=100.0, drift=10.0)
     1170.0

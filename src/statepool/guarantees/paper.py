@@ -1,12 +1,12 @@
-"""Theorems 1 to 4 as functions of a problem, and the checks of the lemmas behind them.
+"""Theorems 1 to 4 of the paper as functions of a problem, and a check of its drift lemma.
 
     Theorem 1   State-EXP3:    log K/rate + rate/2 (3.3 V + 2dT) + d,  rate <= 1/(e(d+1)),  V >= sum_t (v_t - 1)
     Theorem 2   every learner: sqrt(d E min(1 + log J, T/d)) up to a constant; exactly, what its construction forces
     Theorem 3   interleaved:   sqrt(2 (d+1) V log K),  V >= sum_t v_t
     Theorem 4   on groups:     Theorem 3 with the grouped dimension, + 2 sum_t delta_t
 
-A budget V = (vbar - 1) T or vbar T is admissible only if vbar bounds the dimension of *every* play: take the `upper` of
-`dimension.bracket`, never a random search. Source: paper, Sections 3 and Appendices B to F (numbers as printed there).
+A budget V = (vbar - 1) T or vbar T is admissible only if vbar bounds the dimension of *every* policy: take the `upper`
+of `dimension.bracket`. Source: paper, Section 3 and Appendices B to F (numbers as printed there).
 """
 
 from __future__ import annotations
@@ -22,13 +22,23 @@ from statepool.guarantees.arguments import LARGEST, checked
 from statepool.learners import StateEXP3
 from statepool.model import Instance
 from statepool.probes import StepProbe
-from statepool.rates import default_rate, largest_covered_rate
+from statepool.rates import largest_covered_rate
 from statepool.stream import Seed
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A bound on expected regret, the rate it holds at, and whether the theorem covers that rate."""
+    """A bound on expected regret.
+
+    Attributes
+    ----------
+    value : float
+        The bound.
+    rate : float
+        The learning rate it holds at.
+    covered : bool
+        Whether the theorem covers that rate.
+    """
 
     value: float
     rate: float
@@ -37,38 +47,29 @@ class Guarantee:
 
 @checked
 def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
-    """State-EXP3 with one copy, at a given rate or at the best that is covered.
+    """Theorem 1: State-EXP3 with one copy.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_1(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
     4766
     """
     cap = largest_covered_rate(delay)
-    if rate is None:
-        rate = theorem_1_rate(n_actions, horizon, delay, budget)
-    check_number(rate, "rate", 0, LARGEST, open_low=n_actions > 1)
     variance = 3.3 * budget + 2 * delay * horizon
+    if rate is None:
+        rate = min(cap, sqrt(2 * log(n_actions) / variance)) if variance > 0 else cap
+    check_number(rate, "rate", 0, LARGEST, open_low=n_actions > 1)
     learning = log(n_actions) / rate if n_actions > 1 else 0.0
     return Guarantee(learning + rate / 2 * variance + delay, rate, rate <= cap)
 
 
 @checked
-def theorem_1_rate(n_actions: int, horizon: int, delay: int, budget: float) -> float:
-    """The rate that makes Theorem 1 smallest, among those it covers.
-
-    >>> import statepool as sp
-    >>> round(sp.guarantees.theorem_1_rate(n_actions=200, horizon=20_000, delay=50, budget=30_000.0), 4)
-    0.0022
-    """
-    variance = 3.3 * budget + 2 * delay * horizon
-    cap = largest_covered_rate(delay)
-    return min(cap, sqrt(2 * log(n_actions) / variance)) if variance > 0 else cap
-
-
-@checked
 def theorem_1_printed(n_actions: int, horizon: int, delay: int, budget: float) -> float:
-    """Theorem 1 as the paper prints it: a closed form that is never below its value at the best covered rate.
+    """Theorem 1 as the paper prints it, a closed form that is never below `theorem_1` at its best rate.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_1_printed(n_actions=200, horizon=20_000, delay=50, budget=30_000.0))
     5501
@@ -78,7 +79,17 @@ def theorem_1_printed(n_actions: int, horizon: int, delay: int, budget: float) -
 
 @dataclass(frozen=True)
 class LowerBound:
-    """What no learner escapes: the regret that the construction forces, its amplitude, and the theorem's scale."""
+    """A bound that no learner escapes.
+
+    Attributes
+    ----------
+    value : float
+        Expected regret of every learner on the construction.
+    amplitude : float
+        How far the construction moves the losses.
+    scale : float
+        The theorem's expression without its constant.
+    """
 
     value: float
     amplitude: float
@@ -87,8 +98,10 @@ class LowerBound:
 
 @checked
 def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerBound:
-    """The expected regret of *every* learner on the construction with E2 <= `drift`, exactly, and its scale.
+    """Theorem 2: the expected regret of every learner on the paper's construction with E2 <= `drift`, exactly.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_2(horizon=20_000, delay=50, drift=50.0, n_drifting=6).value)
     32
@@ -98,22 +111,23 @@ def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerB
         raise ValueError(f"delay: is {delay}, expected at most half the horizon, {horizon // 2}")
     check_number(drift, "drift", 0, horizon / 4)
     amplitude = sqrt(drift / horizon) / 2
-    signs = horizon // delay - 1
-    luck = amplitude * delay * expected_best_walk(signs, n_drifting)
-    return LowerBound(luck, amplitude, sqrt(delay * drift * min(1 + log(n_drifting), horizon / delay)))
+    forced = amplitude * delay * expected_best_walk(horizon // delay - 1, n_drifting)
+    return LowerBound(forced, amplitude, sqrt(delay * drift * min(1 + log(n_drifting), horizon / delay)))
 
 
 @checked
 def expected_best_walk(n_signs: int, n_walks: int) -> float:
-    """E max(0, largest of several sums of random signs), exactly.
+    """Expected maximum of 0 and of several independent sums of random signs, exactly.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.expected_best_walk(n_signs=8, n_walks=3), 3)
     2.459
     """
     from scipy.stats import binom
 
-    # Heads for a sum of 1, 3, 5 … or of 2, 4, 6 …; further out than 20 sqrt(n) the chances are below 1e-300.
+    # Heads for a sum of 1, 3, 5 … or of 2, 4, 6 …; further out than 20 sqrt(n) the probabilities are below 1e-300.
     half, odd = n_signs // 2, n_signs % 2
     heads = half + 1 + np.arange(min(half + odd, int(20 * sqrt(n_signs))))
     # P(some walk reaches it) = 1 - P(one does not)^n_walks; the sum over values is E max^+, in steps of 2.
@@ -123,8 +137,10 @@ def expected_best_walk(n_signs: int, n_walks: int) -> float:
 
 @checked
 def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
-    """Interleaved State-EXP3 (d + 1 copies) at its matching rate; `budget` bounds sum_t v_t.
+    """Theorem 3: interleaved State-EXP3 (d + 1 copies) at its matching rate.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_3(n_actions=200, delay=50, budget=30_000.0).value)
     4027
@@ -136,8 +152,10 @@ def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
 
 @checked
 def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guarantee:
-    """Theorem 3 on merged states; `spread` is sum_t delta_t, the widest spread of means inside a group, summed.
+    """Theorem 4: Theorem 3 on merged states, plus twice the spread of means within groups.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_4(n_actions=200, delay=50, budget=30_000.0, spread=100.0).value)
     4227
@@ -147,25 +165,11 @@ def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guara
 
 
 @checked
-def rate_rules(n_actions: int, n_states: int, horizon: int, delay: int, budget: float) -> dict[str, Guarantee]:
-    """The paper's default rate, Theorem 1's own and the largest covered one, each with what Theorem 1 says at it.
-
-    >>> import statepool as sp
-    >>> sorted(sp.guarantees.rate_rules(n_actions=200, n_states=6, horizon=20_000, delay=50, budget=30_000.0))
-    ['default', 'largest covered', 'theorem']
-    """
-    rates = {
-        "default": default_rate(n_actions, n_states, horizon, delay),
-        "theorem": theorem_1_rate(n_actions, horizon, delay, budget),
-        "largest covered": largest_covered_rate(delay),
-    }
-    return {name: theorem_1(n_actions, horizon, delay, budget, rate) for name, rate in rates.items()}
-
-
-@checked
 def interleaving_pays(dimension: float, n_actions: int, delay: int) -> bool:
-    """Whether the interleaved bound beats the action-level rate: vbar (d+1) log K <= K + d.
+    """Whether the interleaved bound beats the rate by action: vbar (d+1) log K <= K + d.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> sp.guarantees.interleaving_pays(dimension=1.5, n_actions=200, delay=10)
     True
@@ -175,24 +179,31 @@ def interleaving_pays(dimension: float, n_actions: int, delay: int) -> bool:
 
 @dataclass(frozen=True)
 class BoundCheck:
-    """A measured quantity and the bound it must respect."""
+    """A measured quantity and the bound on it.
+
+    Attributes
+    ----------
+    measured : float
+        What was measured.
+    allowed : float
+        The bound.
+    """
 
     measured: float
     allowed: float
 
     @property
     def holds(self) -> bool:
+        """Whether the measured quantity is within the bound."""
         return self.measured <= self.allowed * (1 + 1e-12)
-
-    @property
-    def ratio(self) -> float:
-        return self.measured / self.allowed if self.allowed else 0.0
 
 
 @checked
 def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None = None) -> BoundCheck:
-    """The largest one-step growth of any action's probability in a run, against 1 + 1/d.
+    """Largest one-round growth of any action's probability in a run, against 1 + 1/d.
 
+    Examples
+    --------
     >>> import statepool as sp
     >>> sp.guarantees.drift_lemma(sp.families.band(seed=0, horizon=200), delay=5, seed=1).holds
     True
@@ -201,27 +212,3 @@ def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None =
     probe = StepProbe(np.empty(instance.n_actions), np.ones(1))
     simulate(instance, StateEXP3(rate=rate), delay, seed).measure(probe)
     return BoundCheck(float(probe.largest[0]), 1 + 1 / delay)
-
-
-@checked
-def delay_window(instance: Instance, delay: int) -> BoundCheck:
-    """E2 <= d² W: losses move no further in a delay than the state means' own steps allow.
-
-    >>> import statepool as sp
-    >>> sp.guarantees.delay_window(sp.families.band(seed=0, horizon=200), delay=5).holds
-    True
-    """
-    return BoundCheck(instance.e2(delay), delay**2 * instance.variation())
-
-
-@checked
-def inaccuracy(instance: Instance, delay: int, n_drifting: int) -> tuple[BoundCheck, BoundCheck]:
-    """E2 <= Lambda2 <= J E2, for an instance on which at most `n_drifting` actions are ever mispredicted.
-
-    >>> import statepool as sp
-    >>> instance = sp.families.band(seed=0, horizon=200)
-    >>> [check.holds for check in sp.guarantees.inaccuracy(instance, delay=5, n_drifting=8)]
-    [True, True]
-    """
-    e2, lambda2 = instance.e2(delay), instance.lambda2(delay)
-    return BoundCheck(e2, lambda2), BoundCheck(lambda2, n_drifting * e2)

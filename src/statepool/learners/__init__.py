@@ -29,8 +29,7 @@ from statepool.learners.paper.safe_pool import SafePool
 from statepool.learners.paper.stale_vector import GreedyStale, OptimisticStale
 from statepool.learners.paper.zimmert_seldin import ZimmertSeldin
 from statepool.learners.per_context import PerContext
-from statepool.learners.pooled_greedy import PooledGreedy
-from statepool.learners.pooled_thompson import PooledThompson
+from statepool.learners.pooled import PooledGreedy, PooledThompson
 from statepool.learners.self_tuned import SelfTuned
 from statepool.learners.state_exp3 import StateEXP3
 from statepool.learners.uniform import Uniform

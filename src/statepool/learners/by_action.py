@@ -14,6 +14,7 @@ from statepool.checks import Floats, check_count, check_number
 from statepool.compiling import compiled_inside
 from statepool.kernels import TIE, log, lowest_index
 from statepool.learners.contract import Learner, Problem, add_rule
+from statepool.learners.draws import source_of
 from statepool.learners.mean_losses import (
     MeanLosses,
     advance_means,
@@ -27,7 +28,6 @@ from statepool.learners.mean_losses import (
     start_means,
     variance,
 )  # fmt: skip
-from statepool.learners.parts.chance import source_of
 
 
 class ByAction(Learner):

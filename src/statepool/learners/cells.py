@@ -46,11 +46,11 @@ LEAK = 1e-3
 
 KEY, PLAYS, WEIGHED, LIKELIHOOD = range(4)
 HEAD = LIKELIHOOD + N_STRENGTHS
-"""A cell is one row of `Cells.table`: one more than its key (0: free), plays, how many of them the likelihood counts,
-the log likelihood of each κ, and then one number for each state of:"""
+"""A cell is one row of `Cells.table`: one more than its key (0: free), plays, how many of them the row as believed
+takes into account, the log likelihood of each κ, and then one number for each state of:"""
 PAIRS, COUNTED, ROW, NEWS, COUNTS = range(5)
-"""how often the state followed; how many of these it counts; the row as it is believed; Σω(x - saved m), with
-a window Σx; and Σω, with a window decisions, those of k > 0 fading with τ_k."""
+"""how often the state followed where the row was the catalogue's; how many of these the likelihood counts; the row as
+believed; Σω(x - saved m), with a window Σx; and Σω, with a window decisions, those of k > 0 fading with τ_k."""
 
 
 class Cells(NamedTuple):
@@ -118,8 +118,8 @@ def _add(cells: Any, cell: int, table: int, place: int, amount: float) -> None:
 
 
 @compiled_part
-def see_in_cells(cells: Any, clock: Any, played: Any) -> None:
-    """The state of a decision is known."""
+def see_in_cells(cells: Any, clock: Any, played: Any, own_rows: bool) -> None:
+    """The state of a decision is known. If its request brought rows of its own, it says nothing of the catalogue's."""
     for table in range(cells.n_tables):
         key = key_of(cells, table, played.context, played.action)
         cell = find(cells, key)
@@ -128,7 +128,7 @@ def see_in_cells(cells: Any, clock: Any, played: Any) -> None:
             cells.table[cell, KEY] = key
         if cell >= 0:
             cells.table[cell, PLAYS] += 1.0
-            cells.table[cell, HEAD + PAIRS * cells.n_states + played.state] += 1.0
+            cells.table[cell, HEAD + PAIRS * cells.n_states + played.state] += 0.0 if own_rows else 1.0
             for k in range(clock.curve.shape[1] if clock.window > 0.0 else 0):
                 place = HEAD + (COUNTS + k) * cells.n_states + played.state
                 _add(cells, cell, table, place, clock.fading[MARK, N_MEMORIES + k - 1] if k > 0 else 1.0)
@@ -195,7 +195,9 @@ def effect_of(known: float, news: float, q: int) -> float:
 def doubt_row(row: Any, n_states: int, columns: Any, a: int) -> None:
     """Weigh the doubts about the row that was given, column a of `columns`, by the pairs seen since the last time."""
     pairs, counted, believed = HEAD + PAIRS * n_states, HEAD + COUNTED * n_states, HEAD + ROW * n_states
-    plays, row[WEIGHED] = row[WEIGHED], row[PLAYS]
+    plays, row[WEIGHED] = 0.0, row[PLAYS]
+    for s in range(n_states):
+        plays += row[counted + s]
     for s in range(n_states):
         given = (1.0 - LEAK) * columns[s, a] + LEAK / n_states
         while row[counted + s] < row[pairs + s]:

@@ -60,6 +60,8 @@ class Rows(NamedTuple):
     """The number of the request's context; 0 without contexts."""
     vary: bool
     """Whether requests bring different rows: then a policy is computed for each of them."""
+    own: bool = False
+    """Whether the request brought these rows itself (candidates), in place of the catalogue's."""
 
 
 class Played(NamedTuple):

@@ -38,7 +38,7 @@ from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
 from statepool.intrinsics import as_float
 from statepool.learners.contract import Problem
-from statepool.learners.parts.chance import scramble
+from statepool.learners.draws import scramble
 
 N_TAU = 6
 SLOWEST, STEP = 1 / 3, 1 / 4
@@ -84,28 +84,25 @@ def start_clock(problem: Problem, memories: Sequence[float] = ()) -> Clock:
     curve = np.zeros((6, 1 + m))
     curve[TAU, 1:] = window * SLOWEST * STEP ** np.arange(m)
     curve[[WEIGHT, PRIOR], 1:] = 1.0 / max(m, 1)
+    if m and problem.curve is not None:
+        _give_curve(curve, window, *(np.asarray(part, np.float64) for part in problem.curve))
     curve[COEFFICIENT, 0] = 1.0
     fading = np.zeros((4, len(memories) + m))
     fading[BITS] = [*(-log2(kept) for kept in memories), *(1 / LOG2 / curve[TAU, 1:])]
-    clock = Clock(np.zeros(9), fading, curve, np.zeros((SAMPLE if m else 0, 2)), len(memories), window)
-    if m and problem.curve is not None:
-        _give_curve(clock, *problem.curve)
-    return clock
+    return Clock(np.zeros(9), fading, curve, np.zeros((SAMPLE if m else 0, 2)), len(memories), window)
 
 
-def _give_curve(clock: Clock, tau: Floats, weight: Floats) -> None:
-    """Start from a curve: its quantiles are fitted as if they were reports of old decisions."""
-    ages = np.geomspace(clock.window * 1e-5, clock.window, 2_000)
-    share = ((1 - np.exp(-ages[:, None] / np.asarray(tau))) * np.asarray(weight)).sum(axis=1)
-    sample = np.zeros((SAMPLE, 2))
-    sample[:, 1] = np.interp((np.arange(SAMPLE) + 0.5) / SAMPLE * share[-1], share, ages)
-    _fit_in_python(clock.curve, sample, clock.window)
-    clock.curve[PRIOR] = PRIOR_REPORTS * clock.curve[WEIGHT]
+def _give_curve(curve: Floats, window: float, tau: Floats, weight: Floats) -> None:
+    """Start from a curve: its time constants take the place of those next to them, and the weights are fitted."""
+    from scipy.optimize import nnls  # slow to import, and rarely needed
 
-
-def _fit_in_python(curve: Floats, sample: Floats, window: float) -> None:
-    for _ in range(20):
-        fit_curve.py_func(curve, sample, SAMPLE, window, window, 0.0)  # type: ignore[attr-defined]
+    for given in tau[weight > 0]:
+        curve[TAU, 1 + np.abs(np.log(curve[TAU, 1:] / given)).argmin()] = given
+    ages = np.linspace(0, window, 200)[1:, None]
+    shares = (1 - np.exp(-ages / tau)) @ weight
+    fitted, _ = nnls(1 - np.exp(-ages / curve[TAU, 1:]), shares / shares[-1])
+    curve[WEIGHT, 1:] = fitted / fitted.sum()
+    curve[PRIOR] = PRIOR_REPORTS * curve[WEIGHT]
 
 
 @compiled_part

@@ -13,6 +13,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
 from statepool.learners.contract import Problem
+from statepool.learners.draws import beta
 from statepool.learners.exposure import (
     COEFFICIENT,
     MARK,
@@ -25,7 +26,6 @@ from statepool.learners.exposure import (
     start_clock,
     weigh_decision,
 )  # fmt: skip
-from statepool.learners.parts.chance import beta
 
 
 class MeanLosses(NamedTuple):

@@ -147,13 +147,13 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     own, own_t = pick(memory.copies, rows.context), memory.rounds[rows.context]
     latest = memory.policies[rows.context, : out.size]
     contract.advance(own, own_t, memory.now[0])
-    contract.policy(own, Rows(rows.columns, memory.positions[: out.size], 0, False), own_t, latest)
+    contract.policy(own, Rows(rows.columns, memory.positions[: out.size], 0, False, False), own_t, latest)
     for a in range(out.size):
         out[a] = latest[a]
 
 
 def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    own_rows = Rows(rows.columns, memory.positions[: policy.size], 0, False)
+    own_rows = Rows(rows.columns, memory.positions[: policy.size], 0, False, False)
     contract.remember(pick(memory.copies, rows.context), own_rows, policy, choice, state, saved[:ROUND])
     saved[ROUND], saved[CHOICE] = memory.rounds[rows.context], choice
 

@@ -40,4 +40,4 @@ def rows_at(tables: Any, context: int) -> Any:
     number = context if tables.vary else 0
     first, last = tables.starts[number], tables.starts[number + 1]
     columns = tables.columns[tables.n_states * first : tables.n_states * last].reshape(tables.n_states, last - first)
-    return Rows(columns, tables.actions[first:last], number, tables.vary)
+    return Rows(columns, tables.actions[first:last], number, tables.vary, False)

@@ -12,7 +12,7 @@ played has lost that much more than safe would have.
 Losses are scaled to [0, 1] by the bounds. With a window they are measured from the default, so that silence adds
 nothing. With contexts q(s) is averaged over the latest requests, as in State-EXP3, and there is no guard.
 
-Source: the paper's State-EXP3; the floor it gives, and its proof: docs/self-tuned.md.
+Source: the paper's State-EXP3. What it guarantees: Theorem G, docs/theory.md; proof: docs/theory-proofs.md.
 """
 
 from __future__ import annotations

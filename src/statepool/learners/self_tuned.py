@@ -86,11 +86,14 @@ from statepool.learners.predictions import (
 from statepool.learners.safe import START, Safe, add_safe, learn_safe, save_safe, see_request, start_again, start_safe
 
 EFFECTS_PRIOR = 1 / 8
-LOOK, LOOK_SPREAD, FIRST_LOOK, SEEN_ENOUGH = 1 / 32, 1.5, 300, 2.0
+ASK, LOOK, SPREAD = 1 / 32, 1 / 32, 1.5
+"""The least share of the hypotheses with effects, and the share of a look: both at most SPREAD/sqrt(t)."""
+FIRST_LOOK, SEEN_ENOUGH = 300, 2.0
 WEIGHT, ACTION, BEST, USUAL, UNPLAYED = range(5)
 """Of `SelfTunedMemory.leaders`."""
 EFFECTS = N_SAVED + 2
-"""Where a decision saves ê and ε: behind what it saves of its state, which is of `predictions` and of `safe`."""
+"""Where a decision saves ê and ε: behind what it saves of its state, which is of `predictions` and of `safe`. Then
+whether its request brought rows of its own, and with contexts the state probabilities of `safe`."""
 OFFERED = 1e300
 """The value of an action on offer that was compared already."""
 LEANINGS = (1.0, 10.0, 100.0)
@@ -131,7 +134,7 @@ class SelfTuned(Learner):
         return self.learn_map
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return N_SAVED + 2, n_hypotheses(problem) + 1 + (problem.n_states if problem.has_contexts else 0)
+        return N_SAVED + 2, n_hypotheses(problem) + 2 + (problem.n_states if problem.has_contexts else 0)
 
     def start(self, problem: Problem) -> SelfTunedMemory:
         K, S, Q = problem.n_actions, problem.n_states, n_hypotheses(problem)
@@ -227,8 +230,9 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     read_exposure(clock)
     predict(memory.predictions, clock, clock.numbers[ROUND])
     read_scales(memory.cells, clock, states)
-    share = min(LOOK, LOOK_SPREAD / sqrt(clock.numbers[ROUND] + 1.0))
-    _weigh_hypotheses(leaders, memory.predictions, share)
+    most = SPREAD / sqrt(clock.numbers[ROUND] + 1.0)
+    share = min(LOOK, most)
+    _weigh_hypotheses(leaders, memory.predictions, min(ASK, most))
     rarest = _rarest(states)
     seen = states[VISITS + COMMON, rarest] * clock.fading[READING, COMMON]
     if seen >= SEEN_ENOUGH or clock.numbers[ROUND] <= FIRST_LOOK:
@@ -274,14 +278,14 @@ def _rarest(states: Any) -> int:
 
 @compiled_part
 def _believed(memory: Any, rows: Any) -> Any:
-    """The rows of the request: as given, or as learnt."""
+    """The rows of the request: as given, or as learnt where the request brought none."""
     columns = rows.columns
-    if memory.worth.size > 0:
+    if memory.worth.size > 0 and not rows.own:
         n_states, n = columns.shape
         columns = memory.columns[: n_states * n].reshape(n_states, n)
         for a in range(n):
             memory.worth[a] = _learnt_row(memory.cells, memory.leanings, columns, a, rows.context, rows.actions[a])
-    return Rows(columns, rows.actions, rows.context, rows.vary)
+    return Rows(columns, rows.actions, rows.context, rows.vary, rows.own)
 
 
 @compiled_part
@@ -296,10 +300,11 @@ def _learnt_row(cells: Any, leanings: Any, columns: Any, a: int, context: int, a
     for table in range(cells.n_tables):
         cell, own = find(cells, key_of(cells, table, context, action)), 0.0
         if cell >= 0:
-            own = cells.table[cell, PLAYS]
+            pairs = cells.table[cell, HEAD + PAIRS * n_states : HEAD + (PAIRS + 1) * n_states]
             for s in range(n_states):
-                pairs = cells.table[cell, HEAD + PAIRS * n_states + s]
-                columns[s, a] = (pairs + kappa * columns[s, a]) / (own + kappa)
+                own += pairs[s]
+            for s in range(n_states):
+                columns[s, a] = (pairs[s] + kappa * columns[s, a]) / (own + kappa)
         elsewhere = worth - own if table > 0 else 0.0
         worth = own + kappa * elsewhere / (kappa + elsewhere)
         kappa = _leaning(leanings)
@@ -326,11 +331,12 @@ def _find_leaders(memory: Any, rows: Any, rarest: int, look: bool) -> None:
     if memory.cells.n_kinds > memory.cells.n_tables:
         combine(rows.columns, states[MEAN], memory.values[2, :n])
     slack = _start_search(leaders, states, memory.plays, rows.context, n, memory.cells)
-    for a in range(memory.worth.size):
-        usual_worth += memory.worth[a] / memory.worth.size
+    learnt = memory.worth.size > 0 and not rows.own
+    for a in range(n if learnt else 0):
+        usual_worth += memory.worth[a] / n
     for a in range(n):
         cell = find(memory.cells, rows.actions[a] + 1)
-        if cell >= 0 or memory.worth.size > 0:
+        if cell >= 0 or learnt:
             _offer_known(memory, rows, a, cell, rarest, usual_worth, slack)
             values[a] = OFFERED
     last = leaders.shape[1] - 1
@@ -353,9 +359,9 @@ def _offer_known(memory: Any, rows: Any, a: int, cell: int, rarest: int, usual_w
     cells, states, leaders, n_states = memory.cells, memory.predictions.states, memory.leaders, memory.cells.n_states
     value, deviation, mean = memory.values[0, a], memory.values[1, a], memory.values[2, a]
     leads = rows.columns[rarest, a]
-    if memory.worth.size > 0:
+    if memory.worth.size > 0 and not rows.own:
         value -= _hope_for_row(states, rows.columns, a, value, memory.worth[a], usual_worth)
-    elif memory.doubts:
+    elif memory.doubts and not rows.own:
         if cells.table[cell, WEIGHED] < cells.table[cell, PLAYS]:
             doubt_row(cells.table[cell], n_states, rows.columns, a)
         value = deviation = mean = 0.0
@@ -424,8 +430,9 @@ def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved
     for i in range(N_SAVED):
         saved[i] = memory.predictions.states[i, state]
     _save_effects(memory.cells, memory.leaders, rows.context, rows.actions[choice], saved)
-    request = EFFECTS + memory.leaders.shape[1]
-    save_safe(memory.safe, _believed(memory, rows).columns, policy, state, saved, N_SAVED, request)
+    own = EFFECTS + memory.leaders.shape[1]
+    saved[own] = 1.0 if rows.own else 0.0
+    save_safe(memory.safe, _believed(memory, rows).columns, policy, state, saved, N_SAVED, own + 1)
 
 
 @compiled_part
@@ -449,13 +456,14 @@ def see(memory: Any, played: Any, saved: Any) -> None:
     weigh_decision(clock, played.t, played.time)
     for i in range(N_MEMORIES):
         states[VISITS + i, played.state] += clock.fading[MARK, i]
-    see_request(memory.safe, saved, EFFECTS + memory.leaders.shape[1])
+    own = EFFECTS + memory.leaders.shape[1]
+    see_request(memory.safe, saved, own + 1)
     memory.plays[0] += 1.0
     if memory.cells.n_tables > 1:
         memory.plays[1 + played.context] += 1.0
-        if memory.worth.size > 0:
+        if memory.worth.size > 0 and saved[own] == 0.0:
             _weigh_leanings(memory.cells, memory.leanings, played)
-    see_in_cells(memory.cells, clock, played)
+    see_in_cells(memory.cells, clock, played, saved[own] > 0.0)
     if clock.window > 0.0:
         count_decision(memory.predictions, clock, played, saved, EFFECTS, 0.0, 1.0)
 
@@ -486,7 +494,7 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
         learn_in_cells(memory.cells, clock, played, news, sign * saved[TRUST], saved[MEAN])
     else:
         learn_in_cells(memory.cells, clock, played, news, sign, 0.0)
-    learn_safe(memory.safe, played, loss, saved, N_SAVED, EFFECTS + memory.leaders.shape[1], sign)
+    learn_safe(memory.safe, played, loss, saved, N_SAVED, EFFECTS + memory.leaders.shape[1] + 1, sign)
     note_report(clock, played.time, played.wait, sign)
 
 

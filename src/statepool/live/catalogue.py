@@ -220,7 +220,7 @@ class Catalogue:
         """Candidates that were brought, now or when they were stored."""
         content = msgspec.json.encode(labels) + rows.tobytes()
         numbers = np.array([self.number_of.get(label, -1) for label in labels], np.int64)
-        offered = Rows(columns_of(rows), numbers, context or 0, True)
+        offered = Rows(columns_of(rows), numbers, context or 0, True, own=True)
         return Offer(offered, context, tuple(labels), blake2b(content, digest_size=16).digest())
 
 
@@ -298,28 +298,20 @@ def _mean_rows(tables: Sequence[ContextRows], labels: Sequence[Hashable], n_stat
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
-class Change(NamedTuple):
-    """One action as a revision sets it; `row` None retires it."""
-
-    label: Hashable
-    row: Floats | None
-    category: Any = None
-
-
-def changed(before: Catalogue, changes: Sequence[Change], contexts: Sequence[ContextRows] = ()) -> Catalogue:
-    """The catalogue of the next revision: actions added, retired or with other rows, and tables of contexts."""
-    labels, categories = list(before.labels), list(before.categories)
-    new = [change.label for change in changes if change.label not in before.number_of]
-    number_of = before.number_of | {label: len(labels) + place for place, label in enumerate(new)}
-    labels += new
-    categories += [None] * len(new)
+def changed(
+    before: Catalogue, actions: Mapping[Hashable, tuple[Floats | None, Any]], contexts: Sequence[ContextRows] = ()
+) -> Catalogue:
+    """The catalogue of the next revision: {action: (row, category)}, where row None retires, and tables of contexts."""
+    new = [label for label in actions if label not in before.number_of]
+    labels, categories = [*before.labels, *new], [*before.categories, *[None] * len(new)]
     rows = np.concatenate([before.rows, np.zeros((len(new), len(before.states)))])
     active = np.concatenate([before.active, np.zeros(len(new), np.bool_)])
-    for change in changes:
-        number = number_of[change.label]
-        active[number] = change.row is not None
-        if change.row is not None:
-            rows[number], categories[number] = change.row, change.category
+    number_of = before.number_of | {label: len(before.labels) + place for place, label in enumerate(new)}
+    for label, (row, category) in actions.items():
+        number = number_of[label]
+        active[number] = row is not None
+        if row is not None:
+            rows[number], categories[number] = row, category
     if not active.any():
         raise ValueError("action: is the last active one, expected another to be left")
     tables = {table.label: table for table in (*before.contexts, *contexts)}
@@ -328,10 +320,8 @@ def changed(before: Catalogue, changes: Sequence[Change], contexts: Sequence[Con
     )
 
 
-def differences(
-    before: Catalogue, given: Catalogue, with_rows: bool, name: str
-) -> tuple[list[Change], list[ContextRows]]:
-    """What turns the catalogue of today into the one given."""
+def updated(before: Catalogue, given: Catalogue, with_rows: bool, name: str) -> Catalogue:
+    """The catalogue of today turned into the one given; `with_rows`: known actions get its rows, too."""
     if given.states != before.states:
         raise Conflict(
             f"states: are {given.states[:8]}, and pool {name!r} has {before.states[:8]}, which cannot be changed: "
@@ -339,26 +329,37 @@ def differences(
         )
     if bool(given.contexts) != bool(before.contexts):
         raise Conflict(f"contexts: pool {name!r} was opened {'with' if before.contexts else 'without'} contexts")
-    active = before.labels_of(before.active_numbers)
-    changes = [Change(label, None) for label in active if label not in given.number_of]
-    for number, label in enumerate(given.labels):
-        row, kind = given.rows[number], given.categories[number]
+    actions: dict[Hashable, tuple[Floats | None, Any]] = {
+        label: (None, None) for label in before.labels_of(before.active_numbers) if label not in given.number_of
+    }
+    for label, row, kind in zip(given.labels, given.rows, given.categories, strict=True):
         known = before.number_of.get(label)
         if known is None or not before.active[known]:
-            changes.append(Change(label, row, kind))
-        elif with_rows and not before.contexts and not np.array_equal(before.rows[known], row):
-            changes.append(Change(label, row, before.categories[known] if kind is None else kind))
-    numbers = before.number_of | {
-        label: len(before.labels) + place
-        for place, label in enumerate(label for label in given.labels if label not in before.number_of)
-    }
+            actions[label] = row, kind
+        elif with_rows and not before.contexts:
+            actions[label] = row, before.categories[known] if kind is None else kind
+    after = changed(before, actions)
     tables = []
     for table in given.contexts:
-        own = np.array([numbers[given.labels[number]] for number in table.actions.tolist()], np.int64)
-        order = np.argsort(own)
-        moved = ContextRows(table.label, own[order], table.rows[order])
-        known = before.context_number.get(table.label)
-        old = None if known is None else before.contexts[known]
-        if old is None or not np.array_equal(old.actions, moved.actions) or not np.array_equal(old.rows, moved.rows):
-            tables.append(moved)
-    return changes, tables
+        numbers = np.array([after.number_of[label] for label in given.labels_of(table.actions)], np.int64)
+        order = np.argsort(numbers)
+        tables.append(ContextRows(table.label, numbers[order], table.rows[order]))
+    return changed(after, {}, tables)
+
+
+def differing(before: Catalogue | None, after: Catalogue) -> tuple[list[int], list[int]]:
+    """The numbers of the actions and of the contexts that differ between two revisions."""
+    if before is None:
+        return list(range(len(after.labels))), list(range(len(after.contexts)))
+    n = len(before.labels)
+    other = np.ones(len(after.labels), np.bool_)
+    kinds = [one != two for one, two in zip(before.categories, after.categories, strict=False)]
+    other[:n] = (before.active != after.active[:n]) | (before.rows != after.rows[:n]).any(axis=1) | kinds
+    known = {table.label: table for table in before.contexts}
+    contexts = [
+        number for number, table in enumerate(after.contexts)
+        if table.label not in known
+        or not np.array_equal(known[table.label].actions, table.actions)
+        or not np.array_equal(known[table.label].rows, table.rows)
+    ]  # fmt: skip
+    return np.flatnonzero(other).tolist(), contexts

@@ -2,11 +2,10 @@
 
 Both databases run the same statements. What differs is here:
 
-    SQLite       one writer at a time. Calls that wait for their turn share the next transaction and its fsync: the
-                 first of them runs it, so a call that waits for nobody meets no other thread.
+    SQLite       one writer at a time. Calls that wait for their turn share the next transaction and its fsync.
     PostgreSQL   every call has its own transaction; a call of one statement runs in autocommit, in one round trip.
 
-Statements that are run all the time are compiled once (`prepare`).
+Statements that are run all the time become text once (`prepare`).
 """
 
 from __future__ import annotations
@@ -17,10 +16,11 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -28,8 +28,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from statepool.live.errors import ReadOnly, StoreUnavailable
 from statepool.live.tables import POSTGRES_SCHEMA, SCHEMA, Tables, tables_in, view_of
 
+if TYPE_CHECKING:
+    from statepool.live.pool import Pool
+
 T = TypeVar("T")
-Parameters = Mapping[str, Any]
 logger = logging.getLogger("statepool.live")
 
 BUSY_SECONDS = 60
@@ -38,15 +40,6 @@ LOCK_TIMEOUT = "SET LOCAL lock_timeout = '20s'"
 TICK = 0.5
 """Seconds between two rounds of the background thread."""
 OF_EARLIER_RELEASES = ("events", "lanes", "pools", "snapshots")
-
-
-class Worker(Protocol):
-    """What the background thread looks after: a pool."""
-
-    name: str
-    trouble: str | None
-
-    def work(self) -> None: ...
 
 
 class Database:
@@ -79,9 +72,10 @@ class Database:
             raise ValueError(f"url: {self.shown_url} is not there, expected a file with pools")
         self.engine = _engine(self.url, self.is_postgres, read_only)
         self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
-        if self.is_postgres:
-            self._snapshots = self.engine.execution_options(isolation_level="REPEATABLE READ")
-        self._turns = _Turns(self._run_together)
+        snapshots = {"isolation_level": "REPEATABLE READ"} if self.is_postgres else {}
+        self._snapshots = self.engine.execution_options(**snapshots)
+        self._turn = threading.Lock()
+        self._waiting: deque[_Call] = deque()
         self._writer: sa.Connection | None = None
         self._file: int | None = None
         self._opening = threading.Lock()
@@ -107,34 +101,22 @@ class Database:
             return sa.func.coalesce(at, sa.extract("epoch", sa.func.clock_timestamp()), type_=sa.Double())
         return at
 
-    def time(self) -> float:
-        """The time of the database."""
-        if self.is_postgres:
+    def time(self, connection: sa.Connection | None = None) -> float:
+        """The time of the database, asked by a connection of the caller's or by another."""
+        if not self.is_postgres:
+            return time.time()
+        if connection is None:
             with self.read() as connection:
-                return float(connection.execute(sa.select(sa.extract("epoch", sa.func.clock_timestamp()))).scalar_one())
-        return time.time()
+                return self.time(connection)
+        return float(connection.execute(sa.select(sa.extract("epoch", sa.func.clock_timestamp()))).scalar_one())
 
     @contextmanager
     def read(self, stream: bool = False) -> Iterator[sa.Connection]:
         """A connection that sees one moment of the database; `stream` reads large results in pieces."""
         if self._file is not None:
             self._check_file()
-        with self._explained(), self._reading_connection() as connection:
+        with self._explained(), self._snapshots.connect() as connection:
             yield connection.execution_options(stream_results=True, yield_per=10_000) if stream else connection
-
-    def _reading_connection(self) -> sa.Connection:
-        """A connection that answers: PostgreSQL may have been restarted since the last one was used."""
-        if not self.is_postgres:
-            return self.engine.connect()
-        connection = self._snapshots.connect()
-        try:
-            connection.exec_driver_sql("SELECT 1")
-        except sa.exc.DBAPIError as error:
-            if not error.connection_invalidated:
-                raise
-            connection.close()
-            connection = self._snapshots.connect()
-        return connection
 
     @contextmanager
     def autocommit(self) -> Iterator[sa.Connection]:
@@ -152,7 +134,7 @@ class Database:
             raise ReadOnly(f"url: {self.shown_url} was opened for reading only")
         with self._explained():
             if not self.is_postgres:
-                return self._turns.run(job)
+                return self._run_in_turn(job)
             try:
                 return self._run_alone(job, one_statement)
             except sa.exc.DBAPIError as error:
@@ -167,35 +149,40 @@ class Database:
         with self.engine.begin() as connection:
             return job(connection)
 
+    def _run_in_turn(self, job: Callable[[sa.Connection], T]) -> T:
+        """Group commit on SQLite: the call whose turn it is runs all calls that wait, in one transaction."""
+        call = _Call(job)
+        self._waiting.append(call)
+        with self._turn:
+            if not call.is_done:
+                self._run_together([self._waiting.popleft() for _ in range(len(self._waiting))])
+        if call.error is not None:
+            raise call.error
+        return call.answer
+
     def _run_together(self, calls: list[_Call]) -> None:
-        """Several calls in one transaction on SQLite."""
         try:
             if self._file is not None:
                 self._check_file()
             connection = self._writing_connection()
             with connection.begin():
                 for call in calls:
-                    if len(calls) == 1:
-                        call.answer = call.job(connection)
-                    else:
-                        self._run_undoable(connection, call)
-        except ValueError:
-            raise
-        except BaseException:
+                    call.answer = call.job(connection)
+        except ValueError as error:
+            if len(calls) == 1:
+                calls[0].error = error
+            else:  # all were undone: now each alone, so that only one is refused
+                for call in calls:
+                    self._run_together([call])
+        except BaseException as error:
             if self._writer is not None:
                 self._writer.invalidate()
                 self._writer.close()
                 self._writer = None
-            raise
-
-    def _run_undoable(self, connection: sa.Connection, call: _Call) -> None:
-        try:
-            with connection.begin_nested():
-                call.answer = call.job(connection)
-        except sa.exc.SQLAlchemyError:
-            raise  # the whole transaction is in doubt
-        except Exception as error:
-            call.error = error
+            for call in calls:
+                call.error = error
+        for call in calls:
+            call.is_done = True
 
     def _writing_connection(self) -> sa.Connection:
         if self._writer is None:
@@ -274,12 +261,12 @@ class Database:
         with self.read() as connection:
             return list(connection.execute(sa.select(self.tables.pools.c.name).order_by("name")).scalars())
 
-    def look_after(self, pool: Worker) -> None:
+    def look_after(self, pool: Pool) -> None:
         """Have the background thread call `pool.work` from time to time."""
         if not self.read_only:
             self._background.add(pool)
 
-    def forget(self, pool: Worker) -> None:
+    def forget(self, pool: Pool) -> None:
         """The background thread is done with this pool when this returns."""
         self._background.remove(pool)
 
@@ -353,53 +340,11 @@ def _engine(url: sa.URL, is_postgres: bool, read_only: bool) -> sa.Engine:
 class _Call:
     """A call that waits for its turn to write."""
 
-    __slots__ = ("answer", "done", "error", "job", "ready")
-
     def __init__(self, job: Callable[[sa.Connection], Any]) -> None:
         self.job = job
         self.answer: Any = None
         self.error: BaseException | None = None
-        self.done = False
-        self.ready = threading.Event()
-
-
-class _Turns:
-    """Group commit: calls that arrive while a transaction runs are run together in the next one."""
-
-    def __init__(self, run: Callable[[list[_Call]], None]) -> None:
-        self._run = run
-        self._lock = threading.Lock()
-        self._waiting: list[_Call] = []
-        self._busy = False
-
-    def run(self, job: Callable[[sa.Connection], T]) -> T:
-        call = _Call(job)
-        with self._lock:
-            self._waiting.append(call)
-            leads, self._busy = not self._busy, True
-        if not leads:
-            call.ready.wait()  # until somebody has run it, or it is this call's turn to lead
-        if not call.done:
-            self._lead()
-        if call.error is not None:
-            raise call.error
-        return call.answer
-
-    def _lead(self) -> None:
-        with self._lock:
-            calls, self._waiting = self._waiting, []
-        try:
-            self._run(calls)
-        except BaseException as error:
-            for call in calls:
-                call.error = error
-        for call in calls:
-            call.done = True
-        with self._lock:
-            following = self._waiting[:1]
-            self._busy = bool(following)
-        for call in (*calls, *following):
-            call.ready.set()
+        self.is_done = False
 
 
 class _Background:
@@ -407,47 +352,46 @@ class _Background:
 
     def __init__(self) -> None:
         self.awake = threading.Event()
-        self._pools: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._lock = threading.Lock()
-        self._working = threading.Lock()
+        self._pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+        self._lock, self._working = threading.Lock(), threading.RLock()
         self._thread: threading.Thread | None = None
         self._stopped = False
 
-    def add(self, pool: Worker) -> None:
+    def add(self, pool: Pool) -> None:
         with self._lock:
             self._pools.add(pool)
-            if self._thread is None and not self._stopped:
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name="statepool", daemon=True)
                 self._thread.start()
 
-    def remove(self, pool: Worker) -> None:
+    def remove(self, pool: Pool) -> None:
         with self._lock:
             self._pools.discard(pool)
-        if threading.current_thread() is not self._thread:
-            with self._working:
-                pass
+        with self._working:  # done with it
+            pass
 
     def stop(self) -> None:
         self._stopped = True
         self.awake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        self._thread = None
 
     def _loop(self) -> None:
         while not self._stopped:
             self.awake.wait(TICK)
             self.awake.clear()
             with self._lock:
-                pools: Sequence[Worker] = list(self._pools)
-            for pool in pools:
-                with self._working:
-                    if self._stopped or pool not in self._pools:
-                        continue
-                    worked = pool.trouble is None
-                    try:
-                        pool.work()
-                    except Exception as error:
-                        if worked:
-                            logger.warning("pool %s could not learn or expire: %s", pool.name, error)
-            pools = ()
+                pools = list(self._pools)
+            while pools:  # none is held afterwards, so that pools can be collected
+                self._look_after(pools.pop())
+
+    def _look_after(self, pool: Pool) -> None:
+        with self._working:
+            if pool not in self._pools or self._stopped:
+                return
+            worked = pool.trouble is None
+            try:
+                pool.work()
+            except Exception as error:
+                if worked:
+                    logger.warning("pool %s could not learn or expire: %s", pool.name, error)

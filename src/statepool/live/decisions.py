@@ -8,32 +8,37 @@ ticket that is there already is read back: the same request gets the same answer
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
 import sqlalchemy as sa
 
 from statepool.checks import check_number
-from statepool.live.catalogue import Catalogue, Offer, check_label, decoded, encoded
+from statepool.live.catalogue import Offer, check_label, decoded, encoded
 from statepool.live.database import Database
 from statepool.live.errors import Conflict
 from statepool.live.learning import PolicyVersion
 
 LONGEST_TICKET = 200
 TICKETS_AT_ONCE = 500
+TICKET_BYTES = 18
+"""Of a random ticket: 24 characters."""
 
 
-class Decision(msgspec.Struct, frozen=True):
-    """What to do."""
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The action to take."""
 
-    ticket: str
-    action: Any
-    probability: float
-    """Of the action among all decisions, those of the holdout included."""
-    is_holdout: bool = False
-    """Whether it is kept from the learner, to measure what the learner is worth."""
+    ticket: Annotated[str, msgspec.Meta(description="The name of the decision.")]
+    action: Annotated[Any, msgspec.Meta(description="The label of the action that was drawn.")]
+    probability: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=1)],
+        msgspec.Meta(description="Of the action among all decisions, those of the holdout included."),
+    ]
+    is_holdout: Annotated[
+        bool, msgspec.Meta(description="Whether it is kept from the learner, to measure what the learner is worth.")
+    ] = False
 
 
 def check_ticket(ticket: Any) -> str:
@@ -63,6 +68,8 @@ def make_request(ticket: Any, context: Any = None, candidates: Any = None, unifo
 
 Row = dict[str, Any]
 """The columns of one decision."""
+Compare = Callable[[dict[str, Row]], list[Row]]
+"""From the decisions that were there, by ticket, to one for each request; raises if one differs."""
 
 
 class Stale(Exception):  # noqa: N818
@@ -77,7 +84,7 @@ class Decisions:
         self._table = database.tables.decisions
         self._insert_one = database.prepare(self._insert_from_version())
         self._insert = self._insert_arrays() if database.is_postgres else database.prepare(self._insert_values())
-        self._latest = database.prepare(self._latest_of_version())
+        self._latest = database.prepare(sa.select(self._number_of_latest()).where(*self._is_current()))
 
     def _parameter(self, name: str) -> Any:
         if name == "decided_at":
@@ -122,81 +129,118 @@ class Decisions:
             "ON CONFLICT (pool, ticket) DO NOTHING"
         )
 
-    def _latest_of_version(self) -> Any:
-        return sa.select(self._number_of_latest()).where(*self._is_current())
-
-    def draw(
+    def decide(
         self, version: PolicyVersion, requests: Sequence[Request], at: float | None
-    ) -> tuple[list[Row], list[Offer]]:
-        """The rows of new decisions, and what each was drawn from."""
-        offers = [version.offer(request.context, request.candidates) for request in requests]
-        base, varies = version.revision.catalogue.base, version.definition.learner.policy_varies
-        uniforms = [secrets.randbits(53) / 2.0**53 if each.uniform is None else each.uniform for each in requests]
-        rounds = [version.next_round() for _ in requests]
-        if not varies and all(offer is base for offer in offers):
-            distribution = version.distribution(base)
-            drawn = distribution.draw(np.array(uniforms))
-            plays = [(distribution, *each) for each in zip(*(part.tolist() for part in drawn), strict=True)]
-        else:
-            plays = []
-            for offer, uniform, t in zip(offers, uniforms, rounds, strict=True):
-                distribution = version.distribution(offer, t)
-                plays.append((distribution, *(part.item() for part in distribution.draw(np.array([uniform])))))
-        rows = []
-        for request, offer, uniform, t, play in zip(requests, offers, uniforms, rounds, plays, strict=True):
-            distribution, choice, probability, held = play
-            action = offer.rows.actions.item(choice)
-            rows.append({
-                "pool": self._pool, "ticket": request.ticket or secrets.token_urlsafe(16), "round": t,
-                "version": version.number, "action": action, "probability": probability, "uniform": uniform,
-                "is_holdout": held, "at": at, "context": offer.context, "candidates": offer.digest,
-                "label": encoded(offer.labels[choice]) if action < 0 and offer.labels is not None else None,
-                "saved": version.saved_with(offer, distribution, choice),
-                "uid": version.uid, "revision": version.revision.number,
-            })  # fmt: skip
-        return rows, offers
-
-    def store_one(self, row: Row) -> int | None:
-        """Store a decision; the number of the latest version, or None if nothing was stored."""
-
-        def insert(connection: sa.Connection) -> Any:
-            return connection.exec_driver_sql(self._insert_one, row).first()
-
-        found = self._database.write(insert, one_statement=True)
-        return None if found is None else int(found[0])
-
-    def store(
-        self, rows: list[Row], requests: Sequence[Request], offers: Sequence[Offer], keep: bool
-    ) -> tuple[int, list[Row]]:
-        """Store several decisions or none; the latest version and the decisions, where a ticket was there its own.
+    ) -> tuple[int, list[Decision]]:
+        """Draw and store decisions, all or none; the number of the latest version, and an answer for each request.
 
         Raises
         ------
         Stale
-            If they were drawn from what the pool does not have any more.
+            If the pool does not have this version or this revision any more.
         Conflict
             If a ticket is there with another request.
         """
+        if not requests:
+            return 0, []
+        offers = [version.offer(request.context, request.candidates) for request in requests]
+        keys = [request.ticket or place for place, request in enumerate(requests)]
+        first: dict[Any, int] = {}
+        for place, key in enumerate(keys):
+            first.setdefault(key, place)
+        drawn = self._draw(version, [(requests[place], offers[place]) for place in first.values()], at)
+        rows = dict(zip(first, drawn, strict=True))
+
+        def compare_all(known: dict[str, Row]) -> list[Row]:
+            by_ticket = {row["ticket"]: row for row in drawn} | known
+            found = [by_ticket[rows[key]["ticket"]] for key in keys]
+            return [compare(*each) for each in zip(found, requests, offers, strict=True)]
+
+        if len(requests) == 1 and not (offers[0].digest and version.revision.settings.keep_candidates):
+            latest, stored = self._store_one(drawn[0], version, requests[0].ticket, compare_all)
+        else:
+            latest, stored = self._store(drawn, version, offers, compare_all)
+        labels = version.revision.catalogue.labels
+        if any(row["action"] >= len(labels) for row in stored):  # another process has added it
+            raise Stale
+        return latest, [
+            Decision(
+                row["ticket"], labels[row["action"]] if row["label"] is None else decoded(row["label"]),
+                row["probability"], bool(row["is_holdout"]),
+            )
+            for row in stored
+        ]  # fmt: skip
+
+    def _draw(self, version: PolicyVersion, asked: Sequence[tuple[Request, Offer]], at: float | None) -> list[Row]:
+        """The rows of new decisions."""
+        base, varies = version.revision.catalogue.base, version.definition.learner.policy_varies
+        bits, tickets = secrets.token_bytes(8 * len(asked)), secrets.token_urlsafe(TICKET_BYTES * len(asked))
+        uniforms = ((np.frombuffer(bits, np.uint64) >> 11) * 2.0**-53).tolist()
+        for n, (request, _) in enumerate(asked):
+            if request.uniform is not None:
+                uniforms[n] = request.uniform
+        rounds = [version.next_round() for _ in asked]
+        if not varies and all(offer is base for _, offer in asked):
+            distributions = [version.distribution(base)] * len(asked)
+            drawn: tuple[Any, ...] = distributions[0].draw(np.array(uniforms))
+        else:
+            distributions = [version.distribution(offer, t) for (_, offer), t in zip(asked, rounds, strict=True)]
+            each = zip(distributions, uniforms, strict=True)
+            parts = zip(*(one.draw(np.array([u])) for one, u in each), strict=True)
+            drawn = tuple(np.concatenate(part) for part in parts)
+        choices, probabilities, held = (part.tolist() for part in drawn)
+        rows = []
+        for n, (request, offer) in enumerate(asked):
+            action = offer.rows.actions.item(choices[n])
+            rows.append({
+                "pool": self._pool, "ticket": request.ticket or tickets[24 * n : 24 * n + 24], "round": rounds[n],
+                "version": version.number, "action": action, "probability": probabilities[n], "uniform": uniforms[n],
+                "is_holdout": held[n], "at": at, "context": offer.context, "candidates": offer.digest,
+                "label": encoded(offer.labels[choices[n]]) if action < 0 and offer.labels is not None else None,
+                "saved": version.saved_with(offer, distributions[n], choices[n]),
+            })  # fmt: skip
+        return rows
+
+    def _store_one(
+        self, row: Row, version: PolicyVersion, ticket: str | None, compare_all: Compare
+    ) -> tuple[int, list[Row]]:
+        """One statement, which inserts the decision if its version is current and says which version is the latest."""
+        given = row | {"uid": version.uid, "revision": version.revision.number}
+
+        def insert(connection: sa.Connection) -> Any:
+            return connection.exec_driver_sql(self._insert_one, given).first()
+
+        found = self._database.write(insert, one_statement=True)
+        if found is not None:
+            return int(found[0]), [row]
+        if ticket is not None:
+            with self._database.read() as connection:
+                known = self.find(connection, [ticket])
+            if known:
+                return 0, compare_all(known)
+        raise Stale
+
+    def _store(
+        self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer], compare_all: Compare
+    ) -> tuple[int, list[Row]]:
+        """Several in one transaction."""
+        current = {
+            "pool": self._pool, "version": version.number, "uid": version.uid, "revision": version.revision.number,
+        }  # fmt: skip
+        # PostgreSQL takes arrays in one statement, SQLite one row after the other.
+        given = {name: [row[name] for row in rows] for name in rows[0]} if self._database.is_postgres else rows
 
         def insert(connection: sa.Connection) -> tuple[int, list[Row]] | None:
-            latest = connection.exec_driver_sql(self._latest, _only(rows[0], CURRENT)).scalar_one_or_none()
+            latest = connection.exec_driver_sql(self._latest, current).scalar_one_or_none()
             if latest is None:
                 return None
-            if keep:
+            if version.revision.settings.keep_candidates:
                 self._keep(connection, offers)
-            new = [_only(row, None) for row in rows]
-            if self._database.is_postgres:  # one statement for all
-                arrays = {name: [row[name] for row in new] for name in new[0]}
-                done = connection.exec_driver_sql(self._insert, arrays).rowcount
-            else:
-                done = connection.exec_driver_sql(self._insert, new).rowcount
-            stored = rows
-            if done != len(rows):
-                stored = self._read_back(connection, rows, requests, offers)
-            return int(latest), stored
+            done = connection.exec_driver_sql(self._insert, given).rowcount
+            all_new = done == len(rows) == len(offers)
+            known = {} if done == len(rows) else self.find(connection, [row["ticket"] for row in rows])
+            return int(latest), rows if all_new else compare_all(known)
 
-        if not rows:
-            return 0, []
         found = self._database.write(insert)
         if found is None:
             raise Stale
@@ -215,15 +259,6 @@ class Decisions:
                 ],
             )  # fmt: skip
 
-    def _read_back(
-        self, connection: sa.Connection, rows: list[Row], requests: Sequence[Request], offers: Sequence[Offer]
-    ) -> list[Row]:
-        known = self.find(connection, [row["ticket"] for row in rows])
-        return [
-            compare(known[row["ticket"]], request, offer)
-            for row, request, offer in zip(rows, requests, offers, strict=True)
-        ]
-
     def find(self, connection: sa.Connection, tickets: Sequence[str]) -> dict[str, Row]:
         """The decisions of these tickets that there are."""
         found: dict[str, Row] = {}
@@ -232,16 +267,6 @@ class Decisions:
             query = sa.select(self._table).where(self._table.c.pool == self._pool, self._table.c.ticket.in_(piece))
             found.update((row["ticket"], dict(row)) for row in connection.execute(query).mappings())
         return found
-
-
-CURRENT = ("pool", "version", "uid", "revision")
-
-
-def _only(row: Row, names: Sequence[str] | None) -> Row:
-    """The parameters of a statement: drivers refuse others than it names."""
-    if names is None:
-        return {name: value for name, value in row.items() if name not in ("uid", "revision")}
-    return {name: row[name] for name in names}
 
 
 def compare(known: Row, request: Request, offer: Offer) -> Row:
@@ -255,9 +280,3 @@ def compare(known: Row, request: Request, offer: Offer) -> Row:
     if offer.digest != (None if known["candidates"] is None else bytes(known["candidates"])):
         raise Conflict(f"candidates: ticket {known['ticket']!r} was decided among others, expected the same again")
     return known
-
-
-def answer(row: Row, catalogue: Catalogue) -> Decision:
-    """A row as its caller sees it."""
-    label = catalogue.labels[row["action"]] if row["label"] is None else decoded(row["label"])
-    return Decision(row["ticket"], label, row["probability"], bool(row["is_holdout"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from statepool.checks import Floats, read_only, shown
 from statepool.learners import find, make_learner, name_of
 from statepool.learners.contract import Learner, Problem, short_name
-from statepool.live.catalogue import Catalogue, Change, ContextRows, decoded, encoded
+from statepool.live.catalogue import Catalogue, ContextRows, decoded, differing, encoded
 from statepool.live.errors import Conflict
-from statepool.live.settings import Scale, Settings, check_settings
+from statepool.live.settings import Prior, Scale, Settings, check_settings
 from statepool.live.tables import Tables
 from statepool.stream import Stream
 
@@ -45,17 +45,17 @@ class Revision(NamedTuple):
 def problem_of(definition: Definition, revision: Revision) -> Problem:
     """What the learner knows beside reports."""
     catalogue, settings, scale = revision.catalogue, revision.settings, definition.scale
-    prior = settings.prior or {}
-    curve = prior.get("curve")
+    prior = settings.prior or Prior()
+    curve = prior.curve
     return Problem(
         catalogue.map, None, 0, Stream.from_seed(definition.key), has_contexts=bool(catalogue.contexts),
         window=settings.window, default=scale.learned(scale.default(settings).loss), bounds=scale.bounds,
-        prior=_known_means(prior.get("states"), definition),
-        curve=None if not curve else (np.array(curve["tau"], float), np.array(curve["weight"], float)),
+        prior=_known_means(prior.states, definition),
+        curve=None if curve is None or not curve.tau else (np.array(curve.tau), np.array(curve.weight)),
     )  # fmt: skip
 
 
-def _known_means(states: dict[str, Any] | None, definition: Definition) -> tuple[Floats, Floats] | None:
+def _known_means(states: dict[str, Any], definition: Definition) -> tuple[Floats, Floats] | None:
     """The prior of each state as a learner takes it: a mean loss, and how many outcomes it is worth."""
     if not states:
         return None
@@ -117,13 +117,9 @@ def read_definition(connection: sa.Connection, tables: Tables, name: str) -> Def
         return None
     first = connection.execute(sa.select(r.settings).where(r.pool == row.id, r.revision == 1)).scalar_one()
     learner = _learner_of(row.learner)
-    states = tuple(_label(each) for each in msgspec.json.decode(row.states))
+    states = tuple(tuple(each) if isinstance(each, list) else each for each in msgspec.json.decode(row.states))
     scale = Scale(check_settings(msgspec.json.decode(first)), learner.scale_free)
     return Definition(row.id, row.name, learner, states, row.key, scale, row.created_at)
-
-
-def _label(value: Any) -> Hashable:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def insert_definition(
@@ -141,76 +137,66 @@ def insert_definition(
 
 
 def insert_revision(
-    connection: sa.Connection, tables: Tables, definition: Definition, revision: Revision, version: int, at: float,
-    changes: Sequence[Change], contexts: Sequence[ContextRows], by: str | None,
+    connection: sa.Connection, tables: Tables, definition: Definition, revision: Revision, before: Catalogue | None,
+    version: int, at: float,
 ) -> None:  # fmt: skip
-    """One change: its settings, and the rows of the actions and contexts that it sets."""
-    catalogue, pool = revision.catalogue, definition.id
+    """One change: its settings, and the actions and contexts that differ from the catalogue before."""
+    catalogue, own = revision.catalogue, {"pool": definition.id, "since": revision.number}
     text = msgspec.json.encode(revision.settings).decode()
-    row = {"pool": pool, "revision": revision.number, "version": version, "settings": text, "by": by, "at": at}
+    row = {"pool": definition.id, "revision": revision.number, "version": version, "settings": text, "at": at}
     connection.execute(sa.insert(tables.revisions).values(row))
-    if changes:
-        connection.execute(sa.insert(tables.actions), [
-            {"pool": pool, "action": catalogue.number_of[change.label], "since": revision.number,
-             "label": encoded(change.label), "category": None if change.category is None else encoded(change.category),
-             "row": None if change.row is None else change.row.tobytes()}
-            for change in changes
-        ])  # fmt: skip
-    if contexts:
-        connection.execute(sa.insert(tables.contexts), [
-            {"pool": pool, "context": catalogue.context_number[each.label], "since": revision.number,
-             "label": encoded(each.label), "actions": each.actions.astype(np.int64).tobytes(),
-             "rows": np.ascontiguousarray(each.rows).tobytes()}
-            for each in contexts
-        ])  # fmt: skip
+    numbers, contexts = differing(before, catalogue)
+    actions = [
+        own | {
+            "action": number, "label": encoded(catalogue.labels[number]),
+            "category": None if catalogue.categories[number] is None else encoded(catalogue.categories[number]),
+            "row": catalogue.rows[number].tobytes() if catalogue.active[number] else None,
+        }
+        for number in numbers
+    ]  # fmt: skip
+    rows = [
+        own | {
+            "context": number, "label": encoded(catalogue.contexts[number].label),
+            "actions": catalogue.contexts[number].actions.astype(np.int64).tobytes(),
+            "rows": np.ascontiguousarray(catalogue.contexts[number].rows).tobytes(),
+        }
+        for number in contexts
+    ]  # fmt: skip
+    for table, given in ((tables.actions, actions), (tables.contexts, rows)):
+        if given:
+            connection.execute(sa.insert(table), given)
 
 
 def read_revision(connection: sa.Connection, tables: Tables, definition: Definition, number: int) -> Revision:
     """The settings and the catalogue of one revision."""
     r, a, c = tables.revisions.c, tables.actions.c, tables.contexts.c
-    settings = connection.execute(
-        sa.select(r.settings).where(r.pool == definition.id, r.revision == number)
-    ).scalar_one_or_none()
+    one = sa.select(r.settings).where(r.pool == definition.id, r.revision == number)
+    settings = connection.execute(one).scalar_one_or_none()
     if settings is None:
         raise ValueError(f"revision: {number} of pool {definition.name!r} is not there")
-    columns = sa.select(a.action, a.since, a.label, a.category, a.row)
-    query = columns.where(a.pool == definition.id, a.since <= number).order_by(a.since, a.action)
-    labels: list[Hashable] = []
-    categories: list[Any] = []
-    rows: list[bytes] = []
-    active: list[bool] = []
-    for action, since, label, category, row in connection.execute(query):
-        if action == len(labels):
-            labels.append(label)
-            categories.append(None)
-            rows.append(b"")
-            active.append(False)
-        active[action] = row is not None
+    labels: dict[int, str] = {}
+    categories: dict[int, Any] = {}
+    rows: dict[int, bytes] = {}
+    active: dict[int, bool] = {}
+    query = sa.select(a.action, a.since, a.label, a.category, a.row).where(a.pool == definition.id, a.since <= number)
+    for action, since, label, category, row in connection.execute(query.order_by(a.since, a.action)):
+        labels[action], active[action] = label, row is not None
         if row is not None:
-            rows[action], categories[action] = row, category
+            rows[action], categories[action] = row, None if category is None else decoded(category)
         if since == 1:
             n_first = action + 1
     n_states = len(definition.states)
-    table = np.frombuffer(b"".join(rows)).reshape(len(labels), n_states)
-    tables_of: dict[Hashable, ContextRows] = {}
+    contexts: dict[Hashable, ContextRows] = {}
     query = sa.select(c.label, c.actions, c.rows).where(c.pool == definition.id, c.since <= number)
     for row in connection.execute(query.order_by(c.since, c.context)):
         label, numbers = decoded(row.label), np.frombuffer(row.actions, np.int64)
-        tables_of[label] = ContextRows(label, numbers, np.frombuffer(row.rows).reshape(-1, n_states))
+        contexts[label] = ContextRows(label, numbers, np.frombuffer(row.rows).reshape(-1, n_states))
     catalogue = Catalogue(
-        definition.states, tuple(map(decoded, labels)),  # type: ignore[arg-type]
-        tuple(None if each is None else decoded(each) for each in categories), read_only(table.copy()),
-        np.array(active), tuple(tables_of.values()), n_first,
+        definition.states, tuple(map(decoded, labels.values())), tuple(categories.values()),
+        read_only(np.frombuffer(b"".join(rows.values())).reshape(len(labels), n_states).copy()),
+        np.array(list(active.values())), tuple(contexts.values()), n_first,
     )  # fmt: skip
     return Revision(number, check_settings(msgspec.json.decode(settings)), catalogue)
-
-
-def all_revisions(connection: sa.Connection, tables: Tables, definition: Definition) -> Iterator[tuple[int, int]]:
-    """The number of every revision, and the version that was made with it."""
-    r = tables.revisions.c
-    rows = connection.execute(sa.select(r.revision, r.version).where(r.pool == definition.id).order_by(r.revision))
-    for row in rows:
-        yield row[0], row[1]
 
 
 def check_same_learner(definition: Definition, learner: Learner | str) -> None:
@@ -219,9 +205,3 @@ def check_same_learner(definition: Definition, learner: Learner | str) -> None:
     if name_of(type(given)) is None or learner_text(given) != learner_text(definition.learner):
         known, other = short_name(definition.learner), short_name(given)
         raise Conflict(f"learner: pool {definition.name!r} has {known}, and was opened with {shown(other)}")
-
-
-def holdout_rule(settings: str) -> tuple[float, Any]:
-    """The holdout's share and action, of stored settings."""
-    read = check_settings(msgspec.json.decode(settings))
-    return read.holdout, read.holdout_action if read.holdout else None

@@ -14,11 +14,12 @@ from __future__ import annotations
 import platform
 import secrets
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from hashlib import blake2b
-from itertools import count
+from itertools import count, groupby
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,202 +28,17 @@ import numpy as np
 import sqlalchemy as sa
 
 from statepool import __version__
-from statepool.checks import Floats, Ints
-from statepool.compiling import entry_point
-from statepool.kernels import dot, draw
-from statepool.learners.contract import Played, Problem, Rows, learn, see
+from statepool.checks import Floats
+from statepool.learners.contract import Problem
 from statepool.learners.outside import explained, python_of, suited
-from statepool.learners.stepper import NO_TABLE, NOBODY, POLICY, Stepper, step
-from statepool.live.catalogue import Catalogue, Offer
-from statepool.live.definitions import Definition, Revision, is_held, problem_of
-from statepool.live.settings import Settings
-from statepool.live.tables import EXPIRY, OUTCOME, STATE
+from statepool.learners.stepper import Stepper
+from statepool.live.catalogue import Offer
+from statepool.live.definitions import Definition, Revision, problem_of
+from statepool.live.policies import Distribution, distribution_of, policy_of, state_probabilities, take_in
+from statepool.live.tables import EXPIRY, ORDER, OUTCOME, STATE, Tables
 
-LARGE, BLOCK = 4096, 256
-"""A policy of more actions than the first is drawn from by binary search among sums of so many."""
 KEEP_EVERY = 1000
 """Of so many versions one keeps its state."""
-TINY, LARGEST_FACTOR = 1e-12, 2e12
-SLACK = 1e-9
-
-
-FAR = 64
-"""Numbers between two arrays that compiled loops treat as apart for certain."""
-
-
-def policy_of(stepper: Stepper, rows: Rows, t: int) -> Floats:
-    """The policy of round t, into an array far from all others.
-
-    Compiled loops sum in another order where one array begins less than some hundred bytes after another. A policy must
-    be the same to the bit wherever its array happens to lie, so `Stepper.policy` will not do.
-    """
-    out = np.empty(rows.actions.size + 2 * FAR)[FAR:-FAR]
-
-    def call(function: Any) -> None:
-        function(stepper.memory, POLICY, rows._replace(vary=True), NOBODY, t, 0.0, 1.0, out, NO_TABLE)
-
-    with explained(stepper.learner, stepper.memory, lambda: call(python_of(step))):
-        call(suited(step, stepper.memory))
-    return out
-
-
-def state_probabilities(rows: Rows, policy: Floats) -> Floats:
-    """The probability of each state under a policy, to the bit wherever its array lies."""
-    likely = np.empty(len(rows.columns))
-    _state_probabilities(rows.columns, policy, likely)
-    return likely
-
-
-@entry_point
-def _state_probabilities(columns: Any, policy: Any, likely: Any) -> None:
-    for s in range(likely.size):
-        likely[s] = dot(policy, columns[s])
-
-
-# Drawing
-
-
-@entry_point
-def _draw_all(policy: Any, ends: Any, uniforms: Any, choices: Any) -> None:
-    """`kernels.draw` for each uniform; in a large policy inside the block that a binary search finds."""
-    for n in range(uniforms.size):
-        if ends.size == 0:
-            choices[n] = draw(policy, uniforms[n])
-            continue
-        block = min(np.searchsorted(ends, uniforms[n]), ends.size - 1)
-        while block > 0 and ends[block] == ends[block - 1]:
-            block -= 1  # rounding left the sum below u, and the last blocks are empty
-        reached = ends[block - 1] if block > 0 else 0.0
-        inside = policy[block * BLOCK : (block + 1) * BLOCK]
-        choices[n] = block * BLOCK + draw(inside, uniforms[n] - reached)
-
-
-class Distribution:
-    """What decisions of one version and one set of rows are drawn from.
-
-    Parameters
-    ----------
-    policy : array
-        The learner's action distribution, after the bounds on probabilities.
-    holdout : float
-        The share of decisions that the holdout takes.
-    holdout_place : int, optional
-        The place of the holdout's action; None: every action alike.
-    """
-
-    __slots__ = ("_ends", "holdout", "holdout_place", "policy")
-
-    def __init__(self, policy: Floats, holdout: float = 0.0, holdout_place: int | None = None) -> None:
-        if not (policy >= 0).all() or not abs(policy.sum() - 1) < 1e-6:
-            raise ValueError("policy: the learner's numbers give no distribution, expected probabilities that sum to 1")
-        self.policy, self.holdout, self.holdout_place = policy, holdout, holdout_place
-        large = policy.size > LARGE
-        self._ends = np.cumsum(np.add.reduceat(policy, np.arange(0, policy.size, BLOCK))) if large else np.zeros(0)
-
-    def draw(self, uniforms: Floats) -> tuple[Ints, Floats, Any]:
-        """The places, probabilities and whether they are the holdout's, of decisions with these random numbers.
-
-        A probability is that of the action among all decisions, those of the holdout included.
-        """
-        held = uniforms < self.holdout
-        choices = np.empty(uniforms.size, np.int64)
-        rest = uniforms if not self.holdout else (uniforms - self.holdout) / (1 - self.holdout)
-        _draw_all(self.policy, self._ends, rest, choices)
-        if self.holdout:
-            n = self.policy.size
-            even = np.minimum((uniforms / self.holdout * n).astype(np.int64), n - 1)
-            choices = np.where(held, even if self.holdout_place is None else self.holdout_place, choices)
-        return choices, self.probability(choices), held
-
-    def probability(self, choices: Ints) -> Floats:
-        """The probability of actions at these places, among all decisions."""
-        learned = self.policy[choices]
-        if not self.holdout:
-            return np.minimum(learned, 1.0)
-        base = 1 / self.policy.size if self.holdout_place is None else (choices == self.holdout_place)
-        return np.minimum((1 - self.holdout) * learned + self.holdout * base, 1.0)
-
-
-def within(policy: Floats, low: Floats, high: Floats) -> Floats:
-    """The distribution clip(c x, low, high) that sums to 1: proportions are kept wherever no bound is in the way."""
-    if high.sum() < 1:  # actions were retired since: a decision is worth more than a bound
-        high = high / high.sum() if high.sum() > TINY else np.ones(high.size)
-    if low.sum() > 1:
-        low = low / low.sum()
-    floored = np.maximum(policy, TINY)
-    bottom, top = 0.0, 1.0
-    while np.clip(top * floored, low, high).sum() < 1 and top < LARGEST_FACTOR:
-        bottom, top = top, 2 * top
-    for _ in range(100):  # halving a bracket of doubles a hundred times leaves neighbours
-        middle = (bottom + top) / 2
-        if np.clip(middle * floored, low, high).sum() < 1:
-            bottom = middle
-        else:
-            top = middle
-    fitted = np.clip(top * floored, low, high)
-    return np.asarray(fitted / fitted.sum())
-
-
-def distribution_of(policy: Floats, offer: Offer, revision: Revision) -> Distribution:
-    """The policy with the fixed action, the bounds and the holdout of the pool's settings."""
-    settings, catalogue = revision.settings, revision.catalogue
-    if not (settings.holdout or settings.probability_bounds or settings.fixed_action is not None):
-        return Distribution(policy)
-
-    def place_of(label: Any) -> int | None:
-        if offer.labels is not None:
-            return offer.labels.index(label) if label in offer.labels else None
-        found = np.flatnonzero(offer.rows.actions == catalogue.number_of.get(label, -1))
-        return int(found[0]) if found.size else None
-
-    fixed = None if settings.fixed_action is None else place_of(settings.fixed_action)
-    held = None if settings.holdout_action is None else place_of(settings.holdout_action)
-    share = settings.holdout
-    if fixed is not None:
-        policy = np.zeros(policy.size)
-        policy[fixed] = 1.0
-    elif settings.probability_bounds:
-        low, high = np.zeros(policy.size), np.ones(policy.size)
-        for label, least, most in settings.probability_bounds:
-            place = place_of(label)
-            if place is not None:
-                low[place], high[place] = least, most
-        base = np.full(policy.size, 1 / policy.size) if held is None else np.eye(1, policy.size, held)[0]
-        policy = within(policy, *(np.clip((each - share * base) / (1 - share), 0, 1) for each in (low, high)))
-    return Distribution(policy, share, held)
-
-
-def check_feasible(settings: Settings, catalogue: Catalogue) -> None:
-    """Settings name actions of the catalogue, and their bounds leave room for a distribution."""
-    bounds = {
-        catalogue.action(label, "probability_bounds"): (low, high) for label, low, high in settings.probability_bounds
-    }
-    held = None if settings.holdout_action is None else catalogue.action(settings.holdout_action, "holdout_action")
-    if settings.fixed_action is not None and not catalogue.is_active(settings.fixed_action):
-        raise ValueError(f"fixed_action: {settings.fixed_action!r} is not an active action of the catalogue")
-    n = int(catalogue.active.sum())
-    others = n - sum(bool(catalogue.active[number]) for number in bounds)
-    even = settings.holdout / n if held is None else 0.0
-    least, most = others * even, float(others)
-    if held is not None and catalogue.active[held] and held not in bounds:
-        least += settings.holdout
-    for number, (low, high) in bounds.items():
-        if not catalogue.active[number]:
-            continue
-        share = even + (settings.holdout if number == held else 0.0)
-        if share > high:
-            raise ValueError(
-                f"probability_bounds: the holdout alone gives {catalogue.labels[number]!r} {share:.6g}, "
-                f"expected at most {high:.6g}"
-            )
-        least, most = least + max(low, share), most + high
-    if least > 1 + SLACK:
-        raise ValueError(f"probability_bounds: the lowest ones and the holdout sum to {least:.6g}, expected at most 1")
-    if most < 1 - SLACK:
-        raise ValueError(f"probability_bounds: the highest ones sum to {most:.6g}, expected at least 1")
-
-
-# Versions
 
 
 class PolicyVersion:
@@ -230,11 +46,11 @@ class PolicyVersion:
 
     def __init__(
         self, definition: Definition, revision: Revision, number: int, uid: bytes, t: int, made_at: float,
-        impossible: int, state: bytes, saved: bytes, base: Distribution | None = None,
+        impossible: int, state: bytes, saved: bytes, base: Distribution | None = None, digest: bytes = b"",
     ) -> None:  # fmt: skip
         self.definition, self.revision = definition, revision
         self.number, self.uid, self.round, self.made_at = number, uid, t, made_at
-        self.impossible, self.state, self.saved = impossible, state, saved
+        self.impossible, self.state, self.saved, self.digest = impossible, state, saved, digest
         self._drawn = count()
         self._lock = threading.Lock()  # a stepper has scratch arrays, which two threads must not share
         self._stepper: Stepper | None = None
@@ -373,8 +189,8 @@ class Reported(NamedTuple):
 class Batch:
     """What one version takes in: the calls of the learner, in order, and a digest of all that they were made from."""
 
-    def __init__(self, definition: Definition, width: tuple[int, int], has_contexts: bool) -> None:
-        self._definition, self._width, self._has_contexts = definition, width, has_contexts
+    def __init__(self, definition: Definition, width: tuple[int, int]) -> None:
+        self._definition, self._width = definition, width
         self._numbers: list[tuple[float, ...]] = []
         self._saved: list[Floats] = []
         self._inputs: list[Any] = []
@@ -451,40 +267,17 @@ class Batch:
         def call(function: Any) -> None:
             function(stepper.memory, what, t, time, action, state, context, wait, loss, sign, saved)
 
-        with explained(stepper.learner, stepper.memory, lambda: call(python_of(_take_in))):
-            call(suited(_take_in, stepper.memory))
-
-
-@entry_point
-def _take_in(
-    memory: Any, what: Any, t: Any, time: Any, action: Any, state: Any, context: Any, wait: Any, loss: Any, sign: Any,
-    saved: Any,
-) -> None:  # fmt: skip
-    for i in range(what.size):
-        played = Played(t[i], time[i], action[i], state[i], context[i], wait[i])
-        if what[i] == 0:
-            see(memory, played, saved[i])
-        else:
-            learn(memory, played, loss[i], saved[i], sign[i])
-
-
-class Made(NamedTuple):
-    """The numbers of a version that was just made."""
-
-    round: int
-    impossible: int
-    digest: bytes
-    saved: bytes
-    state: bytes
-    distribution: Distribution
+        with explained(stepper.learner, stepper.memory, lambda: call(python_of(take_in))):
+            call(suited(take_in, stepper.memory))
 
 
 def make_version(
-    stepper: Stepper, definition: Definition, revision: Revision, number: int, t: int, impossible: int,
-    made_at: float, batch: Batch,
-) -> Made:  # fmt: skip
-    """Update `stepper`, which is at the version before (whose round and count of impossible states these are)."""
-    t, impossible = t + batch.n_seen, impossible + batch.n_impossible
+    stepper: Stepper, definition: Definition, revision: Revision, number: int, uid: bytes, before: Any, made_at: float,
+    batch: Batch,
+) -> PolicyVersion:  # fmt: skip
+    """Update `stepper`, which is at the version before (whose round and count of impossible states count on)."""
+    t = batch.n_seen + (0 if before is None else before.round)
+    impossible = batch.n_impossible + (0 if before is None else before.impossible)
     stepper.advance(t, made_at)
     batch.apply(stepper)
     offer = revision.catalogue.base
@@ -495,12 +288,10 @@ def make_version(
         # Memories have scratch arrays for all actions; a policy of all of them leaves no remains of earlier ones.
         policy_of(stepper, revision.catalogue.every, t)
     digest = batch.digest(number, revision.number, t, made_at, impossible)
-    return Made(t, impossible, digest, saved, stepper.dump(), distribution)
-
-
-def first_stepper(definition: Definition, revision: Revision) -> Stepper:
-    """The learner before the first decision."""
-    return Stepper(definition.learner, problem_of(definition, revision))
+    state = stepper.dump()
+    return PolicyVersion(
+        definition, revision, number, uid, t, made_at, impossible, state, saved, distribution, digest
+    )  # fmt: skip
 
 
 class Learning:
@@ -508,19 +299,8 @@ class Learning:
 
     def __init__(self, database: Any, definition: Definition) -> None:
         self._tables, self._definition = database.tables, definition
-        self._is_postgres = database.is_postgres
         self._chain: tuple[bytes, Revision, Stepper] | None = None
         self._saved: dict[int, bytes] = {}
-
-    def due(self, connection: sa.Connection, now: float) -> list[Reported]:
-        """Decisions with a report that was not taken in and may be."""
-        d, r = self._tables.decisions.c, self._tables.reports.c
-        waiting = (
-            sa.select(r.decision).distinct()
-            .where(r.pool == self._definition.id, r.learned_in.is_(None), r.due <= now)
-        ).subquery()  # fmt: skip
-        decisions = self._tables.decisions.join(waiting, waiting.c.decision == d.id)
-        return list(read_reported(connection, decisions, self._tables))
 
     def step(
         self, connection: sa.Connection, revision: Revision, before: PolicyVersion | None, now: float,
@@ -532,31 +312,35 @@ class Learning:
         """
         number = 1 if before is None else before.number + 1
         stepper = self._stepper(revision, before)
-        batch = Batch(self._definition, stepper.width, bool(revision.catalogue.contexts))
-        held, window = is_held(self._definition, revision.settings), revision.settings.window or 0.0
-        moved: list[dict[str, Any]] = []
+        batch = Batch(self._definition, stepper.width)
         ready: list[tuple[Reported, list[str]]] = []
-        for decision in self.due(connection, now) if before is not None else ():
-            kinds = self._ready(decision, now, held, window, moved)
-            if kinds:
+        parked: list[dict[str, Any]] = []
+        r = self._tables.reports.c
+        due = r.pool == self._definition.id, r.learned_in.is_(None), r.due <= now
+        for decision in read_reported(connection, self._tables, *due):
+            waits = STATE not in decision.reports and not decision.is_holdout  # an outcome is learnt with its state
+            kinds = [
+                kind for kind, report in decision.reports.items()
+                if report.learned_in is None and (report.due <= now or (report.due == inf and not waits))
+            ]  # fmt: skip
+            if waits:
+                parked += [{"d": decision.id, "k": kind} for kind in kinds]
+            else:
                 ready.append((decision, kinds))
-        self._load_saved(connection, {decision.version for decision, _ in ready}, before)
+        self._load_saved(connection, {decision.version for decision, _ in ready})
         for decision, kinds in ready:
             batch.add(decision, self._saved[decision.version], kinds, number)
-        self._move(connection, moved)
+        self._mark(connection, parked, {"due": inf})
         if not (batch.taken or force):
             return None
         self._chain = None  # until the new one is complete
-        t, impossible = (0, 0) if before is None else (before.round, before.impossible)
-        made = make_version(stepper, self._definition, revision, number, t, impossible, now, batch)
+        made_at = now if before is None else max(now, before.made_at)  # the clock may have been set back
         uid = secrets.token_bytes(8)
-        self._store(connection, revision, number, uid, now, made, batch)
+        made = make_version(stepper, self._definition, revision, number, uid, before, made_at, batch)
+        self._store(connection, made, batch)
         self._chain = uid, revision, stepper
         self._saved[number] = made.saved
-        return PolicyVersion(
-            self._definition, revision, number, uid, made.round, now, made.impossible, made.state, made.saved,
-            made.distribution,
-        )  # fmt: skip
+        return made
 
     def forget(self) -> None:
         """Start from what is stored: the transaction of the last step was rolled back."""
@@ -566,7 +350,7 @@ class Learning:
     def _stepper(self, revision: Revision, before: PolicyVersion | None) -> Stepper:
         """The learner at version `before`, for the revision of the next one."""
         if before is None:
-            return first_stepper(self._definition, revision)
+            return Stepper(self._definition.learner, problem_of(self._definition, revision))
         if self._chain is None or self._chain[0] != before.uid:
             problem = problem_of(self._definition, before.revision)
             self._chain = before.uid, before.revision, Stepper(self._definition.learner, problem, before.state)
@@ -574,27 +358,7 @@ class Learning:
         _, known, stepper = self._chain
         return stepper if known.number == revision.number else stepper.grow(problem_of(self._definition, revision))
 
-    def _ready(
-        self, decision: Reported, now: float, held: bool, window: float, moved: list[dict[str, Any]]
-    ) -> list[str]:
-        """Which of its reports are taken in now; an outcome waits for its state, and a held one for its window."""
-        reports = decision.reports
-        if STATE not in reports and not decision.is_holdout:
-            waiting = [kind for kind, report in reports.items() if report.learned_in is None and report.due <= now]
-            moved += [{"d": decision.id, "k": kind, "due_at": inf} for kind in waiting]
-            return []
-        kinds = []
-        for kind, report in reports.items():
-            due = report.due
-            if due == inf:  # it has waited for its state
-                due = max(report.at, decision.decided_at + window) if held and kind == OUTCOME else report.at
-                if due > now:
-                    moved.append({"d": decision.id, "k": kind, "due_at": due})
-            if report.learned_in is None and due <= now:
-                kinds.append(kind)
-        return kinds
-
-    def _load_saved(self, connection: sa.Connection, numbers: Iterable[int], before: PolicyVersion | None) -> None:
+    def _load_saved(self, connection: sa.Connection, numbers: Iterable[int]) -> None:
         v = self._tables.versions.c
         if len(self._saved) > 10_000:
             self._saved.clear()
@@ -604,58 +368,43 @@ class Learning:
             query = sa.select(v.number, v.saved).where(v.pool == self._definition.id, v.number.in_(piece))
             self._saved.update((row.number, bytes(row.saved)) for row in connection.execute(query))
 
-    def _move(self, connection: sa.Connection, moved: list[dict[str, Any]]) -> None:
+    def _mark(self, connection: sa.Connection, reports: list[dict[str, Any]], values: dict[str, Any]) -> None:
         r = self._tables.reports
-        if moved:
+        if reports:
             one = sa.and_(r.c.decision == sa.bindparam("d"), r.c.kind == sa.bindparam("k"))
-            connection.execute(sa.update(r).where(one).values(due=sa.bindparam("due_at")), moved)
+            connection.execute(sa.update(r).where(one).values(values), reports)
 
-    def _store(
-        self, connection: sa.Connection, revision: Revision, number: int, uid: bytes, now: float, made: Made,
-        batch: Batch,
-    ) -> None:  # fmt: skip
-        versions, r, pool = self._tables.versions, self._tables.reports, self._definition.id
+    def _store(self, connection: sa.Connection, made: PolicyVersion, batch: Batch) -> None:
+        versions, pool, number = self._tables.versions, self._definition.id, made.number
         connection.execute(
             sa.insert(versions).values(
-                pool=pool, number=number, uid=uid, build=build(), revision=revision.number, round=made.round,
-                made_at=now, impossible=made.impossible, digest=made.digest, saved=made.saved, state=made.state,
+                pool=pool, number=number, uid=made.uid, build=build(), revision=made.revision.number, round=made.round,
+                made_at=made.made_at, impossible=made.impossible, digest=made.digest, saved=made.saved,
+                state=made.state,
             )
         )  # fmt: skip
         if (number - 1) % KEEP_EVERY:
             start = sa.select(self._tables.pools.c.replay_from).where(self._tables.pools.c.id == pool).scalar_subquery()
             old = sa.and_(versions.c.pool == pool, versions.c.number == number - 1, versions.c.number != start)
             connection.execute(sa.update(versions).where(old).values(state=None))
-        if batch.taken:
-            one = sa.and_(r.c.decision == sa.bindparam("d"), r.c.kind == sa.bindparam("k"))
-            taken = [{"d": decision, "k": kind} for decision, kind in batch.taken]
-            connection.execute(sa.update(r).where(one).values(learned_in=number), taken)
+        taken = [{"d": decision, "k": kind} for decision, kind in batch.taken]
+        self._mark(connection, taken, {"learned_in": number})
 
 
-def read_reported(connection: sa.Connection, decisions: Any, tables: Any, *conditions: Any) -> Iterable[Reported]:
-    """Decisions with all their reports, in order of their key."""
+def read_reported(connection: sa.Connection, tables: Tables, *conditions: Any) -> Iterator[Reported]:
+    """Decisions with a report that meets the conditions, each with all its reports, in order of their key."""
     d, r = tables.decisions.c, tables.reports.c
+    some = sa.select(r.decision).distinct().where(*conditions).subquery()
     query = (
         sa.select(
             d.id, d.version, d.round, d.action, d.probability, d.uniform, d.is_holdout, d.decided_at, d.context,
             d.saved, r.kind, r.state, r.loss, r.reported, r.is_reward, r.at, r.due, r.learned_in,
         )
-        .select_from(decisions.join(tables.reports, r.decision == d.id))
-        .where(*conditions)
-        .order_by(d.id)
+        .select_from(some.join(tables.decisions, d.id == some.c.decision).join(tables.reports, r.decision == d.id))
+        .order_by(d.id, sa.case(ORDER, value=r.kind))
     )  # fmt: skip
-    current: Reported | None = None
-    for row in connection.execute(query):
-        if current is None or row[0] != current.id:
-            if current is not None:
-                yield _in_order(current)
-            saved = None if row[9] is None else bytes(row[9])
-            current = Reported(*row[:9], saved, {})
-        current.reports[row[10]] = Report(*row[11:])
-    if current is not None:
-        yield _in_order(current)
-
-
-def _in_order(decision: Reported) -> Reported:
-    reports = decision.reports
-    ordered = {kind: reports[kind] for kind in (STATE, OUTCOME, EXPIRY) if kind in reports}
-    return decision._replace(reports=ordered)
+    for _, rows in groupby(connection.execute(query), key=itemgetter(0)):
+        listed = list(rows)
+        *own, saved = listed[0][:10]
+        reports = {row[10]: Report(*row[11:]) for row in listed}
+        yield Reported._make([*own, None if saved is None else bytes(saved), reports])

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,28 +27,9 @@ from statepool.checks import check_count, check_number
 from statepool.learners import DEFAULT
 from statepool.learners.contract import Learner, short_name
 from statepool.live import maintenance, status
-from statepool.live.catalogue import (
-    Catalogue,
-    Change,
-    ContextRows,
-    changed,
-    check_label,
-    check_row,
-    differences,
-    make_catalogue,
-)  # fmt: skip
+from statepool.live.catalogue import Catalogue, changed, check_label, check_row, differing, make_catalogue, updated
 from statepool.live.database import LOCK_TIMEOUT, Database
-from statepool.live.decisions import (
-    Decision,
-    Decisions,
-    Request,
-    Row,
-    Stale,
-    answer,
-    check_ticket,
-    compare,
-    make_request,
-)  # fmt: skip
+from statepool.live.decisions import Decision, Decisions, Request, Stale, check_ticket, make_request
 from statepool.live.definitions import (
     Definition,
     Revision,
@@ -60,9 +40,10 @@ from statepool.live.definitions import (
     insert_revision,
     read_definition,
     read_revision,
-)  # fmt: skip
+)
 from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
-from statepool.live.learning import Learning, PolicyVersion, check_feasible
+from statepool.live.learning import Learning, PolicyVersion
+from statepool.live.policies import check_feasible
 from statepool.live.replay import Replay, replay
 from statepool.live.reports import NewReport, Reports, check_pairs
 from statepool.live.settings import LARGEST, Settings, check_settings
@@ -190,7 +171,7 @@ class Pool:
                     definition = read_definition(connection, database.tables, name)
                 assert definition is not None
         with database.read() as connection:
-            version = _read_version(connection, database, definition, None)
+            version = _read_version(connection, database, definition)
         pool = cls(database, definition, version, clock, owns)
         try:
             pool._adapt(given, update)
@@ -216,22 +197,7 @@ class Pool:
         uniform : float, optional
             The random number to draw with; for simulations.
         """
-        request = make_request(ticket, context, candidates, uniform)
-        if candidates is not None and self._version.revision.settings.keep_candidates:
-            return self._decide_all([request])[0]
-        for _ in range(ATTEMPTS):
-            version = self._current()
-            rows, offers = self._decisions.draw(version, [request], self._given_time())
-            latest = self._decisions.store_one(rows[0])
-            if latest is not None:
-                self._latest = latest
-                return answer(rows[0], version.revision.catalogue)
-            if request.ticket is not None:
-                known = self._find_row(request.ticket)
-                if known is not None:
-                    return self._answer(compare(known, request, offers[0]))
-            self._reload(trust_revision=False)
-        raise StoreUnavailable(f"pool: {self.name!r} changes all the time, expected to be tried again")
+        return self._decide([make_request(ticket, context, candidates, uniform)])[0]
 
     def decide_many(
         self, tickets: int | Iterable[str | None], *, contexts: Sequence[Any] | None = None,
@@ -254,38 +220,18 @@ class Pool:
             if given is not None and len(given) != len(listed):
                 raise ValueError(f"{name}: has {len(given)}, expected {len(listed)}, one for each decision")
             asked.append([None] * len(listed) if given is None else given)
-        return self._decide_all([make_request(*each) for each in zip(listed, *asked, strict=True)])
+        return self._decide([make_request(*each) for each in zip(listed, *asked, strict=True)])
 
-    def _decide_all(self, requests: list[Request]) -> list[Decision]:
+    def _decide(self, requests: Sequence[Request]) -> list[Decision]:
         for _ in range(ATTEMPTS):
-            version = self._current()
-            keep = version.revision.settings.keep_candidates
-            first = {request.ticket: request for request in reversed(requests) if request.ticket is not None}
-            distinct = [each for each in requests if each.ticket is None or first[each.ticket] is each]
-            rows, offers = self._decisions.draw(version, distinct, self._given_time())
             try:
-                latest, stored = self._decisions.store(rows, distinct, offers, keep)
+                latest, made = self._decisions.decide(self._current(), requests, self._given_time())
             except Stale:
                 self._reload(trust_revision=False)
                 continue
             self._latest = max(latest, self._version.number)
-            return self._in_order(requests, distinct, stored, version)
+            return made
         raise StoreUnavailable(f"pool: {self.name!r} changes all the time, expected to be tried again")
-
-    def _in_order(
-        self, requests: list[Request], distinct: list[Request], stored: list[Row], version: PolicyVersion
-    ) -> list[Decision]:
-        """An answer for each request; several may have one ticket."""
-        if len(distinct) == len(requests):
-            return [answer(row, version.revision.catalogue) for row in stored]
-        by_ticket = {row["ticket"]: row for row in stored}
-        minted = iter(row for row, request in zip(stored, distinct, strict=True) if request.ticket is None)
-        answers = []
-        for request in requests:
-            row = next(minted) if request.ticket is None else by_ticket[request.ticket]
-            offer = version.offer(request.context, request.candidates)
-            answers.append(answer(compare(row, request, offer), version.revision.catalogue))
-        return answers
 
     def observe(self, ticket: str, state: Any) -> None:
         """The state that was seen."""
@@ -344,15 +290,20 @@ class Pool:
         return self._learn(wait=True)
 
     def _learn_if_due(self) -> None:
-        every = self.settings.update_every
-        if every is not None or self._clock is not None:
-            if self._n_unlearned >= (every or self._reports_per_version()):
-                self._learn(wait=True)
-        elif self._n_unlearned >= self._reports_per_version():
-            self.database.wake()
+        many = self._n_unlearned >= self._reports_per_version()
+        if self.settings.update_every is None and self._clock is None:
+            if many:
+                self.database.wake()
+        elif many or (self._n_unlearned and self._is_stale()):
+            self._learn(wait=True)
+
+    def _is_stale(self) -> bool:
+        """Whether, by a clock that was given, a version is due however few reports have come."""
+        window, every = self.settings.window, self.settings.update_every
+        return window is not None and every is None and self.now() - self._version.made_at >= window / 100
 
     def _reports_per_version(self) -> int:
-        return max(FEWEST_REPORTS, ceil(self._version.nbytes / BYTES_PER_REPORT))
+        return self.settings.update_every or max(FEWEST_REPORTS, ceil(self._version.nbytes / BYTES_PER_REPORT))
 
     def _learn(self, wait: bool, force: bool = False) -> bool:
         taken, self._n_unlearned, begun = self._n_unlearned, 0, time.monotonic()
@@ -368,10 +319,23 @@ class Pool:
     def _make_version(
         self, job: Callable[[sa.Connection, float], PolicyVersion | None], wait: bool = True
     ) -> PolicyVersion | None:
-        """Run a job that makes a version, and draw from that version from then on."""
+        """Run a job that makes a version under the lock of the pool's row, and draw from that version from then on.
+
+        Without `wait` nothing is done if another process has the lock.
+        """
+        p = self.database.tables.pools.c
+        lock = sa.select(p.id).where(p.id == self.definition.id).with_for_update(key_share=True, skip_locked=not wait)
+
+        def locked(connection: sa.Connection) -> PolicyVersion | None:
+            if self.database.is_postgres and wait:
+                connection.exec_driver_sql(LOCK_TIMEOUT)
+            if connection.execute(lock).first() is None:
+                return None
+            return job(connection, self.now() if self._clock else self.database.time(connection))
+
         with self._learning_lock:
             try:
-                made: PolicyVersion | None = self._write_locked(job, wait)
+                made = self.database.write(locked)
             except BaseException:
                 self._learning.forget()
                 raise
@@ -383,29 +347,10 @@ class Pool:
         before = self._read_latest(connection)
         return self._learning.step(connection, before.revision, before, now, force)
 
-    def _write_locked(self, job: Callable[[sa.Connection, float], Any], wait: bool) -> Any:
-        """Run a job that makes a version, under the lock of the pool's row; without `wait` None if that is taken."""
-        p = self.database.tables.pools.c
-        lock = sa.select(p.id).where(p.id == self.definition.id).with_for_update(key_share=True, skip_locked=not wait)
-
-        def locked(connection: sa.Connection) -> Any:
-            if self.database.is_postgres and wait:
-                connection.exec_driver_sql(LOCK_TIMEOUT)
-            if connection.execute(lock).first() is None:
-                return None
-            return job(connection, self._time(connection))
-
-        return self.database.write(locked)
-
     def _read_latest(self, connection: sa.Connection, trust_revision: bool = True) -> PolicyVersion:
         """The latest version, as this transaction sees it."""
-        v = self.database.tables.versions.c
-        query = sa.select(v.number, v.uid).where(v.pool == self.definition.id).order_by(v.number.desc()).limit(1)
-        number, uid = connection.execute(query).one()
-        known = self._version
-        if known.number == number and known.uid == bytes(uid):
-            return known
-        return _read_version(connection, self.database, self.definition, known.revision if trust_revision else None)
+        known = self._version.revision if trust_revision else None
+        return _read_version(connection, self.database, self.definition, known, self._version)
 
     def _current(self) -> PolicyVersion:
         """The version to draw from: the latest that this process has heard of."""
@@ -457,15 +402,12 @@ class Pool:
             self._n_unlearned += self._reports.expire(self.settings, None)
         if now - self._learned_at < IDLE * self._seconds_per_version:
             return
-        if self._n_unlearned >= (self.settings.update_every or self._reports_per_version()):
+        if self._n_unlearned >= self._reports_per_version():
             self._learn(wait=False)
         elif now - self._learned_at >= wait:
-            self._learn(wait=False, force=self._fades(window))
-
-    def _fades(self, window: float | None) -> bool:
-        """Whether the policy changes without reports, so that a version is due every hundredth of the window."""
-        exposed = window is not None and self.definition.learner.exposure
-        return exposed and self.now() - self._version.made_at >= (window or 0.0) / 100
+            # With exposure the policy changes as decisions grow older, reports or not.
+            fades = window is not None and self.definition.learner.exposure
+            self._learn(wait=False, force=fades and self.now() - self._version.made_at >= (window or 0.0) / 100)
 
     def add_action(self, action: Any, row: ArrayLike | None = None, category: Any = None) -> None:
         """A new action, which starts with everything that was learnt about the states of its row.
@@ -486,22 +428,20 @@ class Pool:
             raise ValueError(f"row: of {label!r} is missing, expected one number for each state")
         checked = check_row([1 / len(states)] * len(states) if row is None else row, len(states), label)
 
-        def change(catalogue: Catalogue) -> list[Change]:
+        def change(catalogue: Catalogue) -> Catalogue:
             if catalogue.is_active(label):
                 number = catalogue.number_of[label]
-                if bool((catalogue.rows[number] == checked).all()) and catalogue.categories[number] == kind:
-                    return []
-                raise Conflict(f"action: {label!r} is there with another row or category, expected reweight_action")
-            return [Change(label, checked, kind)]
+                if not (catalogue.rows[number] == checked).all() or catalogue.categories[number] != kind:
+                    raise Conflict(f"action: {label!r} is there with another row or category, expected reweight_action")
+            return changed(catalogue, {label: (checked, kind)})
 
         self._change_actions(change)
 
     def retire_action(self, action: Any) -> None:
-        """Play an action no more; outcomes of its decisions are still learnt."""
+        """Do not draw an action any more; outcomes of its decisions are still learnt."""
 
-        def change(catalogue: Catalogue) -> list[Change]:
-            number = catalogue.action(action)
-            return [Change(catalogue.labels[number], None)] if catalogue.active[number] else []
+        def change(catalogue: Catalogue) -> Catalogue:
+            return changed(catalogue, {catalogue.labels[catalogue.action(action)]: (None, None)})
 
         self._change_actions(change)
 
@@ -509,41 +449,33 @@ class Pool:
         """Another row of P for an action, in decisions from now on."""
         checked = check_row(row, len(self.definition.states), action)
 
-        def change(catalogue: Catalogue) -> list[Change]:
+        def change(catalogue: Catalogue) -> Catalogue:
             number = catalogue.action(action)
             if not catalogue.active[number]:
                 raise ValueError(f"action: {action!r} is retired, expected add_action")
-            if bool((catalogue.rows[number] == checked).all()):
-                return []
-            return [Change(catalogue.labels[number], checked, catalogue.categories[number])]
+            return changed(catalogue, {catalogue.labels[number]: (checked, catalogue.categories[number])})
 
         self._change_actions(change)
 
     def change(self, **settings: Any) -> None:
         """Other settings from now on; those that are not named stay, and None is the default."""
-        self._revise(lambda revision: (_merged(revision.settings, settings), [], []))
+        self._revise(lambda revision: (_merged(revision.settings, settings), revision.catalogue))
 
-    def _change_actions(self, change: Callable[[Catalogue], list[Change]]) -> None:
-        self._revise(lambda revision: (revision.settings, change(revision.catalogue), []))
+    def _change_actions(self, change: Callable[[Catalogue], Catalogue]) -> None:
+        self._revise(lambda revision: (revision.settings, change(revision.catalogue)))
 
-    def _revise(
-        self, change: Callable[[Revision], tuple[Settings, list[Change], list[ContextRows]]], by: str | None = None
-    ) -> None:
+    def _revise(self, change: Callable[[Revision], tuple[Settings, Catalogue]]) -> None:
         """Make another revision and the version that goes with it, in one transaction."""
 
         def revise(connection: sa.Connection, now: float) -> PolicyVersion | None:
             before = self._read_latest(connection)
-            settings, changes, contexts = change(before.revision)
-            if settings == before.revision.settings and not changes and not contexts:
+            settings, catalogue = change(before.revision)
+            if _is_same(before.revision, settings, catalogue):
                 return None
-            catalogue = before.revision.catalogue
-            if changes or contexts:
-                catalogue = changed(catalogue, changes, contexts)
             check_feasible(settings, catalogue)
-            revision = Revision(before.revision.number + 1, settings, catalogue)
-            tables = self.database.tables
-            args = (connection, tables, self.definition, revision, before.number + 1, now, changes, contexts, by)
-            insert_revision(*args)
+            revision, tables = Revision(before.revision.number + 1, settings, catalogue), self.database.tables
+            known = before.revision.catalogue
+            insert_revision(connection, tables, self.definition, revision, known, before.number + 1, now)
             one = tables.pools.c.id == self.definition.id
             connection.execute(sa.update(tables.pools).where(one).values(revision=revision.number))
             return self._learning.step(connection, revision, before, now, force=True)
@@ -554,34 +486,25 @@ class Pool:
         """Compare an existing pool with what it was opened with; change it if that is asked for."""
         if given.learner is not None:
             check_same_learner(self.definition, given.learner)
-        for name in given.settings:
-            check_settings({name: None})  # a name that is not known is refused even if nothing else differs
+        check_settings(dict.fromkeys(given.settings))  # an unknown name is refused even if nothing else differs
 
-        def change(revision: Revision) -> tuple[Settings, list[Change], list[ContextRows]]:
+        def change(revision: Revision) -> tuple[Settings, Catalogue]:
             settings = _merged(revision.settings, given.settings)
-            if given.is_empty:
-                return settings, [], []
+            if given.P is None and given.actions is None and given.states is None:
+                return settings, revision.catalogue
             made = given.catalogue(revision.catalogue)
-            changes, contexts = differences(revision.catalogue, made, given.P is not None, self.name)
-            return settings, changes, contexts
+            return settings, updated(revision.catalogue, made, given.P is not None, self.name)
 
-        now = self._version.revision
-        settings, changes, contexts = change(now)
-        if settings == now.settings and not changes and not contexts:
+        settings, catalogue = change(self._version.revision)
+        if _is_same(self._version.revision, settings, catalogue):
             return
-        if not update:
-            if settings == now.settings and self._began_with(given):
-                return
-            raise Conflict(f"pool: {self.name!r} is there with another catalogue or settings, expected update=True")
-        self._revise(change)
-
-    def _began_with(self, given: _Given) -> bool:
-        """Whether this is the catalogue that the pool was made with."""
-        with self.database.read() as connection:
+        if update:
+            self._revise(change)
+            return
+        with self.database.read() as connection:  # it may be opened with what it was made with, too
             first = read_revision(connection, self.database.tables, self.definition, 1)
-        made = given.catalogue(first.catalogue)
-        changes, contexts = differences(first.catalogue, made, given.P is not None, self.name)
-        return not changes and not contexts
+        if settings != self.settings or not _is_same(first, first.settings, change(first)[1]):
+            raise Conflict(f"pool: {self.name!r} is there with another catalogue or settings, expected update=True")
 
     @property
     def settings(self) -> Settings:
@@ -608,12 +531,6 @@ class Pool:
         if self._clock is not None:
             return float(self._clock())
         return None if self.database.is_postgres else time.time()
-
-    def _time(self, connection: sa.Connection) -> float:
-        given = self._given_time()
-        if given is not None:
-            return given
-        return float(connection.execute(sa.select(sa.extract("epoch", sa.func.clock_timestamp()))).scalar_one())
 
     def rows(self, after: int | None = None) -> Iterator[dict[str, Any]]:
         """One flat record for each decision, with the columns of `maintenance.COLUMNS`.
@@ -642,13 +559,15 @@ class Pool:
     def pending(self, limit: int | None = None) -> list[Pending]:
         """Decisions without an outcome, oldest first."""
         with self.database.read() as connection:
-            return [Pending(*row) for row in connection.execute(status.pending(self, limit))]
+            return [
+                Pending(*row)
+                for row in connection.execute(status.pending(self.database.tables, self.definition.id, limit))
+            ]
 
     @property
     def n_pending(self) -> int:
         """How many decisions have no outcome."""
-        with self.database.read() as connection:
-            return status.count_pending(connection, self)
+        return self.status().pending
 
     def replay(self, redraw: bool = True) -> Replay:
         """Make every version again from the stored rows, and draw every decision again.
@@ -668,15 +587,6 @@ class Pool:
         """Write settled decisions made before a time to a Parquet file and delete them; how many."""
         return maintenance.archive(self, check_number(before, "before", -LARGEST, LARGEST), Path(path))
 
-    def _find_row(self, ticket: str) -> Row | None:
-        with self.database.read() as connection:
-            return self._decisions.find(connection, [ticket]).get(ticket)
-
-    def _answer(self, row: Row) -> Decision:
-        if row["action"] >= len(self.catalogue.labels):  # another process has added it
-            self._reload()
-        return answer(row, self.catalogue)
-
     def close(self) -> None:
         """Stop learning in this process and give the database back; nothing is lost without it."""
         self.database.forget(self)
@@ -684,18 +594,15 @@ class Pool:
             self.database.close()
 
     def __repr__(self) -> str:
-        with self.database.read() as connection:
-            count, waiting = status.count_decisions(connection, self), status.count_pending(connection, self)
-        decisions = f"{count} decision{'' if count == 1 else 's'}"
+        found = self.status()
+        decisions, waiting = f"{found.decisions} decision{'' if found.decisions == 1 else 's'}", found.pending
         sizes = f"{int(self.catalogue.active.sum())} actions, {len(self.definition.states)} states"
         return f"Pool({self.name!r}: {sizes}, {short_name(self.definition.learner)}, {decisions}, {waiting} waiting)"
 
     def __enter__(self) -> Pool:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -710,10 +617,6 @@ class _Given(NamedTuple):
     categories: Any
     learn_map: bool
     settings: dict[str, Any]
-
-    @property
-    def is_empty(self) -> bool:
-        return self.P is None and self.actions is None and self.states is None
 
     def catalogue(self, known: Catalogue) -> Catalogue:
         """The catalogue given, completed from the one that is known."""
@@ -731,6 +634,10 @@ def _merged(settings: Settings, given: Mapping[str, Any]) -> Settings:
     return check_settings(msgspec.structs.asdict(settings) | dict(given))
 
 
+def _is_same(revision: Revision, settings: Settings, catalogue: Catalogue) -> bool:
+    return settings == revision.settings and differing(revision.catalogue, catalogue) == ([], [])
+
+
 def _create(
     database: Database, name: str, given: _Given, clock: Callable[[], float] | None
 ) -> tuple[Definition, PolicyVersion]:
@@ -743,13 +650,12 @@ def _create(
     settings = check_settings(given.settings)
     check_feasible(settings, catalogue)
     revision = Revision(1, settings, catalogue)
-    changes = [Change(*each) for each in zip(catalogue.labels, catalogue.rows, catalogue.categories, strict=True)]
     at = database.time() if clock is None else float(clock())
 
     def create(connection: sa.Connection) -> tuple[Definition, PolicyVersion]:
         tables = database.tables
         definition = insert_definition(connection, tables, name, learner, settings, catalogue, at)
-        insert_revision(connection, tables, definition, revision, 1, at, changes, catalogue.contexts, None)
+        insert_revision(connection, tables, definition, revision, None, 1, at)
         version = Learning(database, definition).step(connection, revision, None, at, force=True)
         assert version is not None
         return definition, version
@@ -758,11 +664,16 @@ def _create(
 
 
 def _read_version(
-    connection: sa.Connection, database: Database, definition: Definition, known: Revision | None
-) -> PolicyVersion:
-    """The latest version; `known`: a revision that need not be read again."""
+    connection: sa.Connection, database: Database, definition: Definition, known: Revision | None = None,
+    held: PolicyVersion | None = None,
+) -> PolicyVersion:  # fmt: skip
+    """The latest version; `known`: a revision that need not be read again, `held`: the version that a process has."""
     v, tables = database.tables.versions.c, database.tables
-    query = sa.select(tables.versions).where(v.pool == definition.id).order_by(v.number.desc()).limit(1)
+    latest = sa.select(v.number, v.uid).where(v.pool == definition.id).order_by(v.number.desc()).limit(1)
+    number, uid = connection.execute(latest).one()
+    if held is not None and (held.number, held.uid) == (number, bytes(uid)):
+        return held
+    query = sa.select(tables.versions).where(v.pool == definition.id, v.number == number)
     row = connection.execute(query).one()
     revision = known
     if revision is None or revision.number != row.revision:

@@ -7,10 +7,10 @@ version and its random number. On the build that made a version, numbers are com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -20,23 +20,15 @@ import sqlalchemy as sa
 from statepool.learners.stepper import Stepper
 from statepool.live.catalogue import Offer, decoded
 from statepool.live.database import Database
-from statepool.live.definitions import Definition, Revision, all_revisions, problem_of, read_definition, read_revision
+from statepool.live.definitions import Definition, Revision, problem_of, read_definition, read_revision
 from statepool.live.errors import NoSuchPool
-from statepool.live.learning import (
-    Batch,
-    Distribution,
-    Made,
-    PolicyVersion,
-    Report,
-    Reported,
-    build,
-    first_stepper,
-    make_version,
-)  # fmt: skip
-from statepool.live.settings import check_settings
-from statepool.live.tables import EXPIRY, OUTCOME, STATE
+from statepool.live.learning import Batch, PolicyVersion, build, make_version, read_reported
+from statepool.live.policies import Distribution
+from statepool.live.settings import Scale, Settings, check_settings
+from statepool.live.tables import STATE
 
 TOLERANCE = 1e-9
+LAST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -69,111 +61,109 @@ def replay(database: Database, name: str, redraw: bool = True) -> Replay:
         definition = read_definition(connection, database.tables, name)
         if definition is None:
             raise NoSuchPool(f"pool: {name!r} is not there")
-        run = _Run(connection, database, definition, redraw)
+        run = _Run(connection, database, definition)
         fault = None
         try:
-            run.run()
+            run.run(redraw)
         except Fault as found:
             fault = str(found)
-        finally:
-            run.close()
         return Replay(name, run.n_versions, run.n_decisions, run.n_redrawn, run.same_build, fault)
 
 
 class _Run:
-    def __init__(self, connection: sa.Connection, database: Database, definition: Definition, redraw: bool) -> None:
+    def __init__(self, connection: sa.Connection, database: Database, definition: Definition) -> None:
         self._connection, self._tables, self._definition = connection, database.tables, definition
-        self._streaming = connection.execution_options(stream_results=True, yield_per=10_000)
-        self._redraw = redraw
         self.n_versions = self.n_decisions = self.n_redrawn = 0
         self.same_build = True
         self._saved: dict[int, bytes] = {}
-        self._open: list[Any] = []
 
-    def _stream(self, query: Any) -> Any:
+    def _rows(self, query: Any) -> Any:
         """A large result, read in pieces."""
-        self._open.append(self._streaming.execute(query))
-        return self._open[-1]
+        return closing(self._connection.execute(query, execution_options={"yield_per": 10_000}))
 
-    def close(self) -> None:
-        """Close the results that were not read to their end."""
-        for result in self._open:
-            result.close()
+    def _scalar(self, query: Any) -> Any:
+        return self._connection.execute(query).scalar_one_or_none()
 
-    def run(self) -> None:
-        tables, pool = self._tables, self._definition.id
-        p, v = tables.pools.c, tables.versions.c
-        start = self._connection.execute(sa.select(p.replay_from).where(p.id == pool)).scalar_one()
-        revisions = dict(all_revisions(self._connection, tables, self._definition))
-        first_of = {version: revision for revision, version in revisions.items()}
+    def run(self, redraw: bool) -> None:
+        pool, v, d = self._definition.id, self._tables.versions.c, self._tables.decisions
+        p, r = self._tables.pools.c, self._tables.reports.c
+        start = self._scalar(sa.select(p.replay_from).where(p.id == pool))
         early = sa.select(v.number, v.saved).where(v.pool == pool, v.number < start)
         self._saved = {row.number: bytes(row.saved) for row in self._connection.execute(early)}
-        reports = _Grouped(self._read_reports(start), lambda row: row[0])
-        decisions = _Grouped(self._read_decisions(start) if self._redraw else iter(()), attrgetter("version"))
         self._check_reports()
-        query = sa.select(tables.versions).where(v.pool == pool, v.number >= start).order_by(v.number)
+        versions = sa.select(self._tables.versions).where(v.pool == pool, v.number >= start).order_by(v.number)
+        drawn = sa.select(d).where(d.c.pool == pool, d.c.version >= (start if redraw else LAST))
+        with self._rows(versions) as rows, self._rows(drawn.order_by("version", "id")) as decisions:
+            latest = self._check_versions(rows, _Grouped(decisions), start)
+        named = self._scalar(sa.select(sa.func.max(r.learned_in)).where(r.pool == pool)) or 0
+        if named > latest:
+            raise Fault(f"version {named} is named by a report, and is not there")
+        self.n_decisions = self._scalar(sa.select(sa.func.count()).where(d.c.pool == pool))
+
+    def _check_versions(self, rows: Any, decisions: _Grouped, start: int) -> int:
+        """Make every version again; the number of the latest."""
+        r = self._tables.revisions.c
+        found = self._connection.execute(sa.select(r.version, r.revision).where(r.pool == self._definition.id))
+        revision_from = dict(map(tuple, found))
+        begun = [number for version, number in revision_from.items() if version <= max(start, 1)]
+        expected, before = max(begun, default=1), None
         stepper: Stepper | None = None
         revision: Revision | None = None
-        before: Any = None
-        for row in self._stream(query):
-            expected = first_of.get(row.number, None if before is None else before.revision)
-            if expected is None:  # replay starts inside a revision
-                expected = max(number for number, version in revisions.items() if version <= row.number)
-            if row.revision != expected:
-                raise Fault(f"version {row.number} has revision {row.revision}, expected {expected}")
+        for row in rows:
             if before is not None and row.number != before.number + 1:
                 raise Fault(f"version {before.number + 1} is missing")
+            expected = revision_from.get(row.number, expected)
+            if row.revision != expected:
+                raise Fault(f"version {row.number} has revision {row.revision}, expected {expected}")
             if revision is None or revision.number != row.revision:
-                revision = read_revision(self._connection, tables, self._definition, row.revision)
+                revision = read_revision(self._connection, self._tables, self._definition, row.revision)
                 if stepper is not None:
                     stepper = stepper.grow(problem_of(self._definition, revision))
             if before is None and start > 0:
-                stepper, base = self._kept(row, revision), None
+                version = self._kept(row, revision)
+                stepper = version.stepper
             else:
                 if stepper is None:
-                    stepper = first_stepper(self._definition, revision)
-                base = self._check_version(row, before, stepper, revision, reports.of(row.number))
+                    stepper = Stepper(self._definition.learner, problem_of(self._definition, revision))
+                version = self._check_version(row, before, stepper, revision)
             self._saved[row.number] = bytes(row.saved)
             self.n_versions += 1
-            self._check_decisions(row, stepper, base, revision, decisions.of(row.number))
+            self._check_decisions(version, decisions.of(row.number), row.build == build())
             before = row
         if before is None:
             raise Fault("version 1 is missing")
         if before.state is None:
             raise Fault(f"version {before.number} is the latest and has no state")
-        left = decisions.first if reports.first is None else reports.first
-        if left is not None:
-            raise Fault(f"version {left} is named by a decision or a report, and is not there")
-        self._count()
+        if decisions.first is not None:
+            raise Fault(f"version {decisions.first} is named by a decision, and is not there")
+        return int(before.number)
 
-    def _count(self) -> None:
-        d = self._tables.decisions.c
-        query = sa.select(sa.func.count()).where(d.pool == self._definition.id)
-        self.n_decisions = int(self._connection.execute(query).scalar_one())
-
-    def _kept(self, row: Any, revision: Revision) -> Stepper:
-        """The learner at the version that replay starts from."""
+    def _kept(self, row: Any, revision: Revision) -> PolicyVersion:
+        """The version that replay starts from."""
         if row.state is None:
             raise Fault(f"version {row.number} is where replay starts, and has no state")
-        return Stepper(self._definition.learner, problem_of(self._definition, revision), bytes(row.state))
+        return PolicyVersion(
+            self._definition, revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible,
+            bytes(row.state), bytes(row.saved),
+        )  # fmt: skip
 
-    def _check_version(
-        self, row: Any, before: Any, stepper: Stepper, revision: Revision, reported: list[tuple[int, Reported]]
-    ) -> Distribution:
-        batch = Batch(self._definition, stepper.width, bool(revision.catalogue.contexts))
-        for _, decision in reported:
+    def _check_version(self, row: Any, before: Any, stepper: Stepper, revision: Revision) -> PolicyVersion:
+        batch = Batch(self._definition, stepper.width)
+        r = self._tables.reports.c
+        taken = r.pool == self._definition.id, r.learned_in == row.number
+        for decision in read_reported(self._connection, self._tables, *taken):
             kinds = [kind for kind, report in decision.reports.items() if report.learned_in == row.number]
             if decision.version not in self._saved:
                 raise Fault(f"decision {decision.id} names version {decision.version}, which is not there")
             if STATE not in decision.reports and not decision.is_holdout:
                 raise Fault(f"version {row.number} learnt an outcome of decision {decision.id}, which has no state")
             batch.add(decision, self._saved[decision.version], kinds, row.number)
-        t, impossible = (0, 0) if before is None else (before.round, before.impossible)
-        made = make_version(stepper, self._definition, revision, row.number, t, impossible, row.made_at, batch)
+        uid = bytes(row.uid)
+        made = make_version(stepper, self._definition, revision, row.number, uid, before, row.made_at, batch)
         self._compare(row, made, stepper)
-        return made.distribution
+        return made
 
-    def _compare(self, row: Any, made: Made, stepper: Stepper) -> None:
+    def _compare(self, row: Any, made: PolicyVersion, stepper: Stepper) -> None:
         same = row.build == build()
         self.same_build = self.same_build and same
         for name in ("round", "impossible"):
@@ -202,71 +192,32 @@ class _Run:
         query = sa.select(r.decision, r.kind, r.reported, r.is_reward, r.loss, r.is_clipped)
         scale = self._definition.scale
         known: set[Any] = set()
-        for row in self._stream(query.where(r.pool == self._definition.id, r.kind != STATE)):
-            value = tuple(row)[1:]
-            if value in known:
-                continue
-            matches = False
-            for each in settings:
-                if row.reported is None or (row.is_reward and each.reward_bounds is None):
+        with self._rows(query.where(r.pool == self._definition.id, r.kind != STATE)) as rows:
+            for row in rows:
+                value = tuple(row)[1:]
+                if value in known:
                     continue
-                args = (None, row.reported) if row.is_reward else (row.reported, None)
-                outcome = scale.outcome(each, *args)
-                matches = matches or (outcome.loss == row.loss and (outcome.is_clipped or None) == row.is_clipped)
-            if not matches:
-                raise Fault(f"decision {row.decision} has {row.kind} {row.reported!r}, and a loss that does not follow")
-            if len(known) < 100_000:
-                known.add(value)
+                if row.reported is None or not any(_follows(row, scale, each) for each in settings):
+                    what = f"{row.kind} {row.reported!r}"
+                    raise Fault(f"decision {row.decision} has {what} and a loss that does not follow from it")
+                if len(known) < 100_000:
+                    known.add(value)
 
-    def _read_reports(self, start: int) -> Iterator[tuple[int, Reported]]:
-        """Each version's decisions with all their reports, in order of version and decision."""
-        d, r = self._tables.decisions.c, self._tables.reports
-        kinds = {kind: r.alias(kind) for kind in (STATE, OUTCOME, EXPIRY)}
-        taken = (
-            sa.select(r.c.learned_in, r.c.decision).distinct()
-            .where(r.c.pool == self._definition.id, r.c.learned_in > start)
-        ).subquery()  # fmt: skip
-        joined: Any = taken.join(self._tables.decisions, d.id == taken.c.decision)
-        for kind, each in kinds.items():
-            joined = joined.outerjoin(each, sa.and_(each.c.decision == d.id, each.c.kind == kind))
-        names = ("state", "loss", "reported", "is_reward", "at", "due", "learned_in")
-        query = sa.select(
-            taken.c.learned_in, d.id, d.version, d.round, d.action, d.probability, d.uniform, d.is_holdout,
-            d.decided_at, d.context, d.saved, *(each.c[name] for each in kinds.values() for name in names),
-        )  # fmt: skip
-        for row in self._stream(query.select_from(joined).order_by(taken.c.learned_in, d.id)):
-            parts = zip(kinds, (row[11:18], row[18:25], row[25:32]), strict=True)
-            reports = {kind: Report(*part) for kind, part in parts if part[4] is not None}
-            saved = None if row[10] is None else bytes(row[10])
-            yield row[0], Reported._make([*row[1:10], saved, reports])
-
-    def _read_decisions(self, start: int) -> Iterator[Any]:
-        d = self._tables.decisions
-        query = sa.select(d).where(d.c.pool == self._definition.id, d.c.version >= start)
-        yield from self._stream(query.order_by(d.c.version, d.c.id))
-
-    def _check_decisions(
-        self, row: Any, stepper: Stepper, base: Distribution | None, revision: Revision, decisions: list[Any]
-    ) -> None:
+    def _check_decisions(self, version: PolicyVersion, decisions: list[Any], same: bool) -> None:
         """Draw the decisions of one version again."""
-        if not decisions:
-            return
-        version = PolicyVersion(
-            self._definition, revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible,
-            stepper.dump(), bytes(row.saved), base,
-        )  # fmt: skip
-        same = row.build == build()
         plain = []
         for decision in decisions:
-            if decision.round < row.round:
-                raise Fault(f"decision {decision.id} has round {decision.round}, before that of version {row.number}")
+            if decision.round < version.round:
+                raise Fault(
+                    f"decision {decision.id} has round {decision.round}, before that of version {version.number}"
+                )
             brings = decision.candidates is not None or decision.context is not None or decision.action < 0
             if brings or self._definition.learner.policy_varies:
                 self._check_one(version, decision, same)
             else:
                 plain.append(decision)
-        if plain and not revision.catalogue.contexts:
-            offer = revision.catalogue.base
+        if plain and not version.revision.catalogue.contexts:
+            offer = version.revision.catalogue.base
             self._check_drawn(version, offer, version.distribution(offer), plain, same)
             self.n_redrawn += len(plain)
 
@@ -322,11 +273,18 @@ class _Run:
                 raise Fault(f"decision {decision.id} does not follow from version {version.number} and its uniform")
 
 
+def _follows(row: Any, scale: Scale, settings: Settings) -> bool:
+    """Whether a report's loss follows from what was reported, by the bounds of these settings."""
+    if row.is_reward and settings.reward_bounds is None:
+        return False
+    outcome = scale.outcome(settings, *((None, row.reported) if row.is_reward else (row.reported, None)))
+    return bool(outcome.loss == row.loss and (outcome.is_clipped or None) == row.is_clipped)
+
+
 def _equal(stored: bytes, made: bytes, same_build: bool) -> bool:
     if same_build or len(stored) != len(made):
         return stored == made
-    known, other = np.frombuffer(stored), np.frombuffer(made)
-    return _close(known, other)
+    return _close(np.frombuffer(stored), np.frombuffer(made))
 
 
 def _close(known: Any, other: Any) -> bool:
@@ -334,10 +292,10 @@ def _close(known: Any, other: Any) -> bool:
 
 
 class _Grouped:
-    """Rows sorted by version, handed out version by version."""
+    """Decisions sorted by version, handed out version by version."""
 
-    def __init__(self, rows: Iterator[Any], version: Callable[[Any], int]) -> None:
-        self._groups = groupby(rows, key=version)
+    def __init__(self, decisions: Iterator[Any]) -> None:
+        self._groups = groupby(decisions, key=lambda row: row.version)
         self.first: int | None = None
         self._take()
 

@@ -2,67 +2,78 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from math import isfinite
 from typing import Annotated, Any
 
 import msgspec
 
-from statepool.checks import check_count, check_number, shown
+from statepool.checks import check_number, shown
 from statepool.live.catalogue import check_label
 
 LARGEST = 1e12
+Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
+Bounds = tuple[Number, Number]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-def _about(description: str, **schema: float) -> msgspec.Meta:
-    """What a setting does, and its range in JSON schema; the checks below enforce it."""
-    return msgspec.Meta(description=description, extra_json_schema=dict(schema) or None)
+def _says(description: str) -> msgspec.Meta:
+    return msgspec.Meta(description=description)
+
+
+class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of the delays: what share (`weight`) of outcomes takes a time constant of so many seconds (`tau`)."""
+
+    tau: list[Number] = []
+    weight: list[Number] = []
+
+
+class Prior(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is known before the first decision, in reported units, as in AUDIT.json."""
+
+    states: dict[str, tuple[Number, Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]]] = {}
+    """By state: its mean outcome, and how many outcomes it is worth."""
+    curve: Curve | None = None
+    cells: Any = None
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Keyword arguments of `Pool.open` and `Pool.change`; every one has a default."""
 
     window: Annotated[
-        float | None,
-        _about(
-            "Seconds after which a decision without an outcome counts as the default; None: it waits for ever.",
-            exclusiveMinimum=0, maximum=LARGEST,
-        ),
-    ] = None  # fmt: skip
+        Positive | None,
+        _says("Seconds after which a decision without an outcome counts as the default; None: it waits for ever."),
+    ] = None
     default_reward: Annotated[
-        float | None, _about("The reward of a decision whose window is over; None: the lower bound.")
+        Number | None, _says("The reward of a decision whose window is over; None: the lower bound.")
     ] = None
     default_loss: Annotated[
-        float | None, _about("The loss of a decision whose window is over; None: the upper bound.")
+        Number | None, _says("The loss of a decision whose window is over; None: the upper bound.")
     ] = None
-    loss_bounds: Annotated[tuple[float, float], _about("The lowest and the highest loss.")] = (0.0, 1.0)
-    reward_bounds: Annotated[
-        tuple[float, float] | None, _about("The lowest and the highest reward; None: outcomes are losses.")
-    ] = None
+    loss_bounds: Annotated[Bounds, _says("The lowest and the highest loss.")] = (0.0, 1.0)
+    reward_bounds: Annotated[Bounds | None, _says("The lowest and the highest reward; None: outcomes are losses.")] = (
+        None
+    )
     probability_bounds: Annotated[
-        tuple[tuple[Any, float, float], ...], _about("(action, lowest, highest) probability among all decisions.")
+        tuple[tuple[Any, Share, Share], ...], _says("(action, lowest, highest) probability among all decisions.")
     ] = ()
     holdout: Annotated[
-        float,
-        _about("The share of decisions kept from the learner, to measure what it is worth.", minimum=0, maximum=0.9),
+        Annotated[float, msgspec.Meta(ge=0, le=0.9)],
+        _says("The share of decisions kept from the learner, to measure what it is worth."),
     ] = 0.0
-    holdout_action: Annotated[Any, _about("The action of the holdout; None: every action alike.")] = None
+    holdout_action: Annotated[Any, _says("The action of the holdout; None: every action alike.")] = None
     fixed_action: Annotated[
-        Any, _about("An action to play with probability 1 instead of the learner's policy; the holdout goes on.")
+        Any, _says("An action to take with probability 1 instead of the learner's policy; the holdout goes on.")
     ] = None
     update_every: Annotated[
-        int | None,
-        _about(
-            "Reports after which a new version of the policy is made; None: as often as costs little.",
-            minimum=1, maximum=int(LARGEST),
-        ),
-    ] = None  # fmt: skip
-    keep_candidates: Annotated[
-        bool, _about("Whether the rows of candidates are stored, so that replay can draw their decisions again.")
-    ] = False
-    prior: Annotated[
-        dict[str, Any] | None, _about("What is known before the first decision, in reported units, as in AUDIT.json.")
+        Annotated[int, msgspec.Meta(ge=1, le=int(LARGEST))] | None,
+        _says("Reports after which a new version of the policy is made; None: as often as costs little."),
     ] = None
+    keep_candidates: Annotated[
+        bool, _says("Whether the rows of candidates are stored, so that replay can draw their decisions again.")
+    ] = False
+    prior: Annotated[Prior | None, _says("What is known before the first decision, as in AUDIT.json.")] = None
 
 
 def check_settings(given: Mapping[str, Any]) -> Settings:
@@ -71,94 +82,65 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
     if unknown:
         known = ", ".join(Settings.__struct_fields__)
         raise ValueError(f"settings: {unknown[0]!r} is not known, expected one of {known}")
-    settings = Settings(**{name: CHECKS[name](value) for name, value in given.items() if value is not None})
-    if settings.default_loss is not None and settings.default_reward is not None:
-        raise ValueError("settings: expected default_loss or default_reward, and one of them only")
-    if settings.default_reward is not None and settings.reward_bounds is None:
-        raise ValueError("default_reward: this pool has no reward_bounds, expected them, or a default_loss")
-    for name, bounds in (("default_loss", settings.loss_bounds), ("default_reward", settings.reward_bounds)):
-        if (value := getattr(settings, name)) is not None:
-            assert bounds is not None
-            check_number(value, name, *bounds)
-    return settings
+    named = {name: value for name, value in given.items() if value is not None}
+    try:
+        named = msgspec.to_builtins(named, enc_hook=_plain)
+    except TypeError as error:
+        raise ValueError(f"settings: {error}, expected labels and numbers") from None
+    bounds = named.get("probability_bounds")
+    if isinstance(bounds, Mapping):
+        named["probability_bounds"] = [
+            (label, *pair) if isinstance(pair, list | tuple) else (label, pair) for label, pair in bounds.items()
+        ]
+    try:
+        settings = msgspec.convert(named, Settings)
+    except msgspec.ValidationError as error:
+        raise ValueError(_sentence(str(error), named)) from None
+    _check_together(settings)
+    labels = {name: getattr(settings, name) for name in ("holdout_action", "fixed_action")}
+    checked = {name: None if label is None else check_label(label, name) for name, label in labels.items()}
+    bounded = tuple((check_label(label, "probability_bounds"), *pair) for label, *pair in settings.probability_bounds)
+    if len({label for label, *_ in bounded}) < len(bounded):
+        raise ValueError("probability_bounds: has an action twice, expected different actions")
+    return msgspec.structs.replace(settings, probability_bounds=bounded, **checked)
 
 
-def _check_bounds(name: str) -> Any:
-    def check(value: Any) -> tuple[float, float]:
-        if not isinstance(value, list | tuple) or len(value) != 2:
-            raise ValueError(f"{name}: is {shown(value)}, expected two numbers, the lowest and the highest")
-        low, high = (check_number(each, name, -LARGEST, LARGEST) for each in value)
-        if low >= high:
-            raise ValueError(f"{name}: is {shown(value)}, expected the lowest before the highest")
-        return low, high
-
-    return check
+def _plain(value: Any) -> Any:
+    """NumPy's numbers are numbers."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"there is {shown(value)}")
 
 
-def _check_probability_bounds(value: Any) -> tuple[tuple[Any, float, float], ...]:
-    name = "probability_bounds"
-    if isinstance(value, Mapping):
-        value = [(action, *bounds) if isinstance(bounds, list | tuple) else bounds for action, bounds in value.items()]
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"{name}: is {shown(value)}, expected {{action: (lowest, highest)}}")
-    checked: dict[Any, tuple[float, float]] = {}
-    for entry in value:
-        if not isinstance(entry, list | tuple) or len(entry) != 3:
-            raise ValueError(f"{name}: has {shown(entry)}, expected an action, its lowest and its highest probability")
-        label = check_label(entry[0], name)
-        low, high = (check_number(each, name, 0, 1) for each in entry[1:])
+def _sentence(error: str, given: Mapping[str, Any]) -> str:
+    """What msgspec says about a value, with the name of its setting first."""
+    said, _, path = error.partition(" - at `$")
+    [name] = re.findall(r"\w+", path)[:1] or ["settings"]
+    return f"{name}: is {shown(given.get(name))}, {said[:1].lower()}{said[1:]}"
+
+
+def _check_together(settings: Settings) -> None:
+    """What holds between two numbers."""
+    pairs = [("loss_bounds", settings.loss_bounds), ("reward_bounds", settings.reward_bounds)]
+    for name, bounds in pairs:
+        if bounds is not None and bounds[0] >= bounds[1]:
+            raise ValueError(f"{name}: is {shown(bounds)}, expected the lowest before the highest")
+    for label, low, high in settings.probability_bounds:
         if low > high:
-            raise ValueError(f"{name}: of {label!r} run from {low} to {high}, expected the lowest before the highest")
-        if label in checked:
-            raise ValueError(f"{name}: {label!r} is there twice, expected different actions")
-        checked[label] = low, high
-    return tuple((label, *bounds) for label, bounds in checked.items())
-
-
-def _check_prior(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping) or not set(value) <= {"states", "curve", "cells"}:
-        raise ValueError(f"prior: is {shown(value)}, expected a dict with states, curve or cells")
-    for part in ("states", "curve"):
-        if not isinstance(value.get(part, {}), Mapping):
-            raise ValueError(f"prior: has {part} {shown(value[part])}, expected a dict")
-    for label, pair in value.get("states", {}).items():
-        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(_is_number(each) for each in pair):
-            raise ValueError(f"prior: of state {label!r} is {shown(pair)}, expected its mean and a count")
-        check_number(pair[1], f"prior of state {label!r}", 0, LARGEST)
-    curve = value.get("curve", {})
-    if curve and (set(curve) != {"tau", "weight"} or len(curve["tau"]) != len(curve["weight"])):
+            raise ValueError(
+                f"probability_bounds: of {label!r} run from {low} to {high}, expected the lowest before the highest"
+            )
+    curve = settings.prior and settings.prior.curve
+    if curve and len(curve.tau) != len(curve.weight):
         raise ValueError(f"prior: has curve {shown(curve)}, expected tau and weight, two lists of one length")
-    return dict(msgspec.json.decode(msgspec.json.encode(value)))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def _check_update_every(value: Any) -> int:
-    return int(check_number(check_count(value, "update_every"), "update_every", 1, LARGEST))
-
-
-def _check_flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"keep_candidates: is {shown(value)}, expected True or False")
-    return value
-
-
-CHECKS: dict[str, Any] = {
-    "window": lambda value: check_number(value, "window", 0, LARGEST, open_low=True),
-    "default_reward": lambda value: check_number(value, "default_reward", -LARGEST, LARGEST),
-    "default_loss": lambda value: check_number(value, "default_loss", -LARGEST, LARGEST),
-    "loss_bounds": _check_bounds("loss_bounds"),
-    "reward_bounds": _check_bounds("reward_bounds"),
-    "probability_bounds": _check_probability_bounds,
-    "holdout": lambda value: check_number(value, "holdout", 0, 0.9),
-    "holdout_action": lambda value: check_label(value, "holdout_action"),
-    "fixed_action": lambda value: check_label(value, "fixed_action"),
-    "update_every": _check_update_every,
-    "keep_candidates": _check_flag,
-    "prior": _check_prior,
-}
+    if settings.default_loss is not None:
+        if settings.default_reward is not None:
+            raise ValueError("settings: expected default_loss or default_reward, and one of them only")
+        check_number(settings.default_loss, "default_loss", *settings.loss_bounds)
+    if settings.default_reward is not None:
+        if settings.reward_bounds is None:
+            raise ValueError("default_reward: this pool has no reward_bounds, expected them, or a default_loss")
+        check_number(settings.default_reward, "default_reward", *settings.reward_bounds)
 
 
 class Outcome(msgspec.Struct, frozen=True):

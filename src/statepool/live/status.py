@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 import sqlalchemy as sa
 
 from statepool.checks import Floats, Ints
 from statepool.learners.contract import Learner
 from statepool.live.catalogue import Catalogue, Offer
-from statepool.live.definitions import holdout_rule
 from statepool.live.learning import PolicyVersion
 from statepool.live.lift import Lift, Tally, lift
-from statepool.live.settings import Settings
-from statepool.live.tables import EXPIRY, OUTCOME, STATE
+from statepool.live.settings import Scale, Settings, check_settings
+from statepool.live.tables import EXPIRY, OUTCOME, STATE, Tables
 
 if TYPE_CHECKING:
     from statepool.live.pool import Pool
@@ -34,9 +34,10 @@ class Status:
     decisions: int
     pending: int
     """Decisions that wait for an outcome."""
-    counts: Mapping[str, int]
-    """states, outcomes and expiries that came; impossible: states that the policy could not lead to and the learner
-    cannot learn from; out_of_bounds: outcomes outside the bounds; unlearned: reports that no version took in yet."""
+    counts: Mapping[str, Any]
+    """states, outcomes and expiries that came; corrected: outcomes that came after an expiry; impossible: states that
+    the policy could not lead to and the learner cannot learn from; out_of_bounds: outcomes outside the bounds;
+    unlearned: reports that no version has learnt; late: of those, reports that are due."""
     version: int
     """The number of the latest version."""
     version_at: float = field(repr=False)
@@ -56,6 +57,8 @@ class Status:
     numbers: Ints = field(repr=False)
     state_probabilities: Floats = field(repr=False)
     """The probability of each state under that policy."""
+    unit: Unit = field(repr=False)
+    """The unit that outcomes are reported in."""
 
     @property
     def actions(self) -> tuple[Any, ...]:
@@ -102,60 +105,76 @@ def read_status(pool: Pool, version: PolicyVersion) -> Status:
     offer = revision.catalogue.base
     policy = _shares(version, offer)
     with pool.database.read() as connection:
-        decisions = count_decisions(connection, pool)
-        counts = _counts(connection, pool)
-        pending = decisions - counts["outcomes"] - counts["expiries"] + counts.pop("replaced")
+        counts = count(connection, pool.database.tables, pool.definition.id, now)
         losses = tallies(connection, pool, now)
     return Status(
-        name=pool.name, at=now, decisions=decisions, pending=pending,
+        name=pool.name, at=now, decisions=counts["decisions"], pending=counts["pending"],
         counts=MappingProxyType(counts | {"impossible": version.impossible}), version=version.number,
         version_at=version.made_at, round=version.round, revision=revision.number, learner=pool.definition.learner,
         settings=revision.settings, catalogue=revision.catalogue, losses=MappingProxyType(losses), policy=policy,
         numbers=offer.rows.actions, state_probabilities=offer.rows.columns @ policy,
+        unit=unit_of(pool.definition.scale, revision.settings),
     )  # fmt: skip
 
 
-def _counts(connection: sa.Connection, pool: Pool) -> dict[str, int]:
-    r, own = pool.database.tables.reports.c, pool.definition.id
-    grouped = sa.select(r.kind, sa.func.count()).where(r.pool == own).group_by(r.kind)
-    by_kind: dict[str, int] = dict(map(tuple, connection.execute(grouped)))
-    unlearned = sa.select(sa.func.count()).where(r.pool == own, r.learned_in.is_(None))
-    clipped = sa.select(sa.func.count()).where(r.pool == own, r.is_clipped.is_(True))
-    outcome = pool.database.tables.reports.alias()
-    both = sa.and_(outcome.c.decision == r.decision, outcome.c.kind == OUTCOME)
-    replaced = (
-        sa.select(sa.func.count())
-        .select_from(pool.database.tables.reports.join(outcome, both))
-        .where(r.pool == own, r.kind == EXPIRY)
-    )
+def count(connection: sa.Connection, tables: Tables, pool: int, now: float) -> dict[str, Any]:
+    """What is counted of one pool, for its status, its metrics and its page."""
+    d, r, outcome = tables.decisions.c, tables.reports.c, tables.reports.alias()
+    number, own = sa.func.count(), r.pool == pool
+    kinds = connection.execute(sa.select(r.kind, number).where(own).group_by(r.kind)).all()
+    by_kind = {STATE: 0, OUTCOME: 0, EXPIRY: 0} | {row[0]: row[1] for row in kinds}
+    unlearned = sa.select(number, sa.func.min(r.at)).where(own, r.learned_in.is_(None))
+    replaced = tables.reports.join(outcome, sa.and_(outcome.c.decision == r.decision, outcome.c.kind == OUTCOME))
+    corrected = sa.select(number).select_from(replaced).where(own, r.kind == EXPIRY)
+    late, late_since = connection.execute(unlearned.where(r.kind != EXPIRY, r.due <= now)).one()
+    decisions = connection.execute(sa.select(number).where(d.pool == pool)).scalar_one()
+    n_corrected = connection.execute(corrected).scalar_one() if by_kind[EXPIRY] else 0
+    oldest = pending(tables, pool, 1).with_only_columns(d.decided_at)
     return {
-        "states": by_kind.get(STATE, 0), "outcomes": by_kind.get(OUTCOME, 0), "expiries": by_kind.get(EXPIRY, 0),
-        "out_of_bounds": connection.execute(clipped).scalar_one(),
-        "unlearned": connection.execute(unlearned).scalar_one(),
-        "replaced": connection.execute(replaced).scalar_one() if by_kind.get(EXPIRY) else 0,
+        "decisions": decisions, "pending": decisions - by_kind[OUTCOME] - by_kind[EXPIRY] + n_corrected,
+        "states": by_kind[STATE], "outcomes": by_kind[OUTCOME], "expiries": by_kind[EXPIRY], "corrected": n_corrected,
+        "out_of_bounds": connection.execute(sa.select(number).where(own, r.is_clipped.is_(True))).scalar_one(),
+        "unlearned": connection.execute(unlearned).one()[0], "late": late, "late_since": late_since,
+        "oldest_pending": connection.execute(oldest).scalar_one_or_none(),
     }  # fmt: skip
 
 
-def count_decisions(connection: sa.Connection, pool: Pool) -> int:
-    d = pool.database.tables.decisions.c
-    return int(connection.execute(sa.select(sa.func.count()).where(d.pool == pool.definition.id)).scalar_one())
-
-
-def _unsettled(pool: Pool) -> Any:
-    d, r = pool.database.tables.decisions.c, pool.database.tables.reports.c
-    settled = sa.exists().where(r.decision == d.id, r.kind.in_([OUTCOME, EXPIRY]))
-    return sa.and_(d.pool == pool.definition.id, ~settled)
-
-
-def count_pending(connection: sa.Connection, pool: Pool) -> int:
-    table = pool.database.tables.decisions
-    return int(connection.execute(sa.select(sa.func.count()).select_from(table).where(_unsettled(pool))).scalar_one())
-
-
-def pending(pool: Pool, limit: int | None) -> Any:
+def pending(tables: Tables, pool: int, limit: int | None) -> Any:
     """The statement for decisions without an outcome, oldest first."""
-    d = pool.database.tables.decisions.c
-    return sa.select(d.ticket, d.decided_at).where(_unsettled(pool)).order_by(d.decided_at, d.id).limit(limit)
+    d, r = tables.decisions.c, tables.reports.c
+    settled = sa.exists().where(r.decision == d.id, r.kind.in_([OUTCOME, EXPIRY]))
+    return sa.select(d.ticket, d.decided_at).where(d.pool == pool, ~settled).order_by(d.decided_at, d.id).limit(limit)
+
+
+class Unit(NamedTuple):
+    """The unit that outcomes are reported in.
+
+    `name` is reward or loss; a loss on the pool's scale is `zero + slope * loss` in this unit.
+    """
+
+    name: str
+    zero: float
+    slope: float
+
+    def mean(self, tally: Tally) -> float:
+        """The mean outcome; not a number without outcomes."""
+        return self.zero + self.slope * tally.mean
+
+    def lift(self, lift: Lift) -> Lift:
+        """How much better the learner does than the holdout."""
+        return Lift(*(abs(self.slope) * value for value in lift))
+
+
+def unit_of(scale: Scale, settings: Settings) -> Unit:
+    """Rewards where the pool has bounds of rewards, losses otherwise."""
+    if settings.reward_bounds is None:
+        low, high = settings.loss_bounds
+        first, last = (scale.outcome(settings, bound, None).loss for bound in (low, high))
+    else:
+        low, high = settings.reward_bounds
+        first, last = (scale.outcome(settings, None, bound).loss for bound in (low, high))
+    slope = (high - low) / (last - first)
+    return Unit("loss" if settings.reward_bounds is None else "reward", low - slope * first, slope)
 
 
 def tallies(connection: sa.Connection, pool: Pool, now: float) -> dict[str, Tally]:
@@ -182,11 +201,11 @@ def _holdout_since(connection: sa.Connection, pool: Pool) -> int:
     """The first version with today's holdout."""
     r = pool.database.tables.revisions.c
     query = sa.select(r.version, r.settings).where(r.pool == pool.definition.id).order_by(r.revision.desc())
-    since, rule = 0, None
-    for version, settings in connection.execute(query):
-        if rule is None:
-            rule = holdout_rule(settings)
-        elif holdout_rule(settings) != rule:
+    since, today = 0, None
+    for version, text in connection.execute(query):
+        settings = check_settings(msgspec.json.decode(text))
+        rule = settings.holdout, settings.holdout and settings.holdout_action
+        if today not in (None, rule):
             break
-        since = version
+        since, today = version, rule
     return since

@@ -4,7 +4,7 @@ Rows are the truth. They are written once and read with SQL; the exceptions are 
 
     decisions     never updated, except to erase a person
     reports       `learned_in` is set once, by the version that took the report in (0: never, its decision was erased);
-                  `due` is moved to infinity while an outcome waits for its state
+                  `due` is set to infinity while an outcome waits for its state
     versions      `state` is set to NULL when a later version is there, except in every 1000th and where replay starts
     pools         `revision` with each change of the catalogue or the settings, `expired_to` with each expiry
 
@@ -77,7 +77,7 @@ def tables_in(schema: str | None) -> Tables:
         "revisions",
         column("pool", small, key=True), column("revision", small, key=True),
         column("version", small),  # the version that was made with it
-        column("settings", text), column("by", text, optional=True), column("at", double),
+        column("settings", text), column("at", double),
     )  # fmt: skip
     actions = table(
         "actions",

@@ -95,11 +95,12 @@ def test_a_pool_at_work_in_the_users_unit(tmp_path, look):
     assert '<b id="n-decisions">300</b>' in page
     assert "the 20 most likely of 30" in page
     mean = 100 * (1 - status.losses["learner"].mean)
-    assert f"<h2>Mean reward</h2><b>{amount(mean)}</b>" in page
+    assert f"<h2>Reward per decision</h2><b>{amount(mean)}</b>" in page
     assert signed(100 * status.lift.value) in page
-    assert re.search(r"95 %: [+−][\d.]+ to [+−][\d.]+", page)
+    assert re.search(r"95 % interval [+−][\d.]+ to [+−][\d.]+", page)
     assert "from 0 to 100" in page
-    assert re.search(r"<small>reward</small> 80\.00", page)
+    assert "<b>80.00</b>" in page, "what a visit in that state is worth"
+    assert not re.search(r"version|dimension|rate\b", page), "words for researchers"
 
 
 def test_labels_are_escaped(tmp_path, look):
@@ -115,12 +116,40 @@ def test_labels_are_escaped(tmp_path, look):
     [
         ({"reward_bounds": (0, 10)}, {"outcome": lambda action, state: 50.0}, "bounds"),
         ({"P": [[0.9, 0.1], [0.9, 0.1]]}, {"seen": lambda action: "s1"}, "map"),
+        ({}, {"outcome": lambda action, state: 0.8 * (action == "a0") + 0.1 * (state == "s1")}, "odds"),
+        ({"holdout": 0.5, "prior": {"states": {"s0": [0.9, 50], "s1": [0.9, 50]}}}, {}, "audit"),
     ],
 )
 def test_alarms(tmp_path, look, settings, options, kind):
     with open_pool(tmp_path, **settings) as pool:
-        play(pool, 200, **options)
+        play(pool, 600, **options)
     assert f'class="alarm {kind}"' in look()
+
+
+def test_outcomes_that_come_early_only_raise_an_alarm(tmp_path, look):
+    now = [1e9]
+    with open_pool(tmp_path, clock=lambda: now[0]) as pool:
+        bought = pool.decide_many(200)
+        pool.decide_many(200)
+        for number, decision in enumerate(bought):
+            now[0] += 0.01
+            pool.resolve(decision.ticket, number % 2)
+    assert 'class="alarm early"' in look()
+
+
+def test_one_action_only_and_back(tmp_path, look):
+    open_pool(tmp_path, actions=["a/b", "c"], P=[[0.5, 0.5], [0.2, 0.8]]).close()
+    client = Client(service_of(tmp_path))
+    answer = client.post("/pools/home/fixed?action=a%2Fb", headers={"origin": "http://localhost"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/pools/home")
+    made = client.post("/v1/pools/home/decisions", json={"count": 20}).json()["decisions"]
+    assert {each["action"] for each in made} == {"a/b"}
+    assert "Everybody but the holdout gets a/b" in client.get("/").text
+    assert client.post("/pools/home/fixed?action=z").status_code == 422
+    assert client.post("/pools/home/fixed?action=c", headers={"origin": "https://evil.example"}).status_code == 403
+    assert client.post("/pools/home/fixed").status_code == 303
+    assert "Everybody but" not in client.get("/").text
+    client.stop()
 
 
 def test_no_alarm_without_a_reason(tmp_path, look):

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from live.service.clients import DECISIONS
-from statepool.live.service.routes import ENDPOINTS, document
+from statepool.live.service.openapi import document
+from statepool.live.service.routes import ENDPOINTS
 
 ROWS = {"tea": [0.9, 0.1]}
 CONTEXTS = {
@@ -92,7 +93,7 @@ def test_what_may_be_asked_together(start, body, fits):
     answer = client.post(DECISIONS.replace("home", "crowd"), json=body)
     assert validator("DecisionBody").is_valid(body) == fits
     assert answer.status_code == (200 if fits else 422)
-    answered = "ErrorAnswer" if not fits else "DecisionAnswer" if "ticket" in answer.json() else "DecisionsAnswer"
+    answered = "ErrorAnswer" if not fits else "Decision" if "ticket" in answer.json() else "DecisionsAnswer"
     validator(answered).validate(answer.json())
 
 

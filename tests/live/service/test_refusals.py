@@ -135,5 +135,5 @@ def test_a_mistake_of_ours_shows_nothing_of_the_inside(client, monkeypatch, caps
     monkeypatch.setattr("statepool.live.pool.Pool.decide", fail)
     assert "secret" not in refused(client.post(DECISIONS), 500)
     assert "KeyError: 'secret'" in capsys.readouterr().err
-    monkeypatch.setattr("statepool.live.service.handlers.summarise", fail)
+    monkeypatch.setattr("statepool.live.service.routes.summarise", fail)
     assert "secret" not in refused(client.get("/v1/pools/home"), 500)

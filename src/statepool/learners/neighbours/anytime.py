@@ -31,13 +31,17 @@ from statepool.checks import Bools, check_count, check_name
 from statepool.compiling import compiled
 from statepool.kernels import effective_dimension
 from statepool.learners.contract import Learner, Problem, add_rule, check_flag
-from statepool.learners.parts.estimates import Estimates, add_estimate, probability, start_estimates, weigh
-from statepool.learners.parts.outstanding import (
+from statepool.learners.parts import (
+    Estimates,
     Outstanding,
+    add_estimate,
     begin_round,
     count_arrival,
     count_round,
+    probability,
+    start_estimates,
     start_outstanding,
+    weigh,
 )  # fmt: skip
 
 LARGEST_RATE = 0.5

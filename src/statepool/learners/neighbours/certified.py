@@ -25,7 +25,7 @@ from statepool.compiling import compiled
 from statepool.kernels import LARGEST_ESTIMATE, add_scaled, dot, effective_dimension, log, lowest, softmin
 from statepool.learners.contract import Learner, Problem, add_rule
 from statepool.learners.neighbours.anytime import LARGEST_RATE, anytime_bound, cost_so_far, slow_down
-from statepool.learners.parts.outstanding import (
+from statepool.learners.parts import (
     Outstanding,
     begin_round,
     count_arrival,

@@ -18,7 +18,7 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.learners.contract import Learner, Problem, add_rule, check_flag, check_settings
-from statepool.learners.parts.estimates import Estimates, add_estimate, probability, start_estimates, weigh
+from statepool.learners.parts import Estimates, add_estimate, probability, start_estimates, weigh
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from statepool.compiling import compiled
 from statepool.learners import contract
 from statepool.learners.contract import Learner, Problem, add_rule, check_flag
 from statepool.learners.neighbours.anytime import Anytime
-from statepool.learners.parts.outstanding import (
+from statepool.learners.parts import (
     Outstanding,
     begin_round,
     count_arrival,

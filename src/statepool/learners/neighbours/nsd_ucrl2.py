@@ -9,7 +9,7 @@
 
 Source: Vernade et al. 2020, abstract and idea only; the radii are ours. The map may drift and is not read, the means
 may not. With window T and a map that stays: regret <= sqrt(2 (S log 2 + log 2KT)) (2 sqrt(KT) + K) +
-2 sqrt(log(2ST)/2) (2S(d+1) + 2 sqrt(2ST)) + sqrt(2 T log T) + 2 (docs/theory.md).
+2 sqrt(log(2ST)/2) (2S(d+1) + 2 sqrt(2ST)) + sqrt(2 T log T) + 2 (not proved: compared with runs).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 
 from statepool.checks import Floats, Ints, check_count
 from statepool.learners.contract import Learner, Problem, add_rule, check_flag, check_settings
-from statepool.learners.parts.estimates import Estimates, add_estimate, probability, start_estimates, weigh
+from statepool.learners.parts import Estimates, add_estimate, probability, start_estimates, weigh
 from statepool.rates import default_rate
 
 

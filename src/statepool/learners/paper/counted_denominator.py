@@ -17,7 +17,7 @@ from statepool.checks import Floats, Ints, check_count, check_name, check_number
 from statepool.compiling import compiled
 from statepool.kernels import add_scaled, dot, mix_evenly, softmin
 from statepool.learners.contract import Learner, Problem, add_rule, check_settings
-from statepool.learners.parts.map_counts import MapCounts, count_pair, estimate_column, start_counts
+from statepool.learners.parts import MapCounts, count_pair, estimate_column, start_counts
 
 _SMALLEST_FREQUENCY = 1e-6
 

@@ -16,7 +16,7 @@ import numpy as np
 from statepool.checks import Floats, check_number
 from statepool.kernels import add_scaled, dot, mix_evenly, softmin
 from statepool.learners.contract import Learner, Problem, add_rule, check_settings
-from statepool.learners.parts.map_counts import MapCounts, count_pair, estimate_column, start_counts
+from statepool.learners.parts import MapCounts, count_pair, estimate_column, start_counts
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from statepool.checks import Bools, Floats, Ints, check_number
 from statepool.compiling import compiled
 from statepool.kernels import add_scaled, dot, lowest, mix_evenly, softmin
 from statepool.learners.contract import Learner, Problem, add_rule, check_settings
-from statepool.learners.parts.map_counts import MapCounts, count_pair, estimate_column, start_counts
+from statepool.learners.parts import MapCounts, count_pair, estimate_column, start_counts
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from statepool.checks import Floats, check_name, check_number
 from statepool.compiling import compiled, compiled_reassociated
 from statepool.kernels import LARGEST_ESTIMATE, log, mix_evenly
 from statepool.learners.contract import Learner, Problem, add_rule
-from statepool.learners.parts.outstanding import (
+from statepool.learners.parts import (
     Outstanding,
     begin_round,
     count_arrival,

@@ -41,6 +41,13 @@ def share(value: float | None) -> str:
     return f"{100 * value:.1f} %" if value < 0.9995 else f"{100 * value:.0f} %"
 
 
+def points(value: float | None) -> str:
+    """A difference of parts of one, in percentage points."""
+    if value is None or not isfinite(value):
+        return DASH
+    return f"{100 * value:+.2f} points".replace("-", "−")
+
+
 def span(seconds: float | None) -> str:
     """A length of time: 350 ms, 4.1 s, 16 s, 1 min 12 s, 3 h 5 min."""
     if seconds is None or not isfinite(seconds):
@@ -57,9 +64,34 @@ def span(seconds: float | None) -> str:
     return f"{whole} s"
 
 
+def pace_unit(per_second: float) -> tuple[int, str]:
+    """The unit of time in which a pace is at least one: its seconds, and its name."""
+    units = ((1, "second"), (60, "minute"), (3_600, "hour"), (86_400, "day"))
+    return next((unit for unit in units if per_second * unit[0] >= 1), units[-1 if per_second else 0])
+
+
+def pace(per_second: float) -> str:
+    """Decisions over time: 12.3 per minute."""
+    seconds, unit = pace_unit(per_second)
+    return f"{number(per_second * seconds)} per {unit}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things that are: 1 outcome is, 2 outcomes are."""
+    return f"{number(count)} {noun} is" if count == 1 else f"{number(count)} {noun}s are"
+
+
 def label(value: Any) -> str:
     """An action's or a state's label as text."""
     return " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-FILTERS = {"number": number, "amount": amount, "signed": signed, "share": share, "span": span, "label": label}
+FILTERS = {
+    "number": number,
+    "amount": amount,
+    "signed": signed,
+    "share": share,
+    "points": points,
+    "span": span,
+    "label": label,
+}

@@ -1,146 +1,140 @@
-"""What the dashboard reads from the tables: counts and sums of a pool's latest decisions."""
+"""What the dashboard reads from the tables: counts and sums of a pool's latest decisions, in the unit reported."""
 
-from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import nan, sqrt
 from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
 
-from statepool.checks import Floats
-from statepool.live.database import Database
+from statepool.live.pool import Pool
 from statepool.live.tables import EXPIRY, OUTCOME, STATE
 
-WINDOW = 50_000
+LATEST = 50_000
 """Decisions that a page looks at: no page reads a whole table."""
-N_BUCKETS = 120
-N_ACTIONS = 500
-"""Actions whose rows are compared with the states observed."""
+N_POINTS, N_AGES = 120, 24
 WIDTHS = (1, 2, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
 """Seconds of one point of a curve."""
 
 
 @dataclass
 class Tally:
-    """Decisions and their outcomes; `total` is the sum of the outcomes as reported."""
+    """Decisions, their states and their outcomes; only decisions older than the window have outcomes here."""
 
     decisions: int = 0
     states: int = 0
     outcomes: int = 0
     total: float = 0.0
+    squares: float = 0.0
 
-    def add(self, decisions: int, states: int, outcomes: int, total: float | None) -> None:
-        self.decisions += decisions
-        self.states += states
-        self.outcomes += outcomes
-        self.total += total or 0.0
+    def __add__(self, other: "Tally") -> "Tally":
+        mine, theirs = vars(self), vars(other)
+        return Tally(**{name: mine[name] + theirs[name] for name in mine})
 
     @property
     def mean(self) -> float:
-        return self.total / self.outcomes if self.outcomes else float("nan")
+        return self.total / self.outcomes if self.outcomes else nan
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean."""
+        if self.outcomes < 2:
+            return nan
+        return sqrt(max(self.squares - self.total * self.mean, 0.0) / (self.outcomes - 1) / self.outcomes)
 
 
 @dataclass(frozen=True)
+class Cell:
+    """Decisions of one kind: the same action, the same state, learner or holdout."""
+
+    is_holdout: bool
+    action: int
+    label: str | None
+    state: int | None
+    is_plain: bool
+    """Whether they were drawn from the catalogue, without context and candidates."""
+    tally: Tally
+
+
+@dataclass
 class Reading:
-    """Sums over the latest decisions of a pool."""
+    """The latest decisions of a pool."""
 
     since: float | None
     """When the oldest of them was made; None: there is none."""
-    decisions: int
-    width: float
-    """Seconds of one point of a curve."""
-    curve: dict[tuple[int, bool], Tally]
+    width: float = 1.0
+    """Seconds of one point of the curve."""
+    cells: list[Cell] = field(default_factory=list)
+    curve: dict[tuple[int, bool], Tally] = field(default_factory=dict)
     """By point and whether it is of the holdout."""
-    by_action: dict[tuple[int, str | None], Tally]
-    """By catalogue number, and by label where a candidate is not in the catalogue."""
-    by_state: dict[int, Tally]
-    """By the number of the state that was observed."""
-    observed: dict[int, dict[int, int]]
-    """Of decisions without context and candidates: how often each state was observed after each action."""
-    expired: int
-    clipped: int
-    """Outcomes outside the bounds."""
-    unlearned: int
-    oldest_unlearned: float | None
-    """When the oldest report that is due and not learnt was reported."""
-    oldest_pending: float | None
-    rows: dict[int, Floats]
-    """The row of P of each action in `observed`, of the most frequent ones."""
+    expired: int = 0
+    """Decisions with the default of a window that is over."""
+    age: float = 1.0
+    """Seconds of one bar of the two counts below."""
+    waits: list[int] = field(default_factory=list)
+    """Outcomes by how long they took."""
+    pending: list[int] = field(default_factory=list)
+    """Decisions without an outcome, by their age; the last bar has all older ones."""
+
+    def sum(self, cells: Iterable[Cell] | None = None) -> Tally:
+        return sum((cell.tally for cell in (self.cells if cells is None else cells)), Tally())
 
 
-def read(database: Database, name: str, now: float, rewards: bool) -> Reading:
-    """Read the latest decisions of a pool; `rewards`: outcomes are rewards, else losses."""
-    d, r = database.tables.decisions, database.tables.reports
-    with database.read() as connection:
+def read(pool: Pool, now: float) -> Reading:
+    """Read the latest decisions of a pool."""
+    tables, settings = pool.database.tables, pool.settings
+    d, r = tables.decisions, tables.reports
+    with pool.database.read() as connection:
 
         def scalar(statement: Any) -> Any:
             return connection.execute(statement).scalar()
 
-        pools = database.tables.pools
-        pool = scalar(sa.select(pools.c.id).where(pools.c.name == name))
-        mine = sa.select(d.c.decided_at).where(d.c.pool == pool)
+        mine = sa.select(d.c.decided_at).where(d.c.pool == pool.definition.id)
         latest = mine.order_by(d.c.decided_at.desc())
-        last = scalar(latest.limit(1))
-        since = scalar(latest.offset(WINDOW).limit(1))
+        last, since = scalar(latest.limit(1)), scalar(latest.offset(LATEST).limit(1))
+        if last is None:
+            return Reading(None)
         since = scalar(mine.order_by(d.c.decided_at).limit(1)) if since is None else since
-        recent = sa.and_(d.c.pool == pool, d.c.decided_at >= (since or 0.0))
-        width = _width(0.0 if last is None else last - since)
-        sums = _sums(connection, d, r, recent, width, rewards)
-        clipped = r.c.pool == pool, r.c.is_clipped.is_(True)
-        waiting = r.c.pool == pool, r.c.learned_in.is_(None), r.c.kind != EXPIRY, r.c.due <= now
-        no_outcome = ~sa.exists().where(r.c.decision == d.c.id, r.c.kind.in_((OUTCOME, EXPIRY)))
-        pending = sa.select(d.c.decided_at).where(recent, no_outcome).order_by(d.c.decided_at).limit(1)
-        return Reading(
-            since=since, width=width, **sums,
-            clipped=scalar(sa.select(sa.func.count()).select_from(r).where(*clipped)),
-            unlearned=scalar(sa.select(sa.func.count()).select_from(r).where(*waiting)),
-            oldest_unlearned=scalar(sa.select(sa.func.min(r.c.at)).where(*waiting)),
-            oldest_pending=scalar(pending),
-            rows=_rows(connection, database.tables.actions, pool, sums["observed"]),
-        )  # fmt: skip
+        span = last - since
+        width = next((float(width) for width in WIDTHS if span <= width * N_POINTS), float(WIDTHS[-1]))
+        s, o, e = (r.alias(kind) for kind in (STATE, OUTCOME, EXPIRY))
+        joined: Any = d
+        for report in (s, o, e):
+            joined = joined.outerjoin(report, sa.and_(report.c.decision == d.c.id, report.c.kind == report.name))
+        rewards = settings.reward_bounds is not None
+        counts = d.c.decided_at <= now - (settings.window or 0.0)
+        reported = sa.case((o.c.is_reward.is_(rewards), o.c.reported), (e.c.is_reward.is_(rewards), e.c.reported))
+        value = sa.case((counts, reported))
+        sums = sa.func.count(), sa.func.count(s.c.state), sa.func.count(value), sa.func.sum(value)
+        recent = d.c.pool == pool.definition.id, d.c.decided_at >= since
 
+        def grouped(*keys: Any) -> Any:
+            query = sa.select(*keys, *sums, sa.func.sum(value * value)).select_from(joined).where(*recent)
+            for row in connection.execute(query.group_by(*keys)):
+                n = len(keys)
+                yield *row[:n], Tally(row[n], row[n + 1], row[n + 2], row[n + 3] or 0.0, row[n + 4] or 0.0)
 
-def _width(seconds: float) -> float:
-    return next((float(width) for width in WIDTHS if seconds <= width * N_BUCKETS), float(WIDTHS[-1]))
+        plain = sa.and_(d.c.context.is_(None), d.c.candidates.is_(None))
+        cells = [Cell(*row) for row in grouped(d.c.is_holdout, d.c.action, d.c.label, s.c.state, plain)]
+        point = sa.cast(sa.func.floor(d.c.decided_at / width), sa.BigInteger)
+        curve = {(at, bool(held)): tally for at, held, tally in grouped(point, d.c.is_holdout)}
+        longest = sa.select(sa.func.max(o.c.at - d.c.decided_at)).select_from(joined).where(*recent)
+        age = max(settings.window or scalar(longest) or 1.0, 1e-6) / N_AGES
 
+        def by_age(seconds: Any, *conditions: Any) -> list[int]:
+            bar = sa.cast(sa.func.floor(seconds / age), sa.BigInteger)
+            query = sa.select(bar, sa.func.count()).select_from(joined).where(*recent, *conditions).group_by(bar)
+            bars = [0] * (N_AGES + 1)
+            for place, n in connection.execute(query):
+                bars[min(max(place, 0), N_AGES)] += n
+            return bars
 
-def _sums(connection: Any, d: sa.Table, r: sa.Table, recent: Any, width: float, rewards: bool) -> dict[str, Any]:
-    """One grouped query; its groups are added up here by action, by state and over time."""
-    s, o, e = (r.alias(kind) for kind in (STATE, OUTCOME, EXPIRY))
-    joined = d
-    for report in (s, o, e):
-        joined = joined.outerjoin(report, sa.and_(report.c.decision == d.c.id, report.c.kind == report.name))  # type: ignore[assignment]
-    value = sa.case((o.c.is_reward.is_(rewards), o.c.reported), (e.c.is_reward.is_(rewards), e.c.reported))
-    point = sa.cast(sa.func.floor(d.c.decided_at / width), sa.BigInteger)
-    plain = sa.and_(d.c.context.is_(None), d.c.candidates.is_(None))
-    keys = (point, d.c.is_holdout, d.c.action, d.c.label, s.c.state, plain)
-    counted = sa.func.count(), sa.func.count(s.c.state), sa.func.count(value), sa.func.sum(value)
-    late = sa.func.sum(sa.case((sa.and_(o.c.decision.is_(None), e.c.decision.is_not(None)), 1), else_=0))
-    curve: dict[tuple[int, bool], Tally] = defaultdict(Tally)
-    by_action: dict[tuple[int, str | None], Tally] = defaultdict(Tally)
-    by_state: dict[int, Tally] = defaultdict(Tally)
-    observed: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    decisions = expired = 0
-    statement = sa.select(*keys, *counted, late).select_from(joined).where(recent).group_by(*keys)
-    for at, held, action, label, state, is_plain, count, states, outcomes, total, n_late in connection.execute(
-        statement
-    ):
-        found = count, states, outcomes, total
-        curve[at, bool(held)].add(*found)
-        by_action[action, label].add(*found)
-        if state is not None:
-            by_state[state].add(*found)
-            if is_plain and action >= 0:
-                observed[action][state] += states
-        decisions, expired = decisions + count, expired + n_late
-    return {
-        "decisions": decisions, "curve": curve, "by_action": by_action, "by_state": by_state, "observed": observed,
-        "expired": expired,
-    }  # fmt: skip
-
-
-def _rows(connection: Any, actions: sa.Table, pool: int, observed: dict[int, dict[int, int]]) -> dict[int, Floats]:
-    frequent = sorted(observed, key=lambda action: -sum(observed[action].values()))[:N_ACTIONS]
-    mine = actions.c.pool == pool, actions.c.action.in_(frequent), actions.c.row.is_not(None)
-    statement = sa.select(actions.c.action, actions.c.row).where(*mine).order_by(actions.c.since)
-    return {action: np.frombuffer(row) for action, row in connection.execute(statement)}
+        waits = by_age(o.c.at - d.c.decided_at, o.c.decision.is_not(None))
+        open_ = o.c.decision.is_(None), e.c.decision.is_(None)
+        pending = by_age(now - d.c.decided_at, *open_)
+        late = (
+            sa.select(sa.func.count())
+            .select_from(joined)
+            .where(*recent, o.c.decision.is_(None), e.c.decision.is_not(None))
+        )
+        return Reading(since, width, cells, curve, scalar(late), age, waits, pending)

@@ -4,6 +4,7 @@
 /pools/{name}              the page of a pool
 /pools/{name}/live         its panels, polled by htmx
 /pools/{name}/curves       decisions and mean outcomes over time, as JSON
+/pools/{name}/fixed        POST: show one action only, or let the learner choose again
 /static/…                  styles and scripts; nothing is fetched from elsewhere
 """
 
@@ -12,24 +13,25 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from statepool.live.dashboard.formatting import FILTERS
+from statepool.live.dashboard.formatting import FILTERS, label
 from statepool.live.dashboard.page import PageModel, page_of
-from statepool.live.database import Database
 from statepool.live.errors import NoSuchPool, StoreUnavailable
 from statepool.live.pool import Pool
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
 }
 LISTED = 100
 FRESH = 0.9
@@ -41,18 +43,16 @@ Show = Callable[[Request], Response]
 class PoolSource(Protocol):
     """The pools of a service."""
 
-    database: Database
-
     def names(self) -> list[str]: ...
 
     def get(self, name: str) -> Pool: ...
 
 
 class Dashboard:
-    """Pages are plain functions, which the server runs in threads."""
+    """Pages are plain functions, which the server runs in threads; `may_change`: with the switch."""
 
-    def __init__(self, pools: PoolSource) -> None:
-        self._pools = pools
+    def __init__(self, pools: PoolSource, may_change: bool = True) -> None:
+        self._pools, self._may_change = pools, may_change
         self._kept: dict[str, tuple[float, PageModel]] = {}
         self._lock = threading.Lock()
         self._templates = Environment(
@@ -61,14 +61,17 @@ class Dashboard:
         )  # fmt: skip
         self._templates.filters.update(FILTERS)
 
-    def pages(self) -> list[tuple[str, Show]]:
-        """Paths and what they show."""
-        return [
-            ("/", self._guarded(self._home)),
-            ("/pools/{name}", self._guarded(lambda request: self._page(request.path_params["name"]))),
-            ("/pools/{name}/live", self._guarded(lambda request: self._html("live.html", page=self._model(request)))),
-            ("/pools/{name}/curves", self._guarded(lambda request: _json(self._model(request)["curves"]))),
+    def pages(self) -> list[tuple[str, Show, str]]:
+        """Paths, what they show, and their method."""
+        shown = [
+            ("/", self._home, "GET"),
+            ("/pools/{name}", lambda request: self._page(_name(request)), "GET"),
+            ("/pools/{name}/live", lambda request: self._html("live.html", page=self._model(_name(request))), "GET"),
+            ("/pools/{name}/curves", lambda request: _json(self._model(_name(request))["curves"]), "GET"),
         ]
+        if self._may_change:
+            shown.append(("/pools/{name}/fixed", self._fix, "POST"))
+        return [(path, self._guarded(show), method) for path, show, method in shown]
 
     def static(self) -> BaseRoute:
         return Mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static")
@@ -80,17 +83,26 @@ class Dashboard:
         return self._html("pools.html", pools=[self._summary(name) for name in names[:LISTED]], n_pools=len(names))
 
     def _page(self, name: str) -> Response:
-        return self._html("pool.html", page=self._model_of(name), n_pools=len(self._pools.names()))
+        page, n_pools = self._model(name), len(self._pools.names())
+        return self._html("pool.html", page=page, n_pools=n_pools, may_change=self._may_change)
 
-    def _model(self, request: Request) -> PageModel:
-        return self._model_of(request.path_params["name"])
+    def _fix(self, request: Request) -> Response:
+        """The switch: `?action=` is the action's label as text; none: the learner chooses."""
+        pool, text = self._pools.get(_name(request)), request.query_params.get("action", "")
+        pool.refresh()
+        found = [each for each in pool.catalogue.labels_of(pool.catalogue.active_numbers) if label(each) == text]
+        if text and not found:
+            raise ValueError(f"action: {text!r} is not an active action")
+        pool.change(fixed_action=found[0] if found else None)
+        self._kept.pop(pool.name, None)
+        return RedirectResponse(f"/pools/{quote(pool.name)}", 303)
 
-    def _model_of(self, name: str) -> PageModel:
+    def _model(self, name: str) -> PageModel:
         pool = self._pools.get(name)
         with self._lock:
             at, model = self._kept.get(name, (float("-inf"), None))
             if model is None or time.monotonic() - at > FRESH:
-                model = page_of(self._pools.database, pool)
+                model = page_of(pool)
                 self._kept[name] = time.monotonic(), model
             return model
 
@@ -118,6 +130,10 @@ class Dashboard:
 
     def _html(self, template: str, status: int = 200, **values: Any) -> Response:
         return HTMLResponse(self._templates.get_template(template).render(values), status, HEADERS)
+
+
+def _name(request: Request) -> str:
+    return str(request.path_params["name"])
 
 
 def _json(value: Any) -> Response:

@@ -1,5 +1,7 @@
 """The pools of a store over HTTP."""
 
-from statepool.live.service.app import create_app
+from statepool.live.service.app import Service
 
-__all__ = ["create_app"]
+create_app = Service
+
+__all__ = ["Service", "create_app"]

@@ -14,27 +14,27 @@ from starlette.responses import Response
 
 from statepool.live.database import Database
 from statepool.live.errors import StoreUnavailable
-from statepool.live.service.handlers import Call, Handlers
-from statepool.live.service.keys import FRESH, Exposure, Gate, Headers
+from statepool.live.service.keys import FRESH, Exposure, Gate, Headers, Key
 from statepool.live.service.logs import RequestLog
-from statepool.live.service.messages import HealthAnswer
 from statepool.live.service.metrics import CONTENT_TYPE, Metrics, standings
 from statepool.live.service.pools import Pools, in_thread
-from statepool.live.service.refusals import FAULT, ROUTE, Refused, respond, response_to
-from statepool.live.service.routes import Endpoint, decode, document, match
+from statepool.live.service.refusals import Refused, respond, response_to
+from statepool.live.service.routes import ENDPOINTS, Call, Endpoint, match
 from statepool.live.service.sessions import Sessions
 
 MAX_BODY = 32 << 20
 """Bytes; a proxy in front of the service may allow less."""
 READ_ONLY = Refused(405, "this service is read-only (--follow): send this to one that decides", {"allow": "GET"})
-JSON = (b"content-type", b"application/json")
 STRICT = (
     (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
     (b"x-frame-options", b"DENY"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 )
+JSON = [(b"content-type", b"application/json"), *STRICT]
+DECODERS = {each.body: msgspec.json.Decoder(each.body).decode for each in ENDPOINTS if each.body is not None}
 logger = logging.getLogger("statepool.service")
+encode = msgspec.json.Encoder().encode
 
 
 class BackgroundPlayer(Protocol):
@@ -45,11 +45,8 @@ class BackgroundPlayer(Protocol):
     def stop(self) -> None: ...
 
 
-def create_app(
-    database: Database, *, exposure: Exposure = "localhost", keyed: bool = False, follow: bool = False,
-    worker: str | None = None, log: RequestLog | None = None,
-) -> "Service":  # fmt: skip
-    """The service of a store, which it closes when it stops.
+class Service:
+    """The service of a store, an ASGI application, which closes the store when it stops.
 
     Parameters
     ----------
@@ -62,30 +59,23 @@ def create_app(
     worker
         The name of this process among those that share the port.
     """
-    return Service(database, exposure, keyed, follow, worker, log or RequestLog(None))
-
-
-class Service:
-    """An ASGI application; `pools` and `gate` are for tests and the demo."""
 
     def __init__(
-        self, database: Database, exposure: Exposure, keyed: bool, follow: bool, worker: str | None, log: RequestLog
-    ) -> None:
+        self, database: Database, *, exposure: Exposure = "localhost", keyed: bool = False, follow: bool = False,
+        worker: str | None = None, log: RequestLog | None = None,
+    ) -> None:  # fmt: skip
         from statepool.live.dashboard import Dashboard
 
-        self._database, self._follow, self._log = database, follow, log
-        self.gate = Gate(database, exposure, keyed)
-        self.pools = Pools(database, follow)
-        self.metrics, self._handlers = Metrics(worker), Handlers(self.pools)
-        self._encode = msgspec.json.Encoder().encode
+        self._follow, self._log = follow, log or RequestLog(None)
+        self.gate, self.pools, self.metrics = Gate(database, exposure, keyed), Pools(database, follow), Metrics(worker)
         self.players: list[BackgroundPlayer] = []
-        self._ready = False
+        self.is_ready = False
         handlers: dict[Any, Any] = dict.fromkeys(
             (HTTPException, Refused, ValueError, StoreUnavailable, Exception), respond
         )
         sessions = Sessions(self.gate, database.session_secret().hex())
-        dashboard = Dashboard(self.pools)
-        pages = [sessions.page(path, show) for path, show in dashboard.pages()]
+        dashboard = Dashboard(self.pools, may_change=not follow)
+        pages = [sessions.page(*page) for page in dashboard.pages()]
         self._site = Starlette(
             routes=[*sessions.login(), *pages, dashboard.static()],
             exception_handlers=handlers, lifespan=self._lifespan,
@@ -95,7 +85,55 @@ class Service:
         if scope["type"] != "http":
             await self._site(scope, receive, send)
             return
-        started, status = perf_counter(), 500
+        started, route, fault = perf_counter(), "other", None
+        path: dict[str, str] = {}
+        try:
+            found = match(scope["method"], scope["path"])
+            if found is None:  # a page, or nothing
+                status = await self._show_page(scope, receive, send)
+                route, path, fault = scope.get("statepool.route", "other"), {}, scope.get("statepool.fault")
+            else:
+                endpoint, path = found
+                route = endpoint.path
+                status = await self._answer(endpoint, path, scope, receive, send)
+        except Exception as error:
+            response, fault = response_to(error)
+            response.raw_headers.extend(STRICT)
+            status = response.status_code
+            await response(scope, receive, send)
+        seconds = perf_counter() - started
+        self.metrics.add(route, status, seconds)
+        if self._log.is_on:
+            self._log.add(scope["method"], route, status, seconds, path.get("name"), fault)
+
+    async def _answer(self, endpoint: Endpoint, path: dict[str, str], scope: Any, receive: Any, send: Any) -> int:
+        """Admit, validate, handle, encode: what every route of the table does. No framework is between, for speed."""
+        headers = dict(scope["headers"])
+        call = Call(self, path, scope["query_string"], headers)
+        if endpoint.need:
+            call.key = self.gate.admit(headers, endpoint.need, path.get("name"), stale=endpoint.path == "/metrics")
+        if endpoint.method != "GET" and self._follow:
+            raise READ_ONLY
+        if endpoint.body is None:
+            result = await endpoint.handler(call)
+        else:
+            content = await read_body(receive, headers)
+            if content or endpoint.body_required:
+                result = await endpoint.handler(call, decode(content, endpoint.body))
+            else:
+                result = await endpoint.handler(call)
+        if isinstance(result, Response):
+            result.raw_headers.extend(STRICT)
+            await result(scope, receive, send)
+            return int(result.status_code)
+        body = encode(result)
+        length = (b"content-length", b"%d" % len(body))
+        await send({"type": "http.response.start", "status": call.status, "headers": [length, *JSON]})
+        await send({"type": "http.response.body", "body": body})
+        return call.status
+
+    async def _show_page(self, scope: Any, receive: Any, send: Any) -> int:
+        status = 500
 
         async def watched(message: Any) -> None:
             nonlocal status
@@ -105,72 +143,17 @@ class Service:
                 headers.extend(each for each in STRICT if each[0] not in named)
             await send(message)
 
-        try:
-            found = match(scope["method"], scope["path"])
-            if found is None:  # a page, or nothing
-                with suppress(Exception):  # Starlette has answered it, and raises it again for the server's log
-                    await self._site(scope, receive, watched)
-            else:
-                status = await self._answer(scope, receive, send, watched, *found)
-        except Exception as error:
-            await response_to(scope, error)(scope, receive, watched)
-        seconds, route = perf_counter() - started, scope.get(ROUTE, "other")
-        self.metrics.add(route, status, seconds)
-        if self._log.is_on:
-            pool = scope.get("path_params", {}).get("name")
-            self._log.add(scope["method"], route, status, seconds, pool, scope.get(FAULT))
-
-    async def _answer(
-        self, scope: Any, receive: Any, send: Any, watched: Any, endpoint: Endpoint, path: dict[str, str]
-    ) -> int:
-        """Admit, validate, handle, encode: what every route of the table does. No framework is between, for speed."""
-        scope[ROUTE], scope["path_params"] = endpoint.path, path
-        headers = dict(scope["headers"])
-        if endpoint.handler is None:
-            result = await getattr(self, f"_{endpoint.name}")(headers)
-        else:
-            key = self.gate.admit(headers, endpoint.need, path.get("name"))
-            if endpoint.method != "GET" and self._follow:
-                raise READ_ONLY
-            body = None
-            if endpoint.body is not None:
-                content = await read_body(receive, headers)
-                empty = not content and not endpoint.body_required
-                body = endpoint.body() if empty else decode(content, endpoint.body)
-            result = await endpoint.handler(self._handlers, Call(path, scope["query_string"], key, body))
-        if isinstance(result, Response):
-            await result(scope, receive, watched)
-            return int(result.status_code)
-        status: int
-        status, result = result if isinstance(result, tuple) else (200, result)
-        content = self._encode(result)
-        length = (b"content-length", b"%d" % len(content))
-        await send({"type": "http.response.start", "status": status, "headers": [JSON, length, *STRICT]})
-        await send({"type": "http.response.body", "body": content})
+        with suppress(Exception):  # Starlette has answered it, and raises it again for the server's log
+            await self._site(scope, receive, watched)
         return status
 
-    async def _health(self, headers: Headers) -> HealthAnswer:
-        return HealthAnswer("up")
-
-    async def _readiness(self, headers: Headers) -> HealthAnswer:
-        self.gate.check_host(headers)
-        if not self._ready:
-            raise Refused(503, "not ready: the learners are being compiled", {"retry-after": "1"})
-        await in_thread(self._database.pool_names)
-        return HealthAnswer("ready")
-
-    async def _schema(self, headers: Headers) -> dict[str, Any]:
-        self.gate.check_host(headers)
-        return document()
-
-    async def _metrics(self, headers: Headers) -> Response:
+    async def show_metrics(self, key: Key | None) -> Response:
         """While the store is away, without what only the store knows."""
-        key = self.gate.admit(headers, "read", stale=True)
-        if key.pools:
+        if key is not None and key.pools:
             raise Refused(403, f"the key {key.name!r} is for some pools only, expected one for the whole service")
         found = None
         with suppress(StoreUnavailable):
-            found = await in_thread(lambda: standings(self._database))
+            found = await in_thread(lambda: standings(self.pools.database))
         return Response(self.metrics.expose(found), media_type=CONTENT_TYPE)
 
     @asynccontextmanager
@@ -191,17 +174,17 @@ class Service:
 
     async def _prepare(self) -> None:
         """Compile the learners of the store's pools; repeated while the store is away."""
-        while not self._ready:
+        while not self.is_ready:
             try:
                 await in_thread(self.pools.compile)
-                self._ready = True
+                self.is_ready = True
                 await in_thread(self.pools.open_all)
             except StoreUnavailable as error:
                 logger.warning("%s", error)
                 await asyncio.sleep(1.0)
             except Exception:
                 logger.exception("a learner could not be compiled")
-                self._ready = True  # its pool says why, and the others work
+                self.is_ready = True  # its pool says why, and the others work
 
     async def _reload_keys(self) -> None:
         while True:
@@ -224,3 +207,13 @@ async def read_body(receive: Any, headers: Headers) -> bytes:
     if message["type"] == "http.disconnect":
         raise Refused(400, "the request ended before its body did")
     return body
+
+
+def decode(body: bytes, kind: Any) -> Any:
+    """Validate a body; NaN and Infinity are refused, since they are not JSON."""
+    try:
+        return DECODERS[kind](body)
+    except msgspec.ValidationError as error:
+        raise Refused(422, f"body: {error}") from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise Refused(400, f"body: is not JSON ({error})") from None

@@ -44,14 +44,14 @@ class RequestLog:
             self._stream.flush()
 
 
-class JSONHandler(logging.Handler):
+class JSONHandler(logging.StreamHandler[IO[str]]):
     """A logging handler that writes one JSON line per record, without tracebacks."""
 
     def __init__(self, stream: IO[str]) -> None:
-        super().__init__(logging.WARNING)
-        self._stream = stream
+        super().__init__(stream)
+        self.setLevel(logging.WARNING)
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC), "level": record.levelname.lower(),
             "logger": record.name, "message": " ".join(record.getMessage().split()),
@@ -59,11 +59,7 @@ class JSONHandler(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             line["error"] = " ".join(f"{type(error).__name__}: {error}".split())
-        try:
-            self._stream.write(msgspec.json.encode(line).decode() + "\n")
-            self._stream.flush()
-        except (OSError, ValueError):  # the stream is closed
-            self.handleError(record)
+        return msgspec.json.encode(line).decode()
 
 
 def log_as_json(stream: IO[str]) -> None:

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from statepool.live.decisions import Decision
+
 MAX_BATCH = 1_000
 LARGEST = (1 << 63) - 1
 
@@ -24,6 +26,7 @@ Label = str | Whole | float | bool | Annotated[tuple[Plain, ...], Meta(min_lengt
 Ticket = Annotated[str, Meta(min_length=1, max_length=200)]
 Row = list[Annotated[float, Meta(ge=0, le=1)]]
 Time = Annotated[datetime, Meta(tz=True)]
+Some = Meta(min_length=1, max_length=MAX_BATCH)
 
 
 class CandidateBody(Struct, forbid_unknown_fields=True):
@@ -34,29 +37,22 @@ class CandidateBody(Struct, forbid_unknown_fields=True):
 
 
 Candidates = Annotated[dict[str, Row], Meta(min_length=1)] | Annotated[list[CandidateBody], Meta(min_length=1)]
-OwnTicket = Annotated[
-    Ticket | UnsetType,
-    about("Your own name for the decision. Repeating it returns the same answer. Default: generated."),
-]
-Context = Annotated[Label | UnsetType, about("The context of the request, in a pool with contexts.")]
-Offered = Annotated[
-    Candidates | UnsetType,
-    about(
-        "What may be shown, with rows of your own model for this request only: {action: row}, or a list "
-        "of {action, row} where labels are not text."
-    ),
-]
 
 
 class DecisionRequest(Struct, forbid_unknown_fields=True):
     """One decision of a batch."""
 
-    ticket: OwnTicket = UNSET
-    context: Context = UNSET
-    candidates: Offered = UNSET
+    ticket: Annotated[
+        Ticket | UnsetType, about("Your own name for it. Repeating it returns the same answer. Default: generated.")
+    ] = UNSET
+    context: Annotated[Label | UnsetType, about("The context of the request, in a pool with contexts.")] = UNSET
+    candidates: Annotated[
+        Candidates | UnsetType,
+        about("What may be shown to this request only: {action: row}, or a list where labels are not text."),
+    ] = UNSET
 
 
-class DecisionBody(Struct, forbid_unknown_fields=True):
+class DecisionBody(DecisionRequest, forbid_unknown_fields=True):
     """One decision, or a batch.
 
     At most one of `ticket`, `count`, `tickets` and `requests`. `context` and `candidates` apply to every decision of
@@ -64,67 +60,55 @@ class DecisionBody(Struct, forbid_unknown_fields=True):
     request is refused, none is decided.
     """
 
-    ticket: OwnTicket = UNSET
     count: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_BATCH)] | UnsetType, about("Number of decisions, with generated tickets.")
     ] = UNSET
-    tickets: Annotated[
-        Annotated[list[Ticket], Meta(min_length=1, max_length=MAX_BATCH)] | UnsetType,
-        about("One decision for each of these tickets."),
-    ] = UNSET
-    context: Context = UNSET
-    candidates: Offered = UNSET
+    tickets: Annotated[Annotated[list[Ticket], Some] | UnsetType, about("One decision for each of these tickets.")] = (
+        UNSET
+    )
     requests: Annotated[
-        Annotated[list[DecisionRequest], Meta(min_length=1, max_length=MAX_BATCH)] | UnsetType,
+        Annotated[list[DecisionRequest], Some] | UnsetType,
         about("One decision for each of these, answered in this order."),
     ] = UNSET
-
-
-SeenState = Annotated[Label, about("The state that was observed: one of the pool's states.")]
-Loss = Annotated[float | UnsetType, about("The outcome as a loss, less is better. `loss_bounds` is 0 to 1 by default.")]
-Reward = Annotated[float | UnsetType, about("The outcome as a reward, more is better. The pool needs `reward_bounds`.")]
-DecidedTicket = Annotated[Ticket, about("The ticket of a decision.")]
 
 
 class StateBody(Struct, forbid_unknown_fields=True):
     """The state observed after a decision."""
 
-    state: SeenState
+    state: Annotated[Label, about("The state that was observed: one of the pool's states.")]
 
 
 class OutcomeBody(Struct, forbid_unknown_fields=True):
     """The outcome of a decision: a loss or a reward, exactly one of them."""
 
-    loss: Loss = UNSET
-    reward: Reward = UNSET
+    loss: Annotated[float | UnsetType, about("The outcome as a loss, less is better.")] = UNSET
+    reward: Annotated[
+        float | UnsetType, about("The outcome as a reward, more is better. The pool needs `reward_bounds`.")
+    ] = UNSET
 
 
 class StateReport(StateBody, forbid_unknown_fields=True, kw_only=True):
     """The state of one ticket."""
 
-    ticket: DecidedTicket
-
-
-class StatesBody(Struct, forbid_unknown_fields=True):
-    """The states of many tickets."""
-
-    states: Annotated[
-        list[StateReport], about("Each is accepted or refused alone.", min_length=1, max_length=MAX_BATCH)
-    ]
+    ticket: Annotated[Ticket, about("The ticket of a decision.")]
 
 
 class OutcomeReport(OutcomeBody, forbid_unknown_fields=True, kw_only=True):
     """The outcome of one ticket: a loss or a reward, exactly one of them."""
 
-    ticket: DecidedTicket
+    ticket: Annotated[Ticket, about("The ticket of a decision.")]
+
+
+class StatesBody(Struct, forbid_unknown_fields=True):
+    """The states of many tickets."""
+
+    states: Annotated[list[StateReport], Some, about("Each is accepted or refused alone.")]
 
 
 class OutcomesBody(Struct, forbid_unknown_fields=True):
     """The outcomes of many tickets."""
 
-    outcomes: Annotated[
-        list[OutcomeReport], about("Each is accepted or refused alone.", min_length=1, max_length=MAX_BATCH)
-    ]
+    outcomes: Annotated[list[OutcomeReport], Some, about("Each is accepted or refused alone.")]
 
 
 class LearnerBody(Struct, forbid_unknown_fields=True):
@@ -137,9 +121,7 @@ class LearnerBody(Struct, forbid_unknown_fields=True):
 class PoolBody(Struct, forbid_unknown_fields=True):
     """A pool to create, or to compare with the existing one; `update` applies the difference."""
 
-    actions: Annotated[
-        list[Label], about("The catalogue, each action once: text, number, or array of such.", min_length=1)
-    ]
+    actions: Annotated[list[Label], about("The catalogue, each action once.", min_length=1)]
     states: Annotated[list[Label], about("The states that can be observed, each once.", min_length=1)]
     P: Annotated[
         list[Row] | dict[str, list[Row] | dict[str, Row]] | None,
@@ -148,27 +130,13 @@ class PoolBody(Struct, forbid_unknown_fields=True):
             "{context: rows}, or {context: {action: row}} of the actions available there. Null: the map is learnt."
         ),
     ] = None
-    contexts: Annotated[list[Label] | None, about("The contexts in order; null: in the order of the keys of `P`.")] = (
-        None
-    )
-    learner: Annotated[LearnerBody | str | None, about("A learner by name, or with options; null: `self-tuned`.")] = (
-        None
-    )
+    contexts: Annotated[list[Label] | None, about("The contexts in order; null: as the keys of `P`.")] = None
+    learner: Annotated[LearnerBody | str | None, about("By name, or with options; null: `self-tuned`.")] = None
     learn_map: Annotated[bool, about("Whether to learn the map, with `P` as a first guess.")] = False
     settings: Annotated[dict[str, Any], about("Settings by name; the others keep their defaults.")] = {}
-    prior: Annotated[
-        dict[str, Any] | None, about("What is known before the first outcome, as in AUDIT.json; null: nothing.")
-    ] = None
-    categories: Annotated[list[Label] | None, about("The category of each action; null: the actions have none.")] = None
-    update: Annotated[bool, about("Whether an existing pool that differs is changed instead of refused with 409.")] = (
-        False
-    )
-
-
-class SettingsBody(Struct, forbid_unknown_fields=True):
-    """Settings to change; the others stay. They may also be sent flat, without the outer name."""
-
-    settings: Annotated[dict[str, Any], about("Settings by name; null: back to the default.")]
+    prior: Annotated[dict[str, Any] | None, about("The setting `prior`, as AUDIT.json has it; null: none.")] = None
+    categories: Annotated[list[Label] | None, about("The category of each action; null: none.")] = None
+    update: Annotated[bool, about("Whether an existing pool that differs is changed instead of refused.")] = False
 
 
 class ActionBody(Struct, forbid_unknown_fields=True):
@@ -180,13 +148,6 @@ class ActionBody(Struct, forbid_unknown_fields=True):
     label: Annotated[
         Label | UnsetType, about("The action itself where it is not text; the path then holds it as text.")
     ] = UNSET
-
-
-TicketName = Annotated[str, about("The name of the decision.")]
-Chosen = Annotated[Label, about("The action that was drawn.")]
-Probability = Annotated[
-    float, about("Probability of this action when it was drawn, for off-policy evaluation.", ge=0, le=1)
-]
 
 
 class ErrorAnswer(Struct):
@@ -201,26 +162,18 @@ class NamesAnswer(Struct):
     pools: Annotated[list[str], about("Their names, sorted.")]
 
 
-class DecisionAnswer(Struct):
-    """The action to take."""
-
-    ticket: TicketName
-    action: Chosen
-    probability: Probability
-
-
 class DecisionsAnswer(Struct):
     """The decisions of a batch."""
 
-    decisions: Annotated[list[DecisionAnswer], about("In the order of the request.")]
+    decisions: Annotated[list[Decision], about("In the order of the request.")]
 
 
 class TicketAnswer(Struct):
     """Everything known of one decision."""
 
     ticket: Annotated[str | None, about("The name of the decision; null: it was erased.")]
-    action: Chosen
-    probability: Probability
+    action: Annotated[Label, about("The action that was drawn.")]
+    probability: Annotated[float, about("Probability of this action when it was drawn.", ge=0, le=1)]
     state: Annotated[Label | None, about("The state observed; null: not reported yet.")]
     loss: Annotated[float | None, about("The outcome scaled by the bounds: 0 is best, 1 worst; null: none yet.")]
     reward: Annotated[float | None, about("The outcome if it was reported as a reward; null: it was not.")]
@@ -234,25 +187,10 @@ class TicketAnswer(Struct):
     cursor: Annotated[int, about("Pass the largest one as `after` to read only what was learnt since.")]
 
 
-class StateAnswer(Struct):
-    """The state that a ticket has now."""
-
-    ticket: TicketName
-    state: Annotated[Label, about("As reported.")]
-
-
-class OutcomeAnswer(Struct, omit_defaults=True):
-    """The outcome that a ticket has now."""
-
-    ticket: TicketName
-    loss: Annotated[float | UnsetType, about("If it was reported as a loss.")] = UNSET
-    reward: Annotated[float | UnsetType, about("If it was reported as a reward.")] = UNSET
-
-
 class RefusedReport(Struct):
     """A report of a batch that was refused."""
 
-    ticket: TicketName
+    ticket: Annotated[str, about("The name of the decision.")]
     status: Annotated[int, about("The status that it would have had alone: 404, 409 or 422.")]
     error: Annotated[str, about("Why, in one sentence.")]
 
@@ -276,25 +214,12 @@ class ExpiryAnswer(Struct):
     expired: Annotated[int, about("Decisions that received the default outcome now.")]
 
 
-class HealthAnswer(Struct):
-    """The state of the process."""
-
-    status: Annotated[str, about("`up` or `ready`.")]
-
-
 class ArmAnswer(Struct):
     """The outcomes of one group of decisions, in reported units."""
 
     count: Annotated[int, about("Decisions with an outcome, defaults included.")]
     mean: Annotated[float | None, about("Mean outcome; null: there is none.")]
     error: Annotated[float | None, about("Standard error of the mean; null: fewer than two outcomes.")]
-
-
-class ArmsAnswer(Struct):
-    """The learner's decisions and the holdout's, since the holdout last changed."""
-
-    learner: Annotated[ArmAnswer, about("Decisions drawn from the learner's policy.")]
-    holdout: Annotated[ArmAnswer, about("Decisions of the holdout.")]
 
 
 class LiftAnswer(Struct):
@@ -319,10 +244,12 @@ class PoolAnswer(Struct):
         dict[str, int],
         about(
             "Reports by kind: `state`, `outcome`, `expiry`, `correction` (outcomes after an expiry), "
-            "`impossible` (states with probability 0), `out_of_bounds`."
+            "`impossible` (states with probability 0), `out_of_bounds`, `unlearned`."
         ),
     ]
     version: Annotated[int, about("Number of the latest policy version.")]
     unit: Annotated[str, about("Whether outcomes are shown as `reward` or `loss`.")]
-    outcomes: Annotated[ArmsAnswer, about("Mean outcome of the learner and of the holdout.")]
+    outcomes: Annotated[
+        dict[str, ArmAnswer], about("Mean outcome of `learner` and `holdout`, since the holdout last changed.")
+    ]
     lift: Annotated[LiftAnswer | None, about("Learner against holdout; null: one of them has no outcome.")]

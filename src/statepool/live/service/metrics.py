@@ -4,15 +4,19 @@ Pools are read from the store, so every process reports the same. Requests are t
 scrape: where several share a port they have the label `worker`. While the store is away, its metrics are left out.
 """
 
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from statepool.live.database import Database
+from statepool.live.status import count
 from statepool.live.tables import EXPIRY, OUTCOME, STATE
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -31,7 +35,6 @@ GAUGES = {
     "unlearned_reports": "Reports that are due and not learnt yet",
     "oldest_unlearned_age_seconds": "Age of the oldest of them; 0: none",
 }
-KINDS = (STATE, OUTCOME, EXPIRY)
 
 
 class Standing(NamedTuple):
@@ -44,37 +47,22 @@ class Standing(NamedTuple):
 
 
 def standings(database: Database) -> dict[str, Standing]:
-    """Counts of all pools by name, in grouped queries."""
-    d, r, v, pools = (getattr(database.tables, name) for name in ("decisions", "reports", "versions", "pools"))
-    now, count = database.time(), sa.func.count()
-    unsettled = ~sa.exists().where(r.c.decision == d.c.id, r.c.kind.in_((OUTCOME, EXPIRY)))
-    unlearned = sa.and_(r.c.learned_in.is_(None), r.c.kind != EXPIRY, r.c.due <= now)
-    by_kind = [count.filter(r.c.kind == kind) for kind in KINDS]
-    with database.read() as connection:
-
-        def grouped(table: sa.Table, *columns: Any, where: Any = True) -> dict[int, Any]:
-            statement = sa.select(table.c.pool, *columns).where(where).group_by(table.c.pool)
-            return {row[0]: row[1:] for row in connection.execute(statement)}
-
-        names = connection.execute(sa.select(pools.c.id, pools.c.name)).all()
-        made = grouped(d, count)
-        kinds = grouped(r, *by_kind, count.filter(r.c.is_clipped.is_(True)))
-        pending = grouped(d, count, sa.func.min(d.c.decided_at), where=unsettled)
-        waiting = grouped(r, count, sa.func.min(r.c.at), where=unlearned)
-        latest = grouped(v, sa.func.max(v.c.number), sa.func.max(v.c.made_at), sa.func.max(v.c.impossible))
-
-    def age(since: float | None) -> float:
-        return 0.0 if since is None else max(0.0, now - since)
-
+    """Counts of all pools by name."""
+    p, v, now = database.tables.pools.c, database.tables.versions.c, database.time()
     found = {}
-    for pool, name in names:
-        n_pending, oldest = pending.get(pool, (0, None))
-        n_waiting, since = waiting.get(pool, (0, None))
-        number, made_at, impossible = latest.get(pool, (0, None, 0))
-        reports = dict(zip((*KINDS, "out_of_bounds"), kinds.get(pool, (0, 0, 0, 0)), strict=True))
-        values = n_pending, age(oldest), number, age(made_at), n_waiting, age(since)
-        gauges = dict(zip(GAUGES, values, strict=True))
-        found[name] = Standing(made.get(pool, (0,))[0], reports | {"impossible": impossible}, gauges)
+    with database.read() as connection:
+        for pool, name in connection.execute(sa.select(p.id, p.name)).all():
+            latest = sa.select(v.number, v.made_at, v.impossible).where(v.pool == pool).order_by(v.number.desc())
+            number, made_at, impossible = connection.execute(latest.limit(1)).one()
+            counts = count(connection, database.tables, pool, now)
+            ages = [now if at is None else at for at in (counts["oldest_pending"], made_at, counts["late_since"])]
+            pending, age, late = (max(0.0, now - at) for at in ages)
+            values = counts["pending"], pending, number, age, counts["late"], late
+            reports = {
+                STATE: counts["states"], OUTCOME: counts["outcomes"], EXPIRY: counts["expiries"],
+                "out_of_bounds": counts["out_of_bounds"], "impossible": impossible,
+            }  # fmt: skip
+            found[name] = Standing(counts["decisions"], reports, dict(zip(GAUGES, values, strict=True)))
     return found
 
 
@@ -82,53 +70,60 @@ class Metrics:
     """Counts requests; `worker` names this process among several."""
 
     def __init__(self, worker: str | None = None) -> None:
-        self._registry = CollectorRegistry()
-        own = {} if worker is None else {"worker": worker}
-        self._own = tuple(own.values())
-        names = tuple(own)
-        self._requests = Counter(
-            "statepool_requests", "Requests by route and status", ("route", "status", *names), registry=self._registry
-        )
-        self._refusals = Counter(
-            "statepool_refusals", "Refused requests by reason", ("reason", *names), registry=self._registry
-        )
-        self._seconds = Histogram(
-            "statepool_request_seconds", "Time to answer, by route", ("route", *names), buckets=BUCKETS,
-            registry=self._registry,
-        )  # fmt: skip
-        self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
+        self._own = {} if worker is None else {"worker": worker}
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._seconds: Counter[str] = Counter()
+        self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
 
     def add(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""
-        found = self._children.get((route, status))
-        if found is None:
-            found = self._requests.labels(route, str(status), *self._own), self._seconds.labels(route, *self._own)
-            self._children[route, status] = found
-        found[0].inc()
-        found[1].observe(seconds)
-        if status >= 400:
-            self._refusals.labels(REASONS.get(status, "other"), *self._own).inc()
+        self._requests[route, status] += 1
+        self._seconds[route] += seconds  # type: ignore[assignment]
+        self._buckets[route][bisect_left(BUCKETS, seconds)] += 1
 
     def expose(self, standings: Mapping[str, Standing] | None) -> bytes:
         """The text that Prometheus reads; None: the store is away."""
-        pools = CollectorRegistry()
-        pools.register(_Pools(standings))
-        return generate_latest(self._registry) + generate_latest(pools)
+        registry = CollectorRegistry()
+        registry.register(_Families([*self._of_process(), *_of_store(standings)]))
+        return generate_latest(registry)
+
+    def _of_process(self) -> Iterator[Any]:
+        names, own = list(self._own), list(self._own.values())
+        requests = CounterMetricFamily(
+            "statepool_requests", "Requests by route and status", labels=["route", "status", *names]
+        )
+        refusals = CounterMetricFamily("statepool_refusals", "Refused requests by reason", labels=["reason", *names])
+        seconds = HistogramMetricFamily("statepool_request_seconds", "Time to answer", labels=["route", *names])
+        reasons: Counter[str] = Counter()
+        for (route, status), number in self._requests.items():
+            requests.add_metric([route, str(status), *own], number)
+            if status >= 400:
+                reasons[REASONS.get(status, "other")] += number
+        for reason, number in reasons.items():
+            refusals.add_metric([reason, *own], number)
+        for route, counts in self._buckets.items():
+            ends = [*map(str, BUCKETS), "+Inf"]
+            seconds.add_metric([route, *own], list(zip(ends, accumulate(counts), strict=True)), self._seconds[route])
+        return iter((requests, refusals, seconds))
 
 
-class _Pools(Collector):
-    def __init__(self, standings: Mapping[str, Standing] | None) -> None:
-        self._standings = standings
+def _of_store(standings: Mapping[str, Standing] | None) -> Iterator[Any]:
+    yield GaugeMetricFamily("statepool_store_up", "1: the store answers", standings is not None)
+    decisions = CounterMetricFamily("statepool_decisions", "Decisions stored", labels=["pool"])
+    reports = CounterMetricFamily("statepool_reports", "Reports by kind", labels=["pool", "kind"])
+    gauges = {name: GaugeMetricFamily(f"statepool_{name}", says, labels=["pool"]) for name, says in GAUGES.items()}
+    for pool, each in (standings or {}).items():
+        decisions.add_metric([pool], each.decisions)
+        for kind, number in each.reports.items():
+            reports.add_metric([pool, kind], number)
+        for name, value in each.gauges.items():
+            gauges[name].add_metric([pool], value)
+    yield from (decisions, reports, *gauges.values())
 
-    def collect(self) -> Iterator[Any]:
-        yield GaugeMetricFamily("statepool_store_up", "1: the store answers", self._standings is not None)
-        decisions = CounterMetricFamily("statepool_decisions", "Decisions stored", labels=["pool"])
-        reports = CounterMetricFamily("statepool_reports", "Reports by kind", labels=["pool", "kind"])
-        gauges = {name: GaugeMetricFamily(f"statepool_{name}", says, labels=["pool"]) for name, says in GAUGES.items()}
-        for pool, each in (self._standings or {}).items():
-            decisions.add_metric([pool], each.decisions)
-            for kind, count in each.reports.items():
-                reports.add_metric([pool, kind], count)
-            for name, value in each.gauges.items():
-                gauges[name].add_metric([pool], value)
-        yield from (decisions, reports, *gauges.values())
+
+class _Families(Collector):
+    def __init__(self, families: list[Any]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Any]:
+        return self._families

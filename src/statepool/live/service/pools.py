@@ -18,7 +18,7 @@ from statepool.live.decisions import Decision
 from statepool.live.errors import NoSuchPool
 from statepool.live.pool import Pool
 from statepool.live.service.messages import LearnerBody, PoolBody
-from statepool.live.settings import Settings
+from statepool.live.settings import check_settings
 from statepool.stream import Stream
 
 T = TypeVar("T")
@@ -40,27 +40,33 @@ class Batcher:
     def __init__(self, one: Callable[[Any], Any], many: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
         self._one, self._many = one, many
         self._waiting: list[tuple[Any, asyncio.Future[Any]]] = []
-        self._task: asyncio.Task[None] | None = None
+        self._is_running = False
 
     def submit(self, call: Any) -> "asyncio.Future[Any]":
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future = loop.create_future()
         self._waiting.append((call, future))
-        if self._task is None or self._task.done():
-            self._task = loop.create_task(self._drain())
+        if not self._is_running:
+            self._is_running = True
+            loop.call_soon(self._start, loop)  # after the requests that have arrived together
         return future
 
-    async def _drain(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-            results = await in_thread(partial(self._run, [call for call, _ in batch]))
-            for (_, future), result in zip(batch, results, strict=True):
-                if future.done():  # the caller has gone
-                    continue
-                if isinstance(result, Exception):
-                    future.set_exception(result)
-                else:
-                    future.set_result(result)
+    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+        self._is_running = bool(batch)
+        if batch:
+            work = loop.run_in_executor(None, self._run, [call for call, _ in batch])
+            work.add_done_callback(lambda done: self._finish(loop, batch, done.result()))
+
+    def _finish(self, loop: asyncio.AbstractEventLoop, batch: list[Any], results: Sequence[Any]) -> None:
+        for (_, future), result in zip(batch, results, strict=True):
+            if future.done():  # the caller has gone
+                continue
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+        self._start(loop)
 
     def _run(self, calls: list[Any]) -> Sequence[Any]:
         """A result or an exception for each call."""
@@ -134,12 +140,11 @@ class Pools:
 
     def _find(self, name: str) -> OpenPool:
         with self._lock:
-            found = self._open.get(name)
-            if found is None:
+            if name not in self._open:
                 if name not in self.names():
                     raise NoSuchPool(f"pool: {name[:64]!r} is not in this store")
-                found = self._open[name] = OpenPool.of(Pool.open(self.database, name))
-            return found
+                self._open[name] = OpenPool.of(Pool.open(self.database, name))
+            return self._open[name]
 
     def adopt(self, pool: Pool) -> Pool:
         """Serve a pool that is open already; a second one of that name is closed."""
@@ -180,9 +185,7 @@ class Pools:
 def make_pool(database: Database, name: str, body: PoolBody) -> Pool:
     """Continue the pool of that name, or create it; see `Pool.open`."""
     settings = dict(body.settings) | ({} if body.prior is None else {"prior": body.prior})
-    known = Settings.__struct_fields__
-    for unknown in sorted(set(settings) - set(known)):  # must not become another argument of Pool.open
-        raise ValueError(f"settings: {unknown!r} is not known, expected some of {', '.join(known)}")
+    check_settings(settings)  # a name that is not known must not become another argument of Pool.open
     learner: Any = body.learner
     if isinstance(learner, LearnerBody):
         try:

@@ -7,22 +7,10 @@ from typing import Any
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
 from statepool.live.service.messages import ErrorAnswer
-
-FAULT = "statepool.fault"
-"""Key of a request's scope: the sentence of a fault of the service or the store, for the log."""
-ROUTE = "statepool.route"
-"""The pattern of its route, for logs and metrics, which must hold no tickets."""
-STATUSES: tuple[tuple[type[Exception], int], ...] = (
-    (UnknownTicket, 404),
-    (NoSuchPool, 404),
-    (Conflict, 409),
-    (ValueError, 422),
-)
 
 
 class Refused(Exception):  # noqa: N818
@@ -33,35 +21,35 @@ class Refused(Exception):  # noqa: N818
         self.status, self.sentence, self.headers = status, sentence, dict(headers or {})
 
 
+STATUSES = {UnknownTicket: 404, NoSuchPool: 404, Conflict: 409, StoreUnavailable: 503}
+
+
 def refusal(error: Exception) -> Refused:
     """The refusal of any exception. An unexpected one says nothing about the inside."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, HTTPException):
         return Refused(error.status_code, f"{error.detail.lower()}: see /schema", error.headers)
-    if isinstance(error, StoreUnavailable):
-        return Refused(503, one_line(error), {"retry-after": "1"})
-    for kind, status in STATUSES:
-        if isinstance(error, kind):
-            return Refused(status, one_line(error))
-    return Refused(500, "the service failed, its log says why")
+    if not isinstance(error, ValueError | StoreUnavailable):
+        return Refused(500, "the service failed, its log says why")
+    status = STATUSES.get(type(error), 422)
+    return Refused(status, " ".join(str(error).split()), {"retry-after": "1"} if status == 503 else None)
 
 
-def one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
-def response_to(scope: Any, error: Exception) -> Response:
-    """The response to an exception; faults of the service are printed, and noted for the log."""
+def response_to(error: Exception) -> tuple[Response, str | None]:
+    """The response to an exception, and the sentence of a fault of the service or the store, for the log."""
     refused = refusal(error)
     if refused.status == 500:
         print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
-    if refused.status >= 500:
-        scope[FAULT] = refused.sentence
     body = msgspec.json.encode(ErrorAnswer(refused.sentence))
+    return _json(body, refused), refused.sentence if refused.status >= 500 else None
+
+
+def _json(body: bytes, refused: Refused) -> Response:
     return Response(body, refused.status, refused.headers, "application/json")
 
 
-def respond(request: Request, error: Exception) -> Response:
+def respond(request: Any, error: Exception) -> Response:
     """Starlette's exception handler."""
-    return response_to(request.scope, error)
+    response, request.scope["statepool.fault"] = response_to(error)
+    return response

@@ -1,130 +1,304 @@
-"""The table of routes. Routing, validation and the OpenAPI document all follow from it."""
+"""The table of routes: each handler with its address, what a key must allow, and the types of its body and answer.
 
+Routing, validation and the OpenAPI document all follow from it. A handler returns a value of its answer's type, or a
+Starlette response.
+"""
+
+import asyncio
+import dataclasses
 import re
-from collections.abc import Awaitable, Callable
-from functools import cache, lru_cache
-from itertools import combinations
-from typing import Any, NamedTuple
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from functools import lru_cache
+from inspect import Parameter, cleandoc, signature
+from itertools import islice
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from urllib.parse import parse_qs
 
 import msgspec
+from msgspec import UNSET
+from starlette.responses import Response, StreamingResponse
 
-from statepool import __version__
+from statepool.learners import name_of
+from statepool.live.decisions import Decision
+from statepool.live.errors import Conflict
+from statepool.live.pool import Pool
 from statepool.live.service import messages as m
-from statepool.live.service.handlers import Call, Handlers
-from statepool.live.service.refusals import Refused
+from statepool.live.service.pools import Batcher, OpenPool, in_thread
+from statepool.live.service.refusals import Refused, refusal
+
+if TYPE_CHECKING:
+    from statepool.live.service.app import Service
+    from statepool.live.service.keys import Key
 
 POOL = "/v1/pools/{name}"
 DECISIONS = f"{POOL}/decisions"
 TICKET = f"{DECISIONS}/{{ticket}}"
 ACTION = f"{POOL}/actions/{{action}}"
-REF = "#/components/schemas/{name}"
-REFUSALS = {
-    400: "The body is not JSON.",
-    401: "No key, or one that is not known.",
-    403: "The key does not allow this, or the request comes from another site.",
-    404: "No such pool, ticket or action.",
-    405: "The address does not have this method.",
-    409: "It contradicts what is stored; nothing was changed.",
-    413: "The body is too large.",
-    422: "Something in the request is not as expected.",
-    503: "The store is away; the request may be repeated.",
-}
+ROWS_AT_ONCE = 500
+
+
+class Call:
+    """A request that was admitted."""
+
+    __slots__ = ("headers", "key", "path", "query", "service", "status")
+
+    def __init__(self, service: "Service", path: dict[str, str], query: bytes, headers: dict[bytes, bytes]) -> None:
+        self.service, self.path, self.query, self.headers = service, path, query, headers
+        self.key: Key | None = None
+        self.status = 200
+
+    async def find(self) -> OpenPool:
+        return await self.service.pools.find(self.path["name"])
+
+    async def pool(self) -> Pool:
+        return (await self.find()).pool
 
 
 class Endpoint(NamedTuple):
-    """One operation. `need` is what a key must allow; `handler` is None for what the application answers itself."""
+    """One route. `need` is what a key must allow; none: anybody who may reach the service."""
 
     method: str
     path: str
-    name: str
     need: str
-    handler: Callable[[Handlers, Call], Awaitable[Any]] | None
-    says: str
-    """A summary; further lines are the description."""
-    answer: Any = None
-    body: Any = None
-    body_required: bool = True
-    links: tuple[str, ...] = ()
-    media: str = "application/json"
+    handler: Callable[..., Awaitable[Any]]
+    body: Any
+    """The type of the body, and whether it must be sent; None: there is none."""
+    body_required: bool
+    answer: Any
+    media: str
+
+    @property
+    def name(self) -> str:
+        return re.sub(r"_(\w)", lambda found: found[1].upper(), self.handler.__name__)
+
+    @property
+    def says(self) -> tuple[str, str]:
+        """The summary and the description of the document."""
+        summary, _, more = cleandoc(self.handler.__doc__ or "").partition("\n")
+        return summary, " ".join(more.split())
 
 
-ENDPOINTS = (
-    Endpoint(
-        "POST", DECISIONS, "decide", "decide", Handlers.decide,
-        "Decide: draw an action, stored before it is returned.\n"
-        "The same ticket gets the same answer, so a call without an answer may be repeated. `count`, `tickets` and "
-        "`requests` are answered as `decisions`.",
-        (m.DecisionAnswer, m.DecisionsAnswer), m.DecisionBody, body_required=False,
-        links=("putState", "putOutcome", "showTicket"),
-    ),
-    Endpoint(
-        "PUT", f"{TICKET}/state", "putState", "report", Handlers.put_state,
-        "Report the state observed after a decision.\nRepeating it is harmless; another state is refused with 409.",
-        m.StateAnswer, m.StateBody, links=("putOutcome", "showTicket"),
-    ),
-    Endpoint(
-        "PUT", f"{TICKET}/outcome", "putOutcome", "report", Handlers.put_outcome,
-        "Report the outcome of a decision, before or after its state.\n"
-        "Repeating it is harmless. Another outcome is refused with 409, unless the one before was the default of an "
-        "expired decision.",
-        m.OutcomeAnswer, m.OutcomeBody, links=("putState", "showTicket"),
-    ),
-    Endpoint(
-        "GET", TICKET, "showTicket", "read", Handlers.show_ticket, "Show what is known of a ticket.", m.TicketAnswer
-    ),
-    Endpoint(
-        "PUT", f"{POOL}/states", "putStates", "report", Handlers.put_states,
-        "Report the states of many tickets.\nEach is accepted or refused alone.", m.ReportsAnswer, m.StatesBody,
-    ),
-    Endpoint(
-        "PUT", f"{POOL}/outcomes", "putOutcomes", "report", Handlers.put_outcomes,
-        "Report the outcomes of many tickets.\nEach is accepted or refused alone.", m.ReportsAnswer, m.OutcomesBody,
-    ),
-    Endpoint("GET", "/v1/pools", "listPools", "read", Handlers.list_pools, "List the pools.", m.NamesAnswer),
-    Endpoint("GET", POOL, "showPool", "read", Handlers.show_pool, "Show the status of a pool.", m.PoolAnswer),
-    Endpoint(
-        "PUT", POOL, "putPool", "admin", Handlers.put_pool,
-        "Create a pool (201), or confirm that it is as described (200).\n"
-        "An existing pool that differs is refused with 409, or changed with `update`.",
-        m.PoolAnswer, m.PoolBody,
-    ),
-    Endpoint(
-        "PATCH", POOL, "changePool", "admin", Handlers.change_pool,
-        "Change settings; those that are not named stay.\n"
-        'They are sent flat, `{"holdout": 0.2}`, or as PUT has them, `{"settings": {"holdout": 0.2}}`.',
-        m.PoolAnswer, dict[str, Any],
-    ),
-    Endpoint(
-        "PUT", ACTION, "putAction", "admin", Handlers.put_action,
-        "Add an action, or replace its row.\n"
-        "A new action starts from what was learnt about its states. Another row for an existing action is refused "
-        "with 409, unless `reweight` is set.",
-        m.ActionAnswer, m.ActionBody,
-    ),
-    Endpoint(
-        "DELETE", ACTION, "retireAction", "admin", Handlers.retire_action,
-        "Retire an action.\nOutcomes of its earlier decisions are still learnt. The last action cannot be retired.",
-        m.ActionAnswer,
-    ),
-    Endpoint(
-        "POST", f"{POOL}/expire", "expire", "admin", Handlers.expire,
-        "Expire overdue decisions now.\nThe service does so by itself. Refused with 422 in a pool without `window`.",
-        m.ExpiryAnswer,
-    ),
-    Endpoint(
-        "GET", f"{POOL}/rows", "rows", "admin", Handlers.rows,
-        "Export decisions as JSON lines.\n"
-        "`after` is the largest cursor seen before: only decisions that changed since are sent. Upsert by ticket.",
-        None, media="application/jsonl",
-    ),
-    Endpoint("GET", "/healthz", "health", "", None, "Whether the process is up.", m.HealthAnswer),
-    Endpoint(
-        "GET", "/readyz", "readiness", "", None,
-        "Whether requests are answered without delay: the store answers and the learners are compiled.", m.HealthAnswer,
-    ),
-    Endpoint("GET", "/metrics", "metrics", "read", None, "Metrics for Prometheus.", None, media="text/plain"),
-    Endpoint("GET", "/schema", "schema", "", None, "This document.", dict[str, Any]),
-)  # fmt: skip
+ENDPOINTS: list[Endpoint] = []
+
+
+def route(method: str, path: str, need: str, media: str = "application/json") -> Callable[[Any], Any]:
+    """Add a handler to the table; its annotations are the types of body and answer."""
+
+    def add(handler: Any) -> Any:
+        hints, body = get_type_hints(handler, localns={"Service": Any, "Key": Any}), signature(handler).parameters
+        required = "body" in body and body["body"].default is Parameter.empty
+        answer = hints["return"] if media == "application/json" else None
+        ENDPOINTS.append(Endpoint(method, path, need, handler, hints.get("body"), required, answer, media))
+        return handler
+
+    return add
+
+
+@route("POST", DECISIONS, "decide")
+async def decide(call: Call, body: m.DecisionBody = m.DecisionBody()) -> Decision | m.DecisionsAnswer:  # noqa: B008
+    """Decide: draw an action, stored before it is returned.
+
+    The same ticket gets the same answer, so a call without an answer may be repeated. `count`, `tickets` and `requests`
+    are answered as `decisions`.
+    """
+    found = await call.find()
+    requests = _requests_of(body)
+    if requests is None:
+        return await found.decide.submit(_arguments(body))
+    tickets, contexts, candidates = zip(*map(_arguments, requests), strict=True)
+    pool = found.pool
+    return m.DecisionsAnswer(
+        await in_thread(lambda: pool.decide_many(tickets, contexts=contexts, candidates=candidates))
+    )
+
+
+@route("PUT", f"{TICKET}/state", "report")
+async def put_state(call: Call, body: m.StateBody) -> m.StateReport:
+    """Report the state observed after a decision.
+
+    Repeating it is harmless; another state is refused with 409.
+    """
+    await (await call.find()).observe.submit((call.path["ticket"], body.state))
+    return m.StateReport(body.state, ticket=call.path["ticket"])
+
+
+@route("PUT", f"{TICKET}/outcome", "report")
+async def put_outcome(call: Call, body: m.OutcomeBody) -> m.OutcomeReport:
+    """Report the outcome of a decision, before or after its state.
+
+    Repeating it is harmless. Another outcome is refused with 409, unless the one before was the default of an expired
+    decision.
+    """
+    await (await call.find()).resolve.submit((call.path["ticket"], _given(body.loss), _given(body.reward)))
+    return m.OutcomeReport(body.loss, body.reward, ticket=call.path["ticket"])
+
+
+@route("GET", TICKET, "read")
+async def show_ticket(call: Call) -> m.TicketAnswer:
+    """Show what is known of a ticket."""
+    pool = await call.pool()
+    return await in_thread(lambda: msgspec.convert(pool.find(call.path["ticket"]), m.TicketAnswer))
+
+
+@route("PUT", f"{POOL}/states", "report")
+async def put_states(call: Call, body: m.StatesBody) -> m.ReportsAnswer:
+    """Report the states of many tickets.
+
+    Each is accepted or refused alone.
+    """
+    return await _report_each((await call.find()).observe, [(each.ticket, each.state) for each in body.states])
+
+
+@route("PUT", f"{POOL}/outcomes", "report")
+async def put_outcomes(call: Call, body: m.OutcomesBody) -> m.ReportsAnswer:
+    """Report the outcomes of many tickets.
+
+    Each is accepted or refused alone.
+    """
+    outcomes = [(each.ticket, _given(each.loss), _given(each.reward)) for each in body.outcomes]
+    return await _report_each((await call.find()).resolve, outcomes)
+
+
+@route("GET", "/v1/pools", "read")
+async def list_pools(call: Call) -> m.NamesAnswer:
+    """List the pools."""
+    names = await in_thread(call.service.pools.names)
+    return m.NamesAnswer([name for name in names if call.key is None or call.key.may_use(name)])
+
+
+@route("GET", POOL, "read")
+async def show_pool(call: Call) -> m.PoolAnswer:
+    """Show the status of a pool."""
+    pool = await call.pool()
+    return await in_thread(lambda: summarise(pool))
+
+
+@route("PUT", POOL, "admin")
+async def put_pool(call: Call, body: m.PoolBody) -> m.PoolAnswer:
+    """Create a pool (201), or confirm that it is as described (200).
+
+    An existing pool that differs is refused with 409, or changed with `update`.
+    """
+    if await in_thread(lambda: call.service.pools.put(call.path["name"], body)):
+        call.status = 201
+    return await show_pool(call)
+
+
+@route("PATCH", POOL, "admin")
+async def change_pool(call: Call, body: dict[str, Any]) -> m.PoolAnswer:
+    """Change settings; those that are not named stay.
+
+    They are sent flat, `{"holdout": 0.2}`, or as PUT has them, `{"settings": {"holdout": 0.2}}`.
+    """
+    pool, settings = await call.pool(), body
+    if isinstance(settings.get("settings"), dict):
+        for unknown in sorted(settings.keys() - {"settings"}):
+            raise ValueError(f"body: {unknown!r} is not known beside settings")
+        settings = settings["settings"]
+    await in_thread(lambda: pool.change(**settings))
+    return await show_pool(call)
+
+
+@route("PUT", ACTION, "admin")
+async def put_action(call: Call, body: m.ActionBody) -> m.ActionAnswer:
+    """Add an action, or replace its row.
+
+    A new action starts from what was learnt about its states. Another row for an existing action is refused with 409,
+    unless `reweight` is set.
+    """
+    pool, text = await call.pool(), call.path["action"]
+
+    def put() -> Any:
+        label = find_action(pool.status().actions, text)
+        if body.label is not UNSET:
+            label = _agree(text, label, body.label)
+        elif label is None:
+            label = text
+        if not body.reweight:
+            pool.add_action(label, body.row, body.category)
+        elif body.row is None:
+            raise ValueError("row: is missing, expected one probability per state")
+        else:
+            pool.reweight_action(label, body.row)
+        return label
+
+    return m.ActionAnswer(await in_thread(put))
+
+
+@route("DELETE", ACTION, "admin")
+async def retire_action(call: Call) -> m.ActionAnswer:
+    """Retire an action.
+
+    Outcomes of its earlier decisions are still learnt. The last action cannot be retired.
+    """
+    pool, text = await call.pool(), call.path["action"]
+
+    def retire() -> Any:
+        label = find_action(pool.status().actions, text)
+        if label is None:
+            raise Refused(404, f"action: {text!r} is not in the catalogue")
+        pool.retire_action(label)
+        return label
+
+    return m.ActionAnswer(await in_thread(retire))
+
+
+@route("POST", f"{POOL}/expire", "admin")
+async def expire(call: Call) -> m.ExpiryAnswer:
+    """Expire overdue decisions now.
+
+    The service does so by itself. Refused with 422 in a pool without `window`.
+    """
+    pool = await call.pool()
+    return m.ExpiryAnswer(await in_thread(pool.expire))
+
+
+@route("GET", f"{POOL}/rows", "admin", "application/jsonl")
+async def rows(call: Call) -> Response:
+    """Export decisions as JSON lines.
+
+    `after` is the largest cursor seen before: only decisions that changed since are sent. Upsert by ticket.
+    """
+    pool, [after] = await call.pool(), parse_qs(call.query.decode("latin-1")).get("after", [None])[-1:]
+    if after is not None and not after.isdigit():
+        raise ValueError(f"after: is {after[:40]!r}, expected the cursor of a row")
+    found = pool.rows(None if after is None else int(after))
+    first = await in_thread(lambda: _encode_some(found))  # errors become a status while none was sent yet
+    return StreamingResponse(_stream(first, found), media_type="application/jsonl")
+
+
+@route("GET", "/healthz", "")
+async def health(call: Call) -> dict[str, str]:
+    """Whether the process is up."""
+    return {"status": "up"}
+
+
+@route("GET", "/readyz", "")
+async def readiness(call: Call) -> dict[str, str]:
+    """Whether requests are answered without delay: the store answers and the learners are compiled."""
+    call.service.gate.check_host(call.headers)
+    if not call.service.is_ready:
+        raise Refused(503, "not ready: the learners are being compiled", {"retry-after": "1"})
+    await in_thread(call.service.pools.names)
+    return {"status": "ready"}
+
+
+@route("GET", "/metrics", "read", "text/plain")
+async def metrics(call: Call) -> Response:
+    """Metrics for Prometheus."""
+    return await call.service.show_metrics(call.key)
+
+
+@route("GET", "/schema", "")
+async def schema(call: Call) -> dict[str, Any]:
+    """This document."""
+    from statepool.live.service.openapi import document
+
+    call.service.gate.check_host(call.headers)
+    return document()
+
+
 PATTERNS = [
     # Tickets and actions may hold slashes, and line ends.
     (
@@ -150,99 +324,100 @@ def match(method: str, path: str) -> tuple[Endpoint, dict[str, str]] | None:
     return None
 
 
-@cache
-def decoder_of(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+def _requests_of(body: m.DecisionBody) -> Sequence[m.DecisionRequest] | None:
+    """The decisions of a batch; None: it is a single one."""
+    if body.count is UNSET and body.tickets is UNSET and body.requests is UNSET:
+        return None
+    given = [name for name in ("ticket", "count", "tickets", "requests") if getattr(body, name) is not UNSET]
+    if len(given) > 1:
+        raise ValueError(f"body: has {' and '.join(given)}, expected one of ticket, count, tickets and requests")
+    if isinstance(body.requests, list):
+        if body.context is not UNSET or body.candidates is not UNSET:
+            raise ValueError("body: has requests, expected context and candidates inside each of them")
+        return body.requests
+    if isinstance(body.count, int):
+        return [m.DecisionRequest(UNSET, body.context, body.candidates)] * body.count
+    tickets: Any = body.tickets
+    return [m.DecisionRequest(ticket, body.context, body.candidates) for ticket in tickets]
 
 
-def decode(body: bytes, kind: Any) -> Any:
-    """Validate a body; NaN and Infinity are refused, since they are not JSON."""
-    try:
-        return decoder_of(kind).decode(body)
-    except msgspec.ValidationError as error:
-        raise Refused(422, f"body: {error}") from None
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Refused(400, f"body: is not JSON ({error})") from None
+def _arguments(request: m.DecisionRequest) -> tuple[str | None, Any, dict[Any, list[float]] | None]:
+    """Ticket, context and candidates as `Pool.decide` takes them."""
+    candidates: Any = request.candidates
+    if isinstance(candidates, list):
+        rows = {each.action: each.row for each in candidates}
+        if len(rows) < len(candidates):
+            raise ValueError("candidates: has an action twice, expected different ones")
+        candidates = rows
+    return _given(request.ticket), _given(request.context), _given(candidates)
 
 
-TEXT = {"type": "string", "minLength": 1}
-PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "name": ("The pool's name.", {**TEXT, "maxLength": 64, "pattern": "^[A-Za-z0-9_.-]+$"}),
-    "ticket": ("The decision's ticket, percent-encoded.", {**TEXT, "maxLength": 200}),
-    "action": ("The action's label, percent-encoded; as JSON where it is not text.", {**TEXT, "maxLength": 200}),
-}
-AFTER = {
-    "name": "after", "in": "query", "description": "A cursor of an earlier row.",
-    "schema": {"type": "integer", "minimum": 0},
-}  # fmt: skip
+def _given(value: Any) -> Any:
+    return None if value is UNSET else value
 
 
-@cache
-def document() -> dict[str, Any]:
-    """The OpenAPI 3.1 document."""
-    used = [kind for each in ENDPOINTS for kind in (*_each(each.answer), *_each(each.body))]
-    kinds = list(dict.fromkeys([m.ErrorAnswer, *used]))
-    schemas, components = msgspec.json.schema_components(kinds, ref_template=REF)
-    _add_constraints(components)
-    named = dict(zip(kinds, schemas, strict=True))
-    paths: dict[str, Any] = {}
-    for endpoint in ENDPOINTS:
-        parameters = [_parameter(name) for name in re.findall(r"{(\w+)}", endpoint.path)]
-        at = paths.setdefault(endpoint.path, {"parameters": parameters} if parameters else {})
-        at[endpoint.method.lower()] = _operation(endpoint, named)
-    refused = {"application/json": {"schema": named[m.ErrorAnswer]}}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "statepool", "version": __version__, "description": "Bandits with delayed outcomes."},
-        "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "responses": {str(code): {"description": why, "content": refused} for code, why in REFUSALS.items()},
+async def _report_each(batcher: Batcher, reports: Sequence[tuple[Any, ...]]) -> m.ReportsAnswer:
+    """Store each report; a store that is away refuses the whole request, which may be repeated."""
+    results = await asyncio.gather(*(batcher.submit(report) for report in reports), return_exceptions=True)
+    refused = []
+    for report, result in zip(reports, results, strict=True):
+        if isinstance(result, ValueError):
+            why = refusal(result)
+            refused.append(m.RefusedReport(report[0], why.status, why.sentence))
+        elif isinstance(result, BaseException):
+            raise result
+    return m.ReportsAnswer(len(reports) - len(refused), refused)
+
+
+def summarise(pool: Pool) -> m.PoolAnswer:
+    """The status of a pool, in reported units."""
+    pool.refresh()  # another process may have changed it
+    status = pool.status()
+    unit, counts, learner = status.unit, status.counts, status.learner
+    options = {each.name: getattr(learner, each.name) for each in dataclasses.fields(learner)}  # type: ignore[arg-type]
+    arms = {}
+    for arm, tally in status.losses.items():
+        mean, error = unit.mean(tally), abs(unit.slope) * sqrt(tally.variance)
+        arms[arm] = m.ArmAnswer(tally.count, mean if isfinite(mean) else None, error if isfinite(error) else None)
+    return m.PoolAnswer(
+        name=status.name, actions=len(status.numbers), states=list(status.states),
+        learner=m.LearnerBody(name_of(type(learner)) or type(learner).__name__, options),
+        settings=msgspec.structs.asdict(status.settings), decisions=status.decisions, pending=status.pending,
+        counts={
+            "state": counts["states"], "outcome": counts["outcomes"], "expiry": counts["expiries"],
+            "correction": counts["corrected"], "impossible": counts["impossible"],
+            "out_of_bounds": counts["out_of_bounds"], "unlearned": counts["unlearned"],
         },
-        "security": [{"key": []}, {}],
-    }
+        version=status.version, unit=unit.name, outcomes=arms,
+        lift=None if status.lift is None else m.LiftAnswer(*unit.lift(status.lift)),
+    )  # fmt: skip
 
 
-def _each(kind: Any) -> tuple[Any, ...]:
-    return kind if isinstance(kind, tuple) else () if kind is None else (kind,)
+def find_action(labels: Sequence[Any], text: str) -> Any:
+    """The label that a path means: the text itself, or else the label that is written so; None: there is none."""
+    if text in labels:
+        return text
+    return next((label for label in labels if not isinstance(label, str) and text in _spellings(label)), None)
 
 
-def _operation(endpoint: Endpoint, schemas: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    summary, _, more = endpoint.says.partition("\n")
-    answers = [schemas[kind] for kind in _each(endpoint.answer)]
-    schema = {"oneOf": answers} if len(answers) > 1 else answers[0] if answers else {"type": "string"}
-    fine: dict[str, Any] = {"description": summary, "content": {endpoint.media: {"schema": schema}}}
-    if endpoint.links:
-        ticket = "$response.body#/ticket" if endpoint.name == "decide" else "$request.path.ticket"
-        parameters = {"name": "$request.path.name", "ticket": ticket}
-        fine["links"] = {name: {"operationId": name, "parameters": parameters} for name in endpoint.links}
-    responses = {"200": fine, **{str(code): {"$ref": f"#/components/responses/{code}"} for code in REFUSALS}}
-    if endpoint.name == "putPool":
-        responses["201"] = fine
-    told: dict[str, Any] = {"operationId": endpoint.name, "summary": summary, "responses": responses}
-    if more:
-        told["description"] = more
-    if endpoint.body is not None:
-        bodies = [schemas[kind] for kind in _each(endpoint.body)]
-        content = {"application/json": {"schema": {"anyOf": bodies} if len(bodies) > 1 else bodies[0]}}
-        told["requestBody"] = {"required": endpoint.body_required, "content": content}
-    if endpoint.name == "rows":
-        told["parameters"] = [AFTER]
-    if not endpoint.need:
-        told["security"] = []
-    return told
+def _spellings(label: Any) -> tuple[str, str]:
+    return str(label), msgspec.json.encode(label).decode()
 
 
-def _parameter(name: str) -> dict[str, Any]:
-    says, schema = PARAMETERS[name]
-    return {"name": name, "in": "path", "required": True, "description": says, "schema": schema}
+def _agree(text: str, found: Any, label: Any) -> Any:
+    if text not in _spellings(label) and text != label:
+        raise ValueError(f"label: is {label!r}, expected what the path says, {text!r}")
+    if found is not None and found != label:
+        raise Conflict(f"action: {text!r} is {found!r} already")
+    return label
 
 
-def _add_constraints(components: dict[str, Any]) -> None:
-    """What msgspec's types cannot say: which fields exclude each other."""
-    names = ("ticket", "count", "tickets", "requests")
-    pairs = [*combinations(names, 2), ("context", "requests"), ("candidates", "requests")]
-    components["DecisionBody"]["not"] = {"anyOf": [{"required": list(pair)} for pair in pairs]}
-    components["OutcomeBody"].update(minProperties=1, maxProperties=1)
-    components["OutcomeReport"].update(minProperties=2, maxProperties=2)
+def _encode_some(rows: Iterator[dict[str, Any]]) -> bytes:
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in islice(rows, ROWS_AT_ONCE))
+
+
+async def _stream(first: bytes, rows: Iterator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+    piece = first
+    while piece:
+        yield piece
+        piece = await in_thread(lambda: _encode_some(rows))

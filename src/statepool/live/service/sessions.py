@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from statepool.live.service.keys import Gate, digest_of
-from statepool.live.service.refusals import ROUTE, Refused
+from statepool.live.service.refusals import Refused
 
 LOGIN = "/login"
 COOKIE = "statepool"
@@ -56,15 +56,15 @@ class Sessions:
     def __init__(self, gate: Gate, secret: str) -> None:
         self._gate, self._cookies = gate, [Middleware(Cookies, secret)]
 
-    def page(self, path: str, show: Callable[[Request], Response]) -> Route:
+    def page(self, path: str, show: Callable[[Request], Response], method: str = "GET") -> Route:
         """The route of a page that needs a session."""
 
         def answer(request: Request) -> Response:
-            request.scope[ROUTE] = path
+            request.scope["statepool.route"] = path
             self._gate.check_host(dict(request.scope["headers"]))
             return show(request) if self._may_see(request) else RedirectResponse(LOGIN, 303)
 
-        return Route(path, answer, methods=["GET"], middleware=self._cookies)
+        return Route(path, answer, methods=[method], middleware=self._cookies)
 
     def _may_see(self, request: Request) -> bool:
         if not self._gate.needs_key():

@@ -1,4 +1,15 @@
-"""What is still outstanding: how many outcomes are waited for, summed over the rounds, and which are given up.
+"""Parts that several learners of the paper and of the literature share.
+
+*Estimates.* Cumulative loss estimates that are pooled through the state or, for comparison, of the action played alone.
+
+pooled       G(s) += amount        x(a) ∝ exp(-rate · (P G)(a))
+not pooled   L(A) += amount        x(a) ∝ exp(-rate · L(a))
+
+*Counted map.* The action-to-state map, estimated from the pairs seen so far.
+
+P_hat(s|a) = (pairs(a, s) + smoothing) / (visits(a) + smoothing · |S|)
+
+*Outstanding.* How many outcomes are waited for, summed over the rounds, and which are given up.
 
     active   rounds played whose outcome has neither come nor been given up
     waited   D_t, the sum of `active` over the rounds played so far
@@ -17,13 +28,80 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from statepool.checks import Floats
 from statepool.compiling import compiled
+from statepool.kernels import LARGEST_ESTIMATE, combine, dot, softmin
 from statepool.learners.contract import Problem
 
 TALLY = np.dtype([("active", "i8"), ("waited", "f8"), ("front", "i8"), ("given_up", "i8")], align=True)
 
 LONGEST_WAIT = 1 << 16
 """Without a horizon so many rounds are remembered; a round that has waited longer is given up."""
+
+
+class Estimates(NamedTuple):
+    losses: Floats
+    """G by state, or L by action."""
+    totals: Floats
+    """Room for P G."""
+    pooled: bool
+
+
+def start_estimates(problem: Problem, pooled: bool) -> Estimates:
+    """Nothing learnt: the uniform policy."""
+    K = problem.n_actions
+    return Estimates(np.zeros(problem.n_states if pooled else K), np.empty(K), pooled)
+
+
+@compiled
+def weigh(estimates: Any, columns: Any, rate: float, out: Any) -> None:
+    """The policy, into `out`."""
+    if estimates.pooled:
+        combine(columns, estimates.losses, estimates.totals)
+        softmin(estimates.totals, rate, out)
+    else:
+        softmin(estimates.losses, rate, out)
+
+
+@compiled
+def probability(estimates: Any, columns: Any, policy: Any, action: int, state: int) -> float:
+    """What an outcome is divided by: the probability of the state, or of the action."""
+    return dot(policy, columns[state]) if estimates.pooled else policy[action]
+
+
+@compiled
+def add_estimate(estimates: Any, action: int, state: int, amount: float) -> None:
+    """An estimate of the state, or of the action."""
+    estimates.losses[state if estimates.pooled else action] += min(amount, LARGEST_ESTIMATE)
+
+
+class MapCounts(NamedTuple):
+    pairs: Floats
+    """One row for each state, one column for each action."""
+    visits: Floats
+    """By action."""
+    smoothing: float
+
+
+def start_counts(problem: Problem, smoothing: float) -> MapCounts:
+    """Nothing seen: every row even."""
+    K = problem.n_actions
+    return MapCounts(np.zeros((problem.n_states, K)), np.zeros(K), float(smoothing))
+
+
+@compiled
+def count_pair(counts: Any, action: int, state: int) -> None:
+    """One more (action, state) pair."""
+    counts.pairs[state, action] += 1.0
+    counts.visits[action] += 1.0
+
+
+@compiled
+def estimate_column(counts: Any, state: int, out: Any) -> None:
+    """P_hat(state|a) for every action, into `out`."""
+    spread = counts.smoothing * counts.pairs.shape[0]
+    for a in range(out.size):
+        out[a] = (counts.pairs[state, a] + counts.smoothing) / (counts.visits[a] + spread)
 
 
 class Outstanding(NamedTuple):

@@ -1,7 +1,7 @@
-"""Chance that can be asked again: numbers that follow from a key, a round and a counter, with no state between them.
+"""Random numbers that follow from a key, a round and a counter, with no state between them.
 
-A learner that draws for itself takes its draws from here, so that the same round gives the same draws in a simulation,
-in a live pool and in its replay, and whoever asks only for a part of them does not move the others.
+A learner that draws for itself takes its draws from here. The same round gives the same draws in a simulation, in a
+live pool and in its replay, and a caller that needs only some of them does not change the others.
 
 Rule: splitmix64's finaliser, applied to key, round and counter in turn (Steele, Lea and Flood 2014); gamma variates by
 Marsaglia and Tsang 2000, normal ones by Box and Muller; a beta variate is a ratio of two gammas.

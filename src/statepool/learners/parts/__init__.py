@@ -1,1 +1,0 @@
-"""What learners are made of: memories, counts, weights and trees that several of them share."""
