@@ -7,9 +7,11 @@ against NumPy to 1e-13.
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from statepool.compiling import compiled, compiled_elementwise, compiled_reassociated
-from statepool.intrinsics import as_float, as_int
 
 BLOCK = 16
 """A draw sums this many probabilities at a time, and looks into one block only."""
@@ -22,6 +24,26 @@ TIE = 1e-12
 
 LARGEST_ESTIMATE = 1e200
 """An estimate is loss / probability; past this it could overflow a running total."""
+
+
+@intrinsic
+def as_float(_context, bits):  # type: ignore[no-untyped-def]
+    """The number that has these bits."""
+
+    def generate(_context, builder, _signature, args):  # type: ignore[no-untyped-def]
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@intrinsic
+def as_int(_context, number):  # type: ignore[no-untyped-def]
+    """The bits of a number."""
+
+    def generate(_context, builder, _signature, args):  # type: ignore[no-untyped-def]
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
 
 
 @compiled_elementwise

@@ -122,7 +122,7 @@ def test_a_learner_without_memory_or_rule():
 BAD_FAMILIES = {
     "no_instance": (lambda seed: 3, "gives int, expected an Instance"),
     "forgetful": (lambda seed: sp.Instance([[1.0]], np.random.default_rng().random((9, 1))), "the second time"),
-    "credulous": (lambda seed: sp.Instance([[1.0]], [[0.5]]), "seed='one'.* is taken"),
+    "credulous": (lambda seed: sp.Instance([[1.0]], [[0.5]]), "seed='one'.* is accepted"),
 }
 
 

@@ -5,18 +5,11 @@ import shlex
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from statepool.commands.shared import JsonOption, make_table, working
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from statepool.audit import Audit
-    from statepool.audit.document import Section
-    from statepool.audit.evaluate import WhatIf
 
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
 Log = Annotated[str, Argument(help="A file or folder (CSV, Parquet, JSON lines), or a database and --table.")]
@@ -67,9 +60,7 @@ def audit(
         print_audit(found, details=details, report=report)
 
 
-def print_audit(
-    audit: "Audit", console: "Console | None" = None, details: bool = False, report: Path | None = None
-) -> None:
+def print_audit(audit: Any, console: Any = None, details: bool = False, report: Path | None = None) -> None:
     """Print the verdict, its reasons and what to do; with `details` everything behind it."""
     from rich.text import Text
 
@@ -94,7 +85,7 @@ def print_audit(
         console.print(Text("--details shows what it rests on; --out FOLDER writes the report and AUDIT.json."))
 
 
-def _console() -> "Console":
+def _console() -> Any:
     from rich.console import Console
 
     from statepool.frames import terminal_width
@@ -102,7 +93,7 @@ def _console() -> "Console":
     return Console(width=terminal_width())
 
 
-def _print(console: "Console", sentence: str, mark: str = "") -> None:
+def _print(console: Any, sentence: str, mark: str = "") -> None:
     from rich.text import Text
 
     # Broken into lines here: rich would also break at the no-break spaces within a number.
@@ -110,7 +101,7 @@ def _print(console: "Console", sentence: str, mark: str = "") -> None:
     console.print(Text(lines))
 
 
-def _print_section(console: "Console", section: "Section") -> None:
+def _print_section(console: Any, section: Any) -> None:
     from rich.markup import escape
     from rich.text import Text
 
@@ -152,7 +143,7 @@ def whatif(
         print_what_if(found, outcome or "the outcome's own unit")
 
 
-def print_what_if(found: "Sequence[WhatIf]", unit_name: str, console: "Console | None" = None) -> None:
+def print_what_if(found: Sequence[Any], unit_name: str, console: Any = None) -> None:
     """Print a table of estimates, and what to be cautious about."""
     from rich.markup import escape
 
@@ -163,8 +154,7 @@ def print_what_if(found: "Sequence[WhatIf]", unit_name: str, console: "Console |
     headings = ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most")
     table = make_table(escape(title), headings)
     for one in found:
-        estimates: list[Any] = [one.pooled, one.robust, one.plain]
-        shown = [f"{each.value:.4g} ({each.lower:.4g} to {each.upper:.4g})" for each in estimates]
+        shown = [f"{e.value:.4g} ({e.lower:.4g} to {e.upper:.4g})" for e in (one.pooled, one.robust, one.plain)]
         table.add_row(escape(one.policy), *shown, f"{one.bias:.2g}" + (" !" if one.biased else ""))
     console.print(table)
     for sentence in cautions_of(found):

@@ -18,6 +18,7 @@ from statepool.commands.shared import (
     answering,
     count_of,
     opened,
+    opened_pool,
     seconds_of,
 )
 
@@ -34,11 +35,9 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write a pool's decisions to a file, one row each."""
-    from statepool.live.maintenance import check_export
-    from statepool.live.maintenance import export as export_rows
-    from statepool.live.pool import Pool
+    from statepool.live import maintenance
 
-    check_export(file)
+    maintenance.check_export(file)
     cursor = after or 0
 
     def watched(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -47,8 +46,8 @@ def export(
             cursor = max(cursor, row["cursor"])
             yield row
 
-    with opened(store) as database, Pool.open(database, name) as pool:
-        count = export_rows(watched(pool.rows(after)), file)
+    with opened_pool(store, name) as pool:
+        count = maintenance.export(watched(pool.rows(after)), file)
     if as_json:
         print(json.dumps({"pool": name, "file": str(file), "rows": count, "cursor": cursor}))
     else:
@@ -63,15 +62,13 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Compute every policy version again from the stored rows, and compare."""
-    from statepool.live.maintenance import check_export
-    from statepool.live.maintenance import export as export_rows
-    from statepool.live.pool import Pool
+    from statepool.live import maintenance
 
     if export is not None:
-        check_export(export)  # before the long part
-    with opened(store) as database, Pool.open(database, name) as pool:
+        maintenance.check_export(export)  # before the long part
+    with opened_pool(store, name) as pool:
         found = pool.replay(redraw)
-        exported = None if export is None else export_rows(pool.rows(), export)
+        exported = None if export is None else maintenance.export(pool.rows(), export)
     if as_json:
         print(json.dumps(dataclasses.asdict(found) | {"agrees": found.ok, "exported": exported}))
     else:
@@ -128,10 +125,8 @@ def archive(
     as_json: JsonOption = False,
 ) -> None:
     """Move old settled decisions from the database to a Parquet file."""
-    from statepool.live.pool import Pool
-
     age = seconds_of(older_than, "older-than")
-    with opened(store, read_only=False) as database, Pool.open(database, name) as pool:
+    with opened_pool(store, name, read_only=False) as pool:
         count = pool.archive(pool.now() - age, file)
     if as_json:
         print(json.dumps({"pool": name, "file": str(file), "archived": count}))
@@ -147,9 +142,7 @@ def erase(
     tickets: Annotated[list[str], Argument(help="The tickets to erase: all of them, or none if one is unknown.")],
 ) -> None:
     """Erase the ticket, context and candidates of decisions; what was learnt from them stays."""
-    from statepool.live.pool import Pool
-
-    with opened(store, read_only=False) as database, Pool.open(database, name) as pool:
+    with opened_pool(store, name, read_only=False) as pool:
         for ticket in tickets:
             pool.find(ticket)
         for ticket in tickets:

@@ -3,17 +3,11 @@
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from statepool.commands.shared import JsonOption, make_table, say_compiling, working
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from statepool.checks import Floats
-    from statepool.dimension import Bracket
 
 QUICK_SEEDS = 2
 LONGEST_SUFFIX = 80
@@ -180,7 +174,7 @@ def dimension(
 
 
 def inspect_map(
-    P: "Floats", horizon: int, delay: int, gap: float, seconds: float | None, names: list[str] | None = None
+    P: Any, horizon: int, delay: int, gap: float, seconds: float | None, names: list[str] | None = None
 ) -> dict[str, Any]:
     """The bracket, Theorems A and 1 with and without pooling, and the most distinguishable pairs, as plain data."""
     import numpy as np
@@ -207,7 +201,7 @@ def inspect_map(
     return seen
 
 
-def most_distinguishable(P: "Floats", found: "Bracket", count: int = 5) -> list[dict[str, Any]]:
+def most_distinguishable(P: Any, found: Any, count: int = 5) -> list[dict[str, Any]]:
     """The pairs of actions that differ most: v of an even mixture, between 1 (the same) and 2 (never alike)."""
     import numpy as np
 
@@ -223,7 +217,7 @@ def most_distinguishable(P: "Floats", found: "Bracket", count: int = 5) -> list[
     return [{"first": a, "second": b, "dimension": -v} for v, a, b in sorted(best)[:count]]
 
 
-def _print_map(console: "Console", seen: dict[str, Any]) -> None:
+def _print_map(console: Any, seen: dict[str, Any]) -> None:
     reached = "" if seen["reached"] else " (time ran out before the gap was reached)"
     console.print(f"[bold]Effective dimension between {seen['lower']:.4f} and {seen['upper']:.4f}[/bold]{reached}")
     console.print(
@@ -245,7 +239,7 @@ def _print_map(console: "Console", seen: dict[str, Any]) -> None:
         console.print(f"Most distinguishable pairs of actions (2 is never alike, 1 the same): {pairs}.")
 
 
-def _draw(P: "Floats", seen: dict[str, Any], path: Path) -> None:
+def _draw(P: Any, seen: dict[str, Any], path: Path) -> None:
     """v on the way from the uniform policy to the maximising one, and the rows of P ordered by similarity."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg

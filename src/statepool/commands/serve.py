@@ -5,18 +5,12 @@ import sys
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Option
 
 from statepool.commands.pools import DEFAULT_STORE
 from statepool.commands.shared import answering, count_of, opened
-
-if TYPE_CHECKING:
-    import socket
-
-    from statepool.live.database import Database
-    from statepool.live.service.app import Service
 
 OPTIONS = "STATEPOOL_SERVE"
 """The environment variable that passes the options to worker processes."""
@@ -82,7 +76,7 @@ def serve(
         _run(options, listening, demo)
 
 
-def make_service(options: Options, worker: str | None = None) -> "Service":
+def make_service(options: Options, worker: str | None = None) -> Any:
     """The application of these options."""
     from statepool.live.database import Database
     from statepool.live.service import create_app
@@ -100,7 +94,7 @@ def make_service(options: Options, worker: str | None = None) -> "Service":
         )
 
 
-def make_worker() -> "Service":
+def make_worker() -> Any:
     """The application of a worker process, which finds its options in the environment."""
     from multiprocessing import current_process
 
@@ -129,7 +123,7 @@ def _is_local(host: str) -> bool:
         return False
 
 
-def _is_keyed(database: "Database", options: Options) -> bool:
+def _is_keyed(database: Any, options: Options) -> bool:
     """Whether there are keys; without any, other machines are served only with --open."""
     from statepool.live.service.keys import list_keys
 
@@ -142,7 +136,7 @@ def _is_keyed(database: "Database", options: Options) -> bool:
     return keyed
 
 
-def _open_map(database: "Database", file: Path, name: str) -> None:
+def _open_map(database: Any, file: Path, name: str) -> None:
     import msgspec
 
     from statepool.live.service.messages import PoolBody
@@ -159,7 +153,7 @@ def _open_map(database: "Database", file: Path, name: str) -> None:
     make_pool(database, name, body).close()
 
 
-def _bind(options: Options) -> "socket.socket":
+def _bind(options: Options) -> Any:
     import socket
 
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
@@ -169,7 +163,7 @@ def _bind(options: Options) -> "socket.socket":
         raise ValueError(f"cannot listen at {options.host}, port {options.port} ({error})") from None
 
 
-def _run(options: Options, listening: "socket.socket", demo: bool) -> None:
+def _run(options: Options, listening: Any, demo: bool) -> None:
     import signal
 
     import uvicorn

@@ -7,15 +7,9 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from statepool.live.database import Database
 
 JsonOption = Annotated[bool, Option("--json", help="Print the result as JSON and nothing else.")]
 StoreArgument = Annotated[str, Argument(help="The database: sqlite:///pool.db or postgresql://…")]
@@ -25,7 +19,7 @@ LONGEST = 1e10
 
 
 @contextmanager
-def working(what: str, console: "Console | None" = None) -> Iterator[None]:
+def working(what: str, console: Any = None) -> Iterator[None]:
     """Show what is done for as long as it takes, if standard error is a terminal."""
     from rich.console import Console
 
@@ -38,7 +32,7 @@ def working(what: str, console: "Console | None" = None) -> Iterator[None]:
         yield
 
 
-def say_compiling(console: "Console") -> None:
+def say_compiling(console: Any) -> None:
     """Say that the first run compiles, if nothing is compiled yet."""
     from statepool.compiling import cache_folder
 
@@ -46,7 +40,7 @@ def say_compiling(console: "Console") -> None:
         console.print("The first run compiles its kernels: about half a minute.", highlight=False)
 
 
-def make_table(title: str, headings: Sequence[str], **more: Any) -> "Table":
+def make_table(title: str, headings: Sequence[str], **more: Any) -> Any:
     """A table without rows: names in the first column, numbers to the right; nothing is cut off."""
     from rich.table import Table
 
@@ -69,12 +63,21 @@ def answering() -> Iterator[None]:
 
 
 @contextmanager
-def opened(url: str, read_only: bool = True) -> "Iterator[Database]":
+def opened(url: str, read_only: bool = True) -> Iterator[Any]:
     """The database, closed at the end."""
     from statepool.live.database import Database
 
     with answering(), Database(url, read_only=read_only) as database:
         yield database
+
+
+@contextmanager
+def opened_pool(url: str, name: str, read_only: bool = True) -> Iterator[Any]:
+    """A pool of a database, closed at the end."""
+    from statepool.live.pool import Pool
+
+    with opened(url, read_only) as database, Pool.open(database, name) as pool:
+        yield pool
 
 
 def seconds_of(text: str, what: str) -> float:

@@ -36,7 +36,7 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
-from statepool.intrinsics import as_float
+from statepool.kernels import as_float
 from statepool.learners.contract import Problem
 from statepool.learners.draws import scramble
 
