@@ -174,7 +174,7 @@ def http(database: Database, seconds: float = 4.0) -> None:
             (folder / "request").write_bytes(f"{head}Content-Length: 2\r\n\r\n{{}}".encode())
             arguments = ["127.0.0.1", str(port), "32", str(seconds), str(folder / "request")]
             load = [sys.executable, f"{here}/load.py"]
-            subprocess.run([*load, *arguments[:3], "1", arguments[4]], capture_output=True, check=True)  # warm
+            subprocess.run([*load, *arguments[:3], "3", arguments[4]], capture_output=True, check=True)  # warm
             before = cpu_of(server.pid)
             done = subprocess.run([*load, *arguments], capture_output=True, text=True, check=True)
             answered = json.loads(done.stdout)
