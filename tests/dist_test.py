@@ -15,7 +15,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-NEEDED = ("statepool/py.typed", "statepool/studies/published.toml", "statepool/live/dashboard/static/dashboard.css")
+NEEDED = (
+    "statepool/py.typed",
+    "statepool/studies/published.toml",
+    "statepool/studies/texts.toml",
+    "statepool/live/dashboard/static/dashboard.css",
+)
 
 CORE = """
 import json, subprocess, sys, importlib.util

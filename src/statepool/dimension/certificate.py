@@ -69,18 +69,14 @@ def coarse_bound(P: Floats, M: Floats, distinct: int) -> tuple[float, str]:
 @compiled
 def one_row_bound(P: Floats, M: Floats) -> float:
     """sum M - min_a sum_s P (M - P) / M, in plain floating point."""
-    K, S = P.shape
     least = np.inf
-    for a in range(K):
+    for a in range(P.shape[0]):
         shortfall = 0.0
-        for s in range(S):
+        for s in range(M.size):
             if M[s] > 0:
                 shortfall += P[a, s] * (M[s] - P[a, s]) / M[s]
         least = min(least, shortfall)
-    total = 0.0
-    for s in range(S):
-        total += M[s]
-    return total - least
+    return M.sum() - least
 
 
 @compiled
@@ -124,17 +120,15 @@ def tangent(P: Floats, U: Floats, M: Floats, V: Floats, mu: Floats, a: int, c: F
     """Fill c_k(a) for the tangent at mu[a]; return the size of the terms it was summed from, for the margin."""
     S = V.shape[0]
     size = 0.0
-    for k in range(S):
-        c[a, k] = 0.0
+    c[a] = 0.0
     for s in range(S):
         if P[a, s] > 0:
-            t = 0.0
+            t, furthest = 0.0, 0.0
             for k in range(S):
                 t += mu[a, k] * V[k, s]
-            furthest = 0.0
+                furthest = max(furthest, V[k, s])
             for k in range(S):
                 c[a, k] -= U[a, s] * ((2.0 - V[k, s] / t) / t)
-                furthest = max(furthest, V[k, s])
             size += P[a, s] * (M[s] / t * (2.0 + furthest / t))
     return size
 
@@ -145,9 +139,7 @@ def certify(M: Floats, V: Floats, pi: Floats, c: Floats, L: Floats, scale: Float
     K, S = c.shape
     unit = 32 * (S + depth + 16) * UNIT
     for k in range(S):
-        steepest, most = 0.0, -np.inf
-        for s in range(S):
-            steepest = max(steepest, abs(pi[k * S + s]))
+        steepest, most = np.abs(pi[k * S : k * S + S]).max(), -np.inf
         for a in range(K):
             gap = c[a, k] - L[a, k] + unit * (scale[a] + steepest)
             if not gap < np.inf:
@@ -158,16 +150,11 @@ def certify(M: Floats, V: Floats, pi: Floats, c: Floats, L: Floats, scale: Float
     largest = -np.inf
     for j in range(S):
         for k in range(j + 1):
-            pair = worst[j] + worst[k]
-            for s in range(S):
-                pair += pi[j * S + s] * V[k, s] + pi[k * S + s] * V[j, s]
+            pair = worst[j] + worst[k] + (pi[j * S : j * S + S] * V[k] + pi[k * S : k * S + S] * V[j]).sum()
             if not pair < np.inf:
                 return np.inf
             largest = max(largest, pair)
-    bound = 0.5 * largest
-    for s in range(S):
-        bound += M[s] * (1 + unit)
-    return bound
+    return 0.5 * largest + (M * (1 + unit)).sum()
 
 
 @compiled

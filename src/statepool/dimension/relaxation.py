@@ -93,7 +93,6 @@ def propose(
 ) -> tuple[float, Floats, Floats, Floats, Floats]:
     """Multipliers for the cell from a simplex method with column generation, and the relaxed solution."""
     K, S = P.shape
-    n = S * S + 1
     at = start(P, U, V)
     best, tried = at.duals.copy(), at.duals.copy()
     mu, c, L = np.full((K, S), 1.0 / S), np.empty((K, S)), np.empty((K, S))
@@ -102,8 +101,7 @@ def propose(
         scale[a] = tangent(P, U, M, V, mu, a, c)
     upper, smooth = np.inf, 0.0
     for _ in range(SWEEPS):
-        for i in range(n):
-            tried[i] = smooth * best[i] + (1 - smooth) * at.duals[i]
+        tried[:] = smooth * best + (1 - smooth) * at.duals
         products(P, tried, L)
         for a in range(K):
             phi[a] = 0.0
@@ -114,11 +112,7 @@ def propose(
         if bound < upper:
             upper = bound
             best[:] = tried
-        value = 0.0
-        for i in range(n):
-            value += at.costs[i] * at.values[i]
-        for s in range(S):
-            value += M[s]
+        value = (at.costs * at.values).sum() + M.sum()
         if upper <= cut or upper - value < max(CLOSE * upper, 0.25 * (value - cut)):
             break
         if exchange_columns(P, U, V, mu, phi, at):
@@ -136,10 +130,7 @@ def start(P: Floats, U: Floats, V: Floats) -> Tableau:
     """A feasible basis: mu at the centre, reached by a best mixture of actions there, each near every corner."""
     S = P.shape[1]
     n = S * S + 1
-    centre = np.zeros(S)
-    for k in range(S):
-        for s in range(S):
-            centre[s] += V[k, s] / S
+    centre = (V / S).sum(axis=0)
     rows, inverse, mass = reach(P, U, centre)
     basis, xB, cB, B = np.empty(n, np.int64), np.empty(n), np.empty(n), np.zeros((n, n))
     for k in range(S):
@@ -159,41 +150,25 @@ def start(P: Floats, U: Floats, V: Floats) -> Tableau:
     basis[n - 1], xB[n - 1], cB[n - 1], B[n - 1, n - 1] = START, 1.0, 0.0, 1.0
     pi = np.zeros(n)
     for i in range(n):
-        for j in range(n):
-            pi[j] += cB[i] * B[i, j]
+        pi += cB[i] * B[i]
     return Tableau(basis, B, xB, cB, pi, np.empty(n))
 
 
 @compiled
 def reach(P: Floats, U: Floats, centre: Floats) -> tuple[Ints, Floats, Floats]:
     """Primal simplex: actions (negative: artificial) whose mixture has state distribution `centre` and least U/q."""
-    K, S = P.shape
-    rows, inverse, mass = np.empty(S, np.int64), np.zeros((S, S)), centre.copy()
-    lam, w, cost = np.empty(S), np.empty(S), np.zeros(K)
-    for s in range(S):
-        rows[s] = -1 - s
-        inverse[s, s] = 1.0
-    for a in range(K):
-        for s in range(S):
-            cost[a] -= U[a, s] / centre[s]
+    S = P.shape[1]
+    rows, inverse, mass = -1 - np.arange(S), np.eye(S), centre.copy()
+    lam, cost = np.empty(S), -(U / centre).sum(axis=1)
     for _ in range(20 * S):
-        for s in range(S):
-            lam[s] = 0.0
-            for i in range(S):
-                lam[s] += (cost[rows[i]] if rows[i] >= 0 else -PENALTY / centre[-1 - rows[i]]) * inverse[i, s]
-        entering, most = -1, 1e-9
-        for a in range(K):
-            gain = cost[a]
-            for s in range(S):
-                gain -= P[a, s] * lam[s]
-            if gain > most:
-                entering, most = a, gain
-        if entering < 0:
-            break
+        lam[:] = 0.0
         for i in range(S):
-            w[i] = 0.0
-            for s in range(S):
-                w[i] += inverse[i, s] * P[entering, s]
+            lam += (cost[rows[i]] if rows[i] >= 0 else -PENALTY / centre[-1 - rows[i]]) * inverse[i]
+        gains = cost - (P * lam).sum(axis=1)
+        entering = gains.argmax()
+        if gains[entering] <= 1e-9:
+            break
+        w = (inverse * P[entering]).sum(axis=1)
         leaving = ratio_test(mass, w)
         if leaving < 0:
             break
@@ -208,10 +183,7 @@ def exchange_columns(P: Floats, U: Floats, V: Floats, mu: Floats, phi: Floats, a
     S = V.shape[0]
     moved = False
     for _ in range(S):
-        a = 0
-        for b in range(1, phi.size):
-            if phi[b] < phi[a]:
-                a = b
+        a = int(phi.argmin())
         if phi[a] < -1e-6:
             moved |= enter_action(P, U, V, mu, a, at)
             phi[a] = 0.0
@@ -237,8 +209,7 @@ def enter_action(P: Floats, U: Floats, V: Floats, mu: Floats, a: int, at: Tablea
             for s in range(S):
                 entry = mu[a, k] * P[a, s]
                 gain -= entry * at.duals[k * S + s]
-                for i in range(at.entering.size):
-                    at.entering[i] += at.inverse[i, k * S + s] * entry
+                at.entering[:] += at.inverse[:, k * S + s] * entry
     if not gain > 1e-7:
         return False
     return exchange(a, cost, gain, at)
@@ -251,18 +222,15 @@ def enter_pair(V: Floats, K: int, at: Tableau) -> bool:
     best, bj, bk = -np.inf, 0, 0
     for j in range(S):
         for k in range(j + 1):
-            bound = 0.0
-            for s in range(S):
-                bound += pi[j * S + s] * V[k, s] + pi[k * S + s] * V[j, s]
+            bound = (pi[j * S : j * S + S] * V[k] + pi[k * S : k * S + S] * V[j]).sum()
             if bound > best:
                 best, bj, bk = bound, j, k
     gain = 0.5 * best - pi[n - 1]
     if not gain > 1e-7:
         return False
-    for i in range(n):
-        at.entering[i] = at.inverse[i, n - 1]
-        for s in range(S):
-            at.entering[i] -= 0.5 * (at.inverse[i, bk * S + s] * V[bj, s] + at.inverse[i, bj * S + s] * V[bk, s])
+    at.entering[:] = at.inverse[:, n - 1]
+    for s in range(S):
+        at.entering[:] -= 0.5 * (at.inverse[:, bk * S + s] * V[bj, s] + at.inverse[:, bj * S + s] * V[bk, s])
     return exchange(K + bj * S + bk, 0.0, gain, at)
 
 
@@ -274,8 +242,7 @@ def exchange(code: int, cost: float, gain: float, at: Tableau) -> bool:
         return False
     pivot(at.inverse, at.values, at.entering, leaving)
     at.basis[leaving], at.costs[leaving] = code, cost
-    for j in range(at.duals.size):
-        at.duals[j] += gain * at.inverse[leaving, j]
+    at.duals[:] += gain * at.inverse[leaving]
     return True
 
 
@@ -286,16 +253,13 @@ def solution(U: Floats, V: Floats, basis: Ints, xB: Floats) -> tuple[Floats, Flo
     q, W, x = np.zeros(S), np.zeros(S), np.zeros(K)
     for i in range(xB.size):
         code = basis[i]
-        for s in range(S):
-            if code >= K:
-                q[s] += 0.5 * xB[i] * (V[(code - K) // S, s] + V[(code - K) % S, s])
-            elif code >= 0:
-                W[s] += xB[i] * U[code, s]
-            elif code == START:
-                for k in range(S):
-                    q[s] += xB[i] * V[k, s] / S
-        if 0 <= code < K:
+        if code >= K:
+            q += 0.5 * xB[i] * (V[(code - K) // S] + V[(code - K) % S])
+        elif code >= 0:
+            W += xB[i] * U[code]
             x[code] += max(xB[i], 0.0)
+        elif code == START:
+            q += xB[i] * V.sum(axis=0) / S
     return q, W, x
 
 
@@ -315,8 +279,7 @@ def ratio_test(xB: Floats, w: Floats) -> int:
 def pivot(B: Floats, xB: Floats, w: Floats, leaving: int) -> None:
     """Exchange the leaving row: update the inverse basis and the basic values."""
     step = max(xB[leaving] / w[leaving], 0.0)
-    for j in range(w.size):
-        B[leaving, j] /= w[leaving]
+    B[leaving] /= w[leaving]
     for i in range(w.size):
         if i != leaving and w[i] != 0.0:
             xB[i] -= step * w[i]

@@ -379,12 +379,9 @@ def climb(P: Floats, x: Floats, steps: int) -> float:
                     slope += P[a, s] * (P[a, s] - r[s]) / q[s]
             g[a] = slope
         while True:
-            total = 0.0
             for a in range(K):
                 y[a] = x[a] * np.exp(min(max(step * g[a], -30.0), 30.0))
-                total += y[a]
-            for a in range(K):
-                y[a] /= total
+            y /= y.sum()
             reached = ratios(P, y, q, r)
             if reached >= best or step < 1e-9:
                 break
