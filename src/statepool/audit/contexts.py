@@ -87,8 +87,8 @@ class Contexts:
     @property
     def least_gain(self) -> float:
         """What personalising through the states gains at the least."""
-        told = self.gain is not None and self.gain.through_states and self.test.p >= LEVEL
-        return max(self.gain.lower, 0.0) if told and self.gain is not None else 0.0
+        known = self.gain is not None and self.gain.through_states and self.test.p >= LEVEL
+        return max(self.gain.lower, 0.0) if known and self.gain is not None else 0.0
 
 
 def check_contexts(columns: tuple[str, ...], names: tuple[str, ...], counts: Counts) -> None:

@@ -29,7 +29,7 @@ UNITS = ((86_400 * 2, 86_400.0, "days"), (7_200, 3_600.0, "hours"), (120, 60.0, 
 YEAR = 365.25 * 86_400
 NAMES = {"action-thompson": "Thompson sampling per action", BLIND: "choosing blindly"}
 SHOWN = 3
-"""How many actions are named that cannot be told from the best."""
+"""How many actions are named that cannot be distinguished from the best."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def _about_log(audit: Audit) -> list[str]:
         shown = ", ".join(new[:5]) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
         lines.append(f"New, without a final outcome: {shown}; ranked last, and kept in the pool.")
     if not audit.rows.timed:
-        lines.append("No decision times (--decided): drift cannot be told from direct effects; delays are unknown.")
+        lines.append("No decision times (--decided): drift and direct effects look alike; delays are unknown.")
     return [*audit.log.notes, *lines]
 
 

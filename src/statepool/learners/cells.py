@@ -14,7 +14,7 @@ With a window, ω is the exposed count and m today's (the predictions of the fir
 there a second kind of effect moves the mean of state s from m(s) to (1 + ε) m(s). It is estimated in the same way with
 z = Σ m (x - m)/σ² and N = Σ m²/σ².
 
-*Rows.* P(s|a) = Σ_κ w_κ (pairs + κ told)/(plays + κ) with κ = ∞, 100, 10, 1 of prior 31/32 and 1/96 each, and w by the
+*Rows.* P(s|a) = Σ_κ w_κ (pairs + κ given)/(plays + κ) with κ = ∞, 100, 10, 1 of prior 31/32 and 1/96 each, and w by the
 likelihood of the pairs seen. A map that is learnt has κ = 1 on even rows; with contexts the row of a pair leans on its
 action's by κ = 1, 10 or 100, chosen by likelihood.
 """

@@ -249,7 +249,7 @@ def short_name(learner: Learner) -> str:
 
 
 def problem_of(instance: Instance, learner: Learner, delay: int, stream: Stream) -> Problem:
-    """What a learner is told of an instance; refused if it is more than the learner understands."""
+    """What a learner knows of an instance; refused if it is more than the learner understands."""
     if instance.contexts is None:
         return Problem(instance.P, instance.horizon, delay, stream, instance)
     if learner.reads_losses:

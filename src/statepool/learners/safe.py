@@ -71,7 +71,7 @@ def rate_of(length: float, delay: float, n_states: int, n_actions: int) -> float
 
 @compiled_part
 def start_again(safe: Any, t: int, delay: float, hope: Any) -> None:
-    """Start anew in round t."""
+    """Restart in round t."""
     safe.numbers[START] = t
     safe.numbers[RATE] = rate_of(max(float(t), 1.0), delay, hope.size, safe.actions.shape[1])
     safe.numbers[EXCESS] = 0.0

@@ -89,7 +89,7 @@ class CertifiedMemory(NamedTuple):
     ledger: Any
     """One record of LEDGER: `mass` is the sum of weights relative to that of the smallest total, `low`; `changed` while
     `x` is of other totals or another rate, `stale` while `dimension` is; `rang` the last round before the guard rang;
-    `spread`, the sum of v - 1, is counted anew from there."""
+    `spread`, the sum of v - 1, is counted from there."""
     log_actions: float
     width: float
 
