@@ -19,7 +19,8 @@ def test_the_readme_begins_with_the_category_and_is_short():
         assert part in README
 
 
-def test_the_readme_shows_what_the_audit_prints():
+def test_the_readme_shows_what_the_audit_prints(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     shown = re.search(r"    statepool audit examples/shop.csv\n\n```text\n(.*?)```", README, re.DOTALL)
     assert command("audit", "examples/shop.csv", cwd=ROOT).stdout == shown[1]
 
