@@ -152,7 +152,7 @@ def test_baselines_are_what_people_would_use(plain_audit):
 def test_the_simulated_pool_gets_purchases_first_and_the_log_s_curve(plain_shop, plain_audit):
     late = plain_audit.lateness
     assert late.window == round(plain_audit.maturity.window * plain_audit.rows.pace)
-    assert late.waits.max() < late.window
+    assert late.draws.max() < late.window
     mean = plain_audit.maturity.waits.waits.mean() / 86_400
     true = plain_shop.wait - 1 / (np.exp(1 / plain_shop.wait) - 1)
     assert mean == pytest.approx(14 * true, rel=0.1)
