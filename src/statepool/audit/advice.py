@@ -302,7 +302,7 @@ def prior_of(seen: Evidence, verdict: str) -> dict[str, Any]:
         prior["cells"] = {
             action: {
                 state: [float(unit.outcome(cells[a, s])), float(worth[a, s])]
-                for s, state in enumerate(counts.states) if worth[a, s] > 0
+                for s, state in enumerate(counts.states)
             }
             for a, action in enumerate(counts.actions) if counts.k[a].any()
         }  # fmt: skip
@@ -313,19 +313,15 @@ def known_cells(seen: Evidence, means: Floats) -> tuple[Floats, Floats]:
     """Means of actions in states with their direct effects, and how many outcomes of a state each is worth."""
     counts, direct, part = seen.counts, seen.effects.direct, relative_effects(seen, means)
     variance = counts.state_errors**2 * np.maximum(counts.worth, 1)
-    doubt = part**2 * direct.variance[:, None]
-    worth = np.divide(variance, doubt, out=counts.k.copy(), where=doubt > 1e-12 * variance)
-    return np.clip(means + part * direct.mean[:, None], 0.0, 1.0), np.maximum(worth, counts.k)
+    # A cell is known no better than its state's mean.
+    doubt = part**2 * direct.variance[:, None] + counts.state_errors**2
+    return np.clip(means + part * direct.mean[:, None], 0.0, 1.0), variance / np.maximum(doubt, 1e-300)
 
 
 def relative_effects(seen: Evidence, means: Floats) -> Floats:
     """What an effect of 1 on an action's mean adds in each state: effects are taken to be shares of what is gained."""
-    base = seen.sufficiency.base
-    return (means - base) / _nonzero(seen.effects.pooled - base)[:, None]
-
-
-def _nonzero(values: Floats) -> Floats:
-    return np.where(np.abs(values) > 1e-12, values, np.inf)
+    gained = seen.effects.pooled - seen.sufficiency.base
+    return (means - seen.sufficiency.base) / np.where(np.abs(gained) > 1e-12, gained, np.inf)[:, None]
 
 
 def _known_states(seen: Evidence) -> tuple[Floats, Floats]:

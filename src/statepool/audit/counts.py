@@ -4,8 +4,7 @@ Both are Ibis expressions, computed where the log lies. Which rows are sampled d
 it is stored: the same rows are taken from one file or forty, in duckdb or elsewhere.
 
     moments    where few decisions share a moment: a moment is in or out by a pseudo-random number of its time
-    cells      otherwise: rows that are alike are counted, put in order of time, state, action and outcome, and every
-               `step`-th row of that order is taken
+    places     otherwise: every so many rows in order of time, state, action and outcome
 """
 
 from __future__ import annotations
@@ -316,8 +315,8 @@ def context_names(log: Log) -> tuple[str, ...]:
 
 def _recorded(log: Log) -> Table:
     """Rows with `k`, the weight of their outcome, `x` and `xx`, it and its square; as recorded."""
-    x = log.table.outcome
-    return log.table.mutate(k=audit_engine().ifelse(x.notnull(), 1.0, 0.0), x=x, xx=x * x)
+    ibis, x = audit_engine(), log.table.outcome
+    return log.table.mutate(k=ibis.ifelse(x.notnull(), 1.0, ibis.null("float64")), x=x, xx=x * x)
 
 
 def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table:
@@ -326,14 +325,13 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
     A row younger than the window has no outcome; with a known delay curve it counts as `exposure` of one: in the mean,
     what has been reported by then is that share of what will be.
     """
-    ibis = audit_engine()
-    rows = _recorded(log)
-    k, x, xx = rows.k, rows.x, rows.xx
+    ibis, rows = audit_engine(), _recorded(log)
+    nothing, k, x, xx = ibis.null("float64"), rows.k, rows.x, rows.xx
     if maturity.window is not None:
         if maturity.default is not None:
             late = (rows.resolved - rows.decided > maturity.window).fill_null(False)
             x = ibis.ifelse(late, float(unit.outcome(maturity.default)), x)
-        young = (ibis.literal(0.0), ibis.null("float64"), ibis.null("float64"))
+        young = (nothing, nothing, nothing)
         if maturity.curve is not None and maturity.default is not None:
             share = maturity.curve.expression((maturity.latest - rows.decided).clip(lower=0.0))
             base, event = float(unit.outcome(maturity.default)), x.notnull() & rows.resolved.notnull()
@@ -345,9 +343,7 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
         old = rows.decided <= maturity.cut
         k, x, xx = (ibis.ifelse(old, final, early) for final, early in zip((k, x, x * x), young, strict=True))
     if held_only:
-        held = rows.held == 1
-        k = ibis.ifelse(held, k, 0.0)
-        x, xx = (ibis.ifelse(held, each, ibis.null("float64")) for each in (x, xx))
+        k, x, xx = (ibis.ifelse(rows.held == 1, each, nothing) for each in (k, x, xx))
     return rows.filter(rows.used).mutate(k=k, x=x, xx=xx)
 
 
@@ -515,28 +511,18 @@ def draw_rows(log: Log, counts: Counts, unit: Unit, seed: int = 0, contexts: tup
 
 
 def _fetch_sample(rows: Table, population: int, timed: bool, contexts: bool) -> dict[str, NDArray[Any]]:
-    names = ["action", "state", "x", "decided", "resolved", "held", *(["context"] if contexts else [])]
+    names = ["decided", "state", "action", "x", "resolved", "held", *(["context"] if contexts else [])]
     looked_at = rows.select(*names)
     if population <= MOST_ROWS:
         return fetch(looked_at)
     if timed:
-        turned = rows.decided * TURN
-        taken = rows.filter(turned - turned.floor() < SAMPLED / population)
-        found = fetch(taken.select(*names).limit(4 * SAMPLED))
+        turned = looked_at.decided * TURN
+        found = fetch(looked_at.filter(turned - turned.floor() < SAMPLED / population).limit(4 * SAMPLED))
         crowd = np.unique(found["decided"], return_counts=True)[1]
         enough = SAMPLED / 2 < found["decided"].size < 4 * SAMPLED
         if enough and (crowd.astype(np.float64) ** 2).sum() <= CROWDED * crowd.sum():
             return found
-    return _every_so_many(looked_at, population / SAMPLED, names)
-
-
-def _every_so_many(looked_at: Table, step: float, names: list[str]) -> dict[str, NDArray[Any]]:
-    cells = looked_at.group_by(*names).aggregate(m=looked_at.count().cast("float64"))
-    order = ["decided", "state", "action", "x", "resolved", "held", *names[6:]]
-    upto = cells.m.sum().over(audit_engine().window(order_by=order, preceding=None, following=0))
-    summed = cells.mutate(upto=upto)
-    takes = (summed.upto / step + 0.5).floor() - ((summed.upto - summed.m) / step + 0.5).floor()
-    taken = summed.mutate(taken=takes.cast("float64"))
-    found = fetch(taken.filter(taken.taken > 0).drop("m", "upto"))
-    times = found.pop("taken").astype(np.int64)
-    return {name: np.repeat(values, times) for name, values in found.items()}
+    share = SAMPLED / population
+    numbered = looked_at.mutate(place=audit_engine().row_number().over(order_by=names).cast("float64"))
+    taken = ((numbered.place + 1) * share).floor() > (numbered.place * share).floor()
+    return fetch(numbered.filter(taken).drop("place"))

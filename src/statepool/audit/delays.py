@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
+from scipy.stats import CensoredData, ecdf
 
 from statepool.audit.counts import Rows
 from statepool.audit.log import audit_engine
@@ -321,21 +322,12 @@ def measure_lateness(rows: Rows, maturity: Maturity, delay: int | None = None) -
     blank = ~np.isfinite(rows.loss)
     old = rows.age > np.quantile(waits[dated], 0.99)
     lost = round(float((blank & old).sum() / max(old.sum(), 1)) * DRAWS)
-    weights = waiting_weights(np.where(dated, waits, rows.age)[dated | blank], dated[dated | blank])
-    weights = weights / max(weights.sum(), 1e-300)
-    time = weighted_quantiles(waits[dated], weights, np.array(QUANTILES)).tolist()
-    drawn = weighted_quantiles(waits[dated], weights, (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
+    come = ecdf(CensoredData(uncensored=waits[dated], right=rows.age[blank])).cdf  # Kaplan and Meier
+    steps = np.diff(come.probabilities, prepend=0.0) / max(float(come.probabilities[-1]), 1e-300)
+    time = weighted_quantiles(come.quantiles, steps, np.array(QUANTILES)).tolist()
+    drawn = weighted_quantiles(come.quantiles, steps, (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
     draws = np.append(np.round(np.nan_to_num(drawn, nan=float(waits[dated].max())) * rows.pace), np.full(lost, np.inf))
     return Lateness(True, time, float(np.nan_to_num(time[1] * rows.pace)), draws)
-
-
-def waiting_weights(times: Floats, come: NDArray[np.bool_]) -> Floats:
-    """Kaplan and Meier's step at each outcome that came, in the order given."""
-    order = np.argsort(times, kind="stable")
-    left = np.cumprod(1 - come[order] / np.arange(times.size, 0, -1))
-    steps = np.empty(times.size)
-    steps[order] = -np.diff(left, prepend=1.0)
-    return np.asarray(steps[come])
 
 
 def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:

@@ -351,8 +351,6 @@ def document_of(audit: Audit) -> dict[str, Any]:
                 "with_outcome": float(counts.k.sum()), "dropped": counts.dropped,
                 "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in (counts.notes | audit.rows.odd()).items())],
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
-        "map": {"visits": counts.n.sum(axis=1)[order], "prior_rows": audit.map.strength,
-                "dimension": {"lower": audit.width.lower, "upper": audit.width.upper}},
         "sufficiency": {"p": test.p, "amounts_p": test.amounts.p, "states": [
             {"state": name, "rows": each.rows, "mean": unit.outcome(counts.state_means[s]), "interval": intervals[s],
              "p": each.p, "p_corrected": test.corrected[s], "direct_effect": unit.amount(each.size),
@@ -363,10 +361,9 @@ def document_of(audit: Audit) -> dict[str, Any]:
                     "share_possible": [effects.possible.at_least, effects.possible.at_most],
                     "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
-        "delays": {"known": late.known, "window_in_decisions": late.window,
-                   "time": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)}},
-        "drift": {"known": drift.known, "drifts": drift.drifts, "spread": drift.spread * unit.scale, "E2": drift.e2,
-                  "floor": unit.amount(drift.floor)},
+        "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},
+        "drift": {"spread": drift.spread * unit.scale, "E2": drift.e2, "floor": unit.amount(drift.floor)},
+        "dimension": [audit.width.lower, audit.width.upper],
         "personalising": _context_data(audit),
     })  # fmt: skip
 
