@@ -396,7 +396,8 @@ def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float,
 def _settled(sums: Floats) -> Floats:
     """Sums without their last digits, which depend on the order in which an engine adds; 0 for those of no rows."""
     part, power = np.frexp(np.nan_to_num(sums))
-    return np.asarray(np.ldexp(np.round(part * 2.0**40) / 2.0**40, power))
+    with np.errstate(over="ignore"):  # a range that is not finite is refused later
+        return np.asarray(np.ldexp(np.round(part * 2.0**40) / 2.0**40, power))
 
 
 def _filled(cells: dict[str, Any], like: Counts, unit: Unit) -> Counts:

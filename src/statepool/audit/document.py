@@ -138,7 +138,7 @@ def _todo(audit: Audit) -> list[str]:
 def _start(audit: Audit) -> str:
     ranking, unit, names = audit.advice.ranking, audit.unit, audit.counts.actions
     ends = sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper)))
-    by = ", corrected for direct effects" if audit.effects.spread_direct > 0 else ""
+    by = ", corrected for direct effects" if audit.effects.direct.spread > 0 else ""
     others = ", ".join(names[a] for a in ranking.alike[:SHOWN])
     more = f" and {counted(len(ranking.alike) - SHOWN)} more" if len(ranking.alike) > SHOWN else ""
     return (

@@ -7,7 +7,8 @@
 An effect has two parts, since an outcome is the product of whether something happens and how much it brings: with q the
 predicted rate of events and A their mean amount, D = A e + (q + e) g, where e is the action's effect on the rate and g
 on the amount. Both are estimated with normal priors of the variances found (empirical Bayes). The price is a mean over
-draws from what is then known, never the difference of two estimated minima, which would be too large.
+draws from what is then known, never the difference of two estimated minima, which would be too large. New actions whose
+effects spread as much lose 1 - sd(c) / sd(m) of what can be gained, if both are normal.
 """
 
 from dataclasses import dataclass, field
@@ -36,6 +37,11 @@ class Direct:
     mean: Floats
     variance: Floats
 
+    @property
+    def spread(self) -> float:
+        """The standard deviation of D over actions."""
+        return float((self.mean.var() + self.variance.mean()) ** 0.5)
+
 
 @dataclass(frozen=True)
 class Possible:
@@ -63,8 +69,6 @@ class ActionEffects:
     """The standard error of m."""
     spread_pooled: float
     """Standard deviation of c over actions, net of noise."""
-    spread_direct: float
-    """That of D."""
     price: float
     blind: float
     """Regret per decision of choosing by c, and of choosing blindly."""
@@ -102,11 +106,14 @@ class Part:
         if seen.sum() < 2 or not varies:
             nothing = np.inf if varies else 0.0
             return cls(np.zeros_like(raw), np.full_like(raw, np.inf), 0.0, nothing, LEAST_FREEDOM)
-        # Rare actions say little about the spread: weigh by how well each is known.
-        weights = 1 / (noise[seen] + grain) ** 2
-        weights /= weights.sum()
-        typical = float(weights @ noise[seen])
-        square = float(weights @ (raw[seen] - weights @ raw[seen]) ** 2) - typical * float(1 - weights @ weights)
+        square = 0.0
+        for _ in range(3):
+            # Rare actions say little about the spread: weigh by how well each is known, beside the spread itself.
+            weights = 1 / (noise[seen] + grain + max(square, 0.0)) ** 2
+            weights /= weights.sum()
+            typical, centre = float(weights @ noise[seen]), float(weights @ raw[seen])
+            even = float(1 - weights @ weights)
+            square = float(weights @ (raw[seen] - centre) ** 2) / even - typical
         # Uneven noise and weights leave as many degrees of freedom as the variance of the sum says.
         worth = typical**2 / max(float(weights**2 @ noise[seen] ** 2), 1e-300) if typical > 0 else float(seen.sum())
         return cls(raw, np.where(seen, noise, np.inf), square, typical, max(worth - 1, LEAST_FREEDOM))
@@ -153,30 +160,28 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
         (happen, left), (more, unknown) = e.shrink(of_rate), g.shrink(of_amount)
         return Direct(size * happen + (rate + happen) * more, size**2 * left + rate**2 * unknown)
 
-    def total(of_rate: float, of_amount: float) -> float:
-        return size**2 * of_rate + rates * of_amount
-
     rng = np.random.default_rng((seed, 12))
     c = pooled + np.sqrt(noise) * rng.standard_normal((DRAWS, pooled.size))
-    normal = rng.standard_normal((2, DRAWS, pooled.size))
+    normal = rng.standard_normal((DRAWS, pooled.size))
+    spread = float(max(pooled.var() - noise.mean(), 0.0) ** 0.5)
 
-    def cost(of_rate: float, of_amount: float) -> tuple[float, float, float]:
-        """Price and blind regret of the log's actions, and the share lost by new ones, with these variances."""
-        D = direct(of_rate, of_amount)
-        price, blind = _prices(c, c + D.mean + np.sqrt(D.variance) * normal[0])
-        return price, blind, _share(*_prices(c, c + total(of_rate, of_amount) ** 0.5 * normal[1]))
+    def cost(D: Direct) -> tuple[float, float, float]:
+        """Price and blind regret of the log's actions, and the share lost by new ones, with these effects."""
+        price, blind = _prices(c, c + D.mean + np.sqrt(D.variance) * normal)
+        total = float(np.hypot(spread, D.spread))
+        return price, blind, 1 - spread / total if total > 0 else 0.0
 
     believed = (e.believed, g.believed) if found.p < LEVEL else (0.0, 0.0)
     least, most = zip(e.interval(), g.interval(), strict=True)
-    price, blind, typical_loss = cost(*believed)
-    (low_price, low_blind, low_new), (high_price, gain, high_new) = cost(*least), cost(*most)
+    D, possible = direct(*believed), direct(*most)
+    price, blind, typical_loss = cost(D)
+    (low_price, low_blind, low_new), (high_price, gain, high_new) = cost(direct(*least)), cost(possible)
     ends = max(_share(low_price, low_blind), low_new), max(_share(high_price, gain), high_new)
-    spread = float(max(pooled.var() - noise.mean(), 0.0) ** 0.5)
     widest = max(float(pooled.var()) + 1.645 * _error_of_variance(pooled, noise), 0.0) ** 0.5
-    D = direct(*believed)
+    noises = size**2 * e.typical + rates * g.typical
     return ActionEffects(
-        pooled, D, np.sqrt(noise + shared + D.variance), spread, total(*believed) ** 0.5, price, blind, typical_loss,
-        Possible(total(e.typical, g.typical), e.freedom, *ends, max(spread, widest / 2), gain), direct(*most),
+        pooled, D, np.sqrt(noise + shared + D.variance), spread, price, blind, typical_loss,
+        Possible(noises, e.freedom, *ends, max(spread, widest / 2), gain), possible,
     )  # fmt: skip
 
 
