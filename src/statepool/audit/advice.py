@@ -163,7 +163,7 @@ def advise(seen: Evidence, horizon: int | None, level: float, seed: int, persona
     ranking = rank_actions(seen.counts, seen.effects, level)
     rounds, learner = horizon or default_horizon(seen), LEARNERS[verdict]
     prior = prior_of(seen, verdict) if learner else None
-    expected = expected_regrets(seen, learner, ranking.order[0], rounds, seed) if learner else ()
+    expected = expected_regrets(seen, verdict, ranking.order[0], rounds, seed) if learner else ()
     return Advice(verdict, missing, needed, ranking, expected, rounds, pool_settings(seen), prior)
 
 
@@ -347,11 +347,11 @@ class Worlds:
     instances: list[Instance]
     delays: list[Any]
     scale: float
-    prior: tuple[Floats, Floats]
-    curve: tuple[Floats, Floats] | None
+    known: dict[str, Any]
+    """What a learner starts from."""
 
 
-def draw_worlds(seen: Evidence, horizon: int, seed: int) -> Worlds:
+def draw_worlds(seen: Evidence, verdict: str, horizon: int, seed: int) -> Worlds:
     """Map and direct effects are drawn from what is known of them."""
     counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.waits
     turned = counts.mean >= 0.5  # outcomes are measured from the largest loss
@@ -378,17 +378,22 @@ def draw_worlds(seen: Evidence, horizon: int, seed: int) -> Worlds:
         P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, seen.map.P)
         instances.append(Instance(P / P.sum(axis=1, keepdims=True), theta, effects if effects.any() else None))
     delays = [simulated_delays(late, horizon, seed + world) for world in range(WORLDS)]
-    known = None if curve is None else (curve.tau * seen.rows.pace, curve.weight)
-    return Worlds(instances, delays, scale, (scaled(means), worth), known)
+    known: dict[str, Any] = {"prior": (scaled(means), worth)}
+    if curve is not None:
+        known["curve"] = (curve.tau * seen.rows.pace, curve.weight)
+    if verdict in (CORRECT, ALONE):
+        cells, outcomes = known_cells(seen, means)
+        known["cells"] = (scaled(cells), outcomes)
+    return Worlds(instances, delays, scale, known)
 
 
-def informed(name: str, prior: tuple[Floats, Floats], curve: tuple[Floats, Floats] | None) -> Learner:
-    """The learner of a name, started from what a log knows, as a pool with `prior` is."""
+def informed(name: str, **known: Any) -> Learner:
+    """The learner of a name, started from what a log knows (`prior`, `curve`, `cells`), as a pool with `prior` is."""
     kind: Any = learners.find(name)
 
     class Informed(kind):  # type: ignore[misc]
         def start(self, problem: Problem) -> Any:
-            return super().start(replace(problem, prior=prior, curve=curve))
+            return super().start(replace(problem, **known))
 
     made: Learner = Informed()
     return made
@@ -400,18 +405,18 @@ def default_horizon(seen: Evidence) -> int:
     return int(min(max(wanted, SHORTEST), LONGEST, max(WORK // seen.counts.n_actions, SHORTEST)))
 
 
-def expected_regrets(seen: Evidence, advised: str, first: int, horizon: int, seed: int) -> tuple[Expected, ...]:
+def expected_regrets(seen: Evidence, verdict: str, first: int, horizon: int, seed: int) -> tuple[Expected, ...]:
     """What is expected of the advised learner and of what people would do instead, on the same worlds."""
-    worlds = draw_worlds(seen, horizon, seed)
+    worlds, advised = draw_worlds(seen, verdict, horizon, seed), str(LEARNERS[verdict])
     # Thompson sampling per action draws a number for each action and round: fewer worlds where these are many.
     few = int(np.clip(WORLDS * WORK // (horizon * seen.counts.n_actions), 2, WORLDS))
     runs = [(name, i) for name in SIMULATED for i in range(WORLDS if name != "action-thompson" else few)]
 
     def regret(run: tuple[str, int]) -> float:
         name, i = run
-        return simulate(
-            worlds.instances[i], informed(name, worlds.prior, worlds.curve), worlds.delays[i], seed + i
-        ).regret
+        # Only the advised learner starts from what the log knows of single actions.
+        known = {part: given for part, given in worlds.known.items() if part != "cells" or name == advised}
+        return simulate(worlds.instances[i], informed(name, **known), worlds.delays[i], seed + i).regret
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         found = np.array(list(pool.map(regret, runs)))
