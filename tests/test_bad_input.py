@@ -220,8 +220,7 @@ def test_mixing(cls, mixing):
         (lambda: sp.ActionEXP3(copies="d"), ["copies: is 'd'", "d\\+1"]),
         (lambda: sp.ActionEXP3(copies=True), ["copies: is True"]),
         (lambda: sp.learners.PlugIn(smoothing=0), ["smoothing: is 0", r"\(0"]),
-        (lambda: sp.learners.SafePool(smoothing=-1), ["smoothing: is -1"]),
-        (lambda: sp.learners.CountedDenominator(smoothing=NAN), ["smoothing: is nan"]),
+        (lambda: sp.learners.PlugIn(smoothing=NAN), ["smoothing: is nan"]),
         (lambda: sp.learners.CountedDenominator(block=1), ["block: is 1", "at least 2"]),
         (
             lambda: sp.learners.CountedDenominator(denominator="guessed"),

@@ -40,7 +40,7 @@ LEARNERS = [
     (sp.learners.NSDUCRL2, {"window": 40, "radius": 0.1}),
     (sp.learners.NSDUCRL2, {"known_map": True}),
     (sp.learners.SurrogateIndex, {"history": 50}),
-    (sp.learners.SurrogateIndex, {"history": 20, "pooled": False, "rate": 0.1}),
+    (sp.learners.SurrogateIndex, {"history": 20}),
     (sp.learners.ImpatientThompson, {}),
     (sp.learners.ImpatientThompson, {"prior": prior_of(*textbook.random_instance(9, K=30))}),
 ]
@@ -303,10 +303,6 @@ def test_after_the_guard_certified_is_anytime_afresh():
         (
             lambda: sp.learners.ImpatientThompson(prior_of(np.eye(3), [[0.5] * 3])).player(np.eye(2), 9),
             "prior: mean has shape .3,., expected .2,.",
-        ),
-        (
-            lambda: sp.learners.ImpatientThompson(Prior((0.5,), ((-1.0,),), ((1.0,),))).player([[1.0]], 9),
-            "prior: between is not a covariance",
         ),
         (lambda: prior_of(np.eye(3), [[0.5] * 2]), "theta: has 2 columns, expected 3"),
         (lambda: sp.learners.AuerEXP3(exploration=0), "exploration: is 0"),

@@ -15,11 +15,11 @@ LEARNERS = {name: cls() for name, cls in sp.learners.REGISTRY.items()} | {
     "action-exp3 copies": sp.ActionEXP3(copies=3, mixing=0.1, rate=0.2),
     "counted-denominator short": find("counted-denominator")(block=14, rate=0.3),
     "counted-denominator predicted": find("counted-denominator")(denominator="predicted", block=14, rate=0.3),
-    "safe-pool bold": find("safe-pool")(certified=False, rate=60.0, smoothing=0.1, mixing=0.5),
+    "safe-pool bold": find("safe-pool")(certified=False, rate=60.0, mixing=0.5),
     "pooled-greedy exploring": sp.PooledGreedy(forgetting=0.9, exploration=0.2),
     "pooled-thompson forgetting": sp.PooledThompson(forgetting=0.9),
-    "zimmert-seldin shifted": find("zimmert-seldin")(scale=8.0, shift=True, mixing=0.1),
-    "zimmert-seldin advanced": find("zimmert-seldin")(tuning="advanced", shift=True, mixing=0.1),
+    "zimmert-seldin shifted": find("zimmert-seldin")(scale=8.0, shift=True),
+    "zimmert-seldin advanced": find("zimmert-seldin")(tuning="advanced", shift=True),
     "state-exp3 idle": sp.StateEXP3(copies="idle", rate=0.3),
     "state-exp3 cautious": sp.StateEXP3(rate=0.3, caution="rate/2"),
     "self-tuned learning": sp.SelfTuned(learn_map=True),
@@ -29,7 +29,7 @@ LEARNERS = {name: cls() for name, cls in sp.learners.REGISTRY.items()} | {
     "meta-bio adaptive": find("meta-bio")(adaptive=True),
     "nsd-ucrl2 window": find("nsd-ucrl2")(window=1, radius=0.1),
     "delay-adapted alone": find("delay-adapted")(pooled=False, rate=0.3),
-    "surrogate-index short": find("surrogate-index")(history=5, pooled=False, rate=0.3),
+    "surrogate-index short": find("surrogate-index")(history=5),
 }
 LOOPED = (sp.PerContext, *map(find, (
     "anytime", "certified", "coin-graph", "evolving", "meta-bio", "nsd-ucrl2", "surrogate-index", "impatient-thompson",

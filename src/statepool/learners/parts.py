@@ -20,8 +20,11 @@ are given up in the order they were played: `front` is the first that may still 
 behind it says whether it has.
 
 Source: Zimmert & Seldin 2020 for the rule; the fixed patience is Thune, Cesa-Bianchi & Seldin 2019.
+
+*Functions of a rule* that several learners have in common come last.
 """
 
+from dataclasses import dataclass
 from math import log
 from typing import Any, NamedTuple
 
@@ -30,13 +33,25 @@ from numpy.typing import NDArray
 
 from statepool.checks import Floats
 from statepool.compiling import compiled
-from statepool.kernels import LARGEST_ESTIMATE, combine, dot, softmin
-from statepool.learners.contract import Problem
+from statepool.kernels import LARGEST_ESTIMATE, add_scaled, combine, dot, softmin
+from statepool.learners.contract import Learner, Problem, check_settings
 
+SMOOTHING = 0.01
+"""Added to the count of each pair, where nothing else is set."""
 TALLY = np.dtype([("active", "i8"), ("waited", "f8"), ("front", "i8"), ("given_up", "i8")], align=True)
 
 LONGEST_WAIT = 1 << 16
 """Without a horizon so many rounds are remembered; a round that has waited longer is given up."""
+
+
+@dataclass(frozen=True)
+class RatedLearner(Learner):
+    """A learner whose one setting, or last one, is its learning rate; None is the paper's default."""
+
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        check_settings(self.rate)
 
 
 class Estimates(NamedTuple):
@@ -83,7 +98,7 @@ class MapCounts(NamedTuple):
     smoothing: float
 
 
-def start_counts(problem: Problem, smoothing: float) -> MapCounts:
+def start_counts(problem: Problem, smoothing: float = SMOOTHING) -> MapCounts:
     """Nothing seen: every row even."""
     K = problem.n_actions
     return MapCounts(np.zeros((problem.n_states, K)), np.zeros(K), float(smoothing))
@@ -161,3 +176,39 @@ def count_arrival(outstanding: Any, t: int) -> bool:
         outstanding.arrived[t % outstanding.arrived.size] = True
     tally.active -= 1
     return True
+
+
+@compiled
+def save_alone(policy: Any, choice: int, saved: Any) -> None:
+    """What a loss of the action played is worth to each action, if the action learns alone."""
+    saved[:] = 0.0
+    saved[choice] = 1.0 / policy[choice]
+
+
+def remember_nothing(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    pass
+
+
+def remember_action(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    """The probability of the action."""
+    saved[0] = policy[choice]
+
+
+def remember_state(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    """The probability of the state."""
+    saved[0] = dot(policy, rows.columns[state])
+
+
+def remember_estimate(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    """The probability that an outcome is divided by, for a memory with `estimates`."""
+    saved[0] = probability(memory.estimates, rows.columns, policy, choice, state)
+
+
+def see_round(memory: Any, played: Any, saved: Any) -> None:
+    """Count the round, for a memory with `outstanding`."""
+    count_round(memory.outstanding, played.t)
+
+
+def learn_saved(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
+    """Add the loss to `totals`, where a decision saves what a loss is worth to each action."""
+    add_scaled(memory.totals, saved, loss)

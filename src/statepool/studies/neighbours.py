@@ -15,7 +15,7 @@ from statepool.model import Instance
 from statepool.probes import NO_PROBE
 from statepool.report.palette import MUTED
 from statepool.report.sheet import Sheet, Value, short_number
-from statepool.studies import baselines
+from statepool.studies import funnel
 from statepool.studies.estimated_maps import KINDS
 from statepool.studies.study import Arms, Cell, Figure, Results, Rows, Sweep, Table, Task, add_study
 
@@ -56,13 +56,13 @@ OF_ACTIONS = 19
 
 CAPACITY: Arms = {"State-EXP3": ARMS["State-EXP3"], "capacity": ("state-exp3", {"rate": "capacity"})}
 SETTINGS: dict[str, tuple[str, dict[str, Any], int]] = {
-    **baselines.SETTINGS,
+    **funnel.SETTINGS,
     **{f"hostile, {kind}": ("hostile", {"kind": kind, "horizon": 8_000}, 50) for kind in KINDS},
     "resonance": ("resonance", {"half_period": 100, "horizon": 8_000}, 50),
     **{f"moving map, {moves}": ("moving-map", {"moves": moves, "horizon": 10_000}, 50) for moves in ("drift", "jumps")},
     **{f"funnel 20k, d={d}": ("funnel", {}, d) for d in (10, 50, 200)},
 }
-LATE = [Cell(f"{name}, {kind}", *baselines.FAMILIES[name], 50, ARMS, {"kind": kind})
+LATE = [Cell(f"{name}, {kind}", *funnel.FAMILIES[name], 50, ARMS, {"kind": kind})
         for name in ("dirichlet", "funnel") for kind in delays.KINDS]  # fmt: skip
 BOUNDED = ("funnel 20k, d=10", "funnel 20k, d=50", "funnel 20k, d=200", "dirichlet d=50", "spread d=50", "hard d=50")
 COVERED = {
@@ -188,7 +188,7 @@ add_study(
         Sweep("time", [Cell("funnel", "funnel", {"horizon": 10_000}, 50, ARMS)], 1, 90_000, timed),
         Sweep("bounds", [Cell(label, *SETTINGS[label], {arm: ARMS[arm] for arm in COVERED}) for label in BOUNDED], 8,
               90_000, bounds),
-        Sweep("capacity", [Cell(name, *baselines.FAMILIES[name], 0, CAPACITY) for name in ("dirichlet", "funnel")], 4,
+        Sweep("capacity", [Cell(name, *funnel.FAMILIES[name], 0, CAPACITY) for name in ("dirichlet", "funnel")], 4,
               90_000),
     ],
     _tables,

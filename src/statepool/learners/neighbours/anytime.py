@@ -9,17 +9,12 @@ is waited for too long is given up (`outstanding`). Without `pooled` an outcome 
 v = K.
 
 Source: ours; guarantee: Theorems A and A-skip, docs/theory.md. Without `pooled` it is delay-adaptive EXP3 and stands
-for Cesa-Bianchi, Gentile & Mansour 2019, Thune et al. 2019, Bistritz et al. 2019 and György & Joulani 2021, whose own
-rates need a cap, a bound on the delays or an epoch's restart that Theorem A does without. Where their rules differ
-they are here as `rule`:
-    "constant"   Thune's skipping: one rate for the horizon, outcomes older than `patience` dropped. The rate is ours
+for Cesa-Bianchi, Gentile & Mansour 2019 and György & Joulani 2021. Two rules of others are here as `rule`:
+    "constant"   Thune et al. 2019: one rate for the horizon, outcomes older than `patience` dropped. The rate is ours
                  (it minimises Theorem A with D at most patience · T), theirs is capped by 1/(2e d_max).
-    "epochs"     Bistritz's doubling: a fresh start whenever D (this round counted) has doubled, at the rate
-                 sqrt(log K / 2^epoch). Recalled, not read: the count of the present round is ours.
-György & Joulani's data-dependent rate could not be recovered and is not here.
+    "epochs"     Bistritz et al. 2019, recalled: a fresh start whenever D (this round counted) has doubled, at the rate
+                 sqrt(log K / 2^epoch).
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
@@ -30,19 +25,8 @@ import numpy as np
 from statepool.checks import Bools, check_count, check_name
 from statepool.compiling import compiled
 from statepool.kernels import effective_dimension
+from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule, check_flag
-from statepool.learners.parts import (
-    Estimates,
-    Outstanding,
-    add_estimate,
-    begin_round,
-    count_arrival,
-    count_round,
-    probability,
-    start_estimates,
-    start_outstanding,
-    weigh,
-)  # fmt: skip
 
 LARGEST_RATE = 0.5
 SPREAD_COST = 0.6
@@ -59,6 +43,19 @@ PACE = np.dtype(
     [("rate", "f8"), ("covered", "f8"), ("dimension", "f8"), ("spread", "f8"), ("epoch", "i8"), ("since", "i8")],
     align=True,
 )
+
+
+class AnytimeMemory(NamedTuple):
+    estimates: parts.Estimates
+    changed: Bools
+    """Whether the estimates or the rate have changed since the last policy."""
+    outstanding: parts.Outstanding
+    pace: Any
+    """One record of PACE: the rate and the cost it was set for, v of the policy, the sum of v - 1, the epoch and the
+    round it began in."""
+    width: float
+    log_actions: float
+    epochs: bool
 
 
 @dataclass(frozen=True)
@@ -78,8 +75,8 @@ class Anytime(Learner):
 
     Examples
     --------
-    >>> from statepool.learners.neighbours.anytime import Anytime
-    >>> Anytime(skip=True).skip
+    >>> import statepool as sp
+    >>> sp.learners.Anytime(skip=True).skip
     True
     """
 
@@ -95,16 +92,15 @@ class Anytime(Learner):
         if self.patience is not None:
             check_count(self.patience, "patience")
         if (self.rule == "constant") != (self.patience is not None):
-            raise ValueError(
-                f"patience: is {self.patience!r} with rule={self.rule!r}, expected one with 'constant' only"
-            )
+            given = f"{self.patience!r} with rule={self.rule!r}"
+            raise ValueError(f"patience: is {given}, expected one with 'constant' only")
 
     def start(self, problem: Problem) -> AnytimeMemory:
         pace = np.zeros(1, PACE)
         pace["rate"] = self._constant_rate(problem) if self.rule == "constant" else LARGEST_RATE
         return AnytimeMemory(
-            start_estimates(problem, self.pooled), np.ones(1, np.bool_),
-            start_outstanding(problem, self.skip, self.patience), pace, self._width(problem),
+            parts.start_estimates(problem, self.pooled), np.ones(1, np.bool_),
+            parts.start_outstanding(problem, self.skip, self.patience), pace, self._width(problem),
             log(problem.n_actions), self.rule == "epochs",
         )  # fmt: skip
 
@@ -115,19 +111,6 @@ class Anytime(Learner):
     def _constant_rate(self, problem: Problem) -> float:
         cost = (self._width(problem) / 2 + (self.patience or 0)) * problem.known_horizon()
         return min(LARGEST_RATE, sqrt(log(problem.n_actions) / cost)) if cost > 0 else LARGEST_RATE
-
-
-class AnytimeMemory(NamedTuple):
-    estimates: Estimates
-    changed: Bools
-    """Whether the estimates or the rate have changed since the last policy."""
-    outstanding: Outstanding
-    pace: Any
-    """One record of PACE: the rate and the cost it was set for, v of the policy, the sum of v - 1, the epoch and the
-    round it began in."""
-    width: float
-    log_actions: float
-    epochs: bool
 
 
 @compiled
@@ -177,29 +160,21 @@ def _begin_epoch(memory: Any, t: int, spent: float) -> None:
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     pace = memory.pace[0]
-    begin_round(memory.outstanding, t)
+    parts.begin_round(memory.outstanding, t)
     set_pace(memory, t)
     if memory.changed[0] or rows.vary:
         memory.changed[0] = False
-        weigh(memory.estimates, rows.columns, pace.rate, out)
+        parts.weigh(memory.estimates, rows.columns, pace.rate, out)
         pace.dimension = memory.width + 1.0
         if memory.estimates.pooled:
             pace.dimension = effective_dimension(rows.columns, out)
     pace.spread += pace.dimension - 1.0
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    saved[0] = probability(memory.estimates, rows.columns, policy, choice, state)
-
-
-def see(memory: Any, played: Any, saved: Any) -> None:
-    count_round(memory.outstanding, played.t)
-
-
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    if count_arrival(memory.outstanding, played.t) and played.t >= memory.pace[0].since and loss > 0.0:
-        add_estimate(memory.estimates, played.action, played.state, loss / saved[0])
+    if parts.count_arrival(memory.outstanding, played.t) and played.t >= memory.pace[0].since and loss > 0.0:
+        parts.add_estimate(memory.estimates, played.action, played.state, loss / saved[0])
         memory.changed[0] = True
 
 
-add_rule(AnytimeMemory, policy, remember, learn, see)
+add_rule(AnytimeMemory, policy, parts.remember_estimate, learn, parts.see_round)

@@ -27,8 +27,8 @@ class AuerEXP3(Learner):
 
     Examples
     --------
-    >>> from statepool.learners.neighbours.auer_exp3 import AuerEXP3
-    >>> AuerEXP3(exploration=0.1)
+    >>> import statepool as sp
+    >>> sp.learners.AuerEXP3(exploration=0.1)
     AuerEXP3(exploration=0.1)
     """
 

@@ -13,8 +13,6 @@ traces of two steps (state, then outcome). No regret bound is claimed. Its draws
 and its policy has no closed form.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,6 +22,7 @@ from numpy.typing import ArrayLike
 from statepool.checks import Floats, check_map, check_table
 from statepool.compiling import compiled
 from statepool.kernels import lowest_index
+from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule
 
 JITTER = 1e-9
@@ -58,6 +57,24 @@ def _frozen(table: Floats) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(x) for x in row) for row in table)
 
 
+class ImpatientMemory(NamedTuple):
+    mean: Floats
+    between: Floats
+    within: Floats
+    sums: Floats
+    """Of the indicators and of the outcome, one row for each action."""
+    played: Floats
+    arrivals: Floats
+    centres: Floats
+    spreads: Floats
+    """Mean and standard deviation of each action's posterior."""
+    draws: Floats
+    matrix: Floats
+    """Room for the matrix of a posterior and its Cholesky factor."""
+    vector: Floats
+    generator: np.random.Generator
+
+
 @dataclass(frozen=True)
 class ImpatientThompson(Learner):
     """Gaussian Thompson sampling in which what is seen at once foretells what comes late.
@@ -69,8 +86,8 @@ class ImpatientThompson(Learner):
 
     Examples
     --------
-    >>> from statepool.learners.neighbours.impatient_thompson import ImpatientThompson
-    >>> ImpatientThompson()
+    >>> import statepool as sp
+    >>> sp.learners.ImpatientThompson()
     ImpatientThompson(prior=None)
     """
 
@@ -101,35 +118,9 @@ def _ignorant(n_states: int) -> Prior:
 def _arrays(prior: Prior, n_states: int) -> tuple[Floats, Floats, Floats]:
     mean, between, within = (np.array(part, np.float64) for part in (prior.mean, prior.between, prior.within))
     square = (n_states, n_states)
-    for name, part, shape in (("mean", mean, (n_states,)), ("between", between, square), ("within", within, square)):
-        if part.shape != shape or not np.isfinite(part).all():
-            raise ValueError(
-                f"prior: {name} has shape {part.shape}, expected {shape} finite numbers: states but one, outcome"
-            )
-    for name, part in (("between", between), ("within", within)):
-        if not np.allclose(part, part.T) or np.linalg.eigvalsh(part).min() < -JITTER:
-            raise ValueError(
-                f"prior: {name} is not a covariance, expected a symmetric table without negative eigenvalues"
-            )
+    if mean.shape != (n_states,) or between.shape != square or within.shape != square:
+        raise ValueError(f"prior: mean has shape {mean.shape}, expected {(n_states,)}, one number for each state")
     return mean, between, within
-
-
-class ImpatientMemory(NamedTuple):
-    mean: Floats
-    between: Floats
-    within: Floats
-    sums: Floats
-    """Of the indicators and of the outcome, one row for each action."""
-    played: Floats
-    arrivals: Floats
-    centres: Floats
-    spreads: Floats
-    """Mean and standard deviation of each action's posterior."""
-    draws: Floats
-    matrix: Floats
-    """Room for the matrix of a posterior and its Cholesky factor."""
-    vector: Floats
-    generator: np.random.Generator
 
 
 @compiled
@@ -179,10 +170,6 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     out[lowest_index(memory.draws)] = 1.0
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    pass
-
-
 def see(memory: Any, played: Any, saved: Any) -> None:
     memory.played[played.action] += 1.0
     if played.state < memory.mean.size - 1:
@@ -196,4 +183,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
     learn_about(memory, played.action)
 
 
-add_rule(ImpatientMemory, policy, remember, learn, see)
+add_rule(ImpatientMemory, policy, parts.remember_nothing, learn, see)

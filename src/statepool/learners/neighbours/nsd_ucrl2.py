@@ -8,11 +8,8 @@
 `known_map` takes the rows from P and moves nothing. `radius` scales the squared radii: 1 is what is proved.
 
 Source: Vernade et al. 2020, abstract and idea only; the radii are ours. The map may drift and is not read, the means
-may not. With window T and a map that stays: regret <= sqrt(2 (S log 2 + log 2KT)) (2 sqrt(KT) + K) +
-2 sqrt(log(2ST)/2) (2S(d+1) + 2 sqrt(2ST)) + sqrt(2 T log T) + 2 (not proved: compared with runs).
+may not.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
@@ -23,7 +20,24 @@ import numpy as np
 from statepool.checks import Floats, Ints, check_count, check_number
 from statepool.compiling import compiled
 from statepool.kernels import TIE
+from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule, check_flag
+
+
+class OptimistMemory(NamedTuple):
+    rows: Floats
+    """Counts of states in the window, or the map where it is known."""
+    played: Floats
+    recent: Ints
+    """The (action, state) of the rounds in the window, in a ring."""
+    sums: Floats
+    counts: Floats
+    low: Floats
+    order: Ints
+    """States, the cheapest first."""
+    squared_radius: float
+    row_radius: float
+    known_map: bool
 
 
 @dataclass(frozen=True)
@@ -41,8 +55,8 @@ class NSDUCRL2(Learner):
 
     Examples
     --------
-    >>> from statepool.learners.neighbours.nsd_ucrl2 import NSDUCRL2
-    >>> NSDUCRL2(known_map=True).known_map
+    >>> import statepool as sp
+    >>> sp.learners.NSDUCRL2(known_map=True).known_map
     True
     """
 
@@ -67,22 +81,6 @@ class NSDUCRL2(Learner):
             np.zeros(S, np.int64), self.radius * log(2 * S * T) / 2,
             0.0 if self.known_map else sqrt(self.radius * (S * log(2) + log(2 * K * T)) / 2), self.known_map,
         )  # fmt: skip
-
-
-class OptimistMemory(NamedTuple):
-    rows: Floats
-    """Counts of states in the window, or the map where it is known."""
-    played: Floats
-    recent: Ints
-    """The (action, state) of the rounds in the window, in a ring."""
-    sums: Floats
-    counts: Floats
-    low: Floats
-    order: Ints
-    """States, the cheapest first."""
-    squared_radius: float
-    row_radius: float
-    known_map: bool
 
 
 @compiled
@@ -128,10 +126,6 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     out[best] = 1.0
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    pass
-
-
 def see(memory: Any, played: Any, saved: Any) -> None:
     if memory.known_map:
         return
@@ -150,4 +144,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
     memory.counts[played.state] += 1.0
 
 
-add_rule(OptimistMemory, policy, remember, learn, see)
+add_rule(OptimistMemory, policy, parts.remember_nothing, learn, see)
