@@ -16,14 +16,48 @@ from math import e, log, sqrt
 
 import numpy as np
 
-from statepool.checks import check_count, check_number
+from statepool.arguments import Argument, checked, count, number
+from statepool.checks import check_count, check_number, shown
 from statepool.engine import simulate
-from statepool.guarantees.arguments import LARGEST, checked
 from statepool.learners import StateEXP3
 from statepool.model import Instance
 from statepool.probes import StepProbe
 from statepool.rates import largest_covered_rate
 from statepool.stream import Seed
+
+LARGEST, LARGEST_RATE = 1e300, 700.0
+"""exp(700) is still a number."""
+
+
+def _check_instance(value: object, name: str) -> None:
+    if not isinstance(value, Instance):
+        raise ValueError(f"{name}: is {shown(value)}, expected an Instance")
+
+
+ARGUMENTS = {
+    "n_actions": count("Number of actions K."),
+    "n_states": count("Number of states S."),
+    "horizon": count("Number of rounds T."),
+    "delay": count("Delay in rounds; an array gives one for each round, where that is allowed.", lowest=0),
+    "budget": number("Bound on the sum over rounds of v_t - 1; in Theorems 3 and 4 of v_t.", 0, LARGEST),
+    "rate": number("Learning rate. None: the best rate that the bound covers.", 0, LARGEST_RATE),
+    "drift": number("How far the losses move; its definition is that of the theorem.", 0, LARGEST),
+    "n_drifting": count("Number of directions in which the losses drift."),
+    "n_signs": count("Steps of each walk."),
+    "n_walks": count("Number of walks."),
+    "spread": number("Sum over rounds of v_t - 1; in Theorem 4, of the spread of means within groups.", 0, LARGEST),
+    "waited": number("Total wait D, see `total_wait`.", 0, LARGEST),
+    "most_in_flight": count("Most outcomes outstanding at once.", lowest=0),
+    "given_up": count("Number of rounds given up.", lowest=0),
+    "log_actions": number("Mean over contexts of the logarithm of the number of actions.", 0, LARGEST),
+    "dimension": number("Largest effective dimension of a policy.", 0, LARGEST),
+    "caution": number("What is added to the probability of a state.", 0, LARGEST),
+    "confidence": number("Probability with which the bound may be exceeded.", 0, LARGEST),
+    "instance": Argument("Instance", "The problem.", _check_instance),
+    "seed": Argument("int", "Random seed of the run."),
+}
+guarantee = checked(ARGUMENTS)
+"""Decorates a bound: its arguments are checked and explained."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +79,10 @@ class Guarantee:
     covered: bool
 
 
-@checked
+@guarantee
 def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
     """Theorem 1: State-EXP3 with one copy.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_1(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
     4766
@@ -64,12 +96,10 @@ def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
     return Guarantee(learning + rate / 2 * variance + delay, rate, rate <= cap)
 
 
-@checked
+@guarantee
 def theorem_1_printed(n_actions: int, horizon: int, delay: int, budget: float) -> float:
     """Theorem 1 as the paper prints it, a closed form that is never below `theorem_1` at its best rate.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_1_printed(n_actions=200, horizon=20_000, delay=50, budget=30_000.0))
     5501
@@ -96,12 +126,10 @@ class LowerBound:
     scale: float
 
 
-@checked
+@guarantee
 def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerBound:
     """Theorem 2: the expected regret of every learner on the paper's construction with E2 <= `drift`, exactly.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_2(horizon=20_000, delay=50, drift=50.0, n_drifting=6).value)
     32
@@ -115,12 +143,10 @@ def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerB
     return LowerBound(forced, amplitude, sqrt(delay * drift * min(1 + log(n_drifting), horizon / delay)))
 
 
-@checked
+@guarantee
 def expected_best_walk(n_signs: int, n_walks: int) -> float:
     """Expected maximum of 0 and of several independent sums of random signs, exactly.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.expected_best_walk(n_signs=8, n_walks=3), 3)
     2.459
@@ -135,12 +161,10 @@ def expected_best_walk(n_signs: int, n_walks: int) -> float:
     return float(2 * some.sum() - (some[0] if odd else 0.0))
 
 
-@checked
+@guarantee
 def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
     """Theorem 3: interleaved State-EXP3 (d + 1 copies) at its matching rate.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_3(n_actions=200, delay=50, budget=30_000.0).value)
     4027
@@ -150,12 +174,10 @@ def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
     return Guarantee(sqrt(2 * (delay + 1) * budget * log(n_actions)), rate, True)
 
 
-@checked
+@guarantee
 def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guarantee:
     """Theorem 4: Theorem 3 on merged states, plus twice the spread of means within groups.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_4(n_actions=200, delay=50, budget=30_000.0, spread=100.0).value)
     4227
@@ -164,12 +186,10 @@ def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guara
     return Guarantee(merged.value + 2 * spread, merged.rate, True)
 
 
-@checked
+@guarantee
 def interleaving_pays(dimension: float, n_actions: int, delay: int) -> bool:
     """Whether the interleaved bound beats the rate by action: vbar (d+1) log K <= K + d.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.guarantees.interleaving_pays(dimension=1.5, n_actions=200, delay=10)
     True
@@ -198,12 +218,10 @@ class BoundCheck:
         return self.measured <= self.allowed * (1 + 1e-12)
 
 
-@checked
+@guarantee
 def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None = None) -> BoundCheck:
     """Largest one-round growth of any action's probability in a run, against 1 + 1/d.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.guarantees.drift_lemma(sp.families.band(seed=0, horizon=200), delay=5, seed=1).holds
     True

@@ -8,6 +8,9 @@
     F        log K/rate + rate (7 V + 2 d E) + 7 rate² d² V1 + d/12    delays at most d, rate <= 1/(12 d)
     G        a sum over epochs of Theorem A beside a leader, and what the guard allows    `SelfTuned`
 
+Last come bounds of three neighbours, learners from the literature that the package compares with. Each docstring says
+whether it is *derived* (docs/theory-proofs.md, or from a theorem that is) or *recalled* from its source.
+
 kappa = (e^r - 1 - r)/r², D the total wait, V >= sum_t (v_t - 1), V1 = min(V, T), E the drift between actions. The map
 is known and losses are fixed in advance. Delays are fixed in advance, too, except in C and F. If outcomes can arrive
 out of the order of their rounds, A, A-skip and D need more than the mean of an outcome: its whole law, given the past,
@@ -24,8 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statepool.checks import Ints, check_count, check_delay, check_number
-from statepool.guarantees.arguments import LARGEST, LARGEST_RATE, checked
-from statepool.guarantees.paper import Guarantee
+from statepool.guarantees.paper import LARGEST, LARGEST_RATE, Guarantee, guarantee
 from statepool.learners.neighbours.anytime import anytime_bound
 from statepool.learners.safe import GUARD, SHARE, rate_of
 from statepool.model import Instance
@@ -42,12 +44,10 @@ def kappa(rate: float) -> float:
     return (expm1(rate) - rate) / rate**2
 
 
-@checked
+@guarantee
 def total_wait(delay: int | ArrayLike, horizon: int) -> int:
     """Total wait D: every outstanding outcome counted in every round, sum_t min(d_t, T - t).
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.guarantees.total_wait(delay=50, horizon=20_000)
     998725
@@ -64,14 +64,12 @@ def _wait_of_one(delay: int, horizon: int) -> int:
     return most * (most - 1) // 2 + most * (horizon - most)
 
 
-@checked
+@guarantee
 def theorem_a(
     n_actions: int, horizon: int, delay: int | ArrayLike, budget: float, rate: float | None = None
 ) -> Guarantee:
     """Theorem A at a constant rate: `StateEXP3` under any delays, equation (4) of docs/theory.md.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_a(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
     4635
@@ -79,7 +77,7 @@ def theorem_a(
     return _at_constant_rate(log(n_actions), budget, total_wait(delay, horizon), rate)
 
 
-@checked
+@guarantee
 def theorem_d(
     log_actions: float, horizon: int, delay: int | ArrayLike, budget: float, rate: float | None = None
 ) -> Guarantee:
@@ -87,8 +85,6 @@ def theorem_d(
 
     `log_actions` is `choices_of(instance)`.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_d(log_actions=5.3, horizon=20_000, delay=50, budget=30_000.0).value)
     4636
@@ -118,12 +114,10 @@ def _least_at(bound: Callable[[float], float], log_actions: float, cost: float) 
     return float(minimize_scalar(bound, bounds=(0, top), method="bounded", options={"xatol": 1e-12}).x)
 
 
-@checked
+@guarantee
 def choices_of(instance: Instance) -> float:
     """Mean over contexts of the logarithm of the number of actions to choose from, for Theorem D.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.choices_of(sp.families.funnel(seed=0, horizon=10)), 3)  # log 200
     5.298
@@ -133,12 +127,10 @@ def choices_of(instance: Instance) -> float:
     return float(instance.shares @ np.log(instance.available.sum(axis=1)))
 
 
-@checked
+@guarantee
 def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: float) -> float:
     """Theorem A for `Anytime()`, which knows neither horizon nor delays.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_a_anytime(n_actions=200, n_states=6, spread=30_000.0, waited=1_000_000.0))
     6608
@@ -146,12 +138,10 @@ def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: floa
     return float(anytime_bound(log(n_actions), min(n_actions, n_states) - 1, float(spread), float(waited)))
 
 
-@checked
+@guarantee
 def theorem_a_skip(n_actions: int, n_states: int, spread: float, waited: float, given_up: int) -> float:
     """Theorem A-skip for `Anytime(skip=True)`, equation (5); a round is waited for until it is given up.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_a_skip(n_actions=200, n_states=6, spread=30_000.0, waited=1_000_000.0, given_up=40))
     6648
@@ -159,12 +149,10 @@ def theorem_a_skip(n_actions: int, n_states: int, spread: float, waited: float, 
     return theorem_a_anytime(n_actions, n_states, spread, waited) + given_up
 
 
-@checked
+@guarantee
 def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float:
     """Least over sets U of rounds of |U| + sqrt((D outside U + |U|) log K), see Theorem A-skip.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.skipping_cost(n_actions=200, horizon=20_000, delay=50))
     2300
@@ -175,12 +163,10 @@ def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float
     return float((left_out + np.sqrt((outside + left_out) * log(n_actions))).min())
 
 
-@checked
+@guarantee
 def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
     """Theorem B: `StateEXP3` at a constant rate under one delay, equation (6).
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_b(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
     3139
@@ -195,12 +181,10 @@ def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
     return Guarantee(learning + rate * variance, rate, rate <= cap)
 
 
-@checked
+@guarantee
 def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: float, most_in_flight: int) -> float:
     """Worst-case bound of `Certified()` with its guard, see Theorem C.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.certified_worst_case(200, 6, spread=30_000.0, waited=1_000_000.0, most_in_flight=50))
     9418
@@ -210,15 +194,13 @@ def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: f
     return sqrt(2) * twice + 6 * log(n_actions) + 6 + most_in_flight
 
 
-@checked
+@guarantee
 def drift_between_actions(instance: Instance, delay: int) -> float:
     """Drift between actions E of Theorem F, equation (8): the largest over lags l < 3d of sum_t |c_t - c_{t-l}|*².
 
     |f|* is half the range of f over actions, so movement that all actions share does not count. Takes 3d passes over
     the rounds.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> shop = sp.families.funnel(seed=0, n_actions=20, horizon=2_000)
     >>> round(sp.guarantees.drift_between_actions(shop, delay=50), 3)
@@ -240,14 +222,12 @@ def drift_between_actions(instance: Instance, delay: int) -> float:
     return most
 
 
-@checked
+@guarantee
 def theorem_f(
     n_actions: int, horizon: int, delay: int, budget: float, drift: float, rate: float | None = None
 ) -> Guarantee:
     """Theorem F: `HintedStateEXP3(rate)`, equation (10). `drift` is `drift_between_actions`.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> bound = sp.guarantees.theorem_f(n_actions=2, horizon=200_000, delay=20, budget=200_000.0, drift=50.0)
     >>> round(bound.value), round(1 / bound.rate)
@@ -278,12 +258,10 @@ def _best_rate_of_f(size: float, first: float, second: float, cap: float) -> flo
     return high
 
 
-@checked
+@guarantee
 def theorem_f_tuned(n_actions: int, horizon: int, delay: int, budget: float, drift: float) -> float:
     """Closed form of `theorem_f` at its best rate, equation (11); never below it.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_f_tuned(n_actions=2, horizon=200_000, delay=20, budget=200_000.0, drift=50.0))
     3625
@@ -294,12 +272,10 @@ def theorem_f_tuned(n_actions: int, horizon: int, delay: int, budget: float, dri
     return 2 * sqrt((8 * budget + 2 * d * drift) * size) + extra + d / 12 if n_actions > 1 else 0.0
 
 
-@checked
+@guarantee
 def theorem_f_free(n_actions: int, horizon: int, delay: int, budget: float, drift: float) -> float:
     """Theorem F for `HintedStateEXP3()`, equation (13); the budget must hold on every path.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_f_free(n_actions=2, horizon=10**7, delay=20, budget=1e7, drift=50.0))
     573190
@@ -311,12 +287,10 @@ def theorem_f_free(n_actions: int, horizon: int, delay: int, budget: float, drif
     return 9 * max(12 * d * size, root, extra) if n_actions > 1 else 0.0
 
 
-@checked
+@guarantee
 def theorem_g(n_actions: int, n_states: int, horizon: int, delay: int | ArrayLike) -> float:
     """Theorem G: the worst case of `SelfTuned()` with a known map, equation (16). Outcomes must come in order.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_g(n_actions=200, n_states=6, horizon=10**6, delay=50))
     256565
@@ -378,3 +352,44 @@ def _check_order(delays: Ints) -> None:
             f"delay: round {t}'s outcome ({delays[t]} late) comes after that of round {t + 1} ({delays[t + 1]} late), "
             "expected outcomes in the order of their rounds"
         )
+
+
+@guarantee
+def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
+    """`ZimmertSeldin(tuning="anytime")` under delays fixed in advance: 4 sqrt(KT) + sqrt(8 D log K). Recalled.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.zimmert_seldin(n_actions=200, horizon=20_000, waited=1_000_000.0))
+    14510
+    """
+    return 4 * sqrt(n_actions * horizon) + sqrt(8 * waited * log(n_actions))
+
+
+@guarantee
+def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float | None = None) -> float:
+    """`StateEXP3(copies="idle")`: (most in flight + 1) log K/rate + rate/2 sum_t v_t. Derived from Theorem 3.
+
+    Here `budget` bounds the sum of v_t.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.idle_copies(n_actions=200, most_in_flight=50, budget=30_000.0, rate=0.01))
+    27171
+    """
+    check_number(1.0 if rate is None else rate, "rate", 0, LARGEST, open_low=True)
+    learning = (most_in_flight + 1) * log(n_actions)
+    return sqrt(2 * learning * budget) if rate is None else learning / rate + rate / 2 * budget
+
+
+@guarantee
+def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: float, confidence: float) -> float:
+    """`StateEXP3(caution=…)` without delay: exceeded with probability at most `confidence`. Derived, (28).
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.cautious(200, 6, horizon=20_000, rate=0.01, caution=0.005, confidence=0.05))
+    2632
+    """
+    check_number(confidence, "confidence", 0, 1, open_low=True)
+    check_number(caution, "caution", 0, LARGEST, open_low=True)
+    check_number(rate, "rate", 0, LARGEST, open_low=True)
+    seen = n_states * horizon + log(2 / confidence) / (2 * caution)
+    return log(n_actions) / rate + (rate / 2 + caution) * seen + log(2 * n_actions / confidence) / (2 * caution)
