@@ -37,6 +37,7 @@ from statepool.studies.study import (
     Table,
     Task,
     add_study,
+    ends_of,
     estimate_of,
     estimated_dimension,
     paired,
@@ -124,10 +125,7 @@ def _gap_row(results: Results, n_actions: int) -> dict[str, Value]:
 
 def _gap_tables(results: Results) -> list[Table]:
     rows = {f"K={k}": _gap_row(results, k) for k in GAP_ACTIONS}
-    summary = {}
-    for name in RATIOS:
-        numbers = [row[name].number for row in rows.values()]
-        summary[name] = {"smallest": Value(min(numbers)), "largest": Value(max(numbers))}
+    summary = {name: ends_of(row[name].number for row in rows.values()) for name in RATIOS}
     return [Table("Summary over K", summary), Table("Certificates and measurements", rows)]
 
 
@@ -207,7 +205,7 @@ def _drift_tables(results: Results) -> list[Table]:
     rows, ranges = _ratio_rows(results, CELLS), {}
     for name, digits in {"E2": 0, "scale": 0, **dict.fromkeys(LOOKS, 3)}.items():
         numbers = [row[name].number for row in rows.values()]
-        ranges[name] = {"smallest": Value(min(numbers), None, digits), "largest": Value(max(numbers), None, digits)}
+        ranges[name] = ends_of(numbers, digits)
         if name in LOOKS:
             ranges[name]["mean"] = Value(float(np.mean(numbers)), None, digits)
     saturated = _ratio_rows(results, SATURATED_CELLS)
@@ -282,11 +280,9 @@ def _ratio(results: Results, overlap: float, delay: int, horizon: int) -> Value:
 
 
 def _spread(ratios: list[Value], digits: int) -> dict[str, Value]:
-    smallest, largest = (end(ratio.number for ratio in ratios) for end in (min, max))
-    return {
-        "cells": Value(len(ratios), None, 0), "smallest": Value(smallest, None, 3), "largest": Value(largest, None, 3),
-        "largest / smallest": Value(largest / smallest, None, digits),
-    }  # fmt: skip
+    ends = ends_of((ratio.number for ratio in ratios), 3)
+    factor = Value(ends["largest"].number / ends["smallest"].number, None, digits)
+    return {"cells": Value(len(ratios), None, 0), **ends, "largest / smallest": factor}
 
 
 def _dependence_tables(results: Results) -> list[Table]:

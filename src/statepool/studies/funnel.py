@@ -20,6 +20,7 @@ from statepool.studies.study import (
     Table,
     Task,
     add_study,
+    ends_of,
     estimated_dimension,
     growth_exponent,
     paired,
@@ -75,8 +76,7 @@ def _funnel_tables(results: Results) -> list[Table]:
     for name, digits in (("no engagement %", 0), ("deepest %", 1)):
         seed_0[name] = Value(results.mean("shares", "seed 0", name), None, digits)
     catalogue = _catalogue_rows(results)
-    numbers = [row["vhat"].number for row in catalogue.values()]
-    catalogue["all"] = {"smallest": Value(min(numbers), None, 2), "largest": Value(max(numbers), None, 2)}
+    catalogue["all"] = ends_of((row["vhat"].number for row in catalogue.values()), 2)
     regret = {cell: _regret_row(results, cell) for cell in PLACES}
     return [
         Table("Regret on the funnel", regret, "pooled greedy and pooled Thompson are ours"),

@@ -3,7 +3,6 @@
 The report has every table and figure, needs no network, and its bytes repeat.
 """
 
-import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,10 +11,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 from rich.console import Console
-from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
@@ -137,20 +134,9 @@ def write_figures(results: Mapping[str, Results], folder: Path) -> list[Drawing]
             home = "" if figure.up_front else study.name
             drawing = drawing_of(wide, narrow, figure.name, figure.title, figure.caption, home)
             (folder / f"{figure.name}.pdf").write_bytes(wide.saved("pdf"))
-            (folder / f"{figure.name}.svg").write_text(_titled(drawing))
+            (folder / f"{figure.name}.svg").write_text(drawing.wide)
             drawings.append(drawing)
     return drawings
-
-
-def _titled(drawing: Drawing) -> str:
-    """The SVG with each target's text as its title, which browsers show when a reader points at it."""
-
-    def title(match: re.Match[str]) -> str:
-        return f"{match[0]}<title>{escape(drawing.tips[int(match[1])])}</title>"
-
-    # Targets are not painted, and can be pointed at all the same.
-    pointing = '<style>[id^="tip-"] {pointer-events: all}</style>'
-    return re.sub(r'<g id="tip-(\d+)">', title, drawing.wide).replace("<defs>", pointing + "<defs>", 1)
 
 
 def _is_whole(studies: Sequence[Study]) -> bool:
@@ -181,6 +167,7 @@ def _summary(count: Mapping[str, int]) -> str:
 
 LEGEND = "= published, to the digit;  ~ within one standard error of the published number below it;  ≠ not met"
 STYLES = {"digit": ("=", "green"), "within one standard error": ("~", "yellow"), "not met": ("≠", "bold red")}
+WIDEST_NAME = 26
 Places = dict[tuple[str, str, str], Record]
 
 
@@ -189,7 +176,7 @@ def print_study(console: Console, study: Study, tables: list[Table], records: li
     console.print(Panel(study.asks, title=f"{study.number}. {study.title}", title_align="left", width=console.width))
     places = {(record.table, record.cell, record.column): record for record in records}
     for table in tables:
-        for grid in _grids(console, table, places, quick):
+        for grid in _grids(console.width, table, places, quick):
             console.print(grid)
         published = any(places[table.title, cell, name].how for cell, row in table.rows.items() for name in row)
         for note in (LEGEND if published else "", table.note):
@@ -197,34 +184,28 @@ def print_study(console: Console, study: Study, tables: list[Table], records: li
                 console.print(note, style="italic", width=console.width, markup=False, highlight=False)
 
 
-def _grids(console: Console, table: Table, places: Places, quick: bool) -> Iterator[Grid]:
+def _grids(width: int, table: Table, places: Places, quick: bool) -> Iterator[Grid]:
     """The table, or several one below the other if its columns do not fit side by side."""
-    title: str | None = table.title + (" (ours)" if table.ours else "") + (" · QUICK: fewer seeds" if quick else "")
-    piece: list[str] = []
+    entries = {key[1:]: _entry(record) for key, record in places.items() if key[0] == table.title}
+    lines = {name: [line for (_, each), text in entries.items() if each == name for line in text.plain.splitlines()]
+             for name in table.columns}  # fmt: skip
+    least = {name: max(map(len, [*name.split(), *lines[name]])) for name in table.columns}
+    pieces: list[list[str]] = [[]]
+    first = min(max(map(len, table.rows)), WIDEST_NAME) + 4  # with the rules between columns
     for name in table.columns:
-        if piece and _width(console, _grid(table, [*piece, name], places, None, narrow=True)) > console.width:
-            yield _grid(table, piece, places, title, narrow=True)
-            piece, title = [], None
-        piece.append(name)
-    whole = _grid(table, piece, places, title)
-    yield whole if _width(console, whole) <= console.width else _grid(table, piece, places, title, narrow=True)
-
-
-def _width(console: Console, grid: Grid) -> int:
-    return Measurement.get(console, console.options.update(max_width=10_000), grid).maximum
-
-
-def _grid(table: Table, names: list[str], places: Places, title: str | None, narrow: bool = False) -> Grid:
-    """Some columns of a table; if `narrow`, as wide as the longest word of the heading or the longest number."""
-    grid = Grid(title=title, title_justify="left")
-    grid.add_column("", overflow="fold", max_width=26)
-    for name in names:
-        entries = [_entry(places[table.title, cell, name]) for cell, row in table.rows.items() if name in row]
-        longest = max(map(len, [*name.split(), *(line for entry in entries for line in entry.plain.splitlines())]))
-        grid.add_column(name, justify="right", width=longest if narrow else None)
-    for cell, row in table.rows.items():
-        grid.add_row(cell, *(_entry(places[table.title, cell, name]) if name in row else "" for name in names))
-    return grid
+        if pieces[-1] and first + sum(least[each] + 3 for each in [*pieces[-1], name]) > width:
+            pieces.append([])
+        pieces[-1].append(name)
+    title = table.title + (" (ours)" if table.ours else "") + (" · QUICK: fewer seeds" if quick else "")
+    for names in pieces:
+        grid = Grid(title=title if names is pieces[0] else None, title_justify="left")
+        grid.add_column("", overflow="fold", max_width=WIDEST_NAME)
+        tight = first + sum(max(least[name], len(name)) + 3 for name in names) > width
+        for name in names:
+            grid.add_column(name, justify="right", width=least[name] if tight else None)
+        for cell in table.rows:
+            grid.add_row(cell, *(entries.get((cell, name), "") for name in names))
+        yield grid
 
 
 def _entry(record: Record) -> Text:
