@@ -19,8 +19,6 @@ LEARNERS = [
     (sp.learners.Anytime, {"skip": True}),
     (sp.learners.Anytime, {"pooled": False}),
     (sp.learners.Anytime, {"pooled": False, "skip": True}),
-    (sp.learners.Anytime, {"pooled": False, "rule": "constant", "patience": 5}),
-    (sp.learners.Anytime, {"rule": "epochs"}),
     (sp.learners.Certified, {}),
     (sp.StateEXP3, {"copies": "idle"}),
     (sp.StateEXP3, {"copies": "idle", "mixing": 0.1, "rate": 0.3}),
@@ -267,13 +265,6 @@ def test_after_the_guard_certified_is_anytime_afresh():
     ("make", "message"),
     [
         (lambda: sp.learners.Anytime(pooled=1), "pooled: is 1, expected True or False"),
-        (lambda: sp.learners.Anytime(rule="adaptiv"), "rule: 'adaptiv' is not known; did you mean adaptive"),
-        (lambda: sp.learners.Anytime(rule="constant"), "patience: is None with rule='constant'"),
-        (lambda: sp.learners.Anytime(patience=3), "patience: is 3 with rule='adaptive'"),
-        (
-            lambda: sp.learners.Anytime(rule="constant", patience=0),
-            "patience: is 0, expected a whole number of at least 1",
-        ),
         (lambda: sp.learners.ZimmertSeldin(tuning="anytme"), "tuning: 'anytme' is not known; did you mean anytime"),
         (
             lambda: sp.learners.ZimmertSeldin(tuning="anytime", scale=2.0),

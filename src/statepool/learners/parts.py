@@ -14,12 +14,11 @@ P_hat(s|a) = (pairs(a, s) + smoothing) / (visits(a) + smoothing · |S|)
     active   rounds played whose outcome has neither come nor been given up
     waited   D_t, the sum of `active` over the rounds played so far
 
-With skipping, a round is given up once it has been waited for in max(1, sqrt(waited / log K)) rounds (or in `patience`
-rounds, where that is set), and its outcome is then ignored whenever it comes. These thresholds never fall, so rounds
-are given up in the order they were played: `front` is the first that may still come, and one flag for each round
-behind it says whether it has.
+With skipping, a round is given up once it has been waited for in max(1, sqrt(waited / log K)) rounds, and its outcome
+is then ignored whenever it comes. These thresholds never fall, so rounds are given up in the order they were played:
+`front` is the first that may still come, and one flag for each round behind it says whether it has.
 
-Source: Zimmert & Seldin 2020 for the rule; the fixed patience is Thune, Cesa-Bianchi & Seldin 2019.
+Source: Zimmert & Seldin 2020.
 
 *Functions of a rule* that several learners have in common come last.
 """
@@ -124,16 +123,13 @@ class Outstanding(NamedTuple):
     """One record of TALLY."""
     arrived: NDArray[np.bool_]
     """One flag for each round, in a ring; empty where no round is ever given up."""
-    patience: float
-    """How long a round is waited for; 0 where that follows what was waited for so far."""
     log_actions: float
 
 
-def start_outstanding(problem: Problem, skip: bool = False, patience: int | None = None) -> Outstanding:
+def start_outstanding(problem: Problem, skip: bool = False) -> Outstanding:
     """Nothing played."""
-    skips = skip or patience is not None
-    flags = np.zeros((problem.horizon or LONGEST_WAIT) if skips else 0, np.bool_)
-    return Outstanding(np.zeros(1, TALLY), flags, float(patience or 0), log(max(problem.n_actions, 2)))
+    flags = np.zeros((problem.horizon or LONGEST_WAIT) if skip else 0, np.bool_)
+    return Outstanding(np.zeros(1, TALLY), flags, log(max(problem.n_actions, 2)))
 
 
 @compiled
@@ -148,9 +144,7 @@ def begin_round(outstanding: Any, t: int) -> None:
 @compiled
 def _give_up(outstanding: Any, t: int) -> None:
     tally, arrived = outstanding.tally[0], outstanding.arrived
-    longest = outstanding.patience
-    if longest == 0.0:
-        longest = max(1.0, np.sqrt(tally.waited / outstanding.log_actions))
+    longest = max(1.0, np.sqrt(tally.waited / outstanding.log_actions))
     while tally.front < t and (t - tally.front - 1 >= longest or t - tally.front >= arrived.size):
         if not arrived[tally.front % arrived.size]:
             tally.active -= 1

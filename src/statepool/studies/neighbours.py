@@ -44,8 +44,6 @@ ARMS: Arms = {
     "EXP3-IX": ("exp3-ix", {}),
     "Auer's EXP3": ("auer-exp3", {}),
     "adaptive EXP3": (ANYTIME, {"pooled": False}),
-    "Thune": (ANYTIME, {"pooled": False, "rule": "constant", "patience": 100}),
-    "Bistritz": (ANYTIME, {"pooled": False, "rule": "epochs"}),
     "ZS, as released": (ZS, {}),
     "ZS, anytime": (ZS, {"tuning": "anytime"}),
     "ZS, advanced": (ZS, {"tuning": "advanced"}),
