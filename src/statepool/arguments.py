@@ -1,10 +1,11 @@
 """Arguments that many functions share: one table says what each means and may be.
 
 `checked(table)` makes a decorator. The function then refuses wrong arguments in one sentence, and its docstring gets
-the sections Parameters and Returns from the table and the signature, and a heading above its examples.
+the sections Parameters and Returns from the table and the signature, and a heading above its examples. The settings of
+learners are explained in the same way (`learners.parts.settled`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, cleandoc, signature
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -47,14 +48,21 @@ def checked(table: Mapping[str, Argument]) -> Callable[[Callable[Given, Answer]]
                     check(value, name)
             return function(*given, **named)
 
-        summary, prompt, examples = cleandoc(function.__doc__ or "").partition(">>>")
-        lines = [line for name, each in own.parameters.items() for line in _described(name, each, table[name])]
         answer = str(getattr(own.return_annotation, "__name__", own.return_annotation))
-        sections = ["Parameters", "----------", *lines, "", "Returns", "-------", answer, "", "Examples", "--------"]
-        call.__doc__ = summary + "\n".join([*sections, prompt + examples])
+        call.__doc__ = with_sections(function, own.parameters, table, ["Returns", "-------", answer, ""])
         return call
 
     return decorate
+
+
+def with_sections(
+    documented: object, parameters: Mapping[str, Parameter], table: Mapping[str, Argument], more: Sequence[str] = ()
+) -> str:
+    """The docstring with its parameters explained, and with a heading above its examples."""
+    summary, prompt, examples = cleandoc(documented.__doc__ or "").partition(">>>")
+    lines = [line for name, each in parameters.items() for line in _described(name, each, table[name])]
+    explained = ["Parameters", "----------", *lines, ""] if lines else []
+    return summary + "\n".join([*explained, *more, "Examples", "--------", prompt + examples])
 
 
 def _described(name: str, parameter: Parameter, argument: Argument) -> tuple[str, str]:

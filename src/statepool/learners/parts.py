@@ -20,21 +20,24 @@ is then ignored whenever it comes. These thresholds never fall, so rounds are gi
 
 Source: Zimmert & Seldin 2020.
 
-*Functions of a rule* that several learners have in common come last.
+*Settings* are explained and checked by one table. *Functions of a rule* that several learners have in common come last.
 """
 
 from dataclasses import dataclass
+from inspect import signature
 from math import log
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.checks import Floats
+from statepool.arguments import Argument, count, number, with_sections
+from statepool.checks import Floats, check_rate
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_ESTIMATE, add_scaled, combine, dot, softmin
-from statepool.learners.contract import Learner, Problem, check_settings
+from statepool.learners.contract import Learner, Problem, check_flag
 
+Kind = TypeVar("Kind", bound=Learner)
 SMOOTHING = 0.01
 """Added to the count of each pair, where nothing else is set."""
 TALLY = np.dtype([("active", "i8"), ("waited", "f8"), ("front", "i8"), ("given_up", "i8")], align=True)
@@ -43,14 +46,51 @@ LONGEST_WAIT = 1 << 16
 """Without a horizon so many rounds are remembered; a round that has waited longer is given up."""
 
 
-@dataclass(frozen=True)
-class RatedLearner(Learner):
-    """A learner whose one setting, or last one, is its learning rate; None is the paper's default."""
+def _flag(meaning: str) -> Argument:
+    return Argument("bool", meaning, check_flag)
 
-    rate: float | None = None
 
-    def __post_init__(self) -> None:
-        check_settings(self.rate)
+SETTINGS = {
+    "adaptive": _flag("Whether it is fed true outcomes alone until waiting has become too dear (MetaAdaBIO)."),
+    "base": Argument("Learner", "The learner that is fed."),
+    "block": count("The rounds of a block.", lowest=2),
+    "certified": _flag("Whether the radii hold with high probability; else they are a heuristic."),
+    "denominator": Argument("str", 'What the second half divides by: "counted" or "predicted".'),
+    "exploration": number("The share of uniform exploration.", 0, 1),
+    "history": count("How many outcomes the index is made of."),
+    "known_map": _flag("Whether the rows are taken from P."),
+    "mixing": number("The share of uniform exploration.", 0, 1),
+    "pooled": _flag("Whether losses are pooled through the state, or learnt of the action played alone."),
+    "prior": Argument("Prior", "How states predict outcomes, as `prior_of` makes it; None: nothing is known of it."),
+    "radius": number("Scales the squared radii; 1 is what is proved.", 0, 1e9),
+    "rate": Argument("float", "The learning rate; None is the paper's default.", lambda value, name: check_rate(value)),
+    "scale": number("Multiplies the fixed rate.", 0, 1e9, open_low=True),
+    "shift": _flag("Whether the rates start later, for a delay that is known."),
+    "skip": _flag("Whether to give up on outcomes that are too late."),
+    "smoothing": number("Added to the count of each pair.", 0, 1e9, open_low=True),
+    "tuning": Argument("str", '"fixed" as in the paper, "anytime" as in the source, or "advanced", which gives up.'),
+    "window": count("Rows are counted over this many rounds; None: over all."),
+}
+"""What the settings of the paper's learners and of the neighbours mean and may be."""
+
+
+@dataclass_transform(frozen_default=True)
+def settled(kind: type[Kind]) -> type[Kind]:
+    """A learner as a frozen dataclass, whose settings are checked and explained by SETTINGS."""
+    own = vars(kind).get("__post_init__", lambda learner: None)
+
+    def check(learner: Kind) -> None:
+        for name, parameter in parameters.items():
+            value, test = getattr(learner, name), SETTINGS[name].check
+            if test and (value is not None or parameter.default is not None):
+                test(value, name)
+        own(learner)
+
+    kind.__post_init__ = check  # type: ignore[attr-defined]
+    made = dataclass(frozen=True)(kind)
+    parameters = dict(signature(made).parameters)
+    made.__doc__ = with_sections(made, parameters, SETTINGS)
+    return made
 
 
 class Estimates(NamedTuple):

@@ -13,7 +13,6 @@ for Cesa-Bianchi, Gentile & Mansour 2019, Thune et al. 2019, Bistritz et al. 201
 rates need a cap, a bound on the delays or an epoch's restart that Theorem A does without.
 """
 
-from dataclasses import dataclass
 from math import log
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from statepool.checks import Bools
 from statepool.compiling import compiled
 from statepool.kernels import effective_dimension
 from statepool.learners import parts
-from statepool.learners.contract import Learner, Problem, add_rule, check_flag
+from statepool.learners.contract import Learner, Problem, add_rule
 
 LARGEST_RATE = 0.5
 SPREAD_COST = 0.6
@@ -49,19 +48,10 @@ class AnytimeMemory(NamedTuple):
     log_actions: float
 
 
-@dataclass(frozen=True)
+@parts.settled
 class Anytime(Learner):
     """Exponential weights whose rate follows what the run has cost so far: no horizon, delay or budget to give.
 
-    Parameters
-    ----------
-    pooled : bool
-        Whether losses are pooled through the state, or learnt of the action played alone.
-    skip : bool
-        Whether to give up on outcomes that are too late.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.Anytime(skip=True).skip
     True
@@ -69,10 +59,6 @@ class Anytime(Learner):
 
     pooled: bool = True
     skip: bool = False
-
-    def __post_init__(self) -> None:
-        check_flag(self.pooled, "pooled")
-        check_flag(self.skip, "skip")
 
     def start(self, problem: Problem) -> AnytimeMemory:
         K, pace = problem.n_actions, np.zeros(1, PACE)

@@ -12,7 +12,6 @@ delays it is kin to AdaHedgeD of Flaspohler et al. 2021 (recalled, not read). It
 outcome cannot be taken back: for simulation only.
 """
 
-from dataclasses import dataclass
 from math import log as natural_log
 from typing import Any, NamedTuple
 
@@ -54,12 +53,10 @@ class CertifiedMemory(NamedTuple):
     width: float
 
 
-@dataclass(frozen=True)
+@parts.settled
 class Certified(Learner):
     """Nothing to set, and `run.certificate` is a figure that the expected regret is below. Simulation only.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.Certified()
     Certified()

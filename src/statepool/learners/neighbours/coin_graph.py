@@ -10,7 +10,6 @@ Source: ours, after the stochastic feedback graphs of Esposito et al. 2022 and A
 The coins come from a second stream, so the first stays paired with the other arms.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.kernels import LARGEST_ESTIMATE, softmin
 from statepool.learners import parts
-from statepool.learners.contract import Problem, add_rule
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class CoinMemory(NamedTuple):
@@ -29,21 +28,16 @@ class CoinMemory(NamedTuple):
     rate: float
 
 
-@dataclass(frozen=True)
-class CoinGraph(parts.RatedLearner):
+@parts.settled
+class CoinGraph(Learner):
     """A stochastic feedback graph whose mean is pooling: coins decide which actions learn from an outcome.
 
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.CoinGraph(rate=0.1)
     CoinGraph(rate=0.1)
     """
+
+    rate: float | None = None
 
     def start(self, problem: Problem) -> CoinMemory:
         rate = problem.rate(self.rate, width=problem.n_states)

@@ -9,14 +9,13 @@ default. With no delay it is the plain learner, bit for bit. Its bound, O(sqrt(K
 policies, is of the action-level form (abstract only); the pooled form is measured, not proved.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from statepool.checks import Floats
 from statepool.learners import parts
-from statepool.learners.contract import Learner, Problem, add_rule, check_flag, check_settings
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class AdaptedMemory(NamedTuple):
@@ -27,19 +26,10 @@ class AdaptedMemory(NamedTuple):
     rate: float
 
 
-@dataclass(frozen=True)
+@parts.settled
 class DelayAdapted(Learner):
     """Divide by the larger of the parts.probability of the round played and today's.
 
-    Parameters
-    ----------
-    pooled : bool
-        Whether losses are pooled through the state, or learnt of the action played alone.
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.DelayAdapted(pooled=False)
     DelayAdapted(pooled=False, rate=None)
@@ -47,10 +37,6 @@ class DelayAdapted(Learner):
 
     pooled: bool = True
     rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_flag(self.pooled, "pooled")
-        check_settings(self.rate)
 
     def start(self, problem: Problem) -> AdaptedMemory:
         rate = problem.rate(self.rate, width=problem.n_states if self.pooled else problem.n_actions)

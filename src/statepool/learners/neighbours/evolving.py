@@ -9,7 +9,6 @@ proved, since taking back a guess has no bound on one side. With no delay a gues
 this is State-EXP3 up to rounding.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.kernels import LARGEST_ESTIMATE, combine, dot, softmin
 from statepool.learners import parts
-from statepool.learners.contract import Problem, add_rule
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class EvolvingMemory(NamedTuple):
@@ -31,21 +30,16 @@ class EvolvingMemory(NamedTuple):
     rate: float
 
 
-@dataclass(frozen=True)
-class Evolving(parts.RatedLearner):
+@parts.settled
+class Evolving(Learner):
     """Learn a guess from the state at once, and correct it when the outcome comes.
 
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.Evolving()
     Evolving(rate=None)
     """
+
+    rate: float | None = None
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return 2, 0

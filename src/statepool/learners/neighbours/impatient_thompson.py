@@ -75,17 +75,10 @@ class ImpatientMemory(NamedTuple):
     generator: np.random.Generator
 
 
-@dataclass(frozen=True)
+@parts.settled
 class ImpatientThompson(Learner):
     """Gaussian Thompson sampling in which what is seen at once foretells what comes late.
 
-    Parameters
-    ----------
-    prior : Prior, optional
-        How states foretell outcomes, as `prior_of` makes it; None: nothing is known of it.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.ImpatientThompson()
     ImpatientThompson(prior=None)

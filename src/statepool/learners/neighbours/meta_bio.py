@@ -11,7 +11,6 @@ Source: Esposito et al. 2023, abstract and idea only; radius, feeding rule and s
 wrapper. State means must not change: where they do, the base is fed means that are out of date.
 """
 
-from dataclasses import dataclass
 from math import log as natural_log
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ import numpy as np
 from statepool.checks import Floats, Ints, shown
 from statepool.compiling import compiled
 from statepool.learners import contract, parts
-from statepool.learners.contract import Learner, Problem, add_rule, check_flag
+from statepool.learners.contract import Learner, Problem, add_rule
 from statepool.learners.neighbours.anytime import Anytime
 
 WAITED, FED = 0.0, 1.0
@@ -41,29 +40,19 @@ class MetaMemory(NamedTuple):
     log_actions: float
 
 
-@dataclass(frozen=True)
+@parts.settled
 class MetaBIO(Learner):
     """Any learner, fed at once with what the state is known to cost, once that is known.
 
-    Parameters
-    ----------
-    base : Learner
-        The learner that is fed.
-    adaptive : bool
-        Whether it is fed true outcomes alone until waiting has become too dear (MetaAdaBIO).
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.MetaBIO(sp.ActionEXP3()).base
     ActionEXP3(rate=None, copies=1, mixing=0.0)
     """
 
-    base: Learner = Anytime()  # noqa: RUF009 (settings are frozen, so sharing one is safe)
+    base: Learner = Anytime()
     adaptive: bool = False
 
     def __post_init__(self) -> None:
-        check_flag(self.adaptive, "adaptive")
         if not isinstance(self.base, Learner) or isinstance(self.base, MetaBIO) or self.base.reads_losses:
             expected = "a learner that learns from outcomes and wraps none: Anytime(), say"
             raise ValueError(f"base: is {shown(self.base)}, expected {expected}")

@@ -11,17 +11,16 @@ Source: Vernade et al. 2020, abstract and idea only; the radii are ours. The map
 may not.
 """
 
-from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints, check_count, check_number
+from statepool.checks import Floats, Ints
 from statepool.compiling import compiled
 from statepool.kernels import TIE
 from statepool.learners import parts
-from statepool.learners.contract import Learner, Problem, add_rule, check_flag
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class OptimistMemory(NamedTuple):
@@ -40,21 +39,10 @@ class OptimistMemory(NamedTuple):
     known_map: bool
 
 
-@dataclass(frozen=True)
+@parts.settled
 class NSDUCRL2(Learner):
     """Optimism about state means and about the rows of a map that may drift.
 
-    Parameters
-    ----------
-    window : int, optional
-        Rows are counted over this many rounds; None: over all.
-    radius : float
-        Scales the squared radii; 1 is what is proved.
-    known_map : bool
-        Whether the rows are taken from P.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.NSDUCRL2(known_map=True).known_map
     True
@@ -63,12 +51,6 @@ class NSDUCRL2(Learner):
     window: int | None = None
     radius: float = 1.0
     known_map: bool = False
-
-    def __post_init__(self) -> None:
-        if self.window is not None:
-            check_count(self.window, "window")
-        check_number(self.radius, "radius", 0, 1e9)
-        check_flag(self.known_map, "known_map")
 
     def start(self, problem: Problem) -> OptimistMemory:
         K, S, T = problem.n_actions, problem.n_states, problem.known_horizon()

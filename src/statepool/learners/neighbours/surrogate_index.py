@@ -8,12 +8,11 @@ Source: Athey et al. 2019 (the surrogate index), recalled; as a bandit it is our
 regret <= history + d + EXP3's without delay + 2 sum_t max_s |theta_t(s) - h(s)|, linear where means move.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints, check_count
+from statepool.checks import Floats, Ints
 from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule
 from statepool.rates import default_rate
@@ -30,26 +29,16 @@ class SurrogateMemory(NamedTuple):
     rate: float
 
 
-@dataclass(frozen=True)
+@parts.settled
 class SurrogateIndex(Learner):
     """Explore uniformly until `history` outcomes have come, then rely for ever on what each state cost in them.
 
-    Parameters
-    ----------
-    history : int
-        How many outcomes the index is made of.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.SurrogateIndex(history=100).history
     100
     """
 
     history: int = 200
-
-    def __post_init__(self) -> None:
-        check_count(self.history, "history")
 
     def start(self, problem: Problem) -> SurrogateMemory:
         S = problem.n_states

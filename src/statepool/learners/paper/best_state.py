@@ -7,12 +7,11 @@ when that is what the best action offers.
 Source: paper, Appendix E. Differs from the source: with contexts, states that no action on offer leads to are left out.
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_number
+from statepool.checks import Floats
 from statepool.kernels import mix_evenly
 from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule
@@ -26,17 +25,10 @@ class BestStateMemory(NamedTuple):
     has_contexts: bool
 
 
-@dataclass(frozen=True)
+@parts.settled
 class BestState(Learner):
     """Find the state with the lowest mean loss and play the action most likely to lead to it.
 
-    Parameters
-    ----------
-    exploration : float
-        The share of uniform exploration.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.BestState()
     BestState(exploration=0.08)
@@ -44,9 +36,6 @@ class BestState(Learner):
 
     exploration: float = 0.08
     knows_contexts: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_number(self.exploration, "exploration", 0, 1)
 
     @property
     def runs_live(self) -> bool:

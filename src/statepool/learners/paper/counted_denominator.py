@@ -6,16 +6,15 @@ follows at the next block.
 Source: the paper's released study 5. Differs from the source: nothing.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints, check_count, check_name
+from statepool.checks import Floats, Ints, check_name
 from statepool.compiling import compiled
 from statepool.kernels import dot, softmin
 from statepool.learners import parts
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
+from statepool.learners.contract import Learner, Problem, add_rule
 
 _SMALLEST_FREQUENCY = 1e-6
 
@@ -35,21 +34,10 @@ class CountedMemory(NamedTuple):
     rate: float
 
 
-@dataclass(frozen=True)
+@parts.settled
 class CountedDenominator(Learner):
     """Freeze the policy for a block, count states in its first half, pool in its second.
 
-    Parameters
-    ----------
-    denominator : "counted" or "predicted"
-        What the second half divides by.
-    block : int
-        The rounds of a block.
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.CountedDenominator(block=200).block
     200
@@ -60,8 +48,6 @@ class CountedDenominator(Learner):
     rate: float | None = None
 
     def __post_init__(self) -> None:
-        check_settings(self.rate)
-        check_count(self.block, "block", lowest=2)
         check_name("denominator", self.denominator, ("counted", "predicted"))
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:

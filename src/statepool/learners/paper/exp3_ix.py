@@ -5,28 +5,21 @@
 Source: Neu 2015, with delays as in paper, Appendix E. Differs from the source: nothing.
 """
 
-from dataclasses import dataclass
-
 from statepool.learners import parts
 from statepool.learners.action_exp3 import ActionMemory, start_actions
-from statepool.learners.contract import Problem
+from statepool.learners.contract import Learner, Problem
 
 
-@dataclass(frozen=True)
-class EXP3IX(parts.RatedLearner):
+@parts.settled
+class EXP3IX(Learner):
     """`ActionEXP3` with implicit exploration: a little bias for much less variance.
 
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.EXP3IX(rate=0.1)
     EXP3IX(rate=0.1)
     """
+
+    rate: float | None = None
 
     def start(self, problem: Problem) -> ActionMemory:
         rate = problem.rate(self.rate, width=problem.n_actions)

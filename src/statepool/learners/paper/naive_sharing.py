@@ -6,7 +6,6 @@ Biased as soon as the policy is not uniform: kept to show what the right denomin
 Source: paper's baseline study. Differs from the source: nothing.
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.kernels import LARGEST_ESTIMATE, combine, softmin
 from statepool.learners import parts
-from statepool.learners.contract import Problem, add_rule
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class NaiveMemory(NamedTuple):
@@ -26,22 +25,16 @@ class NaiveMemory(NamedTuple):
     has_contexts: bool
 
 
-@dataclass(frozen=True)
-class NaiveSharing(parts.RatedLearner):
+@parts.settled
+class NaiveSharing(Learner):
     """Pooled with the wrong denominator, that of the uniform policy, to show what the right one is worth.
 
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.NaiveSharing(rate=0.1)
     NaiveSharing(rate=0.1)
     """
 
+    rate: float | None = None
     knows_contexts: ClassVar[bool] = True
     scratch: ClassVar[tuple[str, ...]] = ("totals",)
     needs_state_probability: ClassVar[bool] = True

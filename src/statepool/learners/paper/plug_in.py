@@ -6,15 +6,14 @@ Source: the paper's released study 2. Differs from the source: nothing. A decisi
 because the numerators of the round played are not recomputed.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_number
+from statepool.checks import Floats
 from statepool.kernels import dot, mix_evenly, softmin
 from statepool.learners import parts
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class PlugInMemory(NamedTuple):
@@ -25,21 +24,10 @@ class PlugInMemory(NamedTuple):
     mixing: float
 
 
-@dataclass(frozen=True)
+@parts.settled
 class PlugIn(Learner):
     """`StateEXP3` with the map estimated from the pairs of earlier rounds.
 
-    Parameters
-    ----------
-    smoothing : float
-        Added to the count of each pair.
-    mixing : float
-        The share of uniform exploration.
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.PlugIn(smoothing=0.1)
     PlugIn(smoothing=0.1, mixing=0.0, rate=None)
@@ -48,10 +36,6 @@ class PlugIn(Learner):
     smoothing: float = parts.SMOOTHING
     mixing: float = 0.0
     rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
-        check_number(self.smoothing, "smoothing", 0, 1e9, open_low=True)
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return problem.n_actions, 0

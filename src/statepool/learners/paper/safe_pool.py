@@ -12,7 +12,6 @@ Source: the paper's released study 4.
 Differs from the source: rounds that must abstain are recognised early, without the same sums.
 """
 
-from dataclasses import dataclass
 from math import log
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from statepool.checks import Bools, Floats, Ints
 from statepool.compiling import compiled
 from statepool.kernels import dot, lowest, mix_evenly, softmin
 from statepool.learners import parts
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class SafePoolMemory(NamedTuple):
@@ -46,21 +45,10 @@ class SafePoolMemory(NamedTuple):
     mixing: float
 
 
-@dataclass(frozen=True)
+@parts.settled
 class SafePool(Learner):
     """Pool only the actions whose estimated rows are certified to be good enough; learn the others alone.
 
-    Parameters
-    ----------
-    certified : bool
-        Whether the radii hold with high probability; else they are a heuristic.
-    mixing : float
-        The share of uniform exploration.
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.SafePool().certified
     True
@@ -69,9 +57,6 @@ class SafePool(Learner):
     certified: bool = True
     mixing: float = 0.0
     rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return 0, problem.n_actions

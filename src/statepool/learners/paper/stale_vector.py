@@ -6,7 +6,6 @@
 Oracles, for simulation only. Source: paper, Appendix E, Experiment 3. Differs from the source: nothing.
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -33,12 +32,10 @@ class OptimisticStaleMemory(NamedTuple):
     rate: float
 
 
-@dataclass(frozen=True)
+@parts.settled
 class GreedyStale(Learner):
     """An oracle: it is handed the losses of `delay` rounds ago and plays the best action by them.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.GreedyStale().reads_losses
     True
@@ -51,22 +48,16 @@ class GreedyStale(Learner):
         return GreedyStaleMemory(instance.theta, instance.direct, problem.delay, np.empty(problem.n_actions))
 
 
-@dataclass(frozen=True)
-class OptimisticStale(parts.RatedLearner):
+@parts.settled
+class OptimisticStale(Learner):
     """An oracle: exponential weights with the losses of `delay` rounds ago as a hint.
 
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.OptimisticStale().reads_losses
     True
     """
 
+    rate: float | None = None
     reads_losses: ClassVar[bool] = True
 
     def start(self, problem: Problem) -> OptimisticStaleMemory:

@@ -21,14 +21,13 @@ of the new tunings is Masoudian, Zimmert & Seldin 2022, recalled; their skipping
 left out.
 """
 
-from dataclasses import dataclass
 from math import log as natural_log
 from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_name, check_number
+from statepool.checks import Floats, check_name
 from statepool.compiling import compiled, compiled_reassociated
 from statepool.kernels import LARGEST_ESTIMATE, log
 from statepool.learners import parts
@@ -57,21 +56,10 @@ class HybridMemory(NamedTuple):
     waited_before: float
 
 
-@dataclass(frozen=True)
+@parts.settled
 class ZimmertSeldin(Learner):
     """Hybrid FTRL: the rate-optimal delayed bandit that cannot see the state.
 
-    Parameters
-    ----------
-    scale : float
-        Multiplies the fixed rate.
-    shift : bool
-        Whether the rates start later, for a delay that is known.
-    tuning : "fixed", "anytime" or "advanced"
-        The paper's; the source's; the source's that gives up on what is waited for too long.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.learners.ZimmertSeldin(tuning="anytime").tuning
     'anytime'
@@ -82,7 +70,6 @@ class ZimmertSeldin(Learner):
     tuning: str = "fixed"
 
     def __post_init__(self) -> None:
-        check_number(self.scale, "scale", 0, 1e9, open_low=True)
         check_name("tuning", self.tuning, TUNINGS)
         if self.tuning != "fixed" and self.scale != 1.0:
             raise ValueError(f"scale: is {self.scale!r} with tuning={self.tuning!r}, expected 1, or tuning='fixed'")
