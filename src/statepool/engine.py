@@ -77,7 +77,7 @@ def _play_rounds(
         # A two-draw stream has no number for the state: any serves, since the map leaves no choice.
         state = draw_row(rows[row], uniforms[used + draws - 2])
         used += draws - 1
-        look(probe, memory, tables, offered, policy, t, action, state)
+        look(probe, memory, tables, offered, policy, t)
         mean = theta[t, state]
         if effects.size > 0:
             mean += effects[row, state]

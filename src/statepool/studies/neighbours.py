@@ -1,7 +1,6 @@
 """Study E (ours): every method the paper names, side by side on common random numbers, and how tight each bound is."""
 
 from math import log2
-from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,6 @@ ARMS: Arms = {
 OF_ACTIONS = 19
 """The arms from here on see the action alone."""
 
-CAPACITY: Arms = {"State-EXP3": ARMS["State-EXP3"], "capacity": ("state-exp3", {"rate": "capacity"})}
 SETTINGS: dict[str, tuple[str, dict[str, Any], int]] = {
     **funnel.SETTINGS,
     **{f"hostile, {kind}": ("hostile", {"kind": kind, "horizon": 8_000}, 50) for kind in KINDS},
@@ -90,19 +88,6 @@ def build(name: str, settings: Any, sibling: Instance) -> Learner:
     return learners.find(name)(**chosen)
 
 
-def timed(task: Task) -> dict[str, float]:
-    """Microseconds of processor time for each round, the least of three runs after one that compiles."""
-    instance, sibling, numbers = task.instance(), task.instance(shift=5_000), {}
-    for label, arm in task.cell.arms.items():
-        learner, seconds = build(*arm, sibling), []
-        for _ in range(4):
-            begun = thread_time()
-            task.run(instance, learner)
-            seconds.append(thread_time() - begun)
-        numbers[label] = 1e6 * min(seconds[1:]) / instance.horizon
-    return numbers
-
-
 def bounds(task: Task) -> dict[str, float]:
     """The regrets, and each theorem's bound with what these runs themselves spent."""
     instance, delay = task.instance(), task.cell.delay
@@ -132,14 +117,13 @@ def _regrets(results: Results) -> Rows:
     return results.rows("settings", SETTINGS, ARMS) | late
 
 
-def _summary(results: Results, arm: str, regrets: Rows) -> dict[str, Value]:
+def _summary(arm: str, regrets: Rows) -> dict[str, Value]:
     ratios = [ratio_to_state(row[arm].number, row["State-EXP3"].number) for row in regrets.values()]
     wins = sum(min(row, key=lambda name: row[name].number) == arm for row in regrets.values())
     return {
         "ratio": Value(float(np.exp(np.mean(np.log(ratios)))), None, 2),
         "largest ratio": Value(max(ratios), None, 2),
         "best on": Value(wins, None, 0),
-        "µs per round": Value(results.mean("time", "funnel", arm), None, 2),
     }
 
 
@@ -151,13 +135,11 @@ def _tables(results: Results) -> list[Table]:
             for arm, covered in COVERED.items() for bound in covered
         }  # fmt: skip
     note = "ratio: the geometric mean of (regret + 50)/(State-EXP3's + 50), regrets below 0 taken as 0"
-    summary = {arm: _summary(results, arm, regrets) for arm in ARMS}
-    capacity = results.rows("capacity", ("dirichlet", "funnel"), CAPACITY)
+    summary = {arm: _summary(arm, regrets) for arm in ARMS}
     return [
-        Table("Who wins, and what a round costs", summary, note, ours=True),
+        Table("Who wins", summary, note, ours=True),
         Table("Mean regret", {arm: {cell: regrets[cell][arm] for cell in regrets} for arm in ARMS}, ours=True),
         Table("Regret over bound, in per cent", tight, "each bound with what the runs themselves spent", ours=True),
-        Table("Rates for a proved dimension, d=0", capacity, ours=True),
     ]
 
 
@@ -183,11 +165,8 @@ add_study(
     [
         Sweep("settings", [Cell(label, *cell, ARMS) for label, cell in SETTINGS.items()], 8, 90_000, compared),
         Sweep("late", LATE, 8, 90_000, compared),
-        Sweep("time", [Cell("funnel", "funnel", {"horizon": 10_000}, 50, ARMS)], 1, 90_000, timed),
         Sweep("bounds", [Cell(label, *SETTINGS[label], {arm: ARMS[arm] for arm in COVERED}) for label in BOUNDED], 8,
               90_000, bounds),
-        Sweep("capacity", [Cell(name, *funnel.FAMILIES[name], 0, CAPACITY) for name in ("dirichlet", "funnel")], 4,
-              90_000),
     ],
     _tables,
     [Figure("neighbours", _draw_heat_map)],
