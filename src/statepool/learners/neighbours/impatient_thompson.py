@@ -1,4 +1,4 @@
-"""ImpatientThompson: Gaussian Thompson sampling in which what is seen at once foretells what comes late.
+"""ImpatientThompson: Gaussian Thompson sampling in which what is seen at once predicts what comes late.
 
     y = (one indicator a state but the last, X)        action a: z(a) ~ N(mean, between),   y ~ N(z(a), within)
     known of a: the mean of the indicators over its n rounds, of X over its j arrivals; their noise has covariance
@@ -77,7 +77,7 @@ class ImpatientMemory(NamedTuple):
 
 @parts.settled
 class ImpatientThompson(Learner):
-    """Gaussian Thompson sampling in which what is seen at once foretells what comes late.
+    """Gaussian Thompson sampling in which what is seen at once predicts what comes late.
 
     >>> import statepool as sp
     >>> sp.learners.ImpatientThompson()
@@ -94,7 +94,10 @@ class ImpatientThompson(Learner):
 
     def start(self, problem: Problem) -> ImpatientMemory:
         K, S = problem.n_actions, problem.n_states
-        mean, between, within = _arrays(self.prior or _ignorant(S), S)
+        prior = self.prior or _ignorant(S)
+        mean, between, within = (np.array(part, np.float64) for part in (prior.mean, prior.between, prior.within))
+        if mean.shape != (S,):
+            raise ValueError(f"prior: mean has shape {mean.shape}, expected {(S,)}, one number for each state")
         return ImpatientMemory(
             mean, between, within, np.zeros((K, S)), np.zeros(K), np.zeros(K), np.full(K, mean[-1]),
             np.full(K, np.sqrt(between[-1, -1])), np.empty(K), np.empty((S, S)), np.empty(S),
@@ -106,14 +109,6 @@ def _ignorant(n_states: int) -> Prior:
     between, within = np.eye(n_states), np.eye(n_states)
     between[-1, -1], within[-1, -1] = 1 / 12, 1 / 4
     return Prior((1 / n_states,) * (n_states - 1) + (0.5,), _frozen(between), _frozen(within))
-
-
-def _arrays(prior: Prior, n_states: int) -> tuple[Floats, Floats, Floats]:
-    mean, between, within = (np.array(part, np.float64) for part in (prior.mean, prior.between, prior.within))
-    square = (n_states, n_states)
-    if mean.shape != (n_states,) or between.shape != square or within.shape != square:
-        raise ValueError(f"prior: mean has shape {mean.shape}, expected {(n_states,)}, one number for each state")
-    return mean, between, within
 
 
 @compiled
