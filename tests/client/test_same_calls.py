@@ -10,14 +10,15 @@ from statepool.live import Pool
 from statepool.live.maintenance import COLUMNS
 from statepool.live.service.messages import TicketAnswer
 
-SIMULATIONS = {"decide": {"uniform"}, "expire": {"now"}}
+SIMULATIONS = {"decide": {"uniform"}}
 """Arguments that are for simulations only."""
 CALLS = (
-    "decide", "decide_many", "observe", "observe_many", "resolve", "resolve_many", "expire", "add_action",
-    "retire_action", "reweight_action", "change", "rows", "find", "status",
+    "decide", "observe", "resolve", "add_action", "retire_action", "reweight_action", "change", "rows", "find",
+    "status",
 )  # fmt: skip
 HERE_ONLY = {
-    "open", "close", "now", "pending", "n_pending", "learn", "work", "erase", "archive", "replay", "settings",
+    "decide_many", "observe_many", "resolve_many", "expire", "open", "close", "now",
+    "pending", "n_pending", "learn", "work", "erase", "archive", "replay", "settings",
     "catalogue", "policy", "refresh", "start_replay_here", "make_version",
 }  # fmt: skip
 """What is of this process or of the store."""

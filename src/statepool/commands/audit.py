@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from statepool.commands.shared import JsonOption, make_table, working
+from statepool.commands import JsonOption, make_table, working
 
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
 Log = Annotated[str, Argument(help="A file or folder (CSV, Parquet, JSON lines), or a database and --table.")]
