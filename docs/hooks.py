@@ -172,7 +172,7 @@ OTHER_MODULES = """
 
 ::: statepool.client
     options:
-      members: [Client, RemotePool, AsyncClient, AsyncRemotePool, Decision, Row, ClientError, Conflict, NotFound, NotAllowed, Invalid, Unavailable]
+      members: [Client, RemotePool, AsyncClient, AsyncRemotePool, Decision, ClientError, Conflict, NotFound, NotAllowed, Invalid, Unavailable]
       show_root_heading: false
 
 ## statepool.testing

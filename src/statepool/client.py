@@ -21,7 +21,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
@@ -36,7 +36,7 @@ except ImportError as error:
 
 __all__ = [
     "AsyncClient", "AsyncRemotePool", "Client", "ClientError", "Conflict", "Decision", "Invalid", "NotAllowed",
-    "NotFound", "RemotePool", "Row", "Unavailable",
+    "NotFound", "RemotePool", "Unavailable",
 ]  # fmt: skip
 
 Answer = TypeVar("Answer")
@@ -93,35 +93,12 @@ class Decision:
         return cls(answer["ticket"], _label(answer["action"]), answer["probability"])
 
 
-@dataclass(frozen=True)
-class Row:
-    """Everything known of a ticket; None: not reported yet."""
-
-    ticket: str
-    action: Label
-    probability: float
-    state: Label | None
-    loss: float | None
-    """The outcome scaled by the bounds of the pool: 0 is the best, 1 the worst."""
-    reward: float | None
-    """The outcome, if it was reported as a reward."""
-    decided_at: datetime | None
-    observed_at: datetime | None
-    resolved_at: datetime | None
-    is_holdout: bool
-    expired: bool
-    """Whether the outcome is the default of a window that passed."""
-    version: int
-    context: Label | None
-    cursor: int = 0
-    """In `rows`: pass the largest one as `after` to continue from there."""
-
-    @classmethod
-    def of(cls, answer: Any) -> Row:
-        labels = {name: _label(answer[name]) for name in ("action", "state", "context")}
-        times = {name: answer[name] for name in ("decided_at", "observed_at", "resolved_at")}
-        read = {name: None if text is None else datetime.fromisoformat(text) for name, text in times.items()}
-        return cls(**{each.name: answer.get(each.name) for each in fields(cls)} | labels | read)
+def _row(answer: Any) -> dict[str, Any]:
+    """A row as `Pool.find` and `Pool.rows` give it: times are of type datetime, labels may be tuples."""
+    labels = {name: _label(answer[name]) for name in ("action", "state", "context")}
+    times = {name: answer[name] for name in ("decided_at", "observed_at", "resolved_at")}
+    read = {name: None if text is None else datetime.fromisoformat(text) for name, text in times.items()}
+    return dict(answer) | labels | read
 
 
 def _label(value: Any) -> Label:
@@ -175,12 +152,12 @@ class PoolCalls:
         """The status: counts, mean outcomes, lift, settings."""
         return self._to("GET", [], None, dict)
 
-    def find(self, ticket: str) -> Call[Row]:
+    def find(self, ticket: str) -> Call[dict[str, Any]]:
         """What is known of one ticket."""
-        return self._to("GET", ["decisions", ticket], None, Row.of)
+        return self._to("GET", ["decisions", ticket], None, _row)
 
-    def rows(self, after: int | None = None) -> Call[Row]:
-        call = self._to("GET", ["rows"], None, Row.of)
+    def rows(self, after: int | None = None) -> Call[dict[str, Any]]:
+        call = self._to("GET", ["rows"], None, _row)
         return call if after is None else call._replace(path=f"{call.path}?after={int(after)}")
 
     def add_action(self, action: Label, row: Any = None, category: Label | None = None) -> Call[None]:
@@ -238,10 +215,6 @@ class _Service:
     """What both clients do alike: the requests, and what a response means."""
 
     def __init__(self, url: str, key: str | None, tries: int, timeout: float) -> None:
-        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            raise ValueError(f"url: is {url!r}, expected http://… or https://…")
-        if not isinstance(tries, int) or tries < 1:
-            raise ValueError(f"tries: is {tries!r}, expected a whole number of at least 1")
         self._url, self._tries = url, tries
         headers = {"content-type": "application/json"} | ({} if key is None else {"authorization": f"Bearer {key}"})
         self._options: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": timeout}
@@ -255,7 +228,7 @@ class _Service:
 
     def _wait(self, tried: int, result: Attempt) -> float | None:
         """Seconds before the next try, twice as long each time; None after the last and after a final answer."""
-        if tried == self._tries or (isinstance(result, httpx.Response) and result.status_code not in LATER):
+        if tried >= self._tries or (isinstance(result, httpx.Response) and result.status_code not in LATER):
             return None
         return float(min(FIRST_WAIT * 2 ** (tried - 1), LONGEST_WAIT))
 
@@ -440,7 +413,7 @@ class RemotePool:
     def __init__(self, client: Client, name: str) -> None:
         self.name, self._client, self._calls = name, client, PoolCalls(name)
 
-    def rows(self, after: int | None = None) -> Iterator[Row]:
+    def rows(self, after: int | None = None) -> Iterator[dict[str, Any]]:
         """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
         return self._client.stream(self._calls.rows(after))
 
@@ -459,7 +432,7 @@ class AsyncRemotePool:
     def __init__(self, client: AsyncClient, name: str) -> None:
         self.name, self._client, self._calls = name, client, PoolCalls(name)
 
-    def rows(self, after: int | None = None) -> AsyncIterator[Row]:
+    def rows(self, after: int | None = None) -> AsyncIterator[dict[str, Any]]:
         """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
         return self._client.stream(self._calls.rows(after))
 

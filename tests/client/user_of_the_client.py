@@ -3,7 +3,7 @@
 The line that ignores an error is one that mypy must object to: an ignore without an error is told, too.
 """
 
-from statepool.client import AsyncClient, Client, ClientError, Decision, Row
+from statepool.client import AsyncClient, Client, ClientError, Decision
 
 
 def serve(url: str, key: str) -> float:
@@ -14,8 +14,8 @@ def serve(url: str, key: str) -> float:
         home.resolve(decision.ticket, reward=19.9)
         home.decide("visit-1", context=("de", 3))
         home.decide(candidates={"poster": [0.7, 0.3], 3: (0.2, 0.8)})
-        row: Row = home.find(decision.ticket)
-        print(row.reward, row.context, row.version)
+        row = home.find(decision.ticket)
+        print(row["reward"], row["context"], row["version"])
         return decision.probability
 
 

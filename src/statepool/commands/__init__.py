@@ -52,25 +52,20 @@ def make_table(title: str, headings: Sequence[str], **more: Any) -> Any:
     return table
 
 
-@contextmanager
-def answering() -> Iterator[None]:
-    """Turn a database that does not answer into bad input: one sentence, exit code 2."""
-    from statepool.live.errors import StoreUnavailable
+def make_console() -> Any:
+    """For results, at the terminal's width."""
+    from rich.console import Console
 
-    try:
-        yield
-    except StoreUnavailable as error:
-        sentence = str(error)
-        raise ValueError(sentence if sentence.startswith("store: ") else f"store: {sentence}") from None
+    from statepool.frames import terminal_width
+
+    return Console(width=terminal_width())
 
 
-@contextmanager
-def opened(url: str, read_only: bool = True) -> Iterator[Any]:
-    """The database, closed at the end."""
+def opened(url: str, read_only: bool = True) -> Any:
+    """The database, for a `with` that closes it."""
     from statepool.live.database import Database
 
-    with answering(), Database(url, read_only=read_only) as database:
-        yield database
+    return Database(url, read_only=read_only)
 
 
 def say(as_json: bool, record: dict[str, Any], *lines: str) -> None:

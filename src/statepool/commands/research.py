@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from statepool.commands import JsonOption, make_table, say_compiling, working
+from statepool.commands import JsonOption, make_console, make_table, say_compiling, working
 
 QUICK_SEEDS = 2
 LONGEST_SUFFIX = 80
@@ -30,7 +30,6 @@ def reproduce(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from statepool.frames import terminal_width
     from statepool.studies import STUDIES, find
     from statepool.studies.published import records_of
     from statepool.studies.report import write_report
@@ -64,7 +63,7 @@ def reproduce(
     if as_json:
         print(text)
         return
-    console = Console(width=terminal_width())
+    console = make_console()
     for study in chosen:
         print_study(console, study, tables[study.name], records[study.name], quick)
     print_summary(console, every, quick)
@@ -151,11 +150,8 @@ def dimension(
     as_json: JsonOption = False,
 ) -> None:
     """Bracket a map's effective dimension, and the regret that follows from it."""
-    from rich.console import Console
-
     from statepool import families
     from statepool.dimension import bracket
-    from statepool.frames import terminal_width
     from statepool.guarantees import interleaving_pays, theorem_1, theorem_a
 
     if (file is None) == (funnel is None):
@@ -178,7 +174,7 @@ def dimension(
     if as_json:
         print(json.dumps(seen, indent=1))
         return
-    console = Console(width=terminal_width())
+    console = make_console()
     reached = "" if found.reached else " (time ran out before the gap was reached)"
     console.print(f"[bold]Effective dimension between {found.lower:.4f} and {found.upper:.4f}[/bold]{reached}")
     console.print(

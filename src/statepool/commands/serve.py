@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from statepool.commands import DEFAULT_STORE, answering, count_of, opened
+from statepool.commands import DEFAULT_STORE, opened
 
 OPTIONS = "STATEPOOL_SERVE"
 """The environment variable that passes the options to worker processes."""
@@ -64,32 +64,28 @@ def serve(
         options = replace(options, keyed=_is_keyed(database, options))
         if map_file is not None:
             _open_map(database, map_file, name)
-        pools = database.pool_names()
         database.close()
         listening = stack.enter_context(_bind(options))
         shown, bound = listening.getsockname()[:2]
-        what = "the demo" if demo else count_of(len(pools), "pool")
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}/"
-        print(f"statepool: {address}, {what}, stop with Ctrl-C", file=sys.stderr, flush=True)
+        print(f"statepool: {address}, stop with Ctrl-C", file=sys.stderr, flush=True)
         _run(options, listening, demo)
 
 
 def make_service(options: Options, worker: str = "1") -> Any:
     """The application of these options."""
-    from statepool.live.database import Database
     from statepool.live.service import create_app
     from statepool.live.service.monitoring import RequestLog, log_as_json
 
     log_as_json(sys.stderr)
-    with answering():
-        service = create_app(
-            Database(options.store, read_only=options.follow),
-            exposure="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
-            keyed=options.keyed,
-            follow=options.follow,
-            worker=worker,
-            log=RequestLog(None if options.quiet else sys.stderr),
-        )
+    service = create_app(
+        opened(options.store, options.follow),
+        exposure="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
+        keyed=options.keyed,
+        follow=options.follow,
+        worker=worker,
+        log=RequestLog(None if options.quiet else sys.stderr),
+    )
     gc.collect()
     gc.freeze()  # what is loaded by now would be scanned again and again
     return service

@@ -134,7 +134,7 @@ def test_a_mistake_of_ours_shows_nothing_of_the_inside(client, monkeypatch, capl
     def fail(*_, **__):
         raise KeyError("secret")
 
-    monkeypatch.setattr("statepool.live.pool.Pool.decide", fail)
+    monkeypatch.setattr("statepool.live.pool.Pool.decide_many", fail)
     assert "secret" not in refused(client.post(DECISIONS), 500)
     assert "KeyError: 'secret'" in caplog.text
     monkeypatch.setattr("statepool.live.pool.Pool.status", fail)

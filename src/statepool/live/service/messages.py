@@ -160,6 +160,13 @@ class LiftAnswer(Struct):
     high: Annotated[float, about("Upper end of it.")]
 
 
+COUNTS = {
+    "state": "states", "outcome": "outcomes", "expiry": "expiries", "out_of_bounds": "out_of_bounds",
+    "impossible": "impossible", "correction": "corrected", "unlearned": "unlearned",
+}  # fmt: skip
+"""Kinds of reports, as they are named here and in `Status.counts`."""
+
+
 class PoolAnswer(Struct):
     """The status of a pool."""
 

@@ -19,15 +19,11 @@ from prometheus_client.registry import Collector
 
 from statepool.live.database import Database
 from statepool.live.errors import StoreUnavailable
+from statepool.live.service.messages import COUNTS
 from statepool.live.status import count
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 4.096)
-REPORTS = {
-    "state": "states", "outcome": "outcomes", "expiry": "expiries", "out_of_bounds": "out_of_bounds",
-    "impossible": "impossible",
-}  # fmt: skip
-"""The label `kind`, and what it counts."""
 GAUGES = {
     "pending": "Decisions without an outcome",
     "oldest_pending_age_seconds": "Age of the oldest decision without an outcome; 0: none",
@@ -87,8 +83,9 @@ class Metrics(Collector):
         gauges = {name: GaugeMetricFamily(f"statepool_{name}", says, labels=["pool"]) for name, says in GAUGES.items()}
         for pool, counts in (found or {}).items():
             decisions.add_metric([pool], counts["decisions"])
-            for kind, name in REPORTS.items():
-                reports.add_metric([pool, kind], counts[name])
+            for kind, name in COUNTS.items():
+                if kind != "unlearned":  # that may fall: it is a gauge
+                    reports.add_metric([pool, kind], counts[name])
             for name, gauge in gauges.items():
                 gauge.add_metric([pool], counts[name])
         yield from (decisions, reports, *gauges.values())

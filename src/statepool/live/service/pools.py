@@ -31,12 +31,12 @@ async def in_thread(work: Callable[[], T]) -> T:
 class Batcher:
     """Groups calls of one kind: those that arrive while a batch runs form the next one.
 
-    `many` runs a batch at once. If it raises ValueError, every call is repeated alone with `one`, which is harmless
-    because calls are idempotent, and each gets its own result.
+    `many` runs a batch at once. If it raises ValueError, every call is repeated alone, which is harmless because calls
+    are idempotent, and each gets its own result.
     """
 
-    def __init__(self, one: Callable[[Any], Any], many: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
-        self._one, self._many = one, many
+    def __init__(self, many: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+        self._many = many
         self._waiting: list[tuple[Any, asyncio.Future[Any]]] = []
         self._is_running = False
 
@@ -68,20 +68,12 @@ class Batcher:
 
     def _run(self, calls: list[Any]) -> Sequence[Any]:
         """A result or an exception for each call."""
-        if len(calls) > 1:
-            try:
-                return self._many(calls)
-            except ValueError:
-                pass
-            except Exception as error:
-                return [error] * len(calls)
-        return [self._attempt(call) for call in calls]
-
-    def _attempt(self, call: Any) -> Any:
         try:
-            return self._one(call)
+            return self._many(calls)
+        except ValueError as error:
+            return [error] if len(calls) == 1 else [self._run([call])[0] for call in calls]
         except Exception as error:
-            return error
+            return [error] * len(calls)
 
 
 class OpenPool:
@@ -89,9 +81,9 @@ class OpenPool:
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.decide = Batcher(lambda call: pool.decide(call[0], context=call[1], candidates=call[2]), self._decide_many)
-        self.observe = Batcher(lambda call: pool.observe(*call), self._observe_many)
-        self.resolve = Batcher(lambda call: pool.resolve(*call), self._resolve_many)
+        self.decide, self.observe, self.resolve = (
+            Batcher(many) for many in (self._decide_many, self._observe_many, self._resolve_many)
+        )
 
     def _decide_many(self, calls: Sequence[Any]) -> Sequence[Decision]:
         tickets, contexts, candidates = zip(*calls, strict=True)
@@ -103,7 +95,7 @@ class OpenPool:
 
     def _resolve_many(self, calls: Sequence[Any]) -> Sequence[None]:
         if any((loss is None) == (reward is None) for _, loss, reward in calls):
-            raise ValueError("outcome: expected a loss or a reward")  # each is run alone, and says so itself
+            raise ValueError("outcome: expected a loss or a reward, exactly one of them")
         losses = [(ticket, loss) for ticket, loss, reward in calls if reward is None]
         self.pool.resolve_many(losses, [(ticket, reward) for ticket, _, reward in calls if reward is not None])
         return [None] * len(calls)

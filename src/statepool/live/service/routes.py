@@ -284,7 +284,7 @@ def summarise(pool: Pool) -> m.PoolAnswer:
     """The status of a pool, in reported units."""
     pool.refresh()  # another process may have changed it
     status = pool.status()
-    unit, counts, learner = status.unit, status.counts, status.learner
+    unit, learner = status.unit, status.learner
     options = {each.name: getattr(learner, each.name) for each in dataclasses.fields(learner)}  # type: ignore[arg-type]
     arms = {}
     for arm, tally in status.losses.items():
@@ -294,11 +294,7 @@ def summarise(pool: Pool) -> m.PoolAnswer:
         name=status.name, actions=len(status.numbers), states=list(status.states),
         learner=m.LearnerBody(name_of(type(learner)) or type(learner).__name__, options),
         settings=msgspec.structs.asdict(status.settings), decisions=status.decisions, pending=status.pending,
-        counts={
-            "state": counts["states"], "outcome": counts["outcomes"], "expiry": counts["expiries"],
-            "correction": counts["corrected"], "impossible": counts["impossible"],
-            "out_of_bounds": counts["out_of_bounds"], "unlearned": counts["unlearned"],
-        },
+        counts={kind: status.counts[counted] for kind, counted in m.COUNTS.items()},
         version=status.version, unit=unit.name, outcomes=arms,
         lift=None if status.lift is None else m.LiftAnswer(*unit.lift(status.lift)),
     )  # fmt: skip
