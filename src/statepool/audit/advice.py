@@ -312,10 +312,10 @@ def prior_of(seen: Evidence, verdict: str) -> dict[str, Any]:
 def known_cells(seen: Evidence, means: Floats) -> tuple[Floats, Floats]:
     """Means of actions in states with their direct effects, and how many outcomes of a state each is worth."""
     counts, direct, part = seen.counts, seen.effects.direct, relative_effects(seen, means)
-    variance = counts.state_errors**2 * np.maximum(counts.worth, 1)
     # A cell is known no better than its state's mean.
-    doubt = part**2 * direct.variance[:, None] + counts.state_errors**2
-    return np.clip(means + part * direct.mean[:, None], 0.0, 1.0), variance / np.maximum(doubt, 1e-300)
+    doubt = np.divide(part**2 * direct.variance[:, None], counts.state_errors**2, out=np.zeros_like(part),
+                      where=counts.state_errors > 0)  # fmt: skip
+    return np.clip(means + part * direct.mean[:, None], 0.0, 1.0), counts.worth / (1 + doubt)
 
 
 def relative_effects(seen: Evidence, means: Floats) -> Floats:
