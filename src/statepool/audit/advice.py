@@ -362,12 +362,12 @@ def draw_worlds(seen: Evidence, verdict: str, horizon: int, seed: int) -> Worlds
     scale = float(np.clip(max(second / max(first, 1e-12), 1.02 * highest), 1e-9, 1.0))
 
     def scaled(values: Floats) -> Floats:
-        return 1 - (1 - values) / scale if turned else values / scale
+        return np.clip(1 - (1 - values) / scale if turned else values / scale, 0.0, 1.0)
 
     if late.window and seen.maturity.default != 1.0:
         # Where silence is good news, outcomes are held until the window closes.
         late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
-    theta, (means, worth) = np.clip(scaled(theta), 0, 1), _known_states(seen)
+    theta, (means, worth) = scaled(theta), _known_states(seen)
     part, rows = relative_effects(seen, means) / scale, counts.effective + seen.map.strength * seen.map.prior
     instances = []
     for world in range(WORLDS):
