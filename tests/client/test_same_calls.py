@@ -17,7 +17,7 @@ CALLS = (
     "retire_action", "reweight_action", "change", "rows", "find", "status",
 )  # fmt: skip
 HERE_ONLY = {
-    "open", "close", "now", "pending", "n_pending", "learn", "work", "erase", "archive", "replay", "settings",
+    "open", "close", "now", "n_pending", "learn", "work", "erase", "archive", "replay", "settings",
     "catalogue", "policy", "refresh", "start_replay_here", "make_version",
 }  # fmt: skip
 """What is of this process or of the store."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from statepool.live.database import EXPIRY, OUTCOME, STATE
 from statepool.live.pool import Pool
-from statepool.live.tables import EXPIRY, OUTCOME, STATE
 
 LATEST = 50_000
 """Decisions that a page looks at: no page reads a whole table."""

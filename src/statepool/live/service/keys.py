@@ -17,9 +17,9 @@ import msgspec
 import sqlalchemy as sa
 
 from statepool.live.database import Database
-from statepool.live.definitions import check_name
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.refusals import Refused
+from statepool.live.settings import check_name
 
 ALLOWED = {
     "read": ("read",),

@@ -15,9 +15,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from statepool.live.database import Database
+from statepool.live.database import EXPIRY, OUTCOME, STATE, Database
 from statepool.live.status import count
-from statepool.live.tables import EXPIRY, OUTCOME, STATE
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 4.096)
