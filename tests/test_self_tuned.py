@@ -257,3 +257,22 @@ def test_right_in_a_shop() -> None:
         shop = sp.families.shop(seed + 500, revenue=1)
         regrets.append(sp.simulate(shop, sp.SelfTuned(), sp.delays.Conversions(8_400, waits), seed=seed + 900).regret)
     assert np.mean(regrets) < 60
+
+
+@pytest.mark.parametrize("learner", [sp.SelfTuned(), sp.ActionThompson(), sp.ActionGreedy()])
+@pytest.mark.parametrize("window", [None, 100.0])
+def test_known_cells_decide_where_it_starts(learner: Any, window: float | None) -> None:
+    """Through the states all actions are alike; the log knows that the third is better."""
+    means = np.full((5, 3), 0.6)
+    means[2] = 0.3
+    known = problem(
+        np.full((5, 3), 1 / 3), window=window, prior=(np.full(3, 0.55), np.full(3, 500.0)),
+        cells=(means, np.full((5, 3), 200.0)),
+    )  # fmt: skip
+    stepper = Stepper(learner, known)
+    stepper.advance(0, 0.0)
+    assert stepper.policy(rows_of(known.P), 0)[2] > 0.8
+    larger = replace(known, P=np.full((6, 3), 1 / 3), cells=(np.vstack([means, means[:1]]), np.full((6, 3), 200.0)))
+    grown = stepper.grow(larger)
+    grown.advance(1, 1.0)
+    assert grown.policy(rows_of(larger.P), 1)[2] > 0.8

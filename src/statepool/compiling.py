@@ -25,22 +25,22 @@ INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
 
 def compiled(function: Function) -> Function:
     """Compile a function that compiled code calls. It must not allocate arrays."""
-    return njit(**INLINED)(function)
+    return _cached(INLINED, function)
 
 
 def compiled_elementwise(function: Function) -> Function:
     """The same for arithmetic on finite numbers: fused multiply-adds, no reordering."""
-    return njit(**INLINED, fastmath=EXACT)(function)
+    return _cached({**INLINED, "fastmath": EXACT}, function)
 
 
 def compiled_reassociated(function: Function) -> Function:
     """The same for loops that sum: additions may be reordered, so that they vectorise."""
-    return njit(**INLINED, fastmath=REASSOCIATED)(function)
+    return _cached({**INLINED, "fastmath": REASSOCIATED}, function)
 
 
 def compiled_inside(function: Function) -> Function:
     """The same for a function that Python never calls: compiles faster where it is handed a large memory."""
-    return njit(**INLINED, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return _cached({**INLINED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}, function)
 
 
 def compiled_part(function: Function) -> Function:

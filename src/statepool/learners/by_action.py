@@ -20,6 +20,7 @@ from statepool.learners.mean_losses import (
     advance_means,
     count_of,
     draw_mean,
+    give_means,
     learn_mean,
     loss_of,
     mean_loss,
@@ -53,7 +54,13 @@ class ActionMemory(NamedTuple):
 
 def _start(problem: Problem) -> ActionMemory:
     K = problem.n_actions
-    return ActionMemory(start_means(problem, problem.n_contexts * K), np.empty(K), K)
+    means = start_means(problem, problem.n_contexts * K)
+    if problem.cells is not None:
+        known, counts = problem.cells
+        usual = 0.0 if problem.prior is None else problem.prior[0]
+        by_action = (problem.P * np.where(counts > 0, known, usual)).sum(axis=-1)
+        give_means(means, by_action.ravel(), np.tile(counts.sum(axis=1), problem.n_contexts))
+    return ActionMemory(means, np.empty(K), K)
 
 
 @compiled_inside

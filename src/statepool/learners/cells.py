@@ -36,6 +36,8 @@ MOST_CELLS = 4096
 PROBES = 8
 VARIANCES = (0.01, 0.1)
 """c: of the effects, in units of the noise."""
+PRICES = 3.0
+"""What prices vary by beyond that, relative to the mean: a product that costs twice as much is nothing special."""
 N_EFFECTS = len(VARIANCES)
 STRENGTHS = (1e9, 100.0, 10.0, 1.0)
 """κ: what a row that was given is worth, in rounds."""
@@ -78,7 +80,26 @@ def start_cells(problem: Problem, clock: Clock) -> Cells:
     size = min(K, MOST_CELLS) + (min(problem.n_contexts * K, MOST_CELLS) if n_tables > 1 else 0)
     table = np.zeros((size + n_tables, HEAD + (COUNTS + n) * S))
     n_kinds = n_tables + (problem.window is not None)
-    return Cells(table, np.zeros((6, n * S)), np.zeros(n_kinds), S, K, n_tables, n_kinds)
+    cells = Cells(table, np.zeros((6, n * S)), np.zeros(n_kinds), S, K, n_tables, n_kinds)
+    if problem.cells is not None:
+        _give_cells(cells, problem)
+    return cells
+
+
+def _give_cells(cells: Cells, problem: Problem) -> None:
+    """Start from what is known of actions: as if so many outcomes of that mean had been learnt."""
+    means, counts = problem.cells or (np.empty(0), np.empty(0))
+    usual = np.zeros(problem.n_states) if problem.prior is None else np.asarray(problem.prior[0])
+    news = counts * (means - (usual if problem.window is None else problem.default))
+    for action in np.flatnonzero(counts.sum(axis=1)):
+        place = -2 - find.py_func(cells, action + 1)  # type: ignore[attr-defined]
+        if place >= 0:
+            row, total = cells.table[place], cells.table[-cells.n_tables]
+            row[KEY], row[PLAYS] = action + 1, counts[action].sum()
+            for what, given in ((NEWS, news[action]), (COUNTS, counts[action])):
+                first = HEAD + what * problem.n_states
+                row[first : first + problem.n_states] += given
+                total[first : first + problem.n_states] += given
 
 
 @compiled_inside
@@ -179,15 +200,14 @@ def evidence_of(cells: Any, cell: int, kind: int) -> tuple[float, float]:
 
 
 @compiled_inside
-def variance_of(q: int) -> float:
+def variance_of(q: int, of_price: bool) -> float:
     """c of hypothesis q: 1 and 3 are small effects (of actions, of pairs), 2 and 4 large ones."""
-    return VARIANCES[0] if q % 2 == 1 else VARIANCES[1]
+    return (VARIANCES[0] if q % 2 == 1 else VARIANCES[1]) * (PRICES if of_price else 1.0)
 
 
 @compiled_inside
-def effect_of(known: float, news: float, q: int) -> float:
-    """ε under hypothesis q."""
-    c = variance_of(q)
+def effect_of(known: float, news: float, c: float) -> float:
+    """ε, if effects have variance c."""
     return news * c / (1.0 + known * c)
 
 

@@ -103,6 +103,8 @@ class Problem:
     """The least and the largest loss. Only the parts of scale-free learners that need losses in [0, 1] read them."""
     prior: tuple[Floats, Floats] | None = None
     """Of each state, a mean loss known beforehand and how many outcomes it is worth."""
+    cells: tuple[Floats, Floats] | None = None
+    """The same for each action and state, where actions are known to differ beyond their states."""
     curve: tuple[Floats, Floats] | None = None
     """The delay curve known beforehand: time constants τ and weights w of F(age) = 1 - sum_k w_k exp(-age/τ_k)."""
 

@@ -48,6 +48,13 @@ def start_means(problem: Problem, n_units: int, forgetting: float = 1.0) -> Mean
     return MeanLosses(clock, np.zeros((clock.curve.shape[1], n_units)), np.zeros(n_units), np.zeros(n_units), default)
 
 
+def give_means(means: MeanLosses, known: Floats, counts: Floats) -> None:
+    """Start from mean losses that are known: as if so many outcomes of 0 and 1 had been learnt."""
+    means.counts[0] += counts
+    means.sums[:] += counts * (known - means.default)
+    means.squares[:] += counts * ((known - means.default) ** 2 + known * (1 - known))
+
+
 @compiled_inside
 def advance_means(means: Any, t: int, now: float) -> None:
     """Round t begins at time `now`."""

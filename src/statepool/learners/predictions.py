@@ -32,8 +32,8 @@ MEMORIES = (1.0, 0.9999, 0.999, 0.99)
 N_MEMORIES = len(MEMORIES)
 N_LEVELS = 2
 N_PREDICTIONS = N_MEMORIES + N_LEVELS
-COMMON = 2
-"""The memory in which rarely seen states are noticed."""
+RECENT = 2
+"""The memory that looks go by."""
 
 COUNT = 0
 LOSS = COUNT + N_MEMORIES
@@ -48,7 +48,7 @@ H = 0
 LEVEL = N_PREDICTIONS
 MEAN, SD, TRUST = range(LEVEL + N_LEVELS, LEVEL + N_LEVELS + 3)
 N_SAVED = TRUST + 1
-VARIANCE, HOPE, SEEN, PRIOR_MEAN, PRIOR_COUNT = range(N_SAVED, N_SAVED + 5)
+VARIANCE, HOPE, RECENT_HOPE, SEEN, PRIOR_MEAN, PRIOR_COUNT = range(N_SAVED, N_SAVED + 6)
 VISITS = PRIOR_COUNT + 1
 N_ROWS = VISITS + N_MEMORIES
 """Rows of `Predictions.states`. A decision saves the first: the predictions, the levels (the same for all states),
@@ -61,6 +61,8 @@ COMPLEXITY = 2.0
 VOTE = 3.0
 AGEING, AGEING_POWER = 1e-4, 10
 OPTIMISM = 0.4
+LOOK_OPTIMISM = 2.5
+SEEN_ENOUGH = 10.0
 TINY = 1e-12
 
 
@@ -164,7 +166,7 @@ def predict(p: Any, clock: Any, t: float) -> None:
     _read_noise(p.states, totals)
     _predict_by_memories(p.states, totals, mean_delay(clock.numbers))
     _weigh(p, totals, clock.fading, ageing(max(t - 1.0, 0.0)))
-    _be_optimistic(p.states)
+    _be_optimistic(p.states, clock.fading)
 
 
 @compiled_inside
@@ -271,11 +273,19 @@ def _weigh(p: Any, totals: Any, fading: Any, unit: float) -> None:
 
 
 @compiled_inside
-def _be_optimistic(states: Any) -> None:
-    n_states, total = states.shape[1], 0.0
+def _be_optimistic(states: Any, fading: Any) -> None:
+    n_states, total, recently = states.shape[1], 0.0, 0.0
     for s in range(n_states):
         total += states[SEEN, s]
+        recently += states[VISITS + RECENT, s] * fading[READING, RECENT]
     for s in range(n_states):
-        seen = states[SEEN, s]
-        scarcity = max((total + n_states) / (n_states * (seen + 1.0)), 1.0)
-        states[HOPE, s] = states[MEAN, s] - sqrt(OPTIMISM * states[VARIANCE, s] * log(scarcity) / (seen + 2.0))
+        states[HOPE, s] = states[MEAN, s] - _hope(states[VARIANCE, s], states[SEEN, s], total / n_states)
+        seen = states[VISITS + RECENT, s] * fading[READING, RECENT]
+        guess = states[H + RECENT, s]
+        states[RECENT_HOPE, s] = guess - _hope(LOOK_OPTIMISM * states[VARIANCE, s], seen, recently / n_states)
+
+
+@compiled_inside
+def _hope(variance: float, seen: float, usual: float) -> float:
+    """Optimism for a state that was seen less than is usual."""
+    return sqrt(OPTIMISM * variance * log(max((usual + 1.0) / (seen + 1.0), 1.0)) / (seen + 2.0))

@@ -4,8 +4,9 @@
     5    effects of actions beyond the state (`cells`): under each hypothesis q on their variance,
              value_q(a) = Σ_s P(s|a) [g(s) + σ_s (ε_q(a) - sqrt(.4 c/(1 + n_a c) · log⁺(n/(n_a + 1))))]
          with n_a plays of a and n on average; q is weighted ∝ prior · exp(-Σ ω (x - saved m - σ_s saved ε_q)²/(2 var))
-    6    each leader argmin value_q with its weight, at least f on those with effects together; if the state seen
-         least in memory .999 was seen less than twice (t > 300), f on argmax_a P(s|a);   f = min(1/32, 1.5/sqrt(t))
+    6    each leader argmin value_q with its weight, at least min(1/32, 3/sqrt(t)) on those with effects together; while
+         some state was seen less than ten times in memory .999, a look: min(1/16, 3/sqrt(t)) on the action that is best
+         by that memory alone, with more optimism
     7    rows are believed as the pairs seen say (`cells`); `learn_map`: they are learnt, and optimism extends to them
     8    with a window all counts are exposed counts (`exposure`)
          around it a safe part and a guard (`safe`)
@@ -64,7 +65,6 @@ from statepool.learners.exposure import (
     weigh_decision,
 )  # fmt: skip
 from statepool.learners.predictions import (
-    COMMON,
     DOUBT,
     HOPE,
     MEAN,
@@ -72,7 +72,10 @@ from statepool.learners.predictions import (
     N_MEMORIES,
     N_SAVED,
     OPTIMISM,
+    RECENT,
+    RECENT_HOPE,
     SD,
+    SEEN_ENOUGH,
     TRUST,
     VARIANCE,
     VISITS,
@@ -85,11 +88,11 @@ from statepool.learners.predictions import (
 )  # fmt: skip
 from statepool.learners.safe import START, Safe, add_safe, learn_safe, save_safe, see_request, start_again, start_safe
 
-EFFECTS_PRIOR = 1 / 8
-ASK, LOOK, SPREAD = 1 / 32, 1 / 32, 1.5
+EFFECTS_PRIOR, KNOWN_EFFECTS_PRIOR = 1 / 4, 7 / 8
+"""Of the hypotheses with effects together; the second where `Problem.cells` says that there are effects."""
+ASK, LOOK, SPREAD = 1 / 32, 1 / 16, 3.0
 """The least share of the hypotheses with effects, and the share of a look: both at most SPREAD/sqrt(t)."""
-FIRST_LOOK, SEEN_ENOUGH = 300, 2.0
-WEIGHT, ACTION, BEST, USUAL, UNPLAYED = range(5)
+WEIGHT, ACTION, BEST, USUAL, UNPLAYED, PRIOR = range(6)
 """Of `SelfTunedMemory.leaders`."""
 EFFECTS = N_SAVED + 2
 """Where a decision saves ê and ε: behind what it saves of its state, which is of `predictions` and of `safe`. Then
@@ -139,9 +142,11 @@ class SelfTuned(Learner):
     def start(self, problem: Problem) -> SelfTunedMemory:
         K, S, Q = problem.n_actions, problem.n_states, n_hypotheses(problem)
         clock, learnt = start_clock(problem, MEMORIES), K if self.learn_map else 0
+        plays = np.zeros(1 + problem.n_contexts)
+        plays[0] = 0.0 if problem.cells is None else problem.cells[1].sum()
         return SelfTunedMemory(
             clock, start_predictions(problem, clock, Q), start_cells(problem, clock), start_safe(problem),
-            np.zeros((5, Q + 1)), np.zeros(1 + problem.n_contexts), np.empty((4, K)), np.empty(S * learnt),
+            _start_leaders(problem, Q), plays, np.empty((4, K)), np.empty(S * learnt),
             np.zeros(learnt), np.zeros(len(LEANINGS)), not self.learn_map and not problem.has_contexts,
             0.0 if problem.window is None else float(problem.default),
         )  # fmt: skip
@@ -162,7 +167,8 @@ class SelfTuned(Learner):
         for cell in table[:-tables][table[:-tables, KEY] > 0]:
             table_number, context, action = _from_key(int(cell[KEY]), before.n_actions)
             key = key_of.py_func(grown.cells, table_number, context, action)  # type: ignore[attr-defined]
-            place = -2 - find.py_func(grown.cells, key)  # type: ignore[attr-defined]
+            found = find.py_func(grown.cells, key)  # type: ignore[attr-defined]
+            place = found if found >= 0 else -2 - found
             if place >= 0:
                 grown.cells.table[place] = cell
                 grown.cells.table[place, KEY] = key
@@ -177,6 +183,13 @@ def _from_key(key: int, n_actions: int) -> tuple[int, int, int]:
     return (0, 0, action) if above == 0 else (1, above - 1, action)
 
 
+def _start_leaders(problem: Problem, n_hypotheses: int) -> Floats:
+    leaders = np.zeros((6, n_hypotheses + 1))
+    effects = EFFECTS_PRIOR if problem.cells is None else KNOWN_EFFECTS_PRIOR
+    leaders[PRIOR, 0], leaders[PRIOR, 1:] = log(1 - effects), log(effects / (n_hypotheses - 1))
+    return leaders
+
+
 def n_hypotheses(problem: Problem) -> int:
     """No effects; small or large ones by action; with contexts by context and action; with a window of prices."""
     return 1 + N_EFFECTS * (1 + (problem.n_contexts > 1) + (problem.window is not None))
@@ -189,8 +202,7 @@ class SelfTunedMemory(NamedTuple):
     safe: Safe
     leaders: Floats
     """[what, q]: the weight of each hypothesis, the position of its best action, that action's value, the mean plays of
-    an action, and the optimistic effect of one that was never played. The last column is the look at the state seen
-    least."""
+    an action, the optimistic effect of one that was never played, and the log prior. The last column is the look."""
     plays: Floats
     """How many decisions there were, and of each context."""
     values: Floats
@@ -233,12 +245,13 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     most = SPREAD / sqrt(clock.numbers[ROUND] + 1.0)
     share = min(LOOK, most)
     _weigh_hypotheses(leaders, memory.predictions, min(ASK, most))
-    rarest = _rarest(states)
-    seen = states[VISITS + COMMON, rarest] * clock.fading[READING, COMMON]
-    if seen >= SEEN_ENOUGH or clock.numbers[ROUND] <= FIRST_LOOK:
+    rarest = 1e300
+    for s in range(states.shape[1]):
+        rarest = min(rarest, states[VISITS + RECENT, s] * clock.fading[READING, RECENT])
+    if rarest >= SEEN_ENOUGH:
         share = 0.0
     believed = _believed(memory, rows)
-    _find_leaders(memory, believed, rarest, share > 0.0)
+    _find_leaders(memory, believed)
     last = leaders.shape[1] - 1
     for a in range(out.size):
         out[a] = 0.0
@@ -254,7 +267,7 @@ def _weigh_hypotheses(leaders: Any, p: Any, least: float) -> None:
     n, totals = leaders.shape[1] - 1, p.sums[p.sums.shape[0] - 1]
     top = -1e300
     for q in range(n):
-        leaders[WEIGHT, q] = log(1.0 - EFFECTS_PRIOR if q == 0 else EFFECTS_PRIOR / (n - 1))
+        leaders[WEIGHT, q] = leaders[PRIOR, q]
         for s in range(totals.shape[0]):
             leaders[WEIGHT, q] -= totals[s, DOUBT + q] / (2.0 * p.states[VARIANCE, s])
         top = max(top, leaders[WEIGHT, q])
@@ -264,16 +277,6 @@ def _weigh_hypotheses(leaders: Any, p: Any, least: float) -> None:
         total += leaders[WEIGHT, q]
     for q in range(n):
         leaders[WEIGHT, q] = (1.0 - least) * leaders[WEIGHT, q] / total + (least / (n - 1) if q > 0 else 0.0)
-
-
-@compiled_inside
-def _rarest(states: Any) -> int:
-    """The state seen least in memory .999."""
-    low = 0
-    for s in range(states.shape[1]):
-        if states[VISITS + COMMON, s] < states[VISITS + COMMON, low]:
-            low = s
-    return low
 
 
 @compiled_part
@@ -322,8 +325,8 @@ def _leaning(leanings: Any) -> float:
 
 
 @compiled_part
-def _find_leaders(memory: Any, rows: Any, rarest: int, look: bool) -> None:
-    """The best action under each hypothesis, and the one that most often leads to the state seen least."""
+def _find_leaders(memory: Any, rows: Any) -> None:
+    """The best action under each hypothesis, and the best by the recent past alone."""
     states, leaders, n, usual_worth = memory.predictions.states, memory.leaders, rows.actions.size, 1.0
     values, room = memory.values[0, :n], memory.values[3, :n]
     combine(rows.columns, states[HOPE], values)
@@ -337,7 +340,7 @@ def _find_leaders(memory: Any, rows: Any, rarest: int, look: bool) -> None:
     for a in range(n):
         cell = find(memory.cells, rows.actions[a] + 1)
         if cell >= 0 or learnt:
-            _offer_known(memory, rows, a, cell, rarest, usual_worth, slack)
+            _offer_known(memory, rows, a, cell, usual_worth, slack)
             values[a] = OFFERED
     last = leaders.shape[1] - 1
     for q in range(last):
@@ -346,33 +349,35 @@ def _find_leaders(memory: Any, rows: Any, rarest: int, look: bool) -> None:
             room[a] = values[a] + leaders[UNPLAYED, q] * abs(memory.values[2 if of_price else 1, a])
         best = lowest_index(room, slack)
         _offer(leaders, q, room[best], best, slack)
-    if look:
-        for a in range(n):
-            room[a] = -rows.columns[rarest, a] if values[a] < OFFERED else 0.0
-        best = lowest_index(room, 0.0)
-        _offer(leaders, last, room[best], best, 0.0)
+    combine(rows.columns, states[RECENT_HOPE], room)
+    for a in range(n):
+        room[a] = room[a] if values[a] < OFFERED else OFFERED
+    best = lowest_index(room, slack)
+    _offer(leaders, last, room[best], best, slack)
 
 
 @compiled_inside
-def _offer_known(memory: Any, rows: Any, a: int, cell: int, rarest: int, usual_worth: float, slack: float) -> None:
+def _offer_known(memory: Any, rows: Any, a: int, cell: int, usual_worth: float, slack: float) -> None:
     """Offer an action of which something is known: its row is doubted or learnt, and it may have effects."""
     cells, states, leaders, n_states = memory.cells, memory.predictions.states, memory.leaders, memory.cells.n_states
     value, deviation, mean = memory.values[0, a], memory.values[1, a], memory.values[2, a]
-    leads = rows.columns[rarest, a]
+    recent = 0.0
+    for s in range(n_states):
+        recent += rows.columns[s, a] * states[RECENT_HOPE, s]
     if memory.worth.size > 0 and not rows.own:
         value -= _hope_for_row(states, rows.columns, a, value, memory.worth[a], usual_worth)
     elif memory.doubts and not rows.own:
         if cells.table[cell, WEIGHED] < cells.table[cell, PLAYS]:
             doubt_row(cells.table[cell], n_states, rows.columns, a)
-        value = deviation = mean = 0.0
+        value = deviation = mean = recent = 0.0
         for s in range(n_states):
             believed = cells.table[cell, HEAD + ROW * n_states + s]
             value += believed * states[HOPE, s]
             deviation += believed * states[SD, s]
             mean += believed * states[MEAN, s]
-        leads = cells.table[cell, HEAD + ROW * n_states + rarest]
+            recent += believed * states[RECENT_HOPE, s]
     _offer(leaders, 0, value, a, slack)
-    _offer(leaders, leaders.shape[1] - 1, -leads, a, 0.0)
+    _offer(leaders, leaders.shape[1] - 1, recent, a, slack)
     for kind in range(cells.n_kinds):
         of_price = kind == cells.n_tables
         cell = find(cells, key_of(cells, 0 if of_price else kind, rows.context, rows.actions[a]))
@@ -382,7 +387,9 @@ def _offer_known(memory: Any, rows: Any, a: int, cell: int, rarest: int, usual_w
             known, news = evidence_of(cells, cell, kind)
         unit = mean if of_price else deviation
         for q in range(1 + N_EFFECTS * kind, 1 + N_EFFECTS * (1 + kind)):
-            moved = unit * effect_of(known, news, q) - abs(unit) * _bonus(leaders[USUAL, q], plays, q)
+            c = variance_of(q, of_price)
+            bonus = _bonus(leaders[USUAL, q], plays, known if of_price else plays, c)
+            moved = unit * effect_of(known, news, c) - abs(unit) * bonus
             _offer(leaders, q, value + moved, a, slack)
 
 
@@ -393,7 +400,8 @@ def _start_search(leaders: Any, states: Any, plays: Any, context: int, n: int, c
         leaders[ACTION, q], leaders[BEST, q] = 0.0, 1e300
         by_pair = cells.n_tables > 1 and N_EFFECTS < q <= 2 * N_EFFECTS
         leaders[USUAL, q] = plays[1 + context] / n if by_pair else plays[0] / cells.n_actions
-        leaders[UNPLAYED, q] = -_bonus(leaders[USUAL, q], 0.0, q) if q > 0 else 0.0
+        c = variance_of(q, q > N_EFFECTS * cells.n_tables)
+        leaders[UNPLAYED, q] = -_bonus(leaders[USUAL, q], 0.0, 0.0, c) if q > 0 else 0.0
     largest = 0.0
     for s in range(states.shape[1]):
         largest = max(largest, states[SD, s])
@@ -401,12 +409,11 @@ def _start_search(leaders: Any, states: Any, plays: Any, context: int, n: int, c
 
 
 @compiled_inside
-def _bonus(usual: float, plays: float, q: int) -> float:
+def _bonus(usual: float, plays: float, worth: float, c: float) -> float:
     """Optimism for the effect of an action that was played less than is usual, in units of σ."""
     if plays >= usual:
         return 0.0
-    c = variance_of(q)
-    return sqrt(OPTIMISM * log((usual + 1.0) / (plays + 1.0)) * c / (1.0 + plays * c))
+    return sqrt(OPTIMISM * log((usual + 1.0) / (plays + 1.0)) * c / (1.0 + worth * c))
 
 
 @compiled_inside
@@ -447,7 +454,7 @@ def _save_effects(cells: Any, leaders: Any, context: int, action: int, saved: An
         if cell >= 0:
             known, news = evidence_of(cells, cell, kind)
         for q in range(1 + N_EFFECTS * kind, 1 + N_EFFECTS * (1 + kind)):
-            saved[EFFECTS + q] = effect_of(known, news, q)
+            saved[EFFECTS + q] = effect_of(known, news, variance_of(q, of_price))
             saved[last if of_price else EFFECTS] += leaders[WEIGHT, q] * saved[EFFECTS + q]
 
 
