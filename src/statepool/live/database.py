@@ -497,9 +497,10 @@ class Background:
         with self._working:
             if pool not in self._pools or self._stopped:
                 return
-            worked = pool.trouble is None
             try:
                 pool.work()
+                pool.trouble = None
             except Exception as error:
-                if worked:
+                if pool.trouble is None:
                     logger.warning("pool %s could not learn or expire: %s", pool.name, error)
+                pool.trouble = str(error)

@@ -68,10 +68,6 @@ IDLE = 10
 ATTEMPTS = 20
 
 
-Change = Callable[[Revision], tuple[Settings, Catalogue]]
-"""From a revision to the settings and the catalogue of the next one."""
-
-
 class Pool:
     """Decisions in a durable database; open one with `Pool.open`.
 
@@ -297,14 +293,6 @@ class Pool:
 
     def work(self) -> None:
         """What the background thread does from time to time: expire, and learn if that is due."""
-        try:
-            self._work()
-        except BaseException as error:
-            self.trouble = str(error)
-            raise
-        self.trouble = None
-
-    def _work(self) -> None:
         now, window = time.monotonic(), self.settings.window
         wait = LONGEST_WAIT if window is None else min(LONGEST_WAIT, window / 100)
         if window is not None and now - self._expired_at >= wait:
@@ -452,8 +440,8 @@ class Pool:
     def _change_actions(self, change: Callable[[Catalogue], Catalogue]) -> None:
         self._revise(lambda revision: (revision.settings, change(revision.catalogue)))
 
-    def _revise(self, change: Change) -> None:
-        """Make another revision and the version that goes with it, in one transaction."""
+    def _revise(self, change: Callable[[Revision], tuple[Settings, Catalogue]]) -> None:
+        """Make the revision of these settings and catalogue, and the version that goes with it, in one transaction."""
 
         def revise(connection: sa.Connection, before: PolicyVersion, now: float) -> PolicyVersion | None:
             settings, catalogue = change(before.revision)

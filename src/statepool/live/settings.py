@@ -70,8 +70,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         tuple[tuple[Any, Share, Share], ...], _says("(action, lowest, highest) probability among all decisions.")
     ] = ()
     holdout: Annotated[
-        Annotated[float, msgspec.Meta(ge=0, le=0.9)],
-        _says("The share of decisions kept from the learner, to measure what it is worth."),
+        float, msgspec.Meta(ge=0, le=0.9), _says("The share of decisions kept from the learner, to measure its worth.")
     ] = 0.0
     holdout_action: Annotated[Any, _says("The action of the holdout; None: every action alike.")] = None
     fixed_action: Annotated[
