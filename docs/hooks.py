@@ -100,7 +100,7 @@ def _cell(text: str) -> str:
 
 def http() -> str:
     """The OpenAPI document in words, and the settings of a pool."""
-    from statepool.live.service.openapi import document
+    from statepool.live.service.routes import document
 
     return write_page(document()) + "\n" + settings()
 
@@ -172,7 +172,7 @@ OTHER_MODULES = """
 
 ::: statepool.client
     options:
-      members: [Client, RemotePool, AsyncClient, AsyncRemotePool, Decision, Row, ClientError, Conflict, NotFound, NotAllowed, Invalid, Unavailable]
+      members: [Client, RemotePool, AsyncClient, AsyncRemotePool, Decision, ClientError, Conflict, NotFound, NotAllowed, Invalid, Unavailable]
       show_root_heading: false
 
 ## statepool.testing

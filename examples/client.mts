@@ -30,6 +30,4 @@ await client.PUT("/v1/pools/{name}/decisions/{ticket}/state", { params: one, bod
 await client.PUT("/v1/pools/{name}/decisions/{ticket}/outcome", { params: one, body: { reward: 25 } });
 const refused = await client.PUT("/v1/pools/{name}/decisions/{ticket}/outcome", { params: one, body: { reward: 26 } });
 console.log(refused.response.status, refused.error?.error);
-const many = await client.PUT("/v1/pools/{name}/outcomes", { params: name, body: { outcomes: [{ ticket, reward: 25 }] } });
-console.log(many.data);
 console.log((await client.GET("/v1/pools/{name}/decisions/{ticket}", { params: one })).data);

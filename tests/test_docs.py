@@ -44,7 +44,7 @@ def test_pages_that_only_the_site_has_are_linked_there():
 
 
 def test_every_metric_is_in_the_docs():
-    source = (ROOT / "src" / "statepool" / "live" / "service" / "metrics.py").read_text()
+    source = (ROOT / "src" / "statepool" / "live" / "service" / "monitoring.py").read_text()
     named = {name.removeprefix("statepool_") for name in re.findall(r'"(\w+)"(?:, |: )"[A-Z1]', source)}
     page = re.findall(r"`statepool_(\w+?)(?:_total)?`", (ROOT / "docs" / "operations.md").read_text())
     assert len(named) > 10

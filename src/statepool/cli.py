@@ -68,15 +68,19 @@ def main() -> None:
     """Bad input is one sentence on standard error and exit code 2; never a traceback."""
     try:
         app()
-    except ValueError as error:
-        print(f"statepool: {error}", file=sys.stderr)
-        sys.exit(2)
-    except ImportError as error:
-        sentence = how_to_install(error)
-        if sentence is None:
-            raise
-        print(f"statepool: {sentence}", file=sys.stderr)
-        sys.exit(2)
     except KeyboardInterrupt:
         print("statepool: interrupted; finished work is kept", file=sys.stderr)
         sys.exit(130)
+    except (ValueError, ImportError, RuntimeError) as error:
+        sentence = how_to_install(error) if isinstance(error, ImportError) else str(error)
+        if sentence is None or (isinstance(error, RuntimeError) and not _is_unavailable(error)):
+            raise
+        print(f"statepool: {sentence}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _is_unavailable(error: Exception) -> bool:
+    """Whether a database did not answer."""
+    from statepool.live.errors import StoreUnavailable
+
+    return isinstance(error, StoreUnavailable)

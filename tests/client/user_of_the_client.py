@@ -3,7 +3,7 @@
 The line that ignores an error is one that mypy must object to: an ignore without an error is told, too.
 """
 
-from statepool.client import AsyncClient, Client, ClientError, Decision, Row
+from statepool.client import AsyncClient, Client, ClientError, Decision
 
 
 def serve(url: str, key: str) -> float:
@@ -12,11 +12,10 @@ def serve(url: str, key: str) -> float:
         decision: Decision = home.decide(context="known")
         home.observe(decision.ticket, "cart")
         home.resolve(decision.ticket, reward=19.9)
-        home.observe_many({each.ticket: "left" for each in home.decide_many(3)})
-        home.decide_many(["visit-1", None], contexts=["known", ("de", 3)])
-        home.decide_many(2, candidates=[{"poster": [0.7, 0.3]}, {3: (0.2, 0.8)}])
-        row: Row = home.find(decision.ticket)
-        print(row.reward, row.context, row.version)
+        home.decide("visit-1", context=("de", 3))
+        home.decide(candidates={"poster": [0.7, 0.3], 3: (0.2, 0.8)})
+        row = home.find(decision.ticket)
+        print(row["reward"], row["context"], row["version"])
         return decision.probability
 
 
@@ -24,7 +23,6 @@ async def serve_later(url: str) -> str:
     async with AsyncClient(url) as client:
         decision = await client.pool("home").decide()
         await client.pool("home").observe(decision.ticket, "cart")
-        await client.pool("home").decide_many(2, contexts=["new", "known"])
         return decision.ticket
 
 

@@ -51,18 +51,16 @@ COMMANDS = {
     "reproduce --cluster": (["reproduce", "funnel", "--cluster", "tcp://127.0.0.1:1", "--out", "out"], "cluster"),
     "simulate": (["simulate", "spread", "--seeds", "1", "--set", "horizon=50", "--json"], None),
     "dimension": (["dimension", "map.csv", "--json"], None),
-    "dimension of a Parquet file": (["dimension", "map.parquet"], "audit"),
     "audit": (["audit", "log.csv"], "audit"),
     "whatif": (["whatif", "log.csv"], "audit"),
     "audit of a pool": (["audit", "sqlite:///pool.db"], "audit"),
     "replay": (["replay", "sqlite:///pool.db", "home"], "live"),
-    "replay --export": (["replay", "sqlite:///pool.db", "home", "--export", "rows.parquet"], "live"),
     "serve": (["serve"], "live"),
     "serve --demo": (["serve", "--demo"], "live"),
     "keys add": (["keys", "add", "shop", "--role", "decide"], "live"),
     "keys list": (["keys", "list"], "live"),
     "keys drop": (["keys", "drop", "shop"], "live"),
-    "keys renew": (["keys", "renew", "shop"], "live"),
+    "keys renew": (["keys", "renew", "shop", "--expires", "never"], "live"),
     "backup": (["backup", "sqlite:///pool.db", "copy.db"], "live"),
     "archive": (["archive", "sqlite:///pool.db", "home", "a.parquet"], "live"),
     "erase": (["erase", "sqlite:///pool.db", "home", "ticket"], "live"),
@@ -75,8 +73,7 @@ def answers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("without")
     (folder / "map.csv").write_text("0.8,0.2\n0.4,0.6\n")
     (folder / "log.csv").write_text("action,state,loss\na,s,0\n")
-    for name in ("map.parquet", "pool.db"):
-        (folder / name).write_text("")
+    (folder / "pool.db").write_text("")
     blocked = tuple(name for names in EXTRAS.values() for name in names)
     code = BLOCKED % (blocked, [arguments for arguments, _ in COMMANDS.values()])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, timeout=300)

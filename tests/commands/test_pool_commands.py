@@ -23,10 +23,9 @@ def url(tmp_path):
     return url
 
 
-def test_replay_agrees_and_names_what_does_not(url, tmp_path):
-    done = statepool("replay", url, "home", "--redraw", "--export", tmp_path / "rows.jsonl")
-    assert (done.returncode, "everything agrees" in done.stdout, "6 rows exported" in done.stdout) == (0, True, True)
-    assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 6
+def test_replay_agrees_and_names_what_does_not(url):
+    done = statepool("replay", url, "home", "--redraw")
+    assert (done.returncode, "everything agrees" in done.stdout) == (0, True)
     assert json.loads(statepool("replay", url, "home", "--json").stdout)["agrees"] is True
     with Database(url) as database:
         decisions = database.tables.decisions

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import statepool
-from statepool.commands.shared import working
+from statepool.commands import working
 from statepool.frames import terminal_width
 from statepool.report.sheet import Value
 from statepool.studies import STUDIES

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from statepool.commands.shared import JsonOption, make_table, working
+from statepool.commands import JsonOption, make_console, make_table, working
 
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
 Log = Annotated[str, Argument(help="A file or folder (CSV, Parquet, JSON lines), or a database and --table.")]
@@ -66,7 +66,7 @@ def print_audit(audit: Any, console: Any = None, details: bool = False, report: 
 
     from statepool.audit.document import sections_of, summary_of
 
-    console, summary = console or _console(), summary_of(audit)
+    console, summary = console or make_console(), summary_of(audit)
     title = Text(summary.verdict, style=f"bold {COLOURS[summary.verdict]}")
     console.print(title.append(f" (learner {summary.learner})" if summary.learner else "", style="default"))
     for line in (*summary.reading, *audit.log.notes[:1]):
@@ -83,14 +83,6 @@ def print_audit(audit: Any, console: Any = None, details: bool = False, report: 
         console.print(Text(f"Report: {report}"))
     elif not details:
         console.print(Text("--details shows what it rests on; --out FOLDER writes the report and AUDIT.json."))
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    from statepool.frames import terminal_width
-
-    return Console(width=terminal_width())
 
 
 def _print(console: Any, sentence: str, mark: str = "") -> None:
@@ -149,7 +141,7 @@ def print_what_if(found: Sequence[Any], unit_name: str, console: Any = None) -> 
 
     from statepool.audit.evaluate import cautions_of
 
-    console = console or _console()
+    console = console or make_console()
     title = f"Worth per decision, in {unit_name}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
     headings = ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most")
     table = make_table(escape(title), headings)

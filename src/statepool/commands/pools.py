@@ -1,7 +1,6 @@
 """Commands on a pool's database: `export`, `replay`, `backup`, `archive`, `erase` and `keys`."""
 
 import dataclasses
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -11,18 +10,18 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from statepool.commands.shared import (
+from statepool.commands import (
+    DEFAULT_STORE,
     JsonOption,
     PoolArgument,
     StoreArgument,
-    answering,
     count_of,
     opened,
     opened_pool,
+    say,
     seconds_of,
 )
 
-DEFAULT_STORE = "sqlite:///statepool.db"
 StoreOption = Annotated[str, Option("--store", help="sqlite:///file.db or postgresql://…")]
 KeyName = Annotated[str, Argument(help="The name of the key.")]
 
@@ -48,38 +47,26 @@ def export(
 
     with opened_pool(store, name) as pool:
         count = maintenance.export(watched(pool.rows(after)), file)
-    if as_json:
-        print(json.dumps({"pool": name, "file": str(file), "rows": count, "cursor": cursor}))
-    else:
-        print(f"{count_of(count, 'row')} exported; continue with --after {cursor}")
+    record = {"pool": name, "file": str(file), "rows": count, "cursor": cursor}
+    say(as_json, record, f"{count_of(count, 'row')} exported; continue with --after {cursor}")
 
 
 def replay(
     store: StoreArgument,
     name: PoolArgument,
     redraw: Annotated[bool, Option("--redraw", help="Also draw every action again.")] = False,
-    export: Annotated[Path | None, Option(help="Write the rows to this file: .csv, .parquet or .jsonl.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compute every policy version again from the stored rows, and compare."""
-    from statepool.live import maintenance
-
-    if export is not None:
-        maintenance.check_export(export)  # before the long part
     with opened_pool(store, name) as pool:
         found = pool.replay(redraw)
-        exported = None if export is None else maintenance.export(pool.rows(), export)
-    if as_json:
-        print(json.dumps(dataclasses.asdict(found) | {"agrees": found.ok, "exported": exported}))
-    else:
-        print(f"{name}: {found.versions} versions, {found.decisions} decisions")
-        if redraw:
-            print(f"{found.redrawn} decisions drawn again")
-        if not found.same_build:
-            print("another build made some versions: numbers were compared to 1e-9, not to the bit")
-        if exported is not None:
-            print(f"{exported} rows exported")
-        print("everything agrees" if found.ok else f"FAULT: {found.fault}")
+    lines = [f"{name}: {found.versions} versions, {found.decisions} decisions"]
+    if redraw:
+        lines.append(f"{found.redrawn} decisions drawn again")
+    if not found.same_build:
+        lines.append("another build made some versions: numbers were compared to 1e-9, not to the bit")
+    lines.append("everything agrees" if found.ok else f"FAULT: {found.fault}")
+    say(as_json, dataclasses.asdict(found) | {"agrees": found.ok}, *lines)
     if not found.ok:
         raise typer.Exit(1)
 
@@ -92,27 +79,23 @@ def backup(
 ) -> None:
     """Copy a SQLite database to a file at one moment (for PostgreSQL use pg_dump)."""
     from statepool.live import maintenance
-    from statepool.live.database import Database
     from statepool.live.pool import Pool
 
-    pools = []
+    pools, lines = [], []
     with opened(store):  # a database that does not exist is refused, not created
         pass
     with opened(store, read_only=False) as database:
         maintenance.backup(database, file)
-    with answering(), Database(f"sqlite:///{file}", read_only=True) as database:
+    with opened(f"sqlite:///{file}") as database:
         for name in database.pool_names():
             with Pool.open(database, name) as pool:
-                fault = pool.replay().fault if verify else None
-                pools.append({"pool": name, "decisions": pool.status().decisions, "fault": fault})
+                fault, decisions = pool.replay().fault if verify else None, pool.status().decisions
+            pools.append({"pool": name, "decisions": decisions, "fault": fault})
+            checked = f", FAULT: {fault}" if fault else ", replayed without a fault" if verify else ""
+            lines.append(f"{name}: {decisions} decisions{checked}")
     sound = not any(each["fault"] for each in pools)
-    if as_json:
-        print(json.dumps({"file": str(file), "pools": pools, "verified": verify, "agrees": sound if verify else None}))
-    else:
-        print(f"{file} holds {count_of(len(pools), 'pool')}")
-        for each in pools:
-            checked = f", FAULT: {each['fault']}" if each["fault"] else ", replayed without a fault" if verify else ""
-            print(f"{each['pool']}: {each['decisions']} decisions{checked}")
+    record = {"file": str(file), "pools": pools, "verified": verify, "agrees": sound if verify else None}
+    say(as_json, record, f"{file} holds {count_of(len(pools), 'pool')}", *lines)
     if not sound:
         raise typer.Exit(1)
 
@@ -128,12 +111,9 @@ def archive(
     age = seconds_of(older_than, "older-than")
     with opened_pool(store, name, read_only=False) as pool:
         count = pool.archive(pool.now() - age, file)
-    if as_json:
-        print(json.dumps({"pool": name, "file": str(file), "archived": count}))
-    elif count:
-        print(f"{name}: {count} decisions moved to {file}")
-    else:
-        print(f"{name}: no settled decision is older than {older_than}, nothing was written")
+    none = f"{name}: no settled decision is older than {older_than}, nothing was written"
+    text = f"{name}: {count} decisions moved to {file}" if count else none
+    say(as_json, {"pool": name, "file": str(file), "archived": count}, text)
 
 
 def erase(
@@ -153,7 +133,7 @@ def erase(
 def add_key(
     name: KeyName,
     role: Annotated[str, Option(help="read, decide, report, write (decide and report) or admin.")],
-    expires: Annotated[str | None, Option(help="How long it is valid: 90d, 12h; without end by default.")] = None,
+    expires: Annotated[str, Option(help="How long it is valid: 90d, 12h.")] = "never",
     pool: Annotated[list[str] | None, Option(help="A pool it is valid for; may be repeated. None: all.")] = None,
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
@@ -172,8 +152,8 @@ def add_key(
 
 def renew_key(
     name: KeyName,
-    expires: Annotated[str | None, Option(help="How long the new key is valid: 90d, never.")] = None,
-    overlap: Annotated[str, Option(help="How long the old key still works.")] = "1d",
+    expires: Annotated[str, Option(help="How long the new key is valid: 90d, never.")],
+    overlap: Annotated[str, Option(help="How long the old key still works; one before that ends now.")] = "1d",
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """Create a successor with the same name and rights; the old key works for a while longer."""
@@ -181,16 +161,11 @@ def renew_key(
 
     lifetime, longer = _lifetime(expires), seconds_of(overlap, "overlap")
     with opened(store, read_only=False) as database:
-        ends = {key.name: key.expires_at for key in keys.list_keys(database)}
-        if expires is None and ends.get(name) is not None:
-            raise ValueError(f"expires: is not given, and {name!r} has an end, expected a span such as 90d, or never")
         print(keys.renew_key(database, name, lifetime, longer))
 
 
-def _lifetime(expires: str | None) -> float | None:
-    if expires is None or expires == "never":
-        return None
-    seconds = seconds_of(expires, "expires")
+def _lifetime(expires: str) -> float | None:
+    seconds = None if expires == "never" else seconds_of(expires, "expires")
     if seconds == 0:
         raise ValueError(f"expires: is {expires!r}, expected a time span such as 90d, or never")
     return seconds

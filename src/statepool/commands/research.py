@@ -1,5 +1,6 @@
 """`statepool reproduce`, `simulate` and `dimension`: run the paper's studies, compare learners, inspect a map."""
 
+import csv
 import json
 from contextlib import ExitStack
 from pathlib import Path
@@ -7,13 +8,11 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from statepool.commands.shared import JsonOption, make_table, say_compiling, working
+from statepool.commands import JsonOption, make_console, make_table, say_compiling, working
 
 QUICK_SEEDS = 2
 LONGEST_SUFFIX = 80
 """Of a file name that lists its studies."""
-MOST_PAIRED = 1_000
-"""Pairs are compared among at most this many actions, those of the maximising policy first."""
 
 
 def reproduce(
@@ -31,7 +30,6 @@ def reproduce(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from statepool.frames import terminal_width
     from statepool.studies import STUDIES, find
     from statepool.studies.published import records_of
     from statepool.studies.report import write_report
@@ -65,7 +63,7 @@ def reproduce(
     if as_json:
         print(text)
         return
-    console = Console(width=terminal_width())
+    console = make_console()
     for study in chosen:
         print_study(console, study, tables[study.name], records[study.name], quick)
     print_summary(console, every, quick)
@@ -142,129 +140,116 @@ def parse_setting(family: Any, text: str) -> tuple[str, Any]:
 
 
 def dimension(
-    file: Annotated[Path | None, Argument(help="A map: CSV, Parquet, NPY or AUDIT.json.")] = None,
+    file: Annotated[Path | None, Argument(help="A map: CSV, NPY or AUDIT.json.")] = None,
     funnel: Annotated[int | None, Option(help="Instead of a file: the funnel family with so many actions.")] = None,
     horizon: Annotated[int, Option(help="Rounds, for the regret bounds.")] = 20_000,
     delay: Annotated[int, Option(help="Delay in rounds, for the regret bounds.")] = 50,
     gap: Annotated[float, Option(help="Relative gap of the bracket to stop at.")] = 0.01,
     seconds: Annotated[float | None, Option(help="Stop after so many seconds with the best bracket so far.")] = 60,
     normalise: Annotated[bool, Option("--normalise", help="Scale rows to sum to 1.")] = False,
-    picture: Annotated[Path | None, Option(help="Draw to this PNG, SVG or PDF file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Bracket a map's effective dimension, and the regret that follows from it."""
-    from rich.console import Console
-
     from statepool import families
-    from statepool.commands.mapfile import read_map, read_names
-    from statepool.frames import terminal_width
+    from statepool.dimension import bracket
+    from statepool.guarantees import interleaving_pays, theorem_1, theorem_a
 
     if (file is None) == (funnel is None):
         raise ValueError("file: expected a file, or --funnel K, and not both")
     P = read_map(file, normalise) if file else families.funnel(seed=0, n_actions=funnel or 0, horizon=1).P
-    names = read_names(file) if file else None
     with working("bracketing the dimension"):
-        seen = inspect_map(P, horizon, delay, gap, seconds, names if names and len(names) == len(P) else None)
-    if picture:
-        _draw(P, seen, picture)
-    if as_json:
-        print(json.dumps(seen, indent=1))
-    else:
-        _print_map(Console(width=terminal_width()), seen)
-
-
-def inspect_map(
-    P: Any, horizon: int, delay: int, gap: float, seconds: float | None, names: list[str] | None = None
-) -> dict[str, Any]:
-    """The bracket, Theorems A and 1 with and without pooling, and the most distinguishable pairs, as plain data."""
-    import numpy as np
-
-    from statepool.dimension import bracket
-    from statepool.guarantees import interleaving_pays, theorem_1, theorem_a
-
-    found = bracket(P, gap=gap, seconds=seconds)
+        found = bracket(P, gap=gap, seconds=seconds)
     n_actions, n_states = P.shape
+    pays = interleaving_pays(found.upper, n_actions, delay)
     seen = {
         "actions": n_actions, "states": n_states, "lower": found.lower, "upper": found.upper,
         "gap": found.upper / found.lower - 1, "reached": found.reached, "proof": str(found.proof),
-        "seconds": found.seconds, "play": {int(a): float(found.play[a]) for a in np.flatnonzero(found.play)},
-        "horizon": horizon, "delay": delay, "interleaving_pays": interleaving_pays(found.upper, n_actions, delay),
-        "pairs": most_distinguishable(P, found),
+        "seconds": found.seconds, "play": {int(a): float(found.play[a]) for a in found.play.nonzero()[0]},
+        "horizon": horizon, "delay": delay, "interleaving_pays": pays,
     }  # fmt: skip
     for theorem in (theorem_a, theorem_1):
         pooled, alone = (theorem(n_actions, horizon, delay, (v - 1) * horizon) for v in (found.upper, float(n_actions)))
         name = theorem.__name__
         seen |= {f"{name}_pooled": pooled.value, f"{name}_rate": pooled.rate, f"{name}_alone": alone.value}
-    if names is not None:
-        for pair in seen["pairs"]:
-            pair |= {"first_name": names[pair["first"]], "second_name": names[pair["second"]]}
-    return seen
-
-
-def most_distinguishable(P: Any, found: Any, count: int = 5) -> list[dict[str, Any]]:
-    """The pairs of actions that differ most: v of an even mixture, between 1 (the same) and 2 (never alike)."""
-    import numpy as np
-
-    order = np.argsort(-found.play, kind="stable")[:MOST_PAIRED]
-    rows = P[order]
-    best: list[Any] = []
-    for i in range(len(rows) - 1):
-        sums = rows[i] + rows[i + 1 :]
-        squares = rows[i] ** 2 + rows[i + 1 :] ** 2
-        v = np.divide(squares, sums, out=np.zeros_like(sums), where=sums > 0).sum(axis=1)
-        top = np.argsort(-v, kind="stable")[:count]
-        best += [(-float(v[j]), *sorted((int(order[i]), int(order[i + 1 + j])))) for j in top]
-    return [{"first": a, "second": b, "dimension": -v} for v, a, b in sorted(best)[:count]]
-
-
-def _print_map(console: Any, seen: dict[str, Any]) -> None:
-    reached = "" if seen["reached"] else " (time ran out before the gap was reached)"
-    console.print(f"[bold]Effective dimension between {seen['lower']:.4f} and {seen['upper']:.4f}[/bold]{reached}")
+    if as_json:
+        print(json.dumps(seen, indent=1))
+        return
+    console = make_console()
+    reached = "" if found.reached else " (time ran out before the gap was reached)"
+    console.print(f"[bold]Effective dimension between {found.lower:.4f} and {found.upper:.4f}[/bold]{reached}")
     console.print(
-        f"{seen['actions']} actions over {seen['states']} states behave like at most {seen['upper']:.2f} actions; "
-        f"{len(seen['play'])} of them attain the lower value. Upper bound by {seen['proof']}."
+        f"{n_actions} actions over {n_states} states behave like at most {found.upper:.2f} actions; "
+        f"{len(seen['play'])} of them attain the lower value. Upper bound by {found.proof}."
     )
     headings = ("", "regret at most (Theorem A)", "per round", "the paper's Theorem 1")
-    table = make_table(f"Regret bounds, T={seen['horizon']}, d={seen['delay']}", headings)
-    for name, key in (("pooled through the state", "pooled"), ("action by action", "alone")):
+    table = make_table(f"Regret bounds, T={horizon}, d={delay}", headings)
+    for title, key in (("pooled through the state", "pooled"), ("action by action", "alone")):
         best, printed = seen[f"theorem_a_{key}"], seen[f"theorem_1_{key}"]
-        table.add_row(name, f"{best:.0f}", f"{best / seen['horizon']:.3f}", f"{printed:.0f}")
+        table.add_row(title, f"{best:.0f}", f"{best / horizon:.3f}", f"{printed:.0f}")
     console.print(table)
-    console.print(f"Interleaving d+1 copies {'pays' if seen['interleaving_pays'] else 'does not pay'}.")
-    if seen["pairs"]:
-        pairs = ", ".join(
-            f"{p.get('first_name', p['first'])} and {p.get('second_name', p['second'])} ({p['dimension']:.2f})"
-            for p in seen["pairs"]
-        )
-        console.print(f"Most distinguishable pairs of actions (2 is never alike, 1 the same): {pairs}.")
+    console.print(f"Interleaving d+1 copies {'pays' if pays else 'does not pay'}.")
 
 
-def _draw(P: Any, seen: dict[str, Any], path: Path) -> None:
-    """v on the way from the uniform policy to the maximising one, and the rows of P ordered by similarity."""
+def read_map(path: Path, normalise: bool = False) -> Any:
+    """The map in a file, one row for each action; `normalise` scales rows to sum to 1.
+
+    CSV may have a header and a first column of names, which are not numbers. JSON has the rows, or is an `AUDIT.json`.
+    """
     import numpy as np
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    from statepool.dimension import effective
+    from statepool.checks import check_map, check_table
 
-    play = np.zeros(P.shape[0])
-    play[list(seen["play"])] = list(seen["play"].values())
-    shares = np.linspace(0, 1, 101)
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    left.plot(shares, [effective(P, (1 - share) / P.shape[0] + share * play) for share in shares], color="#0072b2")
-    left.axhspan(seen["lower"], seen["upper"], color="#d55e00", alpha=0.3, linewidth=0, label="proved bracket")
-    left.set(xlabel="share of the maximising policy (0: uniform)", ylabel="effective dimension v")
-    left.legend(frameon=False)
-    # Along the direction in which rows differ most, neighbours are alike.
-    centred = P - P.mean(axis=0)
-    direction = np.linalg.svd(centred[:MOST_PAIRED], full_matrices=False)[2][0]
-    ordered = P[np.argsort(centred @ direction, kind="stable")]
-    image = right.imshow(ordered, aspect="auto", cmap="cividis", vmin=0, interpolation="nearest")
-    right.set(xlabel="state", ylabel="actions, by similarity", title="P")
-    figure.colorbar(image, ax=right)
+    readers: dict[str, Any] = {".csv": _read_csv, ".json": _read_json, ".npy": np.load}
+    if path.suffix.lower() not in readers:
+        raise ValueError(f"{path}: ends in {path.suffix!r}, expected one of {', '.join(readers)}")
     try:
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"picture: cannot write {path} ({error})") from None
+        table = np.array(readers[path.suffix.lower()](path), np.float64)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except (EOFError, TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"{path}: is not a map, expected a row of numbers for each action ({error})") from None
+    table = check_table(table, str(path), "one row for each action, one column for each state")
+    if normalise:
+        sums = table.sum(axis=1, keepdims=True)
+        wrong = np.flatnonzero(~(np.isfinite(sums) & (sums > 0))[:, 0])
+        if wrong.size:
+            raise ValueError(f"{path}: row {wrong[0]} sums to {sums[wrong[0], 0]}, expected a positive number")
+        table = table / sums
+    try:
+        return check_map(table, str(path))
+    except ValueError as error:
+        hint = "" if normalise or "sums to" not in str(error) else "; --normalise scales every row"
+        raise ValueError(f"{error}{hint}") from None
+
+
+def _read_csv(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if len(rows) > 1 and not any(map(_is_number, rows[0])):
+        rows = rows[1:]
+    if rows and len(rows[0]) > 1 and not any(_is_number(row[0]) for row in rows):
+        rows = [row[1:] for row in rows]
+    for i, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"row {i} has {len(row)} columns, and row 0 {len(rows[0])}")
+        for j, cell in enumerate(row):
+            if not _is_number(cell):
+                raise ValueError(f"row {i}, column {j} is {cell!r}")
+    return rows
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_json(path: Path) -> Any:
+    """The map under `P`, as in `AUDIT.json`, or a plain list of rows; with contexts a row for each pair."""
+    given = json.loads(path.read_text(encoding="utf-8"))
+    rows = given["P"] if isinstance(given, dict) else given
+    if not isinstance(rows, dict):
+        return rows
+    return [row for table in rows.values() for row in (table.values() if isinstance(table, dict) else table)]

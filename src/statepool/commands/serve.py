@@ -1,5 +1,6 @@
 """`statepool serve`: open the database, print the address, run until it is stopped."""
 
+import gc
 import os
 import sys
 from contextlib import ExitStack
@@ -9,8 +10,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from statepool.commands.pools import DEFAULT_STORE
-from statepool.commands.shared import answering, count_of, opened
+from statepool.commands import DEFAULT_STORE, opened
 
 OPTIONS = "STATEPOOL_SERVE"
 """The environment variable that passes the options to worker processes."""
@@ -51,10 +51,8 @@ def serve(
         raise ValueError(f"port: is {port}, expected a number from 0 to 65535")
     if workers < 1:
         raise ValueError(f"workers: is {workers}, expected at least 1")
-    if demo and map_file is not None:
-        raise ValueError("map: the demo has a map of its own, expected --demo or --map")
-    if follow and (demo or map_file is not None):
-        raise ValueError("follow: only reads, expected neither --demo nor --map")
+    if demo + follow + (map_file is not None) > 1:
+        raise ValueError("serve: expected at most one of --demo, --map and --follow")
     if demo and workers > 1:
         raise ValueError(f"demo: runs in one process, and workers is {workers}")
     with ExitStack() as stack:
@@ -66,32 +64,31 @@ def serve(
         options = replace(options, keyed=_is_keyed(database, options))
         if map_file is not None:
             _open_map(database, map_file, name)
-        pools = database.pool_names()
         database.close()
         listening = stack.enter_context(_bind(options))
         shown, bound = listening.getsockname()[:2]
-        what = "the demo" if demo else count_of(len(pools), "pool")
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}/"
-        print(f"statepool: {address}, {what}, stop with Ctrl-C", file=sys.stderr, flush=True)
+        print(f"statepool: {address}, stop with Ctrl-C", file=sys.stderr, flush=True)
         _run(options, listening, demo)
 
 
-def make_service(options: Options, worker: str | None = None) -> Any:
+def make_service(options: Options, worker: str = "1") -> Any:
     """The application of these options."""
-    from statepool.live.database import Database
     from statepool.live.service import create_app
-    from statepool.live.service.logs import RequestLog, log_as_json
+    from statepool.live.service.monitoring import RequestLog, log_as_json
 
     log_as_json(sys.stderr)
-    with answering():
-        return create_app(
-            Database(options.store, read_only=options.follow),
-            exposure="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
-            keyed=options.keyed,
-            follow=options.follow,
-            worker=worker,
-            log=RequestLog(sys.stderr, with_requests=not options.quiet),
-        )
+    service = create_app(
+        opened(options.store, options.follow),
+        exposure="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
+        keyed=options.keyed,
+        follow=options.follow,
+        worker=worker,
+        log=RequestLog(None if options.quiet else sys.stderr),
+    )
+    gc.collect()
+    gc.freeze()  # what is loaded by now would be scanned again and again
+    return service
 
 
 def make_worker() -> Any:
@@ -101,17 +98,7 @@ def make_worker() -> Any:
     import msgspec
 
     number = current_process().name.rpartition("-")[2]  # SpawnProcess-1, -2, …
-    service = make_service(msgspec.json.decode(os.environ[OPTIONS], type=Options), worker=number)
-    _freeze()
-    return service
-
-
-def _freeze() -> None:
-    """Exempt what is loaded by now from garbage collection, which would scan it again and again."""
-    import gc
-
-    gc.collect()
-    gc.freeze()
+    return make_service(msgspec.json.decode(os.environ[OPTIONS], type=Options), worker=number)
 
 
 def _is_local(host: str) -> bool:
@@ -177,8 +164,7 @@ def _run(options: Options, listening: Any, demo: bool) -> None:
         if demo:
             from statepool.live.demo import Demo, create
 
-            service.players.append(Demo(service.pools.adopt(create(service.pools.database))))
-        _freeze()
+            service.demo = Demo(service.pools.adopt(create(service.pools.database)))
         uvicorn.Server(uvicorn.Config(service, **UVICORN)).run([listening])
         return
     import msgspec

@@ -50,7 +50,7 @@ def browser():
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     service = service_of(tmp_path_factory.mktemp("demo"))
-    service.players.append(Demo(service.pools.adopt(create(service.pools.database))))
+    service.demo = Demo(service.pools.adopt(create(service.pools.database)))
     with served(service) as address:
         yield address
 

@@ -34,10 +34,7 @@ def test_a_ticket_of_ones_own_is_never_drawn_again(client):
 def test_many_at_once(client):
     some = client.post(DECISIONS, json={"count": 5}).json()["decisions"]
     assert len({decision["ticket"] for decision in some}) == 5
-    named = client.post(DECISIONS, json={"tickets": ["x", "y", "x"]}).json()["decisions"]
-    assert [decision["ticket"] for decision in named] == ["x", "y", "x"]
-    assert named[0] == named[2]
-    assert client.get("/v1/pools/home").json()["decisions"] == 7
+    assert client.get("/v1/pools/home").json()["decisions"] == 5
 
 
 def test_repeating_is_harmless_and_contradicting_is_refused(client):
@@ -57,12 +54,8 @@ def test_several_decisions_are_made_all_or_none(start):
     client = start({**POOL, "P": {"new": POOL["P"], "old": POOL["P"]}})
     good, bad = {"action": "a", "row": [0.5, 0.5]}, {"action": "b", "row": [0.9, 0.9]}
     for body in (
-        {"requests": [{"context": "new"}, {"context": "old"}, {"context": "NOPE"}]},
-        {"requests": [{"candidates": [good]}, {"candidates": [good, bad]}]},
-        {"requests": [{"context": "new"}, {"candidates": [good, good]}]},
-        {"requests": [{"context": "new"}, {"ticket": "\n"}]},
-        {"count": 2, "context": "NOPE"},
-        {"tickets": ["x", "\n"], "context": "new"},
+        {"candidates": [good, bad]}, {"candidates": [good, good]}, {"count": 2, "candidates": [good, bad]},
+        {"count": 2, "context": "NOPE"}, {"ticket": "\n", "context": "new"},
     ):  # fmt: skip
         answer = client.post(DECISIONS, json=body)
         assert answer.status_code == 422, answer.text

@@ -11,8 +11,6 @@ from command_line import statepool
 from live.service.clients import DECISIONS, POOL, Client
 from live.service.servers import serving
 from statepool.commands.serve import Options, make_service
-from statepool.live.errors import StoreUnavailable
-from statepool.live.service import keys
 from statepool.live.service.keys import add_key
 
 ADDRESSES = ("/", "/login", "/readyz", "/schema", "/metrics", "/v1/pools", "/v1/pools/home", "/pools/home")
@@ -52,29 +50,6 @@ def test_it_is_said_why_and_the_process_counts_as_alive(url, database):
     assert client.get("/v1/pools").status_code == 401
     assert client.get("/v1/pools", headers={"authorization": f"Bearer {key}"}).status_code == 200
     client.stop()
-
-
-def test_keys_that_cannot_be_read_are_not_believed_for_long(start, monkeypatch):
-    def fail(_):
-        raise StoreUnavailable("it is away")
-
-    client = start(None)
-    monkeypatch.setattr(keys.Gate, "reload", fail)
-    monkeypatch.setattr(keys, "OLDEST", 0.2)
-    deadline = time.monotonic() + 60
-    while not _is_unknown(client.app.gate):  # a reading that was under way before still counts
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert client.get("/v1/pools").status_code == 503
-    assert client.get("/healthz").status_code == 200
-
-
-def _is_unknown(known):
-    try:
-        known.needs_key()
-    except StoreUnavailable:
-        return True
-    return False
 
 
 def test_a_worker_that_takes_anothers_place(url):

@@ -27,7 +27,6 @@ def test_each_role_may_do_its_part_and_no_more(keys, start):
         ("PATCH", "/v1/pools/home"): set(),
         ("PUT", "/v1/pools/home/actions/a"): set(),
         ("DELETE", "/v1/pools/home/actions/a"): set(),
-        ("POST", "/v1/pools/home/expire"): set(),
         ("GET", "/v1/pools/home/rows"): set(),
         ("GET", "/metrics"): {"read", "decide", "report", "write"},
     }

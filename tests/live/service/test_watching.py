@@ -15,7 +15,7 @@ from live.service.clients import DECISIONS, POOL
 from statepool.live.errors import StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.service import keys
-from statepool.live.service.logs import JSONHandler, RequestLog
+from statepool.live.service.monitoring import JSONHandler, RequestLog
 from statepool.live.service.routes import DECISIONS as ROUTE
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -40,15 +40,15 @@ def test_each_promise_has_a_number(client):
     assert 0 <= found['statepool_oldest_pending_age_seconds{pool="home"}'] < 600
     assert found['statepool_reports_total{kind="outcome",pool="home"}'] == 2
     assert found['statepool_reports_total{kind="out_of_bounds",pool="home"}'] == 1
-    assert found['statepool_refusals_total{reason="conflict"}'] == 1
-    assert found['statepool_refusals_total{reason="unknown"}'] == 1
+    outcome = f'route="{ROUTE}/{{ticket}}/outcome"'
+    for status in (404, 409):
+        assert found[f'statepool_requests_total{{{outcome},status="{status}",worker="1"}}'] == 1
     assert 0 <= found['statepool_version_age_seconds{pool="home"}'] < 600
-    assert found[f'statepool_requests_total{{route="{ROUTE}",status="200"}}'] == 3
-    assert found[f'statepool_request_seconds_count{{route="{ROUTE}"}}'] == 3
+    assert found[f'statepool_requests_total{{route="{ROUTE}",status="200",worker="1"}}'] == 3
+    assert found[f'statepool_request_seconds_count{{route="{ROUTE}",worker="1"}}'] == 3
 
 
-def test_a_store_that_is_away_leaves_out_what_only_it_knows(start, database, tmp_path, monkeypatch):
-    """Also after the time for which keys are trusted: this is when somebody looks."""
+def test_a_store_that_is_away_leaves_out_what_only_it_knows(start, database, monkeypatch):
     Pool.open(database, "home", POOL["P"], POOL["actions"], POOL["states"]).close()
     watcher, decider = ({"authorization": f"Bearer {keys.add_key(database, r, r)}"} for r in ("read", "decide"))
     client = start(None)
@@ -58,14 +58,12 @@ def test_a_store_that_is_away_leaves_out_what_only_it_knows(start, database, tmp
     def fail(*_):
         raise StoreUnavailable("store: it is away")
 
-    monkeypatch.setattr("statepool.live.service.app.standings", fail)
-    monkeypatch.setattr(keys.Gate, "reload", fail)
-    monkeypatch.setattr(keys, "OLDEST", -1.0)
-    assert client.get("/v1/pools", headers=watcher).status_code == 503, "nobody is let in any more"
+    monkeypatch.setattr(database.__class__, "read", fail)
+    assert client.get("/v1/pools", headers=watcher).status_code == 503
     assert client.get("/metrics").status_code == 401
     found = samples(client, watcher)
     assert found["statepool_store_up"] == "0.0"
-    assert found['statepool_refusals_total{reason="unavailable"}'] == "1.0"
+    assert found['statepool_requests_total{route="/v1/pools",status="503",worker="1"}'] == "1.0"
     assert 'statepool_decisions_total{pool="home"}' not in found
 
 

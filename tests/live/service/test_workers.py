@@ -21,16 +21,14 @@ class Slow:
         return call
 
     def many(self, calls):
+        if not self.batches:
+            self.goes_on.wait(20)
         self.batches.append(list(calls))
         return [self.one(call) for call in calls]
 
-    def first(self, call):
-        self.goes_on.wait(20)
-        return self.one(call)
-
 
 async def run(slow, calls):
-    batcher = Batcher(slow.first, slow.many)
+    batcher = Batcher(slow.many)
     futures = [batcher.submit(calls[0])]
     await asyncio.sleep(0.02)
     futures += [batcher.submit(call) for call in calls[1:]]
@@ -41,7 +39,7 @@ async def run(slow, calls):
 def test_calls_that_wait_are_run_together():
     slow = Slow()
     assert asyncio.run(run(slow, range(5))) == list(range(5))
-    assert slow.batches == [[1, 2, 3, 4]]
+    assert slow.batches == [[0], [1, 2, 3, 4]]
 
 
 def test_a_refusal_is_its_own_callers_only():
@@ -52,9 +50,12 @@ def test_a_refusal_is_its_own_callers_only():
 
 def test_a_store_that_is_away_fails_the_whole_batch():
     slow = Slow()
+    before = slow.many
 
     def fail(calls):
-        raise StoreUnavailable("store: away")
+        if slow.batches:
+            raise StoreUnavailable("store: away")
+        return before(calls)
 
     slow.many = fail
     first, *others = asyncio.run(run(slow, range(4)))
@@ -65,7 +66,7 @@ def test_a_store_that_is_away_fails_the_whole_batch():
 def test_a_caller_that_has_gone_is_no_obstacle():
     async def leave():
         slow = Slow()
-        batcher = Batcher(slow.first, slow.many)
+        batcher = Batcher(slow.many)
         gone = batcher.submit(0)
         await asyncio.sleep(0.02)
         kept = batcher.submit(1)

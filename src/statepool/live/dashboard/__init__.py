@@ -1,5 +1,6 @@
-"""The dashboard: pages about the pools of a service."""
+"""The dashboard: what the page of a pool shows; the service has its addresses."""
 
-from statepool.live.dashboard.views import Dashboard
+from statepool.live.dashboard.formatting import FILTERS, label
+from statepool.live.dashboard.page import PageModel, page_of
 
-__all__ = ["Dashboard"]
+__all__ = ["FILTERS", "PageModel", "label", "page_of"]

@@ -1,6 +1,5 @@
 """Numbers as text; an unknown value is a dash."""
 
-from itertools import pairwise
 from math import isfinite
 from typing import Any
 
@@ -9,27 +8,19 @@ UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def number(value: float | None) -> str:
-    """A count, or a rounded quantity: 1 234 567 with thin spaces, 12.3 below a hundred if it has a fraction."""
+    """A count: 1 234 567 with thin spaces."""
+    return DASH if value is None or not isfinite(value) else f"{value:,.0f}".replace(",", "\u202f")
+
+
+def outcome(value: float | None, is_rate: bool = False, signed: bool = False) -> str:
+    """A reward or a loss in the user's unit, or in percent if it is a rate; `signed`: a difference of two."""
     if value is None or not isfinite(value):
         return DASH
-    if value != int(value) and abs(value) < 100:
-        return f"{value:.1f}"
-    return f"{value:,.0f}".replace(",", "\u202f")
-
-
-def amount(value: float | None) -> str:
-    """A reward or a loss in the user's unit, with three significant digits or two decimals."""
-    if value is None or not isfinite(value):
-        return DASH
-    if abs(value) >= 1000:
-        return number(value).replace("-", "−")
-    return (f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}").replace("-", "−")
-
-
-def signed(value: float | None) -> str:
-    """A difference of amounts, with its sign."""
-    text = amount(value)
-    return f"+{text}" if value is not None and isfinite(value) and value >= 0 else text
+    if is_rate:
+        text = f"{100 * value:.2f} points" if signed else share(value)
+    else:
+        text = number(value) if abs(value) >= 1000 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
+    return ("+" if signed and value >= 0 else "") + text.replace("-", "−")
 
 
 def share(value: float | None) -> str:
@@ -41,44 +32,14 @@ def share(value: float | None) -> str:
     return f"{100 * value:.1f} %" if value < 0.9995 else f"{100 * value:.0f} %"
 
 
-def points(value: float | None) -> str:
-    """A difference of parts of one, in percentage points."""
-    if value is None or not isfinite(value):
-        return DASH
-    return f"{100 * value:+.2f} points".replace("-", "−")
-
-
 def span(seconds: float | None) -> str:
-    """A length of time: 350 ms, 4.1 s, 16 s, 1 min 12 s, 3 h 5 min."""
+    """A length of time: 350 ms, 4.1 s, 1.2 min, 14 d."""
     if seconds is None or not isfinite(seconds):
         return DASH
     if seconds < 1:
         return f"{1000 * seconds:.0f} ms"
-    if seconds < 9.95:
-        return f"{seconds:.2g} s"
-    whole = round(seconds)
-    for (size, unit), (part, smaller) in pairwise(UNITS):
-        if whole >= size:
-            rest = whole % size // part
-            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
-    return f"{whole} s"
-
-
-def pace_unit(per_second: float) -> tuple[int, str]:
-    """The unit of time in which a pace is at least one: its seconds, and its name."""
-    units = ((1, "second"), (60, "minute"), (3_600, "hour"), (86_400, "day"))
-    return next((unit for unit in units if per_second * unit[0] >= 1), units[-1 if per_second else 0])
-
-
-def pace(per_second: float) -> str:
-    """Decisions over time: 12.3 per minute."""
-    seconds, unit = pace_unit(per_second)
-    return f"{number(per_second * seconds)} per {unit}"
-
-
-def counted(count: int, noun: str) -> str:
-    """A number of things that are: 1 outcome is, 2 outcomes are."""
-    return f"{number(count)} {noun} is" if count == 1 else f"{number(count)} {noun}s are"
+    size, unit = next(each for each in UNITS if seconds >= each[0])
+    return f"{seconds / size:.2g} {unit}" if seconds / size < 100 else f"{seconds / size:.0f} {unit}"
 
 
 def label(value: Any) -> str:
@@ -86,12 +47,4 @@ def label(value: Any) -> str:
     return " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-FILTERS = {
-    "number": number,
-    "amount": amount,
-    "signed": signed,
-    "share": share,
-    "points": points,
-    "span": span,
-    "label": label,
-}
+FILTERS = {"number": number, "outcome": outcome, "share": share, "span": span, "label": label}

@@ -1,21 +1,21 @@
-"""What a pool's page shows, as values for its templates and charts, and its alarms."""
+"""What a pool's page shows, computed from its latest decisions: values for the templates and charts, and the alarms."""
 
-from collections.abc import Sequence
-from math import isfinite, nan
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
+import sqlalchemy as sa
 from scipy.stats import chi2, norm
 
-from statepool.checks import Floats
-from statepool.live.dashboard import formatting
-from statepool.live.dashboard.reading import Reading, Tally, read
+from statepool.checks import Bools, Floats, Ints
+from statepool.live.dashboard.formatting import label, outcome, share, span
 from statepool.live.pool import Pool
 from statepool.live.status import Status
 
-N_ACTIONS, N_STATES, N_COMPARED = 20, 12, 500
-RECENT = 10.0
-"""Seconds that count as now."""
+LATEST = 20_000
+"""Decisions that a page looks at: no page reads a whole table."""
+N_ACTIONS, N_STATES, N_POINTS, N_AGES = 20, 12, 60, 24
+"""Actions and states that are listed, points of a curve, bars of the decisions that wait."""
 STALE = 600.0
 """Seconds after which a report that is due and not learnt raises an alarm."""
 ERROR = 1e-4
@@ -35,50 +35,100 @@ class Alarm(NamedTuple):
     text: str
 
 
+class Reading(NamedTuple):
+    """The latest decisions of a pool, the newest first."""
+
+    at: Floats
+    is_holdout: Bools
+    action: Ints
+    """-1: a candidate that is not in the catalogue."""
+    state: Ints
+    """-1: none was reported."""
+    is_plain: Bools
+    """Whether it was drawn from the catalogue, without context and candidates."""
+    value: Floats
+    """The outcome as reported, or the default; not a number: none, or the window is not over."""
+    wait: Floats
+    """Seconds until the outcome; not a number: there is none."""
+    is_expired: Bools
+    """Whether its window passed without an outcome."""
+    is_waiting: Bools
+
+
+def read(pool: Pool, now: float) -> Reading:
+    """Read the latest decisions of a pool."""
+    d, settings = pool.database.tables.decisions, pool.settings
+    joined, s, o, e = pool.database.tables.joined()
+    rewards = settings.reward_bounds is not None
+    value = sa.case((o.c.is_reward.is_(rewards), o.c.reported), (e.c.is_reward.is_(rewards), e.c.reported))
+    plain = sa.and_(d.c.context.is_(None), d.c.candidates.is_(None))
+    columns = (d.c.decided_at, d.c.is_holdout, d.c.action, s.c.state, plain, value, o.c.at, e.c.at)
+    latest = sa.select(*columns).select_from(joined).where(d.c.pool == pool.definition.id)
+    with pool.database.read() as connection:
+        rows = connection.execute(latest.order_by(d.c.decided_at.desc()).limit(LATEST)).all()
+    table = np.array([tuple(row) for row in rows], np.float64).reshape(-1, len(columns)).T  # None is not a number
+    at, held, action, state, is_plain, given, come, expired = table
+    return Reading(
+        at=at, is_holdout=held == 1, action=action.astype(np.int64),
+        state=np.where(np.isnan(state), -1, state).astype(np.int64), is_plain=is_plain == 1,
+        value=np.where(at <= now - (settings.window or 0.0), given, nan), wait=come - at,
+        is_expired=np.isnan(come) & ~np.isnan(expired), is_waiting=np.isnan(come) & np.isnan(expired),
+    )  # fmt: skip
+
+
+class Means(NamedTuple):
+    """By group: how many values, their mean and its standard error."""
+
+    number: Ints
+    mean: Floats
+    error: Floats
+
+
+def means_of(group: Ints, size: int, values: Floats) -> Means:
+    """Means of the values that are numbers, by group; a group below 0 is left out."""
+    known = np.isfinite(values) & (group >= 0)
+    group, values = group[known], values[known]
+    count, total, squares = (np.bincount(group, weight, size) for weight in (None, values, values * values))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = total / count
+        error = np.sqrt(np.maximum(squares - total * mean, 0.0) / (count - 1) / count)
+    return Means(count, mean, np.where(count > 1, error, nan))
+
+
 def page_of(pool: Pool) -> PageModel:
     """Read a pool and put its page together."""
     status, now = pool.status(), pool.now()  # reads the latest version, which another process may have made
     settings, unit, reading = status.settings, status.unit, read(pool, now)
-    view = _View(status, reading)
-    arms = {name: {"outcomes": tally.count, "mean": unit.mean(tally)} for name, tally in status.losses.items()}
-    curves, pace = _curves(reading, now)
-    lift = None if status.lift is None else unit.lift(status.lift)
+    view, lift = _View(status, reading), None if status.lift is None else unit.lift(status.lift)
+    since = reading.at.min(initial=now)
+    oldest = status.counts["oldest_pending"]
     return {
         "name": pool.name,
         "unit": unit.name,
-        "is_rate": (settings.reward_bounds or settings.loss_bounds) == (0.0, 1.0),
+        "is_rate": view.is_rate,
         "decisions": status.decisions,
-        "speed": formatting.pace(_speed(reading, now)),
-        "pace": pace,
+        "recent": int((reading.at > now - 3600).sum()),
         "pending": status.pending,
-        "oldest": None if reading.since is None else max(0.0, now - (status.counts["oldest_pending"] or now)),
+        "oldest": None if oldest is None else max(0.0, now - oldest),
         "expired": status.counts["expiries"],
-        "corrected": status.counts["corrected"],
-        "arms": arms,
+        "arms": {name: {"outcomes": tally.count, "mean": unit.mean(tally)} for name, tally in status.losses.items()},
         "has_holdout": settings.holdout > 0,
         "lift": lift,
         "worth": None if lift is None or lift.low <= 0 <= lift.high else lift.value * status.losses["learner"].count,
         "window": settings.window,
-        "covers": None if reading.since is None else now - reading.since,
-        "in_reading": reading.sum().decisions,
+        "covers": now - since if reading.at.size else None,
+        "in_reading": reading.at.size,
         "n_actions": len(status.numbers),
-        "fixed": None if settings.fixed_action is None else formatting.label(settings.fixed_action),
+        "fixed": None if settings.fixed_action is None else label(settings.fixed_action),
         "actions": view.actions(),
-        "states": view.states()[:N_STATES],
-        "more_states": max(0, len(status.states) - N_STATES),
+        "states": view.states(),
+        "n_states": len(status.states),
         "has_map": view.has_map,
-        "waiting": _waiting(reading),
-        "alarms": view.alarms(now),
-        "settings": _settings(status),
-        "curves": curves,
+        "waiting": view.waiting(now),
+        "alarms": [alarm for alarm in view.alarms(now) if alarm is not None],
+        "curves": _curves(reading, since, now),
+        "pace": span((now - since) / N_POINTS),
     }
-
-
-def _speed(reading: Reading, now: float) -> float:
-    """Decisions per second of late: over RECENT seconds, or the latest point where points are wider."""
-    first = int((now - max(RECENT, reading.width)) // reading.width)
-    count = sum(tally.decisions for (point, _), tally in reading.curve.items() if point > first)
-    return count / max(now - (first + 1) * reading.width, 1.0)
 
 
 class _View:
@@ -86,169 +136,148 @@ class _View:
 
     def __init__(self, status: Status, reading: Reading) -> None:
         self._status, self._reading = status, reading
+        settings, self._rows = status.settings, status.catalogue.rows
         self.has_map = not status.learner.learns_map
-        n = len(status.states)
-        self._by_state = [reading.sum(cell for cell in reading.cells if cell.state == state) for state in range(n)]
-        self._values = np.array([tally.mean for tally in self._by_state])
-        self._by_action: dict[int, Tally] = {}
-        self._observed: dict[int, Floats] = {}
-        """By action: how often each state was observed in decisions without context and candidates."""
-        self._expected: dict[int, Tally] = {}
-        """By action: its outcomes, were each as its state's outcomes are on average."""
-        for cell in reading.cells:
-            if cell.action < 0:
-                continue
-            self._by_action[cell.action] = self._by_action.get(cell.action, Tally()) + cell.tally
-            if cell.state is not None:
-                seen = self._observed.setdefault(cell.action, np.zeros(n))
-                seen[cell.state] += cell.tally.states if cell.is_plain else 0
-                value = self._values[cell.state]
-                known = Tally(
-                    outcomes=cell.tally.outcomes, total=cell.tally.outcomes * value if isfinite(value) else 0.0
-                )
-                self._expected[cell.action] = self._expected.get(cell.action, Tally()) + known
+        self._bounds = settings.reward_bounds or settings.loss_bounds
+        self.is_rate = self._bounds == (0.0, 1.0)
+        self._by_state = means_of(reading.state, len(status.states), reading.value)
+        seen = reading.is_plain & (reading.action >= 0) & (reading.state >= 0)
+        actions, counts = np.unique(reading.action[seen], return_counts=True)
+        self._seen = np.bincount(reading.state[seen], minlength=len(status.states)).astype(float)
+        self._expected = counts @ self._rows[actions]
+        """How often each state was observed, and how often the map expects it."""
 
     def actions(self) -> list[dict[str, Any]]:
         """The most likely actions: how likely, what their states are worth, and what their own outcomes were."""
-        catalogue, numbers = self._status.catalogue, self._status.numbers
-        lines = []
+        own = means_of(self._reading.action, len(self._rows), self._reading.value)
+        values, lines = self._by_state.mean, []
         for place in np.argsort(-self._status.policy, kind="stable")[:N_ACTIONS]:
-            number = int(numbers[place])
-            row, tally = catalogue.rows[number], self._by_action.get(number, Tally())
-            known = np.nan_to_num(self._values)
-            missing = row[~np.isfinite(self._values)].sum() > 0.01
+            number = int(self._status.numbers[place])
+            row = self._rows[number]
+            is_known = self.has_map and row[np.isnan(values)].sum() <= 0.01
             lines.append({
-                "label": formatting.label(catalogue.labels[number]), "probability": float(self._status.policy[place]),
-                "decisions": tally.decisions, "outcomes": tally.outcomes, "mean": tally.mean,
-                "by_states": nan if missing or not self.has_map else float(row @ known),
+                "label": label(self._status.actions[number]), "probability": float(self._status.policy[place]),
+                "outcomes": int(own.number[number]), "mean": float(own.mean[number]),
+                "by_states": float(row @ np.nan_to_num(values)) if is_known else nan,
                 "why": self._why(row) if self.has_map else "",
             })  # fmt: skip
         return lines
 
     def _why(self, row: Floats) -> str:
-        """The state that sets an action apart from the others: with its probability, and that of the average."""
-        known = np.isfinite(self._values)
-        middle = self._values[known].mean() if known.any() else 0.0
-        gain = (row - self._status.state_probabilities) * np.where(known, self._values - middle, 0.0)
-        state = int(np.argmax(np.abs(gain)))
-        if abs(gain[state]) < 1e-12:
-            return ""
-        return f"{formatting.label(self._status.states[state])} {formatting.share(float(row[state]))}"
+        """The state that sets an action apart from the others, with its probability."""
+        values = self._by_state.mean
+        known = np.isfinite(values)
+        middle = values[known].mean() if known.any() else 0.0
+        gain = np.abs((row - self._status.state_probabilities) * np.where(known, values - middle, 0.0))
+        state = int(np.argmax(gain))
+        return "" if gain[state] < 1e-12 else f"{label(self._status.states[state])} {share(float(row[state]))}"
 
     def states(self) -> list[dict[str, Any]]:
-        """All states, the most observed first where there are many."""
-        n = len(self._status.states)
-        counts = np.array([tally.states for tally in self._by_state], float)
+        """The states, the most observed where there are many."""
+        n, state = len(self._status.states), self._reading.state
+        counts = np.bincount(state[state >= 0], minlength=n)
         seen = counts / counts.sum() if counts.sum() else np.full(n, nan)
-        _, expected = self._mix()
-        share = expected / expected.sum() if self.has_map and expected.sum() else np.full(n, nan)
-        widest = max([each for each in (*seen, *share) if each > 0], default=1.0)
-        shades = _shades(self._values.tolist(), self._status.unit.name == "reward")
-        order = range(n) if n <= N_STATES else np.argsort(-counts, kind="stable").tolist()
+        expected = self._expected / self._expected.sum() if self.has_map and self._expected.sum() else np.full(n, nan)
+        widest = max([each for each in (*seen, *expected) if each > 0], default=1.0)
+        order = range(n) if n <= N_STATES else np.argsort(-counts, kind="stable")[:N_STATES].tolist()
         return [
             {
-                "label": formatting.label(self._status.states[s]), "seen": float(seen[s]), "expected": float(share[s]),
-                "outcomes": self._by_state[s].outcomes, "mean": self._by_state[s].mean, "shade": shades[s],
-                "widest": widest,
+                "label": label(self._status.states[s]), "seen": float(seen[s]), "expected": float(expected[s]),
+                "outcomes": int(self._by_state.number[s]), "mean": float(self._by_state.mean[s]), "widest": widest,
             }
             for s in order
         ]  # fmt: skip
 
-    def _mix(self) -> tuple[Floats, Floats]:
-        """How often each state was observed after frequent actions, and how often the map expects it."""
-        frequent = sorted(self._observed, key=lambda action: -self._observed[action].sum())[:N_COMPARED]
-        seen, expected = np.zeros(len(self._status.states)), np.zeros(len(self._status.states))
-        for action in frequent:
-            seen += self._observed[action]
-            expected += self._observed[action].sum() * self._status.catalogue.rows[action]
-        return seen, expected
+    def waiting(self, now: float) -> dict[str, Any]:
+        """Bars of decisions that wait, by age, and the share of outcomes that have come by that age.
 
-    def alarms(self, now: float) -> list[Alarm]:
-        """What a person should look at."""
-        status, reading = self._status, self._reading
-        counts, settings = status.counts, status.settings
-        found = []
+        The last bar has everything that is older than the window, or than the longest wait so far.
+        """
+        reading = self._reading
+        waits = reading.wait[np.isfinite(reading.wait)]
+        longest = max(self._status.settings.window or waits.max(initial=0.0), 1e-6)
+        ages = (now - reading.at)[reading.is_waiting]
+        bars, come = (
+            np.bincount(np.clip(each * (N_AGES / longest), 0, N_AGES).astype(int), minlength=N_AGES + 1)
+            for each in (ages, waits)
+        )
+        tallest, come = int(bars.max()), np.cumsum(come)
+        return {
+            "bars": (100 * bars / max(tallest, 1)).tolist(), "tallest": tallest, "longest": longest,
+            "curve": (100 * come / come[-1]).tolist() if come[-1] else [],
+        }  # fmt: skip
+
+    def alarms(self, now: float) -> list[Alarm | None]:
+        """What a person should look at; None: there is nothing of that kind."""
+        counts, found = self._status.counts, [self._early(now), self._audit(), self._odds()]
         if counts["out_of_bounds"]:
-            low, high = settings.reward_bounds or settings.loss_bounds
-            n = formatting.counted(counts["out_of_bounds"], "outcome")
-            text = f"{n} outside {low:g} to {high:g}: stored as reported, learnt as the nearest bound."
+            low, high = self._bounds
+            text = f"Outside {low:g} to {high:g}: {counts['out_of_bounds']}. Stored as reported, learnt as the bound."
             found.append(Alarm("bounds", "Outcomes out of bounds", text))
         if counts["impossible"]:
-            n = formatting.counted(counts["impossible"], "state")
-            text = f"{n} observed after actions whose row of P gives them probability 0."
+            text = f"Reported after actions whose row of P gives them probability 0: {counts['impossible']}."
             found.append(Alarm("impossible", "Impossible states", text))
-        if self.has_map and not fits(*self._mix()):
+        if self.has_map and not fits(self._seen, self._expected):
             text = "The states observed differ from what P says by more than chance: estimate P again from recent rows."
             found.append(Alarm("map", "States do not fit the map", text))
         if counts["late"] and now - counts["late_since"] > STALE:
-            n, age = formatting.counted(counts["late"], "report"), formatting.span(now - counts["late_since"])
-            text = f"{n} not learnt yet, the oldest for {age}: is a service running that writes?"
+            age = span(now - counts["late_since"])
+            text = f"Reports not learnt yet: {counts['late']}, the oldest for {age}. Is a service running that writes?"
             found.append(Alarm("stale", "Learning is stale", text))
-        outcomes = reading.sum().outcomes
-        if outcomes >= FEWEST and reading.expired == outcomes:
+        outcomes = int(np.isfinite(self._reading.value).sum())
+        if outcomes >= FEWEST and self._reading.is_expired.sum() >= outcomes:
             text = f"All {outcomes} recent decisions expired without an outcome: are outcomes reported?"
             found.append(Alarm("expired", "No outcomes", text))
-        found += [alarm for alarm in (self._early(), self._audit(), self._odds()) if alarm is not None]
         return found
 
-    def _early(self) -> Alarm | None:
+    def _early(self, now: float) -> Alarm | None:
         """Without a window, decisions that nothing follows are never learnt: only early outcomes count."""
-        waits, pending = np.cumsum(self._reading.waits or [0]), self._reading.pending
-        if self._status.settings.window is not None or waits[-1] < FEWEST:
+        waits = self._reading.wait[np.isfinite(self._reading.wait)]
+        if self._status.settings.window is not None or waits.size < FEWEST:
             return None
-        late = int(np.searchsorted(waits, 0.95 * waits[-1])) + 1
-        overdue = sum(pending[late:])
-        if overdue < max(FEWEST, 0.2 * waits[-1]):
+        late = float(np.quantile(waits, 0.95))
+        overdue = int(((now - self._reading.at)[self._reading.is_waiting] > late).sum())
+        if overdue < max(FEWEST, 0.2 * waits.size):
             return None
-        age = formatting.span(late * self._reading.age)
-        text = f"{overdue} decisions wait longer than {age}, in which 95 % of the outcomes came: set a window."
+        text = f"{overdue} decisions wait longer than {span(late)}, in which 95 % of the outcomes came: set a window."
         return Alarm("early", "Early outcomes only", text)
 
     def _audit(self) -> Alarm | None:
         """The audit's means of the states (the prior) against the holdout's outcomes."""
-        prior = self._status.settings.prior
-        cells = [cell for cell in self._reading.cells if cell.is_holdout and cell.state is not None]
+        prior, reading = self._status.settings.prior, self._reading
         if prior is None or not prior.states:
             return None
-        means = [prior.states.get(str(label), (nan, 0.0))[0] for label in self._status.states]
-        seen = self._reading.sum(cells)
-        said = sum(cell.tally.outcomes * means[cell.state or 0] for cell in cells) / max(seen.outcomes, 1)
-        if seen.outcomes < FEWEST or not _differ(seen.mean, said, seen.error):
+        means = np.array([prior.states.get(str(each), (nan, 0.0))[0] for each in self._status.states])
+        held = reading.is_holdout & (reading.state >= 0) & np.isfinite(reading.value)
+        [count], [mean], [error] = means_of(np.zeros(held.sum(), np.int64), 1, reading.value[held])
+        said = means[reading.state[held]].mean() if count else nan
+        if count < FEWEST or not _differ(mean, said, error, ERROR):
             return None
-        text = f"The holdout's mean {self._status.unit.name} is {formatting.amount(seen.mean)}, the audit's states say "
+        text = f"The holdout's mean {self._status.unit.name} is {outcome(mean, self.is_rate)}, the audit's states say "
         return Alarm(
-            "audit", "Audit and holdout disagree", f"{text}{formatting.amount(said)}: audit recent rows again."
+            "audit", "Audit and holdout disagree", f"{text}{outcome(said, self.is_rate)}: audit recent rows again."
         )
 
     def _odds(self) -> Alarm | None:
         """Actions whose own outcomes differ from those of their states."""
-        level = ERROR / max(len(self._by_action), 1)
-        wrong = [
-            action for action, tally in self._by_action.items()
-            if tally.outcomes >= FEWEST and action in self._expected
-            and _differ(tally.mean, self._expected[action].mean, tally.error, level)
-        ]  # fmt: skip
-        if not wrong:
+        reading, size = self._reading, len(self._rows)
+        known = (reading.state >= 0) & np.isfinite(reading.value)
+        action = reading.action[known]
+        own, expected = means_of(action, size, reading.value[known]), means_of(
+            action, size, self._by_state.mean[reading.state[known]])  # fmt: skip
+        level = ERROR / max(int((own.number > 0).sum()), 1)
+        wrong = np.flatnonzero((own.number >= FEWEST) & _differ(own.mean, expected.mean, own.error, level))
+        if not wrong.size:
             return None
-        labels = ", ".join(formatting.label(self._status.actions[action]) for action in wrong[:3])
-        text = (
-            f"{labels}{' and others' if len(wrong) > 3 else ''}: outcomes differ from what the states seen are worth."
-        )
+        labels = ", ".join(label(self._status.actions[each]) for each in wrong[:3])
+        others = " and others" if wrong.size > 3 else ""
+        text = f"{labels}{others}: outcomes differ from what the states seen are worth."
         return Alarm("odds", "Actions at odds with their states", text)
 
 
-def _differ(mean: float, other: float, error: float, level: float = ERROR) -> bool:
-    return bool(error > 0 and abs(mean - other) > norm.isf(level / 2) * error)
-
-
-def _shades(means: Sequence[float], rewards: bool, count: int = 7) -> list[int]:
-    """From 0, the best outcome, to count - 1; the middle where nothing is known."""
-    known = [mean for mean in means if isfinite(mean)]
-    low, high = min(known, default=0.0), max(known, default=0.0)
-    if low == high:
-        return [count // 2] * len(means)
-    places = [(mean - low) / (high - low) if isfinite(mean) else 0.5 for mean in means]
-    return [min(int((1 - place if rewards else place) * count), count - 1) for place in places]
+def _differ(mean: Any, other: Any, error: Any, level: float) -> Any:
+    """Whether means with these standard errors differ from numbers, at a level; unknown ones do not."""
+    return np.abs(mean - other) > norm.isf(level / 2) * np.where(error > 0, error, np.inf)
 
 
 def fits(seen: Floats, expected: Floats) -> bool:
@@ -262,59 +291,29 @@ def fits(seen: Floats, expected: Floats) -> bool:
     return bool(pairs.shape[1] < 2 or statistic <= chi2.isf(ERROR, pairs.shape[1] - 1))
 
 
-def _waiting(reading: Reading) -> dict[str, Any]:
-    """Bars of decisions that wait, by age, and the share of outcomes that have come by that age."""
-    come = np.cumsum(reading.waits or [0])
-    tallest = max(reading.pending, default=0)
+def _curves(reading: Reading, since: float, now: float) -> dict[str, list[Any]]:
+    """Time in seconds, then one column per curve: decisions, and mean outcomes of both arms; None: no value."""
+    if not reading.at.size:
+        return {"time": [], "decisions": [], "learner": [], "holdout": []}
+    width = max(now - since, 1e-6) / N_POINTS
+    point = np.clip((reading.at - since) / width, 0, N_POINTS - 1).astype(int)
+    held = reading.is_holdout
     return {
-        "bars": [100 * n / tallest if tallest else 0.0 for n in reading.pending],
-        "curve": (100 * come / come[-1]).tolist() if come[-1] else [],
-        "tallest": tallest,
-        "longest": reading.age * max(len(reading.waits) - 1, 0),
+        "time": (since + width * np.arange(1, N_POINTS + 1)).tolist(),
+        "decisions": np.bincount(point, minlength=N_POINTS).tolist(),
+        "learner": _trailing_means(point[~held], reading.value[~held]),
+        "holdout": _trailing_means(point[held], reading.value[held]),
     }
 
 
-def _curves(reading: Reading, now: float) -> tuple[dict[str, list[Any]], str]:
-    """Time in seconds, then one column per curve, and the unit of time of the decisions; None: no value.
-
-    The point of this moment is not complete.
-    """
-    latest = int(now // reading.width)
-    points = sorted({point for point, _ in reading.curve if point < latest})
-    tallies = {held: [reading.curve.get((point, held), Tally()) for point in points] for held in (False, True)}
-    counts = [one.decisions + other.decisions for one, other in zip(tallies[False], tallies[True], strict=True)]
-    seconds, pace = formatting.pace_unit(max(counts, default=0) / reading.width)
-    return {
-        "time": [(point + 1) * reading.width for point in points],
-        "decisions": [count / reading.width * seconds for count in counts],
-        "learner": _trailing_means(tallies[False]),
-        "holdout": _trailing_means(tallies[True]),
-    }, pace
-
-
-def _trailing_means(tallies: Sequence[Tally]) -> list[float | None]:
+def _trailing_means(point: Ints, values: Floats) -> list[float | None]:
     """Means over as many points back as it takes to have SMOOTH outcomes; None before there are that many."""
-    means: list[float | None] = []
-    first, sums = 0, Tally()
-    for tally in tallies:
-        sums += tally
-        while sums.outcomes - tallies[first].outcomes >= SMOOTH:
-            sums.outcomes, sums.total = sums.outcomes - tallies[first].outcomes, sums.total - tallies[first].total
-            first += 1
-        means.append(round(sums.mean, 9) if tally.outcomes and sums.outcomes >= SMOOTH else None)
-    return means
-
-
-def _settings(status: Status) -> list[tuple[str, str]]:
-    settings = status.settings
-    low, high = settings.reward_bounds or settings.loss_bounds
-    lines = [(f"{status.unit.name}s", f"from {low:g} to {high:g}")]
-    if settings.window is not None:
-        default = settings.default_reward if settings.default_reward is not None else settings.default_loss
-        lines.append(("window", formatting.span(settings.window) + ("" if default is None else f", then {default:g}")))
-    if settings.holdout:
-        action = "every action alike" if settings.holdout_action is None else formatting.label(settings.holdout_action)
-        lines.append(("holdout", f"{formatting.share(settings.holdout)}, {action}"))
-    for action, least, most in settings.probability_bounds[:N_ACTIONS]:
-        lines.append((formatting.label(action), f"{formatting.share(least)} to {formatting.share(most)}"))
-    return lines
+    known = np.isfinite(values)
+    count = np.cumsum(np.bincount(point[known] + 1, minlength=N_POINTS + 1))
+    total = np.cumsum(np.bincount(point[known] + 1, values[known], N_POINTS + 1))
+    first = np.searchsorted(count, count[1:] - SMOOTH, "right") - 1
+    return [
+        round(float((total[place + 1] - total[start]) / (count[place + 1] - count[start])), 9)
+        if start >= 0 and count[place + 1] > count[place] else None
+        for place, start in enumerate(first)
+    ]  # fmt: skip

@@ -1,48 +1,42 @@
-"""The ASGI application: who may call, the routes of the table, the dashboard, metrics and logs."""
+"""The ASGI application: who may call, the routes of the table, the dashboard's pages, metrics and logs."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Router
 
 from statepool.live.database import Database
+from statepool.live.demo import Demo
 from statepool.live.errors import StoreUnavailable
-from statepool.live.service.keys import FRESH, Exposure, Gate, Headers, Key
-from statepool.live.service.logs import RequestLog
-from statepool.live.service.metrics import CONTENT_TYPE, Metrics, standings
+from statepool.live.service.keys import Exposure, Gate, Headers
+from statepool.live.service.messages import Refused, refusal
+from statepool.live.service.monitoring import Metrics, RequestLog
 from statepool.live.service.pools import Pools, in_thread
-from statepool.live.service.refusals import Refused, respond, response_to
 from statepool.live.service.routes import ENDPOINTS, Call, Endpoint, match
-from statepool.live.service.sessions import Sessions
+from statepool.live.service.site import Site
 
 MAX_BODY = 32 << 20
 """Bytes; a proxy in front of the service may allow less."""
+RELOAD_SECONDS = 1.0
+"""After which the keys are read again."""
 READ_ONLY = Refused(405, "this service is read-only (--follow): send this to one that decides", {"allow": "GET"})
-STRICT = (
-    (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
-    (b"x-frame-options", b"DENY"),
-    (b"x-content-type-options", b"nosniff"),
+POLICY = b"content-security-policy"
+STRICT = [(b"x-frame-options", b"DENY"), (b"x-content-type-options", b"nosniff")]
+STRICTER = [
+    (POLICY, b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
-)
-JSON = [(b"content-type", b"application/json"), *STRICT]
+]
+"""Headers of every answer, and of those that are no pages."""
+JSON = (b"content-type", b"application/json")
 DECODERS = {each.body: msgspec.json.Decoder(each.body).decode for each in ENDPOINTS if each.body is not None}
 logger = logging.getLogger("statepool.service")
 encode = msgspec.json.Encoder().encode
-
-
-class BackgroundPlayer(Protocol):
-    """Something that uses a pool while the service runs, such as the demo."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class Service:
@@ -62,110 +56,83 @@ class Service:
 
     def __init__(
         self, database: Database, *, exposure: Exposure = "localhost", keyed: bool = False, follow: bool = False,
-        worker: str | None = None, log: RequestLog | None = None,
+        worker: str = "1", log: RequestLog | None = None,
     ) -> None:  # fmt: skip
-        from statepool.live.dashboard import Dashboard
-
         self._follow, self._log = follow, log or RequestLog(None)
-        self.gate, self.pools, self.metrics = Gate(database, exposure, keyed), Pools(database, follow), Metrics(worker)
-        self.players: list[BackgroundPlayer] = []
+        self.gate, self.pools = Gate(database, exposure, keyed), Pools(database)
+        self.metrics = Metrics(database, worker)
+        self.demo: Demo | None = None
         self.is_ready = False
-        handlers: dict[Any, Any] = dict.fromkeys(
-            (HTTPException, Refused, ValueError, StoreUnavailable, Exception), respond
-        )
-        sessions = Sessions(self.gate, database.session_secret().hex())
-        dashboard = Dashboard(self.pools, may_change=not follow)
-        pages = [sessions.page(*page) for page in dashboard.pages()]
-        self._site = Starlette(
-            routes=[*sessions.login(), *pages, dashboard.static()],
-            exception_handlers=handlers, lifespan=self._lifespan,
-        )  # fmt: skip
+        self._site = Router(Site(self.gate, self.pools, may_change=not follow).routes(), lifespan=self._lifespan)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self._site(scope, receive, send)
             return
-        started, route, fault = perf_counter(), "other", None
+        started, status, route, fault = perf_counter(), 500, "other", None
         path: dict[str, str] = {}
-        try:
-            found = match(scope["method"], scope["path"])
-            if found is None:  # a page, or nothing
-                status = await self._show_page(scope, receive, send)
-                route, path, fault = scope.get("statepool.route", "other"), {}, scope.get("statepool.fault")
-            else:
-                endpoint, path = found
-                route = endpoint.path
-                status = await self._answer(endpoint, path, scope, receive, send)
-        except Exception as error:
-            response, fault = response_to(error)
-            response.raw_headers.extend(STRICT)
-            status = response.status_code
-            await response(scope, receive, send)
-        seconds = perf_counter() - started
-        self.metrics.add(route, status, seconds)
-        if self._log.is_on:
-            self._log.add(scope["method"], route, status, seconds, path.get("name"), fault)
-
-    async def _answer(self, endpoint: Endpoint, path: dict[str, str], scope: Any, receive: Any, send: Any) -> int:
-        """Admit, validate, handle, encode: what every route of the table does. No framework is between, for speed."""
-        headers = dict(scope["headers"])
-        call = Call(self, path, scope["query_string"], headers)
-        if endpoint.need:
-            call.key = self.gate.admit(headers, endpoint.need, path.get("name"), stale=endpoint.path == "/metrics")
-        if endpoint.method != "GET" and self._follow:
-            raise READ_ONLY
-        if endpoint.body is None:
-            result = await endpoint.handler(call)
-        else:
-            content = await read_body(receive, headers)
-            if content or endpoint.body_required:
-                result = await endpoint.handler(call, decode(content, endpoint.body))
-            else:
-                result = await endpoint.handler(call)
-        if isinstance(result, Response):
-            result.raw_headers.extend(STRICT)
-            await result(scope, receive, send)
-            return int(result.status_code)
-        body = encode(result)
-        length = (b"content-length", b"%d" % len(body))
-        await send({"type": "http.response.start", "status": call.status, "headers": [length, *JSON]})
-        await send({"type": "http.response.body", "body": body})
-        return call.status
-
-    async def _show_page(self, scope: Any, receive: Any, send: Any) -> int:
-        status = 500
 
         async def watched(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status, headers = message["status"], message["headers"]
-                named = {name for name, _ in headers}
-                headers.extend(each for each in STRICT if each[0] not in named)
+                is_page = any(name == POLICY for name, _ in headers)
+                headers.extend(STRICT if is_page else STRICT + STRICTER)
             await send(message)
 
-        with suppress(Exception):  # Starlette has answered it, and raises it again for the server's log
-            await self._site(scope, receive, watched)
-        return status
+        try:
+            found = match(scope["method"], scope["path"])
+            if found is None:  # a page, or nothing
+                scope["app"] = self  # has the router raise what it would answer as text
+                await self._site(scope, receive, watched)
+                route = scope.get("statepool.route", route)
+            else:
+                endpoint, path = found
+                route = endpoint.path
+                await self._answer(endpoint, path, scope, receive, watched)
+        except Exception as error:
+            refused = refusal(error)
+            if refused.status >= 500:
+                fault = refused.sentence
+            if refused.status == 500:
+                logger.error("%s failed", route, exc_info=error)
+            body = encode({"error": refused.sentence})
+            await Response(body, refused.status, refused.headers, "application/json")(scope, receive, watched)
+        seconds = perf_counter() - started
+        self.metrics.add(route, status, seconds)
+        self._log.add(scope["method"], route, status, seconds, path.get("name"), fault)
 
-    async def show_metrics(self, key: Key | None) -> Response:
-        """While the store is away, without what only the store knows."""
-        if key is not None and key.pools:
-            raise Refused(403, f"the key {key.name!r} is for some pools only, expected one for the whole service")
-        found = None
-        with suppress(StoreUnavailable):
-            found = await in_thread(lambda: standings(self.pools.database))
-        return Response(self.metrics.expose(found), media_type=CONTENT_TYPE)
+    async def _answer(self, endpoint: Endpoint, path: dict[str, str], scope: Any, receive: Any, send: Any) -> None:
+        """Admit, validate, handle, encode: what every route of the table does. No framework is between, for speed."""
+        headers = dict(scope["headers"])
+        call = Call(self, path, scope["query_string"], headers)
+        if endpoint.need:
+            call.key = self.gate.admit(headers, endpoint.need, path.get("name"))
+        if endpoint.method != "GET" and self._follow:
+            raise READ_ONLY
+        content = await read_body(receive, headers) if endpoint.body is not None else b""
+        if content or endpoint.body_required:
+            result = await endpoint.handler(call, decode(content, endpoint.body))
+        else:
+            result = await endpoint.handler(call)
+        if isinstance(result, Response):
+            await result(scope, receive, send)
+            return
+        body = encode(result)
+        length = (b"content-length", b"%d" % len(body))
+        await send({"type": "http.response.start", "status": call.status, "headers": [length, JSON]})
+        await send({"type": "http.response.body", "body": body})
 
     @asynccontextmanager
-    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, _: Any) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(self._prepare()), asyncio.create_task(self._reload_keys())]
-        for player in self.players:
-            player.start()
+        if self.demo is not None:
+            self.demo.start()
         try:
             yield
         finally:
-            for player in self.players:
-                await in_thread(player.stop)
+            if self.demo is not None:
+                await in_thread(self.demo.stop)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -176,9 +143,8 @@ class Service:
         """Compile the learners of the store's pools; repeated while the store is away."""
         while not self.is_ready:
             try:
-                await in_thread(self.pools.compile)
-                self.is_ready = True
                 await in_thread(self.pools.open_all)
+                self.is_ready = True
             except StoreUnavailable as error:
                 logger.warning("%s", error)
                 await asyncio.sleep(1.0)
@@ -188,9 +154,11 @@ class Service:
 
     async def _reload_keys(self) -> None:
         while True:
-            await asyncio.sleep(FRESH)
-            with suppress(StoreUnavailable):
+            await asyncio.sleep(RELOAD_SECONDS)
+            try:
                 await in_thread(self.gate.reload)
+            except Exception as error:  # the keys that are known stay; without the store they open nothing
+                logger.warning("the keys could not be read: %s", error)
 
 
 async def read_body(receive: Any, headers: Headers) -> bytes:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
 from secrets import token_urlsafe
-from time import monotonic, time
+from time import time
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -17,8 +17,7 @@ import msgspec
 import sqlalchemy as sa
 
 from statepool.live.database import Database
-from statepool.live.errors import StoreUnavailable
-from statepool.live.service.refusals import Refused
+from statepool.live.service.messages import Refused
 from statepool.live.settings import check_name
 
 ALLOWED = {
@@ -29,8 +28,6 @@ ALLOWED = {
     "admin": ("read", "decide", "report", "admin"),
 }
 ROLES = tuple(ALLOWED)
-FRESH, OLDEST = 1.0, 30.0
-"""Seconds after which keys are read again, and for which they are trusted while the store is away."""
 OLD = " (before)"
 """Suffix of the name of a key that was renewed and still works."""
 OVERLAP = 86_400.0
@@ -51,9 +48,6 @@ class Key(NamedTuple):
     pools: tuple[str, ...] = ()
     expires_at: float | None = None
 
-    def is_valid(self) -> bool:
-        return self.expires_at is None or self.expires_at > time()
-
     def may_use(self, pool: str) -> bool:
         return not self.pools or pool in self.pools
 
@@ -70,17 +64,11 @@ def list_keys(database: Database) -> list[Key]:
     keys = database.tables.api_keys
     with database.read() as connection:
         rows = connection.execute(sa.select(keys).order_by(keys.c.name)).all()
-    return [Key(row.name, row.hash, row.role, _pools_of(row.pools), row.expires_at) for row in rows]
+    return [Key(row.name, row.hash, row.role, tuple(msgspec.json.decode(row.pools or "[]")), row.expires_at)
+            for row in rows]  # fmt: skip
 
 
-def _pools_of(stored: str | None) -> tuple[str, ...]:
-    return tuple(msgspec.json.decode(stored)) if stored else ()
-
-
-def add_key(
-    database: Database, name: str, role: str, lasts: float | None = None, pools: Sequence[str] = (),
-    now: float | None = None,
-) -> str:  # fmt: skip
+def add_key(database: Database, name: str, role: str, lasts: float | None = None, pools: Sequence[str] = ()) -> str:
     """Create a key and return it; it cannot be read again.
 
     Parameters
@@ -92,15 +80,9 @@ def add_key(
     """
     if role not in ROLES:
         raise ValueError(f"role: is {role!r}, expected one of {', '.join(ROLES)}")
-    if not 0 < len(name) <= 64 or not name.isprintable():
-        raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters")
-    if name.endswith(OLD):
-        raise ValueError(f"name: is {name!r}, expected one that does not end in {OLD!r}")
-    key = "sp_" + token_urlsafe(32)
-    row = {
-        "name": name, "hash": digest_of(key), "role": role, "expires_at": _expiry(lasts, now),
-        "pools": _stored([check_name(pool) for pool in pools]), "created_at": time(),
-    }  # fmt: skip
+    if not 0 < len(name) <= 64 or not name.isprintable() or name.endswith(OLD):
+        raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters that do not end in {OLD!r}")
+    key, row = _make(name, role, [check_name(pool) for pool in pools], lasts)
     keys = database.tables.api_keys
 
     def add(connection: sa.Connection) -> None:
@@ -112,38 +94,42 @@ def add_key(
     return key
 
 
-def _stored(pools: Sequence[str]) -> str | None:
-    return msgspec.json.encode(pools).decode() if pools else None
+def renew_key(database: Database, name: str, lasts: float | None = None, overlap: float = OVERLAP) -> str:
+    """Create a successor with the same name and rights; the key before it works for `overlap` more seconds.
 
-
-def renew_key(
-    database: Database, name: str, lasts: float | None = None, overlap: float = OVERLAP, now: float | None = None
-) -> str:
-    """Create a successor with the same name and rights; the key before it works for `overlap` more seconds."""
-    key, at = "sp_" + token_urlsafe(32), time() if now is None else now
+    A key that was renewed before that ends at once.
+    """
     kept = {each.name: each for each in list_keys(database)}
     if name not in kept or name.endswith(OLD):
         raise ValueError(f"key: there is none named {name!r} to renew")
-    before = kept.get(name + OLD)
-    if overlap > 0 and before is not None and (before.expires_at or 0) > at:
-        raise ValueError(
-            f"key: {name + OLD!r} of the last renewal is still valid and would end now, expected to wait, to drop it, "
-            "or an overlap of 0"
-        )
-    ends = _expiry(overlap, now)
-    assert ends is not None
-    row = kept[name]._asdict() | {"expires_at": _expiry(lasts, now), "hash": digest_of(key), "created_at": time()}
-    row["pools"] = _stored(row["pools"])
+    key, row = _make(name, kept[name].role, kept[name].pools, lasts)
+    ends = min(_expiry(overlap) or 0.0, kept[name].expires_at or float("inf"))
     keys = database.tables.api_keys
 
     def renew(connection: sa.Connection) -> None:
         connection.execute(sa.delete(keys).where(keys.c.name == name + OLD))
-        change = {"name": name + OLD, "expires_at": min(ends, kept[name].expires_at or ends)}
-        connection.execute(sa.update(keys).where(keys.c.name == name).values(change))
+        connection.execute(sa.update(keys).where(keys.c.name == name).values(name=name + OLD, expires_at=ends))
         connection.execute(sa.insert(keys), row)
 
     database.write(renew)
     return key
+
+
+def _make(name: str, role: str, pools: Sequence[str], lasts: float | None) -> tuple[str, dict[str, object]]:
+    """A new key, and its row."""
+    key = "sp_" + token_urlsafe(32)
+    return key, {
+        "name": name, "hash": digest_of(key), "role": role, "expires_at": _expiry(lasts),
+        "pools": msgspec.json.encode(pools).decode() if pools else None, "created_at": time(),
+    }  # fmt: skip
+
+
+def _expiry(lasts: float | None) -> float | None:
+    if lasts is None:
+        return None
+    if not 0 <= lasts < 1e10:
+        raise ValueError(f"seconds: is {lasts!r}, expected how long a key is valid")
+    return time() + lasts
 
 
 def drop_key(database: Database, name: str) -> None:
@@ -154,35 +140,19 @@ def drop_key(database: Database, name: str) -> None:
         raise ValueError(f"key: there is none named {name!r}")
 
 
-def _expiry(lasts: float | None, now: float | None) -> float | None:
-    if lasts is None:
-        return None
-    if not 0 <= lasts < 1e10:
-        raise ValueError(f"seconds: is {lasts!r}, expected how long a key is valid")
-    return (time() if now is None else now) + lasts
-
-
 class Gate:
     """Decides who may call. `reload` reads the keys; the service calls it about once a second."""
 
-    def __init__(self, database: Database, exposure: Exposure, keyed: bool = False) -> None:
-        self._database, self._exposure, self._keyed = database, exposure, keyed
+    def __init__(self, database: Database, exposure: Exposure, needs_key: bool = False) -> None:
+        self._database, self._exposure, self.needs_key = database, exposure, needs_key
         self._keys: list[Key] = []
-        self._read_at = 0.0
         self.reload()
 
     def reload(self) -> None:
         self._keys = list_keys(self._database)
-        self._keyed = self._keyed or bool(self._keys)
-        self._read_at = monotonic()
+        self.needs_key = self.needs_key or bool(self._keys)
 
-    def needs_key(self, stale: bool = False) -> bool:
-        """Whether a key is required; raises if the keys are too old to know, unless `stale` ones will do."""
-        if not stale and monotonic() - self._read_at > OLDEST:
-            raise StoreUnavailable("the store did not answer which keys there are; repeat the request later")
-        return self._keyed
-
-    def check_host(self, headers: Headers, stale: bool = False) -> None:
+    def check_host(self, headers: Headers) -> None:
         """Refuse pages of other sites, and without keys everybody who does not use the loopback name."""
         host, origin = headers.get(b"host", b""), headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != host:
@@ -191,22 +161,22 @@ class Gate:
                 403, f"requests from pages of other sites are refused: this one is from {names[0]}, and the service "
                 f"was called {names[1]} (in nginx: proxy_set_header Host $http_host)"
             )  # fmt: skip
-        if self.needs_key(stale) or self._exposure == "anyone":
+        if self.needs_key or self._exposure == "anyone":
             return
         if self._exposure == "nobody":
             raise Refused(403, "others can reach this service and it has no keys, expected `statepool keys add` first")
         if not _is_loopback(host):
             raise Refused(403, "a service without keys answers to the name localhost only")
 
-    def admit(self, headers: Headers, need: str, pool: str | None = None, stale: bool = False) -> Key:
+    def admit(self, headers: Headers, need: str, pool: str | None = None) -> Key:
         """The caller's key; raises 401 or 403 if it does not allow `need` for the pool, or for all pools (None)."""
-        self.check_host(headers, stale)
-        if not self.needs_key(stale):
+        self.check_host(headers)
+        if not self.needs_key:
             return ANYONE
         scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if scheme.lower() != "bearer":
             raise Refused(401, "this service needs a key: send the header Authorization: Bearer KEY", BEARER)
-        key = self.find(digest_of(given.strip()))
+        key = self._find(digest_of(given.strip()))
         if key is None:
             raise Refused(401, "the key is not known", BEARER)
         if need not in ALLOWED[key.role]:
@@ -216,14 +186,14 @@ class Gate:
             raise Refused(403, f"the key {key.name!r} is not for the pool {pool[:64]!r}")
         return key
 
-    def find(self, digest: str) -> Key | None:
+    def _find(self, digest: str) -> Key | None:
         # All are compared, so that the time does not depend on which one fits.
         found = [key for key in self._keys if compare_digest(key.hash, digest)]
-        return found[0] if found and found[0].is_valid() else None
+        return found[0] if found and (found[0].expires_at or float("inf")) > time() else None
 
     def is_admin(self, digest: str) -> bool:
         """Whether this is the hash of an admin key for all pools, which opens the dashboard."""
-        key = self.find(digest)
+        key = self._find(digest)
         return key is not None and key.role == "admin" and not key.pools
 
 

@@ -1,16 +1,19 @@
-"""Requests and responses of the HTTP API as msgspec types.
+"""Requests, responses and refusals of the HTTP API.
 
-They validate what is received, encode what is sent, and are the source of the OpenAPI document.
+The msgspec types validate what is received, encode what is sent, and are the source of the OpenAPI document.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
+from starlette.exceptions import HTTPException
 
 from statepool.live.decisions import Decision
+from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
 
-MAX_BATCH = 1_000
+MAX_COUNT = 1_000
 LARGEST = (1 << 63) - 1
 
 
@@ -26,7 +29,6 @@ Label = str | Whole | float | bool | Annotated[tuple[Plain, ...], Meta(min_lengt
 Ticket = Annotated[str, Meta(min_length=1, max_length=200)]
 Row = list[Annotated[float, Meta(ge=0, le=1)]]
 Time = Annotated[datetime, Meta(tz=True)]
-Some = Meta(min_length=1, max_length=MAX_BATCH)
 
 
 class CandidateBody(Struct, forbid_unknown_fields=True):
@@ -39,37 +41,24 @@ class CandidateBody(Struct, forbid_unknown_fields=True):
 Candidates = Annotated[dict[str, Row], Meta(min_length=1)] | Annotated[list[CandidateBody], Meta(min_length=1)]
 
 
-class DecisionRequest(Struct, forbid_unknown_fields=True):
-    """One decision of a batch."""
+class DecisionBody(Struct, forbid_unknown_fields=True):
+    """One decision, or `count` of them. An empty body asks for one decision."""
 
     ticket: Annotated[
-        Ticket | UnsetType, about("Your own name for it. Repeating it returns the same answer. Default: generated.")
-    ] = UNSET
-    context: Annotated[Label | UnsetType, about("The context of the request, in a pool with contexts.")] = UNSET
-    candidates: Annotated[
-        Candidates | UnsetType,
-        about("What may be shown to this request only: {action: row}, or a list where labels are not text."),
-    ] = UNSET
-
-
-class DecisionBody(DecisionRequest, forbid_unknown_fields=True):
-    """One decision, or a batch.
-
-    At most one of `ticket`, `count`, `tickets` and `requests`. `context` and `candidates` apply to every decision of
-    the batch. An empty body asks for one decision. A batch is decided as a whole: if one
-    request is refused, none is decided.
-    """
-
-    count: Annotated[
-        Annotated[int, Meta(ge=1, le=MAX_BATCH)] | UnsetType, about("Number of decisions, with generated tickets.")
-    ] = UNSET
-    tickets: Annotated[Annotated[list[Ticket], Some] | UnsetType, about("One decision for each of these tickets.")] = (
-        UNSET
+        Ticket | None,
+        about("Your own name for it. Repeating it returns the same answer. Null: generated. Not with `count`."),
+    ] = None
+    context: Annotated[Label | None, about("The context of the request; null: none, or a pool without contexts.")] = (
+        None
     )
-    requests: Annotated[
-        Annotated[list[DecisionRequest], Some] | UnsetType,
-        about("One decision for each of these, answered in this order."),
-    ] = UNSET
+    candidates: Annotated[
+        Candidates | None,
+        about("What may be shown to this request only: {action: row}, or a list where labels are not text; null: all."),
+    ] = None
+    count: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_COUNT)] | None,
+        about("Number of decisions, all made or none, with generated tickets; null: one."),
+    ] = None
 
 
 class StateBody(Struct, forbid_unknown_fields=True):
@@ -81,34 +70,10 @@ class StateBody(Struct, forbid_unknown_fields=True):
 class OutcomeBody(Struct, forbid_unknown_fields=True):
     """The outcome of a decision: a loss or a reward, exactly one of them."""
 
-    loss: Annotated[float | UnsetType, about("The outcome as a loss, less is better.")] = UNSET
+    loss: Annotated[float | None, about("The outcome as a loss, less is better; null: it is a reward.")] = None
     reward: Annotated[
-        float | UnsetType, about("The outcome as a reward, more is better. The pool needs `reward_bounds`.")
-    ] = UNSET
-
-
-class StateReport(StateBody, forbid_unknown_fields=True, kw_only=True):
-    """The state of one ticket."""
-
-    ticket: Annotated[Ticket, about("The ticket of a decision.")]
-
-
-class OutcomeReport(OutcomeBody, forbid_unknown_fields=True, kw_only=True):
-    """The outcome of one ticket: a loss or a reward, exactly one of them."""
-
-    ticket: Annotated[Ticket, about("The ticket of a decision.")]
-
-
-class StatesBody(Struct, forbid_unknown_fields=True):
-    """The states of many tickets."""
-
-    states: Annotated[list[StateReport], Some, about("Each is accepted or refused alone.")]
-
-
-class OutcomesBody(Struct, forbid_unknown_fields=True):
-    """The outcomes of many tickets."""
-
-    outcomes: Annotated[list[OutcomeReport], Some, about("Each is accepted or refused alone.")]
+        float | None, about("The outcome as a reward, more is better; null: it is a loss. Needs `reward_bounds`.")
+    ] = None
 
 
 class LearnerBody(Struct, forbid_unknown_fields=True):
@@ -145,21 +110,13 @@ class ActionBody(Struct, forbid_unknown_fields=True):
     row: Annotated[Row | None, about("Probability of each state after this action; null: the map is learnt.")] = None
     category: Annotated[Label | None, about("The category of the action; null: none.")] = None
     reweight: Annotated[bool, about("Whether to replace the row of an existing action.")] = False
-    label: Annotated[
-        Label | UnsetType, about("The action itself where it is not text; the path then holds it as text.")
-    ] = UNSET
+    label: Annotated[Label | None, about("A new action that is not text; null: the text in the path.")] = None
 
 
 class ErrorAnswer(Struct):
     """Why a request was refused."""
 
     error: Annotated[str, about("One sentence: what was given, what was expected, and where.")]
-
-
-class NamesAnswer(Struct):
-    """The pools that the key may use."""
-
-    pools: Annotated[list[str], about("Their names, sorted.")]
 
 
 class DecisionsAnswer(Struct):
@@ -187,33 +144,6 @@ class TicketAnswer(Struct):
     cursor: Annotated[int, about("Pass the largest one as `after` to read only what was learnt since.")]
 
 
-class RefusedReport(Struct):
-    """A report of a batch that was refused."""
-
-    ticket: Annotated[str, about("The name of the decision.")]
-    status: Annotated[int, about("The status that it would have had alone: 404, 409 or 422.")]
-    error: Annotated[str, about("Why, in one sentence.")]
-
-
-class ReportsAnswer(Struct):
-    """How many reports of a batch were accepted."""
-
-    done: Annotated[int, about("Number accepted, repeated ones included.")]
-    refused: Annotated[list[RefusedReport], about("The others; they changed nothing.")]
-
-
-class ActionAnswer(Struct):
-    """The action that was added, changed or retired."""
-
-    action: Annotated[Label, about("Its label.")]
-
-
-class ExpiryAnswer(Struct):
-    """How many decisions expired."""
-
-    expired: Annotated[int, about("Decisions that received the default outcome now.")]
-
-
 class ArmAnswer(Struct):
     """The outcomes of one group of decisions, in reported units."""
 
@@ -228,6 +158,13 @@ class LiftAnswer(Struct):
     value: Annotated[float, about("The difference of the means; above 0 the learner is better.")]
     low: Annotated[float, about("Lower end of the 95 % interval, valid at all times.")]
     high: Annotated[float, about("Upper end of it.")]
+
+
+COUNTS = {
+    "state": "states", "outcome": "outcomes", "expiry": "expiries", "out_of_bounds": "out_of_bounds",
+    "impossible": "impossible", "correction": "corrected", "unlearned": "unlearned",
+}  # fmt: skip
+"""Kinds of reports, as they are named here and in `Status.counts`."""
 
 
 class PoolAnswer(Struct):
@@ -253,3 +190,26 @@ class PoolAnswer(Struct):
         dict[str, ArmAnswer], about("Mean outcome of `learner` and `holdout`, since the holdout last changed.")
     ]
     lift: Annotated[LiftAnswer | None, about("Learner against holdout; null: one of them has no outcome.")]
+
+
+class Refused(Exception):  # noqa: N818
+    """A refused request: its status, and the sentence of its answer `{"error": …}`."""
+
+    def __init__(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence, self.headers = status, sentence, dict(headers or {})
+
+
+STATUSES = {UnknownTicket: 404, NoSuchPool: 404, Conflict: 409, StoreUnavailable: 503}
+
+
+def refusal(error: Exception) -> Refused:
+    """The refusal of any exception. An unexpected one says nothing about the inside."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, HTTPException):
+        return Refused(error.status_code, f"{error.detail.lower()}: see /schema", error.headers)
+    if not isinstance(error, ValueError | StoreUnavailable):
+        return Refused(500, "the service failed, its log says why")
+    status = STATUSES.get(type(error), 422)
+    return Refused(status, " ".join(str(error).split()), {"retry-after": "1"} if status == 503 else None)

@@ -4,11 +4,9 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-import sqlalchemy as sa
 
 from statepool.learners import find, make_learner
 from statepool.learners.contract import Problem, Rows
@@ -33,12 +31,12 @@ async def in_thread(work: Callable[[], T]) -> T:
 class Batcher:
     """Groups calls of one kind: those that arrive while a batch runs form the next one.
 
-    `many` runs a batch at once. If it raises ValueError, every call is repeated alone with `one`, which is harmless
-    because calls are idempotent, and each gets its own result.
+    `many` runs a batch at once. If it raises ValueError, every call is repeated alone, which is harmless because calls
+    are idempotent, and each gets its own result.
     """
 
-    def __init__(self, one: Callable[[Any], Any], many: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
-        self._one, self._many = one, many
+    def __init__(self, many: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+        self._many = many
         self._waiting: list[tuple[Any, asyncio.Future[Any]]] = []
         self._is_running = False
 
@@ -70,69 +68,50 @@ class Batcher:
 
     def _run(self, calls: list[Any]) -> Sequence[Any]:
         """A result or an exception for each call."""
-        if len(calls) > 1:
-            try:
-                return self._many(calls)
-            except ValueError:
-                pass
-            except Exception as error:
-                return [error] * len(calls)
-        return [self._attempt(call) for call in calls]
-
-    def _attempt(self, call: Any) -> Any:
         try:
-            return self._one(call)
+            return self._many(calls)
+        except ValueError as error:
+            return [error] if len(calls) == 1 else [self._run([call])[0] for call in calls]
         except Exception as error:
-            return error
+            return [error] * len(calls)
 
 
-class OpenPool(NamedTuple):
+class OpenPool:
     """A pool with its batches; calls are tuples of the arguments of `Pool.decide`, `observe` and `resolve`."""
 
-    pool: Pool
-    decide: Batcher
-    observe: Batcher
-    resolve: Batcher
-
-    @classmethod
-    def of(cls, pool: Pool) -> "OpenPool":
-        def decide_many(calls: Sequence[Any]) -> Sequence[Decision]:
-            tickets, contexts, candidates = zip(*calls, strict=True)
-            return pool.decide_many(tickets, contexts=contexts, candidates=candidates)
-
-        def observe_many(calls: Sequence[Any]) -> Sequence[None]:
-            pool.observe_many(calls)
-            return [None] * len(calls)
-
-        def resolve_many(calls: Sequence[Any]) -> Sequence[None]:
-            if any((loss is None) == (reward is None) for _, loss, reward in calls):
-                raise ValueError("outcome: expected a loss or a reward")  # each is run alone, and says so itself
-            losses = [(ticket, loss) for ticket, loss, reward in calls if reward is None]
-            pool.resolve_many(losses, [(ticket, reward) for ticket, _, reward in calls if reward is not None])
-            return [None] * len(calls)
-
-        return cls(
-            pool,
-            Batcher(lambda call: pool.decide(call[0], context=call[1], candidates=call[2]), decide_many),
-            Batcher(lambda call: pool.observe(*call), observe_many),
-            Batcher(lambda call: pool.resolve(*call), resolve_many),
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.decide, self.observe, self.resolve = (
+            Batcher(many) for many in (self._decide_many, self._observe_many, self._resolve_many)
         )
+
+    def _decide_many(self, calls: Sequence[Any]) -> Sequence[Decision]:
+        tickets, contexts, candidates = zip(*calls, strict=True)
+        return self.pool.decide_many(tickets, contexts=contexts, candidates=candidates)
+
+    def _observe_many(self, calls: Sequence[Any]) -> Sequence[None]:
+        self.pool.observe_many(calls)
+        return [None] * len(calls)
+
+    def _resolve_many(self, calls: Sequence[Any]) -> Sequence[None]:
+        if any((loss is None) == (reward is None) for _, loss, reward in calls):
+            raise ValueError("outcome: expected a loss or a reward, exactly one of them")
+        losses = [(ticket, loss) for ticket, loss, reward in calls if reward is None]
+        self.pool.resolve_many(losses, [(ticket, reward) for ticket, _, reward in calls if reward is not None])
+        return [None] * len(calls)
 
 
 class Pools:
-    """Opens pools when they are first used. `follow`: pools are only read."""
+    """The pools of a store, each opened when it is first used."""
 
-    def __init__(self, database: Database, follow: bool = False) -> None:
-        self.database, self._follow = database, follow
+    def __init__(self, database: Database) -> None:
+        self.database = database
         self._open: dict[str, OpenPool] = {}
         self._lock = threading.Lock()
 
-    def names(self) -> list[str]:
-        return self.database.pool_names()
-
     async def find(self, name: str) -> OpenPool:
         found = self._open.get(name)
-        return found if found is not None else await in_thread(partial(self._find, name))
+        return found if found is not None else await in_thread(lambda: self._find(name))
 
     def get(self, name: str) -> Pool:
         """A pool, for a thread."""
@@ -141,40 +120,36 @@ class Pools:
     def _find(self, name: str) -> OpenPool:
         with self._lock:
             if name not in self._open:
-                if name not in self.names():
+                if name not in self.database.pool_names():
                     raise NoSuchPool(f"pool: {name[:64]!r} is not in this store")
-                self._open[name] = OpenPool.of(Pool.open(self.database, name))
+                self._open[name] = OpenPool(Pool.open(self.database, name))
             return self._open[name]
 
     def adopt(self, pool: Pool) -> Pool:
         """Serve a pool that is open already; a second one of that name is closed."""
         with self._lock:
-            if self._open.setdefault(pool.name, OpenPool.of(pool)).pool is not pool:
+            if self._open.setdefault(pool.name, OpenPool(pool)).pool is not pool:
                 pool.close()
             return self._open[pool.name].pool
 
     def put(self, name: str, body: PoolBody) -> bool:
         """Create a pool or compare it with the existing one; whether it was created."""
-        created = name not in self.names()
+        created = name not in self.database.pool_names()
         self.adopt(make_pool(self.database, name, body)).refresh()
         return created
 
-    def compile(self) -> None:
-        """Compile the learners of the store's pools, or the default learner in an empty store."""
-        pools = self.database.tables.pools
-        with self.database.read() as connection:
-            names = list(connection.execute(sa.select(sa.func.min(pools.c.name)).group_by(pools.c.learner)).scalars())
+    def open_all(self) -> None:
+        """Open every pool, so that it learns and expires without requests, and compile their learners.
+
+        In an empty store the default learner is compiled.
+        """
+        names = self.database.pool_names()
         for name in names:
-            self.get(name).policy()
-        if not names and not self._follow:
+            with suppress(ValueError):  # its callers get the sentence
+                self.get(name).policy()
+        if not names:
             problem = Problem(np.full((2, 2), 0.5), None, 1, Stream.from_seed(0))
             Stepper(make_learner("self-tuned"), problem).policy(Rows(problem.columns, np.arange(2), 0, False), 0)
-
-    def open_all(self) -> None:
-        """Open every pool, so that it expires decisions and learns without requests."""
-        for name in [] if self._follow else self.names():
-            with suppress(ValueError):  # its callers get the sentence
-                self._find(name)
 
     def close(self) -> None:
         for each in self._open.values():

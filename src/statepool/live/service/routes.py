@@ -4,28 +4,28 @@ Routing, validation and the OpenAPI document all follow from it. A handler retur
 Starlette response.
 """
 
-import asyncio
 import dataclasses
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from inspect import Parameter, cleandoc, signature
-from itertools import islice
+from itertools import chain, islice
 from math import isfinite, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qs
 
 import msgspec
-from msgspec import UNSET
 from starlette.responses import Response, StreamingResponse
 
+from statepool import __version__
 from statepool.learners import name_of
 from statepool.live.decisions import Decision
-from statepool.live.errors import Conflict
 from statepool.live.pool import Pool
 from statepool.live.service import messages as m
-from statepool.live.service.pools import Batcher, OpenPool, in_thread
-from statepool.live.service.refusals import Refused, refusal
+from statepool.live.service.messages import Refused
+from statepool.live.service.monitoring import CONTENT_TYPE
+from statepool.live.service.pools import OpenPool, in_thread
 
 if TYPE_CHECKING:
     from statepool.live.service.app import Service
@@ -51,8 +51,10 @@ class Call:
     async def find(self) -> OpenPool:
         return await self.service.pools.find(self.path["name"])
 
-    async def pool(self) -> Pool:
-        return (await self.find()).pool
+    async def run(self, work: Callable[[Pool], Any]) -> Any:
+        """Do something with the pool in a thread."""
+        pool = (await self.find()).pool
+        return await in_thread(lambda: work(pool))
 
 
 class Endpoint(NamedTuple):
@@ -63,7 +65,7 @@ class Endpoint(NamedTuple):
     need: str
     handler: Callable[..., Awaitable[Any]]
     body: Any
-    """The type of the body, and whether it must be sent; None: there is none."""
+    """The type of the body; None: there is none."""
     body_required: bool
     answer: Any
     media: str
@@ -71,12 +73,6 @@ class Endpoint(NamedTuple):
     @property
     def name(self) -> str:
         return re.sub(r"_(\w)", lambda found: found[1].upper(), self.handler.__name__)
-
-    @property
-    def says(self) -> tuple[str, str]:
-        """The summary and the description of the document."""
-        summary, _, more = cleandoc(self.handler.__doc__ or "").partition("\n")
-        return summary, " ".join(more.split())
 
 
 ENDPOINTS: list[Endpoint] = []
@@ -88,7 +84,7 @@ def route(method: str, path: str, need: str, media: str = "application/json") ->
     def add(handler: Any) -> Any:
         hints, body = get_type_hints(handler, localns={"Service": Any, "Key": Any}), signature(handler).parameters
         required = "body" in body and body["body"].default is Parameter.empty
-        answer = hints["return"] if media == "application/json" else None
+        answer = hints["return"] if media == "application/json" else str
         ENDPOINTS.append(Endpoint(method, path, need, handler, hints.get("body"), required, answer, media))
         return handler
 
@@ -99,79 +95,62 @@ def route(method: str, path: str, need: str, media: str = "application/json") ->
 async def decide(call: Call, body: m.DecisionBody = m.DecisionBody()) -> Decision | m.DecisionsAnswer:  # noqa: B008
     """Decide: draw an action, stored before it is returned.
 
-    The same ticket gets the same answer, so a call without an answer may be repeated. `count`, `tickets` and `requests`
-    are answered as `decisions`.
+    The same ticket gets the same answer, so a call without an answer may be repeated. `count` is answered as
+    `decisions`.
     """
-    found = await call.find()
-    requests = _requests_of(body)
-    if requests is None:
-        return await found.decide.submit(_arguments(body))
-    tickets, contexts, candidates = zip(*map(_arguments, requests), strict=True)
-    pool = found.pool
+    candidates: Any = body.candidates
+    if isinstance(candidates, list):
+        candidates = {each.action: each.row for each in candidates}
+        if len(candidates) < len(body.candidates or ()):
+            raise ValueError("candidates: has an action twice, expected different ones")
+    if body.count is None:
+        return await (await call.find()).decide.submit((body.ticket, body.context, candidates))
+    if body.ticket is not None:
+        raise ValueError("body: has ticket and count, expected one of them")
+    contexts, offers = [body.context] * body.count, [candidates] * body.count
     return m.DecisionsAnswer(
-        await in_thread(lambda: pool.decide_many(tickets, contexts=contexts, candidates=candidates))
+        await call.run(lambda pool: pool.decide_many(len(offers), contexts=contexts, candidates=offers))
     )
 
 
 @route("PUT", f"{TICKET}/state", "report")
-async def put_state(call: Call, body: m.StateBody) -> m.StateReport:
+async def put_state(call: Call, body: m.StateBody) -> m.StateBody:
     """Report the state observed after a decision.
 
     Repeating it is harmless; another state is refused with 409.
     """
     await (await call.find()).observe.submit((call.path["ticket"], body.state))
-    return m.StateReport(body.state, ticket=call.path["ticket"])
+    return body
 
 
 @route("PUT", f"{TICKET}/outcome", "report")
-async def put_outcome(call: Call, body: m.OutcomeBody) -> m.OutcomeReport:
+async def put_outcome(call: Call, body: m.OutcomeBody) -> m.OutcomeBody:
     """Report the outcome of a decision, before or after its state.
 
     Repeating it is harmless. Another outcome is refused with 409, unless the one before was the default of an expired
     decision.
     """
-    await (await call.find()).resolve.submit((call.path["ticket"], _given(body.loss), _given(body.reward)))
-    return m.OutcomeReport(body.loss, body.reward, ticket=call.path["ticket"])
+    await (await call.find()).resolve.submit((call.path["ticket"], body.loss, body.reward))
+    return body
 
 
 @route("GET", TICKET, "read")
 async def show_ticket(call: Call) -> m.TicketAnswer:
     """Show what is known of a ticket."""
-    pool = await call.pool()
-    return await in_thread(lambda: msgspec.convert(pool.find(call.path["ticket"]), m.TicketAnswer))
-
-
-@route("PUT", f"{POOL}/states", "report")
-async def put_states(call: Call, body: m.StatesBody) -> m.ReportsAnswer:
-    """Report the states of many tickets.
-
-    Each is accepted or refused alone.
-    """
-    return await _report_each((await call.find()).observe, [(each.ticket, each.state) for each in body.states])
-
-
-@route("PUT", f"{POOL}/outcomes", "report")
-async def put_outcomes(call: Call, body: m.OutcomesBody) -> m.ReportsAnswer:
-    """Report the outcomes of many tickets.
-
-    Each is accepted or refused alone.
-    """
-    outcomes = [(each.ticket, _given(each.loss), _given(each.reward)) for each in body.outcomes]
-    return await _report_each((await call.find()).resolve, outcomes)
+    return await call.run(lambda pool: msgspec.convert(pool.find(call.path["ticket"]), m.TicketAnswer))
 
 
 @route("GET", "/v1/pools", "read")
-async def list_pools(call: Call) -> m.NamesAnswer:
-    """List the pools."""
-    names = await in_thread(call.service.pools.names)
-    return m.NamesAnswer([name for name in names if call.key is None or call.key.may_use(name)])
+async def list_pools(call: Call) -> dict[str, list[str]]:
+    """List the names of the `pools` that the key may use."""
+    names = await in_thread(call.service.pools.database.pool_names)
+    return {"pools": [name for name in names if call.key is None or call.key.may_use(name)]}
 
 
 @route("GET", POOL, "read")
 async def show_pool(call: Call) -> m.PoolAnswer:
     """Show the status of a pool."""
-    pool = await call.pool()
-    return await in_thread(lambda: summarise(pool))
+    return await call.run(summarise)
 
 
 @route("PUT", POOL, "admin")
@@ -187,34 +166,22 @@ async def put_pool(call: Call, body: m.PoolBody) -> m.PoolAnswer:
 
 @route("PATCH", POOL, "admin")
 async def change_pool(call: Call, body: dict[str, Any]) -> m.PoolAnswer:
-    """Change settings; those that are not named stay.
-
-    They are sent flat, `{"holdout": 0.2}`, or as PUT has them, `{"settings": {"holdout": 0.2}}`.
-    """
-    pool, settings = await call.pool(), body
-    if isinstance(settings.get("settings"), dict):
-        for unknown in sorted(settings.keys() - {"settings"}):
-            raise ValueError(f"body: {unknown!r} is not known beside settings")
-        settings = settings["settings"]
-    await in_thread(lambda: pool.change(**settings))
+    """Change settings, such as `{"holdout": 0.2}`; those that are not named stay."""
+    await call.run(lambda pool: pool.change(**body))
     return await show_pool(call)
 
 
 @route("PUT", ACTION, "admin")
-async def put_action(call: Call, body: m.ActionBody) -> m.ActionAnswer:
+async def put_action(call: Call, body: m.ActionBody) -> dict[str, m.Label]:
     """Add an action, or replace its row.
 
     A new action starts from what was learnt about its states. Another row for an existing action is refused with 409,
     unless `reweight` is set.
     """
-    pool, text = await call.pool(), call.path["action"]
 
-    def put() -> Any:
-        label = find_action(pool.status().actions, text)
-        if body.label is not UNSET:
-            label = _agree(text, label, body.label)
-        elif label is None:
-            label = text
+    def put(pool: Pool) -> Any:
+        label = find_action(pool, call.path["action"]) if body.label is None else body.label
+        label = call.path["action"] if label is None else label
         if not body.reweight:
             pool.add_action(label, body.row, body.category)
         elif body.row is None:
@@ -223,35 +190,24 @@ async def put_action(call: Call, body: m.ActionBody) -> m.ActionAnswer:
             pool.reweight_action(label, body.row)
         return label
 
-    return m.ActionAnswer(await in_thread(put))
+    return {"action": await call.run(put)}
 
 
 @route("DELETE", ACTION, "admin")
-async def retire_action(call: Call) -> m.ActionAnswer:
+async def retire_action(call: Call) -> dict[str, m.Label]:
     """Retire an action.
 
     Outcomes of its earlier decisions are still learnt. The last action cannot be retired.
     """
-    pool, text = await call.pool(), call.path["action"]
 
-    def retire() -> Any:
-        label = find_action(pool.status().actions, text)
+    def retire(pool: Pool) -> Any:
+        label = find_action(pool, call.path["action"])
         if label is None:
-            raise Refused(404, f"action: {text!r} is not in the catalogue")
+            raise Refused(404, f"action: {call.path['action']!r} is not in the catalogue")
         pool.retire_action(label)
         return label
 
-    return m.ActionAnswer(await in_thread(retire))
-
-
-@route("POST", f"{POOL}/expire", "admin")
-async def expire(call: Call) -> m.ExpiryAnswer:
-    """Expire overdue decisions now.
-
-    The service does so by itself. Refused with 422 in a pool without `window`.
-    """
-    pool = await call.pool()
-    return m.ExpiryAnswer(await in_thread(pool.expire))
+    return {"action": await call.run(retire)}
 
 
 @route("GET", f"{POOL}/rows", "admin", "application/jsonl")
@@ -260,12 +216,12 @@ async def rows(call: Call) -> Response:
 
     `after` is the largest cursor seen before: only decisions that changed since are sent. Upsert by ticket.
     """
-    pool, [after] = await call.pool(), parse_qs(call.query.decode("latin-1")).get("after", [None])[-1:]
+    [after] = parse_qs(call.query.decode("latin-1")).get("after", [None])[-1:]
     if after is not None and not after.isdigit():
         raise ValueError(f"after: is {after[:40]!r}, expected the cursor of a row")
-    found = pool.rows(None if after is None else int(after))
-    first = await in_thread(lambda: _encode_some(found))  # errors become a status while none was sent yet
-    return StreamingResponse(_stream(first, found), media_type="application/jsonl")
+    pieces = _encoded((await call.find()).pool.rows(None if after is None else int(after)))
+    first = await in_thread(lambda: next(pieces, b""))  # errors become a status while none was sent yet
+    return StreamingResponse(chain([first], pieces), media_type="application/jsonl")
 
 
 @route("GET", "/healthz", "")
@@ -280,21 +236,21 @@ async def readiness(call: Call) -> dict[str, str]:
     call.service.gate.check_host(call.headers)
     if not call.service.is_ready:
         raise Refused(503, "not ready: the learners are being compiled", {"retry-after": "1"})
-    await in_thread(call.service.pools.names)
+    await in_thread(call.service.pools.database.pool_names)
     return {"status": "ready"}
 
 
 @route("GET", "/metrics", "read", "text/plain")
 async def metrics(call: Call) -> Response:
-    """Metrics for Prometheus."""
-    return await call.service.show_metrics(call.key)
+    """Metrics for Prometheus; while the store is away, without what only the store knows."""
+    if call.key is not None and call.key.pools:
+        raise Refused(403, f"the key {call.key.name!r} is for some pools only, expected one for the whole service")
+    return Response(await in_thread(call.service.metrics.expose), media_type=CONTENT_TYPE)
 
 
 @route("GET", "/schema", "")
 async def schema(call: Call) -> dict[str, Any]:
     """This document."""
-    from statepool.live.service.openapi import document
-
     call.service.gate.check_host(call.headers)
     return document()
 
@@ -324,56 +280,11 @@ def match(method: str, path: str) -> tuple[Endpoint, dict[str, str]] | None:
     return None
 
 
-def _requests_of(body: m.DecisionBody) -> Sequence[m.DecisionRequest] | None:
-    """The decisions of a batch; None: it is a single one."""
-    if body.count is UNSET and body.tickets is UNSET and body.requests is UNSET:
-        return None
-    given = [name for name in ("ticket", "count", "tickets", "requests") if getattr(body, name) is not UNSET]
-    if len(given) > 1:
-        raise ValueError(f"body: has {' and '.join(given)}, expected one of ticket, count, tickets and requests")
-    if isinstance(body.requests, list):
-        if body.context is not UNSET or body.candidates is not UNSET:
-            raise ValueError("body: has requests, expected context and candidates inside each of them")
-        return body.requests
-    if isinstance(body.count, int):
-        return [m.DecisionRequest(UNSET, body.context, body.candidates)] * body.count
-    tickets: Any = body.tickets
-    return [m.DecisionRequest(ticket, body.context, body.candidates) for ticket in tickets]
-
-
-def _arguments(request: m.DecisionRequest) -> tuple[str | None, Any, dict[Any, list[float]] | None]:
-    """Ticket, context and candidates as `Pool.decide` takes them."""
-    candidates: Any = request.candidates
-    if isinstance(candidates, list):
-        rows = {each.action: each.row for each in candidates}
-        if len(rows) < len(candidates):
-            raise ValueError("candidates: has an action twice, expected different ones")
-        candidates = rows
-    return _given(request.ticket), _given(request.context), _given(candidates)
-
-
-def _given(value: Any) -> Any:
-    return None if value is UNSET else value
-
-
-async def _report_each(batcher: Batcher, reports: Sequence[tuple[Any, ...]]) -> m.ReportsAnswer:
-    """Store each report; a store that is away refuses the whole request, which may be repeated."""
-    results = await asyncio.gather(*(batcher.submit(report) for report in reports), return_exceptions=True)
-    refused = []
-    for report, result in zip(reports, results, strict=True):
-        if isinstance(result, ValueError):
-            why = refusal(result)
-            refused.append(m.RefusedReport(report[0], why.status, why.sentence))
-        elif isinstance(result, BaseException):
-            raise result
-    return m.ReportsAnswer(len(reports) - len(refused), refused)
-
-
 def summarise(pool: Pool) -> m.PoolAnswer:
     """The status of a pool, in reported units."""
     pool.refresh()  # another process may have changed it
     status = pool.status()
-    unit, counts, learner = status.unit, status.counts, status.learner
+    unit, learner = status.unit, status.learner
     options = {each.name: getattr(learner, each.name) for each in dataclasses.fields(learner)}  # type: ignore[arg-type]
     arms = {}
     for arm, tally in status.losses.items():
@@ -383,41 +294,89 @@ def summarise(pool: Pool) -> m.PoolAnswer:
         name=status.name, actions=len(status.numbers), states=list(status.states),
         learner=m.LearnerBody(name_of(type(learner)) or type(learner).__name__, options),
         settings=msgspec.structs.asdict(status.settings), decisions=status.decisions, pending=status.pending,
-        counts={
-            "state": counts["states"], "outcome": counts["outcomes"], "expiry": counts["expiries"],
-            "correction": counts["corrected"], "impossible": counts["impossible"],
-            "out_of_bounds": counts["out_of_bounds"], "unlearned": counts["unlearned"],
-        },
+        counts={kind: status.counts[counted] for kind, counted in m.COUNTS.items()},
         version=status.version, unit=unit.name, outcomes=arms,
         lift=None if status.lift is None else m.LiftAnswer(*unit.lift(status.lift)),
     )  # fmt: skip
 
 
-def find_action(labels: Sequence[Any], text: str) -> Any:
-    """The label that a path means: the text itself, or else the label that is written so; None: there is none."""
+def find_action(pool: Pool, text: str) -> Any:
+    """The label that a path means: the text itself, or else the label that is so as JSON; None: there is none."""
+    labels: Sequence[Any] = pool.status().actions
     if text in labels:
         return text
-    return next((label for label in labels if not isinstance(label, str) and text in _spellings(label)), None)
+    return next((each for each in labels if msgspec.json.encode(each) == text.encode()), None)
 
 
-def _spellings(label: Any) -> tuple[str, str]:
-    return str(label), msgspec.json.encode(label).decode()
-
-
-def _agree(text: str, found: Any, label: Any) -> Any:
-    if text not in _spellings(label) and text != label:
-        raise ValueError(f"label: is {label!r}, expected what the path says, {text!r}")
-    if found is not None and found != label:
-        raise Conflict(f"action: {text!r} is {found!r} already")
-    return label
-
-
-def _encode_some(rows: Iterator[dict[str, Any]]) -> bytes:
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in islice(rows, ROWS_AT_ONCE))
-
-
-async def _stream(first: bytes, rows: Iterator[dict[str, Any]]) -> AsyncGenerator[bytes]:
-    piece = first
-    while piece:
+def _encoded(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    while piece := b"".join(msgspec.json.encode(row) + b"\n" for row in islice(rows, ROWS_AT_ONCE)):
         yield piece
-        piece = await in_thread(lambda: _encode_some(rows))
+
+
+REFUSALS = {
+    400: "The body is not JSON.",
+    401: "No key, or one that is not known.",
+    403: "The key does not allow this, or the request comes from another site.",
+    404: "No such pool, ticket or action.",
+    405: "The address does not have this method.",
+    409: "It contradicts what is stored; nothing was changed.",
+    413: "The body is too large.",
+    422: "Something in the request is not as expected.",
+    503: "The store is away; the request may be repeated.",
+}
+PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "name": ("The pool's name.", {"pattern": "^[A-Za-z0-9_.-]+$", "maxLength": 64}),
+    "ticket": ("The decision's ticket, percent-encoded.", {"minLength": 1, "maxLength": 200}),
+    "action": ("The action's label, percent-encoded; as JSON where it is not text.", {"minLength": 1}),
+}
+AFTER = {"name": "after", "in": "query", "description": "A cursor of an earlier row.", "schema": {"type": "integer"}}
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI 3.1 document of the table."""
+    used = [kind for each in ENDPOINTS for kind in (*_each(each.answer), *_each(each.body))]
+    kinds = list(dict.fromkeys([m.ErrorAnswer, *used]))
+    schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    named, paths = dict(zip(kinds, schemas, strict=True)), dict[str, Any]()
+    for each in ENDPOINTS:
+        parameters = [
+            {"name": name, "in": "path", "required": True, "description": PARAMETERS[name][0],
+             "schema": {"type": "string", **PARAMETERS[name][1]}}
+            for name in re.findall(r"{(\w+)}", each.path)
+        ]  # fmt: skip
+        paths.setdefault(each.path, {"parameters": parameters})[each.method.lower()] = _operation(each, named)
+    refused = {"application/json": {"schema": named[m.ErrorAnswer]}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "statepool", "version": __version__, "description": "Bandits with delayed outcomes."},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "responses": {str(code): {"description": why, "content": refused} for code, why in REFUSALS.items()},
+        },
+    }
+
+
+def _each(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) is UnionType else () if kind is None else (kind,)
+
+
+def _operation(endpoint: Endpoint, schemas: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    summary, _, more = cleandoc(endpoint.handler.__doc__ or "").partition("\n")
+    answers = [schemas[kind] for kind in _each(endpoint.answer)]
+    schema = {"oneOf": answers} if len(answers) > 1 else answers[0]
+    fine = {"description": summary, "content": {endpoint.media: {"schema": schema}}}
+    responses = {"200": fine, **{str(code): {"$ref": f"#/components/responses/{code}"} for code in REFUSALS}}
+    operation: dict[str, Any] = {
+        "operationId": endpoint.name, "summary": summary, "description": " ".join(more.split()), "responses": responses,
+        "parameters": [AFTER] if endpoint.handler is rows else [],
+        "security": [{"key": []}, {}] if endpoint.need else [],
+    }  # fmt: skip
+    if endpoint.handler is put_pool:
+        responses["201"] = fine
+    if endpoint.body is not None:
+        content = {"application/json": {"schema": schemas[endpoint.body]}}
+        operation["requestBody"] = {"required": endpoint.body_required, "content": content}
+    return operation

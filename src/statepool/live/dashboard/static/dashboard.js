@@ -1,7 +1,6 @@
 "use strict";
 (() => {
   const root = document.documentElement;
-  const EVERY = 2000;
   const charts = {};
 
   const isDark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
@@ -59,30 +58,26 @@
     axes: [axis(time), axis({ size: 56 })], scales: upwards(1),
   });
 
-  const ask = async (address) => {
-    const answer = await fetch(address, { headers: { Accept: "application/json" } });
-    if (!answer.ok) throw new Error(`${answer.status}`);
-    return answer.json();
-  };
-  const show = async () => {
-    const curves = await ask(holder.dataset.curves);
-    charts["chart-outcomes"].setData([curves.time, curves.learner, curves.holdout]);
-    charts["chart-decisions"].setData([curves.time, curves.decisions]);
-    holder.dataset.points = curves.time.length;
-  };
-
+  // The panels and the points of the charts come with the poll of htmx, every two seconds.
   const pulse = document.getElementById("pulse"), words = document.getElementById("pulse-words");
   const tell = (live) => {
     pulse.classList.toggle("lost", !live);
     words.textContent = live ? `live, ${new Date().toLocaleTimeString()}` : "no answer, trying again";
   };
-  const tick = async () => {
-    if (!document.hidden) {
-      try { await show(); tell(true); } catch { tell(false); }
-    }
-    setTimeout(tick, EVERY);
+  const show = () => {
+    const given = document.getElementById("curves").dataset, curves = JSON.parse(given.curves);
+    charts["chart-outcomes"].setData([curves.time, curves.learner, curves.holdout]);
+    charts["chart-decisions"].setData([curves.time, curves.decisions]);
+    document.getElementById("pace").textContent = given.pace;
+    holder.dataset.points = curves.time.length;
   };
-  tick();
+  show();
+  tell(true);
+  document.body.addEventListener("htmx:beforeRequest", (event) => { if (document.hidden) event.preventDefault(); });
+  document.body.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.successful) show();
+    tell(event.detail.successful);
+  });
 
   // Panels are replaced every two seconds; only a change in the number of alarms is worth saying aloud.
   let alarms = document.getElementById("alarms").dataset.count;
