@@ -6,44 +6,38 @@ Biased as soon as the policy is not uniform: kept to show what the right denomin
 Source: paper's baseline study. Differs from the source: nothing.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.kernels import LARGEST_ESTIMATE, combine, mix_evenly, softmin
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
+from statepool.kernels import LARGEST_ESTIMATE, combine, softmin
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
-@dataclass(frozen=True)
+class NaiveMemory(NamedTuple):
+    losses: Floats
+    """G: the cumulative loss estimates, by state."""
+    totals: Floats
+    """Room for P G."""
+    rate: float
+    has_contexts: bool
+
+
+@parts.settled
 class NaiveSharing(Learner):
     """Pooled with the wrong denominator, that of the uniform policy, to show what the right one is worth.
 
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default.
-    mixing : float
-        The share of uniform exploration.
-
-    Examples
-    --------
-    >>> from statepool.learners.paper.naive_sharing import NaiveSharing
-    >>> NaiveSharing(rate=0.1)
-    NaiveSharing(rate=0.1, mixing=0.0)
+    >>> import statepool as sp
+    >>> sp.learners.NaiveSharing(rate=0.1)
+    NaiveSharing(rate=0.1)
     """
 
     rate: float | None = None
-    mixing: float = 0.0
     knows_contexts: ClassVar[bool] = True
     scratch: ClassVar[tuple[str, ...]] = ("totals",)
     needs_state_probability: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
 
     @property
     def runs_live(self) -> bool:
@@ -54,26 +48,13 @@ class NaiveSharing(Learner):
 
     def start(self, problem: Problem) -> NaiveMemory:
         rate = problem.rate(self.rate, width=problem.n_states)
-        return NaiveMemory(
-            np.zeros(problem.n_states), np.empty(problem.n_actions), rate, float(self.mixing), problem.has_contexts
-        )
-
-
-class NaiveMemory(NamedTuple):
-    losses: Floats
-    """G: the cumulative loss estimates, by state."""
-    totals: Floats
-    """Room for P G."""
-    rate: float
-    mixing: float
-    has_contexts: bool
+        return NaiveMemory(np.zeros(problem.n_states), np.empty(problem.n_actions), rate, problem.has_contexts)
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     totals = memory.totals[: out.size]
     combine(rows.columns, memory.losses, totals)
     softmin(totals, memory.rate, out)
-    mix_evenly(memory.mixing, out)
 
 
 def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
