@@ -30,7 +30,7 @@ import sqlalchemy as sa
 from statepool import __version__
 from statepool.checks import Floats
 from statepool.learners.contract import Problem
-from statepool.learners.outside import explained, python_of, suited
+from statepool.learners.outside import explained, suited
 from statepool.learners.stepper import Stepper
 from statepool.live.catalogue import Offer
 from statepool.live.definitions import Definition, Revision, problem_of
@@ -264,11 +264,10 @@ class Batch:
         time, wait, loss, sign = (np.ascontiguousarray(columns[n]) for n in (2, 6, 7, 8))
         saved = np.array(self._saved).reshape(len(self._saved), sum(self._width))
 
-        def call(function: Any) -> None:
-            function(stepper.memory, what, t, time, action, state, context, wait, loss, sign, saved)
-
-        with explained(stepper.learner, stepper.memory, lambda: call(python_of(take_in))):
-            call(suited(take_in, stepper.memory))
+        with explained(stepper.learner, stepper.memory):
+            suited(take_in, stepper.memory)(
+                stepper.memory, what, t, time, action, state, context, wait, loss, sign, saved,
+            )  # fmt: skip
 
 
 def make_version(

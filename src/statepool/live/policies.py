@@ -10,7 +10,7 @@ from statepool.checks import Floats, Ints
 from statepool.compiling import entry_point
 from statepool.kernels import dot, draw
 from statepool.learners.contract import Played, Rows, learn, see
-from statepool.learners.outside import explained, python_of, suited
+from statepool.learners.outside import explained, suited
 from statepool.learners.stepper import NO_TABLE, NOBODY, POLICY, Stepper, step
 from statepool.live.catalogue import Catalogue, Offer
 from statepool.live.definitions import Revision
@@ -33,12 +33,10 @@ def policy_of(stepper: Stepper, rows: Rows, t: int) -> Floats:
     be the same to the bit wherever its array happens to lie, so `Stepper.policy` will not do.
     """
     out = np.empty(rows.actions.size + 2 * FAR)[FAR:-FAR]
-
-    def call(function: Any) -> None:
-        function(stepper.memory, POLICY, rows._replace(vary=True), NOBODY, t, 0.0, 1.0, out, NO_TABLE)
-
-    with explained(stepper.learner, stepper.memory, lambda: call(python_of(step))):
-        call(suited(step, stepper.memory))
+    with explained(stepper.learner, stepper.memory):
+        suited(step, stepper.memory)(
+            stepper.memory, POLICY, rows._replace(vary=True), NOBODY, t, 0.0, 1.0, out, NO_TABLE
+        )
     return out
 
 

@@ -40,13 +40,10 @@ class BestState(Learner):
 
     exploration: float = 0.08
     knows_contexts: ClassVar[bool] = True
+    runs_live: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number(self.exploration, "exploration", 0, 1)
-
-    @property
-    def runs_live(self) -> bool:
-        return True
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return 0, 0

@@ -39,15 +39,12 @@ class NaiveSharing(Learner):
     rate: float | None = None
     mixing: float = 0.0
     knows_contexts: ClassVar[bool] = True
+    runs_live: ClassVar[bool] = True
     scratch: ClassVar[tuple[str, ...]] = ("totals",)
     needs_state_probability: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self.rate, self.mixing)
-
-    @property
-    def runs_live(self) -> bool:
-        return True
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return (0, problem.n_states) if problem.has_contexts else (1, 0)
