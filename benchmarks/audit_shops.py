@@ -87,16 +87,23 @@ def true_regrets(shop: Shop, audit: Audit, worlds: int, seed: int) -> dict[str, 
     instance = Instance(shop.P[np.ix_(order, states)], np.tile(theta, (horizon, 1)), losses - theta)
     window, known = max(round(shop.visits * shop.window), 1), audit.document["prior"]
     pairs = np.array([known["states"][name] for name in audit.counts.states])
-    prior, curve = (1 - pairs[:, 0] / scale, pairs[:, 1]), None
+    given: dict[str, Any] = {"prior": (1 - pairs[:, 0] / scale, pairs[:, 1])}
     if "curve" in known:
-        curve = (np.array(known["curve"]["tau"]) * audit.rows.pace, np.array(known["curve"]["weight"]))
+        given["curve"] = (np.array(known["curve"]["tau"]) * audit.rows.pace, np.array(known["curve"]["weight"]))
+    own = {}
+    if "cells" in known:  # only the advised learner starts from what the log knows of single products
+        nothing = dict.fromkeys(audit.counts.states, (0.0, 0.0))
+        rows = [known["cells"].get(name, nothing) for name in audit.counts.actions]
+        table = np.array([[row[name] for name in audit.counts.states] for row in rows])
+        own["cells"] = (1 - table[:, :, 0] / scale, table[:, :, 1])
     found = defaultdict(list)
     for world in range(worlds):
         rng = np.random.default_rng((seed, world, 9))
         wait = -shop.wait * np.log(1 - rng.random(horizon) * (1 - np.exp(-1 / shop.wait))) * window
         delays = Conversions(window, np.clip(wait, 0, window - 1).astype(np.int64))
         for name in sorted({audit.advice.learner, "action-thompson"}):
-            run = simulate(instance, informed(name, prior, curve), delays, 1_000 * seed + world)
+            learner = informed(name, **given, **(own if name == audit.advice.learner else {}))
+            run = simulate(instance, learner, delays, 1_000 * seed + world)
             found[name].append(scale * run.regret)
         found["blind"].append(scale * float(instance.total_losses.mean() - instance.total_losses.min()))
     return dict(found)

@@ -1,4 +1,4 @@
-"""The export of `statepool whatif`, read by another package: obp's plain and doubly robust values are ours.
+"""The values of `statepool whatif` beside another package's: obp's plain and doubly robust values are ours.
 
     python benchmarks/offpolicy.py          (make bench installs obp, without its own dependencies)
 
@@ -44,10 +44,8 @@ def main() -> None:
     from obp.ope.estimators import DoublyRobust, InverseProbabilityWeighting
 
     with tempfile.TemporaryDirectory() as folder:
-        log, rows = Path(folder) / "log.parquet", Path(folder) / "rows.parquet"
-        write_log(log)
-        ours = what_if(log, ["uniform"], export=rows)[0]
-        read = {name: np.asarray(values) for name, values in duckdb.read_parquet(str(rows)).fetchnumpy().items()}
+        read = write_log(Path(folder) / "log.parquet")
+        ours = what_if(Path(folder) / "log.parquet", ["uniform"])[0]
     n = read["action"].size
     play = np.tile(PLAY[None, :, None], (n, 1, 1))
     given = {name: read[name] for name in ("action", "reward", "pscore", "position")} | {"action_dist": play}
@@ -60,7 +58,8 @@ def main() -> None:
             raise SystemExit(f"{name}: obp disagrees")
 
 
-def write_log(path: Path, n: int = 50_000) -> None:
+def write_log(path: Path, n: int = 50_000) -> dict[str, np.ndarray]:
+    """Write a log; returned are its columns by obp's names."""
     rng = np.random.default_rng(0)
     action = rng.choice(4, size=n, p=SHARES)
     state = (rng.random(n)[:, None] > P[action].cumsum(axis=1)).sum(axis=1).clip(0, 2)
@@ -69,10 +68,13 @@ def write_log(path: Path, n: int = 50_000) -> None:
     with duckdb.connect() as connection:
         connection.register("arrays", arrays)
         connection.execute(f"COPY (SELECT * FROM arrays) TO '{path}' (FORMAT parquet)")
+    return {
+        "action": action, "state": state, "reward": converted, "pscore": SHARES[action], "position": np.zeros(n, int),
+    }  # fmt: skip
 
 
 def predicted(read: dict[str, np.ndarray]) -> np.ndarray:
-    """The model of the doubly robust value, from the exported rows alone: state means through weighted rows."""
+    """The model of the doubly robust value, from the rows alone: state means through weighted rows."""
     states, place = np.unique(read["state"].astype(str), return_inverse=True)
     weights = np.zeros((4, states.size))
     np.add.at(weights, (read["action"], place), 1 / read["pscore"])

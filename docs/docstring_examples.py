@@ -1,4 +1,4 @@
-"""Docstrings for the site: examples fenced as code, and the parameters that guarantees get at run time."""
+"""Docstrings for the site: examples fenced as code, and the sections that are written at run time."""
 
 import importlib
 import inspect
@@ -9,8 +9,8 @@ import griffe
 
 EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
 """From a prompt to the next empty line."""
-WRITTEN_AT_RUN_TIME = "statepool.guarantees."
-"""`statepool.guarantees.arguments.checked` adds the Parameters section."""
+WRITTEN_AT_RUN_TIME = ("statepool.delays.", "statepool.families.", "statepool.guarantees.")
+"""`statepool.arguments.checked` adds sections such as Parameters."""
 
 
 class DocstringExamples(griffe.Extension):

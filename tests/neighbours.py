@@ -18,7 +18,7 @@ def dimension(P, x):
 class Waiting(Arm):
     """Keeps the whole history: which rounds were played, which have come, which were given up."""
 
-    pooled, skip, patience = True, False, None
+    pooled, skip = True, False
 
     def setup(self):
         self.played, self.come, self.dropped, self.waited = [], set(), set(), 0
@@ -29,8 +29,8 @@ class Waiting(Arm):
 
     def wait(self, t):
         """Give up the oldest while they have waited too long, then count the others once more."""
-        limit = self.patience or max(1.0, np.sqrt(self.waited / np.log(max(self.K, 2))))
-        if self.skip or self.patience:
+        limit = max(1.0, np.sqrt(self.waited / np.log(max(self.K, 2))))
+        if self.skip:
             for r in self.pending():
                 if t - r - 1 >= limit:
                     self.dropped.add(r)
@@ -55,34 +55,21 @@ class Waiting(Arm):
 
 
 class Anytime(Waiting):
-    rule = "adaptive"
-
     def setup(self):
         super().setup()
-        self.epoch, self.since, self.covered = 0, 0, 0.0
+        self.covered = 0.0
         self.m = min(self.K, self.S) if self.pooled else self.K
-
-    def rate_of(self, t):
-        if self.rule == "constant":
-            cost = ((self.m - 1) / 2 + self.patience) * self.T
-        elif self.rule == "epochs":
-            while self.waited + t + 1 >= 2**self.epoch:
-                self.epoch, self.since, self.L = self.epoch + 1, t, np.zeros(self.K)
-            cost = 2**self.epoch
-        else:
-            spent = 0.6 * (self.m - 1 + self.spread) + self.waited
-            if spent > self.covered:
-                self.covered = 65 / 64 * spent
-            cost = 2 * self.covered
-        return min(0.5, np.sqrt(np.log(self.K) / cost)) if cost > 0 else 0.5
 
     def play(self, t):
         self.wait(t)
-        rate = self.rate_of(t)  # which may begin an epoch, and forget the losses
+        spent = 0.6 * (self.m - 1 + self.spread) + self.waited
+        if spent > self.covered:
+            self.covered = 65 / 64 * spent
+        rate = min(0.5, np.sqrt(np.log(self.K) / (2 * self.covered))) if self.covered > 0 else 0.5
         return self.played_at(softmin(self.L, rate))
 
     def learn(self, r, a, s, X, note):
-        if self.arrives(r) and r >= self.since:
+        if self.arrives(r):
             self.L = self.L + self.estimate(a, s, X, note)
 
 
@@ -297,11 +284,10 @@ class NSDUCRL2(Arm):
 
 
 class SurrogateIndex(Arm):
-    history, pooled = 200, True
+    history = 200
 
     def setup(self):
-        width = self.S if self.pooled else self.K
-        self.e = self.rate or np.sqrt(2 * np.log(self.K) / (width * self.T))
+        self.e = np.sqrt(2 * np.log(self.K) / (self.S * self.T))
         self.losses, self.proxy = [[] for _ in range(self.S)], None
 
     def play(self, t):
@@ -309,8 +295,7 @@ class SurrogateIndex(Arm):
 
     def note(self, t, a, s, x):
         if self.proxy is not None:
-            estimate = self.P[:, s] / (x @ self.P[:, s]) if self.pooled else np.eye(self.K)[a] / x[a]
-            self.L = self.L + self.proxy[s] * estimate
+            self.L = self.L + self.proxy[s] * self.P[:, s] / (x @ self.P[:, s])
 
     def learn(self, r, a, s, X, note):
         if self.proxy is None:

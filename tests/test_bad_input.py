@@ -220,8 +220,7 @@ def test_mixing(cls, mixing):
         (lambda: sp.ActionEXP3(copies="d"), ["copies: is 'd'", "d\\+1"]),
         (lambda: sp.ActionEXP3(copies=True), ["copies: is True"]),
         (lambda: sp.learners.PlugIn(smoothing=0), ["smoothing: is 0", r"\(0"]),
-        (lambda: sp.learners.SafePool(smoothing=-1), ["smoothing: is -1"]),
-        (lambda: sp.learners.CountedDenominator(smoothing=NAN), ["smoothing: is nan"]),
+        (lambda: sp.learners.PlugIn(smoothing=NAN), ["smoothing: is nan"]),
         (lambda: sp.learners.CountedDenominator(block=1), ["block: is 1", "at least 2"]),
         (
             lambda: sp.learners.CountedDenominator(denominator="guessed"),
@@ -367,7 +366,6 @@ def test_model_questions():
         (lambda: instance.lambda2(1.5), "delay: is 1.5"),
         (lambda: instance.losses(6), "t: is 6, expected 0 to 5"),
         (lambda: instance.losses(-1), "t: is -1"),
-        (lambda: instance.stale_losses(2, -1), "delay: is -1"),
         (lambda: instance.regret([0] * 5), r"actions: has shape \(5,\)"),
         (lambda: instance.regret([0.0] * 6), "actions: .*whole numbers"),
         (lambda: instance.regret([0, 1, 2, 0, 0, 0]), "actions: entry 2 is 2, expected 0 to 1"),

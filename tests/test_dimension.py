@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maps import funnel, independent_search, overlapping, random_map, values
-from statepool.dimension import Bracket, bracket, chi_square, effective, estimate
-from statepool.dimension.certificate import check, coarse_bound, column_maxima
-from statepool.dimension.relaxation import relax
+from statepool.dimension import Bracket, bracket, effective, estimate
+from statepool.dimension.cells import check, coarse_bound, column_maxima, relax
 from statepool.dimension.search import Search, root
 
 WORKED = np.array([[0.8, 0.2], [0.4, 0.6], [0.0, 1.0]])
@@ -20,16 +19,8 @@ def test_worked_example_of_the_paper():
     assert effective(WORKED, [0.5, 0.25, 0.25]) == pytest.approx(1.44)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_chi_square_is_v_less_one(seed):
-    P = random_map(seed)
-    x = np.random.default_rng(seed).dirichlet(np.full(P.shape[0], 0.3))
-    assert chi_square(P, x) == pytest.approx(effective(P, x) - 1, abs=1e-12)
-
-
 def test_unreached_states_are_left_out():
     assert effective(np.eye(3), [0.5, 0.5, 0]) == 2
-    assert chi_square(np.eye(3), [0.5, 0.5, 0]) == 1
 
 
 def test_estimate_draws_as_published():
@@ -232,9 +223,8 @@ def test_bad_maps_are_refused(P, message):
     [([0.5, 0.5], "x: has shape"), ([0.5, 0.6, -0.1], "x: entry 2"), ([0.5, 0.5, 0.5], "x: sums to 1.5")],
 )
 def test_bad_plays_are_refused(x, message):
-    for call in (effective, chi_square):
-        with pytest.raises(ValueError, match=message):
-            call(WORKED, x)
+    with pytest.raises(ValueError, match=message):
+        effective(WORKED, x)
 
 
 @pytest.mark.parametrize("arguments", [{"gap": 0}, {"gap": np.nan}, {"seconds": -1}, {"seconds": "soon"}])

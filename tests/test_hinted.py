@@ -1,5 +1,6 @@
 """Hinted State-EXP3: an independent slow version agrees, delays are held, the certificate and the bounds hold."""
 
+import inspect
 from math import log
 
 import numpy as np
@@ -155,7 +156,7 @@ def test_outcomes_later_than_hold_are_left_out_and_counted():
 
 def small(family):
     make = sp.families.find(family)
-    known = make.__code__.co_varnames
+    known = inspect.signature(make).parameters
     return make(1, **{name: size for name, size in {"n_actions": 9, "horizon": 300}.items() if name in known})
 
 

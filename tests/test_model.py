@@ -35,7 +35,6 @@ def test_everything_against_brute_force(seed, K, S, T, delay, effects):
     stale = np.array([c[max(t - delay, 0)] for t in range(T)])
     for t in range(T):
         np.testing.assert_allclose(instance.losses(t), c[t], atol=1e-12)
-        np.testing.assert_allclose(instance.stale_losses(t, delay), stale[t], atol=1e-12)
     moved = c - stale
     np.testing.assert_allclose(instance.e2(delay), (np.abs(moved).max(axis=1) ** 2).sum(), atol=1e-11)
     np.testing.assert_allclose(instance.lambda2(delay), np.minimum(1, (moved**2).sum(axis=1)).sum(), atol=1e-11)

@@ -283,12 +283,6 @@ def _is_whole(value: Any, lowest: int = 0) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= lowest
 
 
-def check_sizes(**sizes: Any) -> None:
-    """Numbers of actions, states, rounds and the like: whole, at least 1."""
-    for name, value in sizes.items():
-        check_count(value, name)
-
-
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> str:
     """The sentence for a name that a registry does not hold."""
     names = sorted(known)

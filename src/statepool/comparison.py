@@ -30,10 +30,27 @@ HEADINGS = ("family", "delay", "learner", "regret", "±", "saved", "±")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """The runs of a paired grid. Arrays have the axes family, delay, learner, seed; printed, it is a table of regrets.
+    """The runs of a paired grid; printed, it is a table of regrets.
 
-    `paths` has one more axis: the regret at the shares `times` of each horizon. `seconds` is processor time, and
-    `settings` are the learners as they were run.
+    Attributes
+    ----------
+    families, delays, learners, seeds : tuple
+        The names of the axes of the arrays, in this order.
+    settings : tuple of str
+        The learners as they were run.
+    regret, loss, seconds : numpy.ndarray
+        Regret, summed mean loss and processor time of each run.
+    paths : numpy.ndarray
+        With one more axis, the regret at the shares `times` of each horizon.
+    times : numpy.ndarray
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> import statepool as sp
+    >>> grid = sp.compare(sp.families.spread(seed=0, horizon=500), ["self-tuned", "uniform"], delays=[5], seeds=[1])
+    >>> grid.regret.shape
+    (1, 1, 2, 1)
     """
 
     families: tuple[str, ...]

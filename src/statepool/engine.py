@@ -76,7 +76,7 @@ def _play_rounds(
         # A two-draw stream has no number for the state: any serves, since the map leaves no choice.
         state = draw_row(rows[row], uniforms[used + draws - 2])
         used += draws - 1
-        look(probe, memory, tables, offered, policy, t, action, state)
+        look(probe, memory, tables, offered, policy, t)
         mean = theta[t, state]
         if effects.size > 0:
             mean += effects[row, state]
@@ -93,8 +93,19 @@ def _play_rounds(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """What happened, round by round: `actions`, `states`, `outcomes`; everything else is computed when asked for.
+    """What happened, round by round; everything else is computed when asked for.
 
+    Attributes
+    ----------
+    instance, learner, delay, stream, draws
+        What was run.
+    actions, states : numpy.ndarray of int
+        What was played in each round, and the state that it led to.
+    outcomes : numpy.ndarray
+        The loss of each round.
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> run = sp.simulate(sp.families.spread(seed=0, horizon=500), sp.SelfTuned(), delay=10, seed=80_000)
     >>> run.actions.size, run.regret <= run.loss

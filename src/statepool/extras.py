@@ -9,13 +9,17 @@ adds `mine` to `learners.find` and to the command. It is imported when its name 
 of this package.
 """
 
-import re
 from typing import Any
 
 GROUPS = {"learner": "statepool.learners", "family": "statepool.families"}
-REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra == ['"](\w+)['"]""")
 OURS = "statepool"
-NOT_FOR_USERS = {"bench", "dev", "docs"}
+EXTRAS = {
+    "distributed": "cluster", "duckdb": "audit", "httptools": "live", "httpx": "client", "ibis": "audit",
+    "itsdangerous": "live", "matplotlib": "figures", "msgspec": "live", "prometheus_client": "live",
+    "psycopg": "live", "pyarrow": "audit", "sqlalchemy": "live", "sqlglot": "audit", "starlette": "live",
+    "uvicorn": "live", "uvloop": "live",
+}  # fmt: skip
+"""The smallest extra that installs a package, by the name that the package is imported by."""
 
 
 def installed(kind: str) -> dict[str, Any]:
@@ -47,22 +51,5 @@ def how_to_install(error: ImportError) -> str | None:
     package = (error.name or OURS).partition(".")[0]
     if package == OURS:
         return None
-    extra = _smallest_extra(package)
-    asked = f'"{OURS}[{extra}]"' if extra else OURS
+    asked = f'"{OURS}[{EXTRAS[package]}]"' if package in EXTRAS else OURS
     return f"{package} is not installed, expected pip install {asked}"
-
-
-def _smallest_extra(package: str) -> str | None:
-    """Of the extras that install a package, by the name it is imported by, the one with the fewest packages."""
-    from importlib.metadata import PackageNotFoundError, requires
-
-    try:
-        lines = requires(OURS) or []
-    except PackageNotFoundError:  # run from its sources
-        lines = []
-    brings: dict[str, set[str]] = {}
-    for line in lines:
-        if match := REQUIREMENT.match(line):
-            brings.setdefault(match[2], set()).add(match[1].replace("-", "_"))
-    fit = [extra for extra, packages in brings.items() if package in packages]
-    return min(fit, key=lambda extra: (extra in NOT_FOR_USERS, len(brings[extra]), extra), default=None)

@@ -26,11 +26,10 @@ from statepool.learners import StateEXP3
 from statepool.model import Instance
 from statepool.rates import default_rate
 
+__all__ = ["choose_groups", "published_rule"]
+
 Dimension = Callable[[Floats], float]
-Prefix = tuple[Floats, Ints, Floats]
-FALSE_ALARM = (
-    0.05  # probability of leaving identity where no candidate gains, shared by the S - 1 candidates (Bonferroni)
-)
+FALSE_ALARM = 0.05  # of leaving identity where no candidate gains, shared by the S - 1 candidates (Bonferroni)
 _ENTRIES = 1 << 22  # rounds × states held at once in a rehearsal
 
 
@@ -38,11 +37,30 @@ def choose_groups(
     P: ArrayLike, states: ArrayLike, outcomes: ArrayLike, horizon: int, delay: int,
     dimension: Dimension | None = None, rehearsals: int = 128, seed: int = 0,
 ) -> Ints:  # fmt: skip
-    """The group of each state, 0, 1, … without gaps: the candidate that surely gains most in rehearsal.
+    """Choose which states to merge: the candidate that surely gains most in rehearsal.
 
-    `states` and `outcomes` are those of the prefix, one per round; outcomes of its last `delay` rounds have not arrived
-    and are not read. `dimension` maps P^g to the width of the learner's rate (default: `sampled_dimension`).
+    Parameters
+    ----------
+    P : array_like
+        The map, one row for each action.
+    states, outcomes : array_like
+        Those of the prefix, one per round; outcomes of its last `delay` rounds have not arrived and are not read.
+    horizon, delay : int
+        Of the whole run.
+    dimension : callable, optional
+        Maps P^g to the width of the learner's rate: the largest v of sampled policies by default.
+    rehearsals : int
+        How many state means are drawn from their posterior.
+    seed : int
+        Of all random numbers.
 
+    Returns
+    -------
+    numpy.ndarray
+        The group of each state, 0, 1, … without gaps.
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> states, outcomes = [0, 1, 2] * 100, [0, 0, 1] * 100  # the first two states are alike
     >>> P = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]
@@ -78,13 +96,7 @@ def _rehearse(P: Floats, means: Floats, groups: Ints, rate: float, n_rounds: int
 
 
 def likeliest_cuts(counts: Floats, losses: Floats) -> list[Ints]:
-    """For n = 1 … S the likeliest cut (Bernoulli, exact) of the states, sorted by mean, into n runs.
-
-    >>> import numpy as np
-    >>> import statepool as sp
-    >>> [cut.tolist() for cut in sp.grouping.likeliest_cuts(np.array([10.0, 10.0, 10.0]), np.array([1.0, 2.0, 9.0]))]
-    [[0, 0, 0], [0, 0, 1], [0, 1, 2]]
-    """
+    """For n = 1 … S the likeliest cut (Bernoulli, exact) of the states, sorted by mean, into n runs."""
     n_states, order = counts.size, np.argsort((losses + 1) / (counts + 2), kind="stable")
     n, lost = (np.append(0, tally[order].cumsum()) for tally in (counts, losses))
     n = np.maximum(n - n[:, None], 0)  # n[i, j]: outcomes in the run i … j-1
@@ -112,6 +124,18 @@ def published_rule(
 ) -> Ints:
     """The paper's choice: the nested grouping of least sqrt(2 (d+1) v T log K) + 2 T delta, delta from prefix means.
 
+    Parameters
+    ----------
+    P, states, outcomes, horizon, delay, dimension
+        As for `choose_groups`, but all outcomes are read.
+
+    Returns
+    -------
+    numpy.ndarray
+        The group of each state.
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> states, outcomes = [0, 1, 2] * 100, [0, 0, 1] * 100
     >>> P = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]
@@ -130,49 +154,25 @@ def published_rule(
 
 
 def nested_groupings(means: Floats) -> list[Ints]:
-    """Identity, then the closest neighbours among the sorted means merged, one pair at a time, down to one group.
-
-    >>> import numpy as np
-    >>> import statepool as sp
-    >>> [groups.tolist() for groups in sp.grouping.nested_groupings(np.array([0.1, 0.2, 0.9]))]
-    [[0, 1, 2], [0, 0, 1], [0, 0, 0]]
-    """
+    """Identity, then the closest neighbours among the sorted means merged, one pair at a time, down to one group."""
     order = np.argsort(means, kind="stable")
     rank = np.argsort(np.argsort(np.diff(means[order]), kind="stable"), kind="stable")  # gap 0 closes first
     return [np.append(0, rank >= merged).cumsum()[np.argsort(order)] for merged in range(means.size)]
 
 
 def prefix_means(states: Ints, outcomes: Floats, n_states: int) -> Floats:
-    """The mean outcome of each state, 1/2 where unseen.
-
-    >>> import numpy as np
-    >>> import statepool as sp
-    >>> sp.grouping.prefix_means(np.array([0, 0, 1]), np.array([1.0, 0.0, 1.0]), n_states=3).tolist()
-    [0.5, 1.0, 0.5]
-    """
+    """The mean outcome of each state, 1/2 where unseen."""
     counts, losses = _tally(states, outcomes, n_states)
     return np.where(counts > 0, losses / np.maximum(counts, 1), 0.5)
 
 
 def merge_states(P: Floats, groups: Ints) -> Floats:
-    """P^g, the map onto groups.
-
-    >>> import numpy as np
-    >>> import statepool as sp
-    >>> sp.grouping.merge_states(np.array([[0.5, 0.25, 0.25]]), np.array([0, 1, 1])).tolist()
-    [[0.5, 0.5]]
-    """
+    """P^g, the map onto groups."""
     return P @ np.eye(int(groups.max()) + 1)[groups]
 
 
 def sampled_dimension(n_actions: int, seed: int = 0, draws: int = 400) -> Dimension:
-    """vhat, the largest v(x) over sampled policies: the same for every map, so that merging cannot raise it.
-
-    >>> import numpy as np
-    >>> import statepool as sp
-    >>> sp.grouping.sampled_dimension(n_actions=2)(np.eye(2)) <= 2
-    True
-    """
+    """vhat, the largest v(x) over sampled policies: the same for every map, so that merging cannot raise it."""
     rng = np.random.default_rng(check_whole(seed, "seed"))
     policies = np.array([rng.dirichlet(np.full(n_actions, rng.choice([0.2, 1.0, 5.0]))) for _ in range(draws)])
 
@@ -190,7 +190,7 @@ def _tally(states: Ints, outcomes: Floats, n_states: int) -> tuple[Floats, Float
 
 def _check_prefix(
     P: ArrayLike, states: ArrayLike, outcomes: ArrayLike, horizon: int, delay: int, dimension: Dimension | None
-) -> Prefix:
+) -> tuple[Floats, Ints, Floats]:
     check_count(delay, "delay", lowest=0)
     if dimension is not None and not callable(dimension):
         raise ValueError(f"dimension: is {shown(dimension)}, expected a function of a map, or None")

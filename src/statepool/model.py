@@ -51,18 +51,31 @@ _NO_CONTEXT_FIELDS: dict[str, Any] = {"contexts": None, "available": None, "give
 class Instance:
     """A map from actions to states, and the mean loss of every state in every round: a value, which never changes.
 
-    `P` has a row for each action that sums to 1, `theta` a row for each round with entries in [0, 1]; `effects`, one
-    number an action and state, is added to theta and breaks the assumption of pooling on purpose. Lists, arrays and
-    frames will do. Raises ValueError and says which row or entry is wrong.
+    Parameters
+    ----------
+    P : array_like
+        A row for each action that sums to 1; with contexts, such a map for each context.
+    theta : array_like
+        The mean loss of each state (columns) in each round (rows), in [0, 1].
+    effects : array_like, optional
+        Direct effects, one number for each action and state (and context), which are added to theta.
+    contexts : array_like of int, optional
+        The context of each round.
+    available : array_like of bool, optional
+        Which actions (columns) each context (rows) may be answered with; all by default.
+    given_map : array_like, optional
+        For maps that change unseen: learners get this one map and know of no contexts.
+    gains : array_like, optional
+        For revenue, one number for each action and state: a loss is 1 (nothing was bought), or 1 less a revenue that is
+        `gains` on average, between half and one and a half times that, as often as makes the mean loss theta.
 
-    With `contexts`, one whole number per round, P has a map for each context (contexts, actions, states), `available`
-    says which actions each context may be answered with, and `effects` may differ between contexts. One context with
-    all actions is an instance without contexts, and is made one. `given_map` is for maps that change unseen: learners
-    get this one map, and know of no contexts.
+    Raises
+    ------
+    ValueError
+        Says which row or entry is wrong.
 
-    `gains`, one number per action and state, is for revenue: a loss is 1 (nothing was bought), or 1 less a revenue that
-    is `gains` on average, between half and one and a half times that. How often is such that the mean loss is theta.
-
+    Examples
+    --------
     >>> import statepool as sp
     >>> mine = sp.Instance(P=[[0.8, 0.2], [0.1, 0.9]], theta=[[0.9, 0.3]] * 100)
     >>> mine
@@ -96,15 +109,15 @@ class Instance:
         raise AttributeError(f"{name}: an Instance does not change, expected a new Instance")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (
-            self.P, self.theta, self.effects, self.contexts, self.available, self.given_map, self.gains,
-        )  # fmt: skip
+        return _restored, (self._arguments,)
+
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in Instance.__annotations__}
 
     def replaced(self, **changes: Any) -> Instance:
         """The same instance but for these arguments."""
-        names = ("P", "theta", "effects", "contexts", "available", "given_map", "gains")
-        given = {name: getattr(self, name) for name in names}
-        return Instance(**(given | changes))
+        return Instance(**(self._arguments | changes))
 
     @property
     def n_contexts(self) -> int:
@@ -144,11 +157,6 @@ class Instance:
             return read_only(np.ones(1))
         return read_only(np.bincount(self.contexts, minlength=self.n_contexts) / self.horizon)
 
-    @property
-    def joint(self) -> Floats:
-        """The joint map: a row for each pair of a context and an action that it may be answered with."""
-        return self.P if self.available is None else np.asarray(self.P[self.available])
-
     @cached_property
     def direct(self) -> Floats:
         """The mean direct effect of each action (in each context), added to its loss in every round."""
@@ -158,17 +166,12 @@ class Instance:
 
     def losses(self, t: int) -> Floats:
         """The mean loss of every action in round t, c_t; infinite for those that its context does not have."""
-        return self.stale_losses(t, 0)
-
-    def stale_losses(self, t: int, delay: int) -> Floats:
-        """m_t: what round t's actions cost by the means of `delay` rounds ago; of round 0 before there are any."""
         if check_count(t, "t", lowest=0) >= self.horizon:
             raise ValueError(f"t: is {t}, expected 0 to {self.horizon - 1}")
-        means = self.theta[max(t - check_count(delay, "delay", lowest=0), 0)]
         if self.contexts is None or self.available is None:
-            return np.asarray(self.P @ means + self.direct)
+            return np.asarray(self.P @ self.theta[t] + self.direct)
         context = self.contexts[t]
-        return np.where(self.available[context], self.P[context] @ means + self.direct[context], np.inf)
+        return np.where(self.available[context], self.P[context] @ self.theta[t] + self.direct[context], np.inf)
 
     @cached_property
     def total_losses(self) -> Floats:
@@ -295,9 +298,9 @@ def _with_contexts(
     return fields | {"given_map": given_map}
 
 
-def _restored(*fields: Any) -> Instance:
-    """An instance from its pickled fields, whose arrays would otherwise come back writable."""
-    return Instance(*fields[:5], given_map=fields[5], gains=fields[6])
+def _restored(arguments: dict[str, Any]) -> Instance:
+    """An instance from its pickled arguments, whose arrays would otherwise come back writable."""
+    return Instance(**arguments)
 
 
 @compiled

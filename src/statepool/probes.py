@@ -1,8 +1,9 @@
 """What a second run can measure: a probe looks at the policy and the learner's memory in every round.
 
 A run is a pure function of its inputs, so nothing is recorded along the way that a second run can compute: mean
-dimension, policies and step ratios cost nothing until they are asked for. `look(probe, memory, tables, rows, policy, t,
-action, state)` sees the policy of round t, over the actions on offer, before the learner has seen the state.
+dimension, policies and step ratios cost nothing until they are asked for.
+`look(probe, memory, tables, rows, policy, t)` sees the policy of round t, over the actions on offer, before the learner
+has seen the state.
 
 The bias of a pooled estimate, given the past, is b(a) = sum_s theta(s) [q(s) P_hat(s|a) / q_hat(s) - P(s|a)].
 """
@@ -27,7 +28,7 @@ _LOOKS: dict[type, Callable[..., None]] = {}
 
 
 def add_probe(probe: type, look: Callable[..., None]) -> None:
-    """Tie a function `look(probe, memory, tables, rows, policy, t, action, state)` to a probe type."""
+    """Tie a function `look(probe, memory, tables, rows, policy, t)` to a probe type."""
     _LOOKS[probe] = look
 
 
@@ -86,15 +87,11 @@ class StepProbe(NamedTuple):
     largest: Floats
 
 
-def _look_dimension(
-    probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int
-) -> None:
+def _look_dimension(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int) -> None:
     probe.out[t] = effective_dimension(probe.columns, policy)
 
 
-def _look_joint_dimension(
-    probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int
-) -> None:
+def _look_joint_dimension(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int) -> None:
     q, squares = probe.sums[0], probe.sums[1]
     q[:] = 0.0
     squares[:] = 0.0
@@ -115,13 +112,13 @@ def _look_joint_dimension(
     probe.out[t] = v
 
 
-def _look_policy(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int) -> None:
+def _look_policy(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int) -> None:
     if probe.every > 0 and t % probe.every == 0:
         for choice in range(policy.size):
             probe.out[t // probe.every, rows.actions[choice]] = policy[choice]
 
 
-def _look_step(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int) -> None:
+def _look_step(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int) -> None:
     for a in range(policy.size):
         if t > 0:
             probe.largest[0] = max(probe.largest[0], policy[a] / probe.before[a])
@@ -180,7 +177,7 @@ def _certified_cost(probe: Any, policy: Any, visits: Any, q_hat: Any, bernstein:
     return min(4.0, 2.0 * row_radius + 2.0 * rho)
 
 
-def _look_bias(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int) -> None:
+def _look_bias(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int) -> None:
     S = probe.theta.shape[1]
     q_hat = probe.sums[4 : 4 + S]
     probe.bias[:] = 0.0
@@ -199,9 +196,7 @@ def _look_bias(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: 
     probe.sums[3] += _certified_cost(probe, policy, memory.counts.visits, q_hat, True)
 
 
-def _look_half_bias(
-    probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int
-) -> None:
+def _look_half_bias(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int) -> None:
     if t % memory.block < memory.block // 2:
         return
     bias = 0.0
@@ -213,7 +208,7 @@ def _look_half_bias(
     probe.sums[0] += abs(bias)
 
 
-def _look_pooled(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int, action: int, state: int) -> None:
+def _look_pooled(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int) -> None:
     probe.total[0] = memory.n_pooled[0]
 
 

@@ -73,8 +73,20 @@ def hold(kept: bool, sentence: str) -> None:
 
 
 def learner_checks(learner: Learner, instances: Iterable[Instance] | None = None) -> list[Check]:
-    """Every promise of a learner, on the instances given or on small ones of four families.
+    """Every promise of a learner, as checks to run one by one.
 
+    Parameters
+    ----------
+    learner : Learner
+    instances : iterable of Instance, optional
+        What it plays; small ones of four families by default.
+
+    Returns
+    -------
+    list of Check
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> from statepool.testing import learner_checks
     >>> str(learner_checks(sp.Uniform())[0])
@@ -91,6 +103,17 @@ def learner_checks(learner: Learner, instances: Iterable[Instance] | None = None
 def check_learner(learner: Learner, instances: Iterable[Instance] | None = None) -> None:
     """Run every check of a learner; the first that fails raises.
 
+    Parameters
+    ----------
+    learner, instances
+        As for `learner_checks`.
+
+    Raises
+    ------
+    ContractError
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> from statepool.testing import check_learner
     >>> check_learner(sp.Uniform(), [sp.families.band(seed=0, n_actions=4, horizon=60)])
@@ -100,8 +123,21 @@ def check_learner(learner: Learner, instances: Iterable[Instance] | None = None)
 
 
 def family_checks(family: Family, **settings: Any) -> list[Check]:
-    """Every promise of a family, with small settings of your own if you give some.
+    """Every promise of a family, as checks to run one by one.
 
+    Parameters
+    ----------
+    family : callable
+        A function of a seed that returns an `Instance`.
+    **settings
+        Small ones; a short horizon by default.
+
+    Returns
+    -------
+    list of Check
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> from statepool.testing import family_checks
     >>> str(family_checks(sp.families.band, horizon=60)[0])
@@ -115,6 +151,17 @@ def family_checks(family: Family, **settings: Any) -> list[Check]:
 def check_family(family: Family, **settings: Any) -> None:
     """Run every check of a family; the first that fails raises.
 
+    Parameters
+    ----------
+    family, **settings
+        As for `family_checks`.
+
+    Raises
+    ------
+    ContractError
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> from statepool.testing import check_family
     >>> check_family(sp.families.band, horizon=60)

@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -152,7 +153,7 @@ def test_baselines_are_what_people_would_use(plain_audit):
 def test_the_simulated_pool_gets_purchases_first_and_the_log_s_curve(plain_shop, plain_audit):
     late = plain_audit.lateness
     assert late.window == round(plain_audit.maturity.window * plain_audit.rows.pace)
-    assert late.waits.max() < late.window
+    assert late.draws.max() < late.window
     mean = plain_audit.maturity.waits.waits.mean() / 86_400
     true = plain_shop.wait - 1 / (np.exp(1 / plain_shop.wait) - 1)
     assert mean == pytest.approx(14 * true, rel=0.1)
@@ -170,10 +171,21 @@ def test_bounds_have_headroom_and_the_log_is_carried_into_the_pool(plain_audit):
     assert set(document["prior"]["curve"]) == {"tau", "weight"}
 
 
-@pytest.mark.parametrize("name", ["plain_audit", "priced_audit"])
-def test_the_terminal_shows_fifteen_lines_at_most(name, request, tmp_path):
-    console = Console(width=100, record=True, file=io.StringIO())
-    print_audit(request.getfixturevalue(name), console, report=tmp_path / "report.html")
+@pytest.fixture(scope="module")
+def context_audit(priced_shop):
+    device = np.random.default_rng(3).choice(["phone", "desk"], priced_shop.n_rows)
+    return audit_log(priced_shop.log(0).assign(device=device), missing=0, context="device", **QUICK)
+
+
+@pytest.fixture(scope="module")
+def unclear_audit(plain_shop):
+    return audit_log(plain_shop.log(0).iloc[:900].assign(visit_id=0), missing=0, **QUICK)
+
+
+@pytest.mark.parametrize("name", ["plain_audit", "priced_audit", "context_audit", "unclear_audit"])
+def test_the_terminal_shows_fifteen_lines_at_most(name, request):
+    console = Console(width=80, record=True, file=io.StringIO())
+    print_audit(request.getfixturevalue(name), console, report=Path("audit/report.html"))
     text = console.export_text()
     assert len(text.strip().splitlines()) <= 15
     assert "e+" not in text

@@ -2,7 +2,6 @@
 
 import json
 
-import duckdb
 import numpy as np
 import pytest
 from generated import write_columns
@@ -97,20 +96,10 @@ def test_the_policy_of_a_pool(tmp_path):
     assert found.robust.value == pytest.approx(worth.mean(), abs=4 * found.robust.error)
 
 
-def test_the_export_is_what_off_policy_packages_read(tmp_path):
-    columns, _ = make(3, n=2_000)
-    out = tmp_path / "rows.parquet"
-    found = what_if(write_columns(columns, tmp_path / "log.parquet"), ["a"], export=out)[0]
-    rows = duckdb.read_parquet(str(out)).fetchnumpy()
-    assert list(rows)[:5] == ["action", "reward", "pscore", "context", "position"]
-    w = (rows["action"] == 0) / rows["pscore"]
-    assert (w * rows["reward"]).mean() == pytest.approx(found.plain.value)
-
-
 @pytest.mark.parametrize(
     ("policies", "more", "message"),
     [([], {}, "policy: none is named"), (["bst"], {}, r"policy: 'bst' is not known; did you mean best\?"),
-     (["a"], {"export": "x.txt"}, r"export: x.txt ends in '.txt'"), (["a"], {"level": 3}, "level: is 3")],
+     (["a"], {"level": 3}, "level: is 3")],
 )  # fmt: skip
 def test_wrong_questions(policies, more, message, tmp_path):
     path = write_columns(make(0, n=400)[0], tmp_path / "log.parquet")

@@ -13,9 +13,8 @@ from statepool.commands import working
 from statepool.frames import terminal_width
 from statepool.report.sheet import Value
 from statepool.studies import STUDIES
-from statepool.studies.published import Record
+from statepool.studies.report import Record, print_study
 from statepool.studies.study import Table
-from statepool.studies.terminal import print_study
 
 HEADINGS = ["interleaved State-EXP3", "Zimmert-Seldin", "Safe-Pool", "action-level EXP3", "uniform play", "BestState"]
 

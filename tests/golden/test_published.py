@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from statepool.studies import STUDIES
-from statepool.studies.published import published_numbers, records_of
+from statepool.studies.report import published_numbers, records_of
 from statepool.studies.runner import run_studies
 
 LARGEST = ("grouping", "tuned-baseline", "safe-pool")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import textbook
 from neighbours import dimension
-from statepool.guarantees import skipping_cost, theorem_a, total_wait
-from statepool.guarantees.theorems import kappa
+from statepool.guarantees import kappa, skipping_cost, theorem_a, total_wait
 
 RATES = [1e-3, 0.05, 0.5, 3.0, 40.0]
 sizes = {"seed": st.integers(0, 10**6), "K": st.integers(1, 6), "S": st.integers(1, 5)}

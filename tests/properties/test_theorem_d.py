@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import statepool as sp
 import textbook
-from statepool.guarantees import choices_of, theorem_d
-from statepool.guarantees.theorems import kappa
+from statepool.guarantees import choices_of, kappa, theorem_d
 
 
 def potential(L, eta):

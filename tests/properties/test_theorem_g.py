@@ -1,5 +1,6 @@
 """Theorem G step by step: Theorem A's brackets beside any leaders and from a warm start, the guard, and the bound."""
 
+import inspect
 from itertools import product
 from math import expm1, log
 
@@ -184,7 +185,7 @@ def test_regret_stays_below_theorem_g(family):
     """At a horizon where the bound is below T, so that it says something."""
     horizon, delay = 1 << 16, 3
     make = sp.families.find(family)
-    known = make.__code__.co_varnames
+    known = inspect.signature(make).parameters
     sizes = {"n_actions": 6, "horizon": horizon}
     instance = make(1, **{name: size for name, size in sizes.items() if name in known})
     bound = sp.guarantees.theorem_g(instance.n_actions, instance.n_states, horizon, delay)

@@ -6,7 +6,7 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.studies import STUDIES
-from statepool.studies.published import Record, records_of
+from statepool.studies.report import Record, records_of
 from statepool.studies.study import Results, Study, Table
 
 

@@ -5,10 +5,9 @@ import pytest
 import statepool as sp
 from statepool.learners.neighbours.impatient_thompson import prior_of
 from statepool.studies import STUDIES
-from statepool.studies.direct_effects import crossing
 from statepool.studies.neighbours import ARMS, COVERED, OF_ACTIONS, bounds, build, compared
 from statepool.studies.runner import run_studies
-from statepool.studies.self_tuned import GREEDY, THOMPSON
+from statepool.studies.self_tuned import GREEDY, THOMPSON, crossing
 from statepool.studies.study import Cell, Task
 
 BAND = {"n_actions": 9, "horizon": 300}

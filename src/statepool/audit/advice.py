@@ -32,7 +32,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri
+from scipy.stats import chi2
 
 from statepool import learners
 from statepool.audit.counts import Counts, Rows, Unit
@@ -161,14 +161,10 @@ def advise(seen: Evidence, horizon: int | None, level: float, seed: int, persona
     """`personalised`: what choosing for each context gains at the least per decision, through the states."""
     verdict, missing, needed = judge(seen, personalised)
     ranking = rank_actions(seen.counts, seen.effects, level)
-    settings, prior = pool_settings(seen), None
-    if seen.counts.has_outcomes and verdict != UNCLEAR:
-        prior = prior_of(seen, verdict)
-    rounds = horizon or default_horizon(seen)
-    expected: tuple[Expected, ...] = ()
-    if seen.counts.has_outcomes and seen.counts.n_actions > 1:
-        expected = expected_regrets(seen, LEARNERS[verdict] or "self-tuned", ranking.order[0], rounds, seed)
-    return Advice(verdict, missing, needed, ranking, expected, rounds, settings, prior)
+    rounds, learner = horizon or default_horizon(seen), LEARNERS[verdict]
+    prior = prior_of(seen, verdict) if learner else None
+    expected = expected_regrets(seen, verdict, ranking.order[0], rounds, seed) if learner else ()
+    return Advice(verdict, missing, needed, ranking, expected, rounds, pool_settings(seen), prior)
 
 
 # The verdict
@@ -256,7 +252,7 @@ def rows_needed(seen: Evidence) -> Needed:
     # Effects too small to matter need not be seen.
     target = max(TURNING * possible.spread, little_of(seen.counts) / lead) ** 2
     freedom = possible.freedom
-    excess = freedom / chdtri(freedom, 0.95) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
+    excess = freedom / chi2.ppf(0.05, freedom) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
     even = MARGIN * excess * K * seen.sufficiency.noise / target
     outcomes = min(max(MARGIN * excess * min(possible.noise_of_means, 1e6) / target * known, even), 1e12)
     even = min(even, 1e12)
@@ -302,15 +298,30 @@ def prior_of(seen: Evidence, verdict: str) -> dict[str, Any]:
     if curve is not None:
         prior["curve"] = {"tau": curve.tau.tolist(), "weight": curve.weight.tolist()}
     if verdict in (CORRECT, ALONE):
-        cell_means = np.divide(counts.loss, counts.k, out=np.zeros_like(counts.loss), where=counts.k > 0)
+        cells, worth = known_cells(seen, means)
         prior["cells"] = {
             action: {
-                state: [float(unit.outcome(cell_means[a, s])), float(counts.k[a, s])]
-                for s, state in enumerate(counts.states) if counts.k[a, s] > 0
+                state: [float(unit.outcome(cells[a, s])), float(worth[a, s])]
+                for s, state in enumerate(counts.states)
             }
             for a, action in enumerate(counts.actions) if counts.k[a].any()
         }  # fmt: skip
     return prior
+
+
+def known_cells(seen: Evidence, means: Floats) -> tuple[Floats, Floats]:
+    """Means of actions in states with their direct effects, and how many outcomes of a state each is worth."""
+    counts, direct, part = seen.counts, seen.effects.direct, relative_effects(seen, means)
+    variance = counts.state_errors**2 * np.maximum(counts.worth, 1)
+    # A cell is known no better than its state's mean.
+    doubt = part**2 * direct.variance[:, None] + counts.state_errors**2
+    return np.clip(means + part * direct.mean[:, None], 0.0, 1.0), variance / np.maximum(doubt, 1e-300)
+
+
+def relative_effects(seen: Evidence, means: Floats) -> Floats:
+    """What an effect of 1 on an action's mean adds in each state: effects are taken to be shares of what is gained."""
+    gained = seen.effects.pooled - seen.sufficiency.base
+    return (means - seen.sufficiency.base) / np.where(np.abs(gained) > 1e-12, gained, np.inf)[:, None]
 
 
 def _known_states(seen: Evidence) -> tuple[Floats, Floats]:
@@ -326,68 +337,63 @@ def _known_states(seen: Evidence) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class World:
-    """What the log says of the world, in losses of a simulation whose outcomes are 0 or 1.
+class Worlds:
+    """Worlds drawn from what the log says, in losses of a simulation whose outcomes are 0 or 1.
 
     The largest outcome of a simulation is not the log's but the size of a typical event, R = E[x²]/E[x], so that means
     and variances are those of the log.
     """
 
-    P: Floats
-    rows: Floats
-    """What each entry of P rests on, in rows, the prior's included."""
-    theta: Floats
-    direct: Floats
-    doubt: Floats
+    instances: list[Instance]
+    delays: list[Any]
     scale: float
-    turned: bool
-    """Whether outcomes are measured from the largest loss."""
-    lateness: Lateness
-    prior: tuple[Floats, Floats]
-    curve: tuple[Floats, Floats] | None
-
-    @classmethod
-    def of(cls, seen: Evidence, horizon: int) -> World:
-        counts, effects = seen.counts, seen.effects
-        turned = counts.mean >= 0.5
-        k, loss, square = float(counts.k.sum()), float(counts.loss.sum()), float(counts.square.sum())
-        first, second = (k - loss, k - 2 * loss + square) if turned else (loss, square)
-        theta = seen.drift.path(np.linspace(1 - min(horizon / max(counts.rows, 1), 1.0), 1, horizon))
-        level = 1 - theta if turned else theta
-        scale = float(np.clip(max(second / max(first, 1e-12), 1.02 * float(level.max())), 1e-9, 1.0))
-
-        def scaled(values: Floats) -> Floats:
-            return 1 - (1 - values) / scale if turned else values / scale
-
-        late, curve = seen.lateness, seen.maturity.waits
-        if late.window and seen.maturity.default != 1.0:
-            # Where silence is good news, outcomes are held until the window closes.
-            late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
-        means, worth = _known_states(seen)
-        known = None if curve is None else (curve.tau * seen.rows.pace, curve.weight)
-        rows = counts.effective + seen.map.strength * seen.map.prior
-        return cls(
-            seen.map.P, rows, np.clip(scaled(theta), 0, 1), effects.direct / scale, effects.doubt / scale, scale,
-            turned, late, (scaled(means), worth), known,
-        )  # fmt: skip
-
-    def instance(self, seed: int) -> Instance:
-        """One possible world: map and direct effects drawn from what is known of them."""
-        rng = np.random.default_rng((seed, 15))
-        drawn = self.direct + self.doubt * rng.standard_normal(self.direct.shape)
-        effects = np.clip(drawn, -self.theta.min(axis=0), 1 - self.theta.max(axis=0))
-        weights = rng.standard_gamma(self.rows)
-        P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, self.P)
-        return Instance(P / P.sum(axis=1, keepdims=True), self.theta, effects if effects.any() else None)
+    known: dict[str, Any]
+    """What a learner starts from."""
 
 
-def informed(name: str, prior: tuple[Floats, Floats], curve: tuple[Floats, Floats] | None) -> Learner:
-    """The learner of a name, started from what a log knows, as a pool with `prior` is."""
+def draw_worlds(seen: Evidence, verdict: str, horizon: int, seed: int) -> Worlds:
+    """Map and direct effects are drawn from what is known of them."""
+    counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.waits
+    turned = counts.mean >= 0.5  # outcomes are measured from the largest loss
+    k, loss, square = float(counts.k.sum()), float(counts.loss.sum()), float(counts.square.sum())
+    first, second = (k - loss, k - 2 * loss + square) if turned else (loss, square)
+    theta = seen.drift.path(np.linspace(1 - min(horizon / max(counts.rows, 1), 1.0), 1, horizon))
+    highest = float((1 - theta if turned else theta).max())
+    scale = float(np.clip(max(second / max(first, 1e-12), 1.02 * highest), 1e-9, 1.0))
+
+    def scaled(values: Floats) -> Floats:
+        return 1 - (1 - values) / scale if turned else values / scale
+
+    if late.window and seen.maturity.default != 1.0:
+        # Where silence is good news, outcomes are held until the window closes.
+        late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
+    theta, (means, worth) = np.clip(scaled(theta), 0, 1), _known_states(seen)
+    part, rows = relative_effects(seen, means) / scale, counts.effective + seen.map.strength * seen.map.prior
+    instances = []
+    for world in range(WORLDS):
+        rng = np.random.default_rng((seed + world, 15))
+        drawn = direct.mean + np.sqrt(direct.variance) * rng.standard_normal(direct.mean.size)
+        effects = np.clip(part * drawn[:, None], -theta.min(axis=0), 1 - theta.max(axis=0))
+        weights = rng.standard_gamma(rows)
+        P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, seen.map.P)
+        instances.append(Instance(P / P.sum(axis=1, keepdims=True), theta, effects if effects.any() else None))
+    delays = [simulated_delays(late, horizon, seed + world) for world in range(WORLDS)]
+    known: dict[str, Any] = {"prior": (scaled(means), worth)}
+    if curve is not None:
+        known["curve"] = (curve.tau * seen.rows.pace, curve.weight)
+    if verdict in (CORRECT, ALONE):
+        cells, outcomes = known_cells(seen, means)
+        known["cells"] = (scaled(cells), outcomes)
+    return Worlds(instances, delays, scale, known)
+
+
+def informed(name: str, **known: Any) -> Learner:
+    """The learner of a name, started from what a log knows (`prior`, `curve`, `cells`), as a pool with `prior` is."""
     kind: Any = learners.find(name)
 
     class Informed(kind):  # type: ignore[misc]
         def start(self, problem: Problem) -> Any:
-            return super().start(replace(problem, prior=prior, curve=curve))
+            return super().start(replace(problem, **known))
 
     made: Learner = Informed()
     return made
@@ -399,27 +405,27 @@ def default_horizon(seen: Evidence) -> int:
     return int(min(max(wanted, SHORTEST), LONGEST, max(WORK // seen.counts.n_actions, SHORTEST)))
 
 
-def expected_regrets(seen: Evidence, advised: str, first: int, horizon: int, seed: int) -> tuple[Expected, ...]:
+def expected_regrets(seen: Evidence, verdict: str, first: int, horizon: int, seed: int) -> tuple[Expected, ...]:
     """What is expected of the advised learner and of what people would do instead, on the same worlds."""
-    world = World.of(seen, horizon)
-    instances = [(world.instance(seed + i), simulated_delays(world.lateness, horizon, seed + i)) for i in range(WORLDS)]
+    worlds, advised = draw_worlds(seen, verdict, horizon, seed), str(LEARNERS[verdict])
     # Thompson sampling per action draws a number for each action and round: fewer worlds where these are many.
     few = int(np.clip(WORLDS * WORK // (horizon * seen.counts.n_actions), 2, WORLDS))
     runs = [(name, i) for name in SIMULATED for i in range(WORLDS if name != "action-thompson" else few)]
 
     def regret(run: tuple[str, int]) -> float:
-        instance, delays = instances[run[1]]
-        return simulate(instance, informed(run[0], world.prior, world.curve), delays, seed + run[1]).regret
+        name, i = run
+        # Only the advised learner starts from what the log knows of single actions.
+        known = {part: given for part, given in worlds.known.items() if part != "cells" or name == advised}
+        return simulate(worlds.instances[i], informed(name, **known), worlds.delays[i], seed + i).regret
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         found = np.array(list(pool.map(regret, runs)))
     regrets = {name: found[[run[0] == name for run in runs]] for name in SIMULATED}
-    totals = [instance.total_losses for instance, _ in instances]
+    totals = [instance.total_losses for instance in worlds.instances]
     regrets[ALWAYS] = np.array([float(total[first] - total.min()) for total in totals])
     regrets[BLIND] = np.array([float(total.mean() - total.min()) for total in totals])
-    return tuple(
-        _summed_up(name, values * world.scale, regrets[advised] * world.scale) for name, values in regrets.items()
-    )
+    own = regrets[advised] * worlds.scale
+    return tuple(_summed_up(name, values * worlds.scale, own) for name, values in regrets.items())
 
 
 def _summed_up(name: str, regrets: Floats, advised: Floats) -> Expected:

@@ -17,12 +17,12 @@ import numpy as np
 
 from statepool.audit.advice import Advice, Evidence, advise
 from statepool.audit.contexts import Contexts, check_contexts, examine_contexts
-from statepool.audit.counts import Counts, Unit, context_names, count_contexts, count_log, draw_rows, kept_rows
+from statepool.audit.counts import Counts, context_names, count_log, count_mature, draw_rows
 from statepool.audit.delays import find_maturity, measure_lateness, read_missing, read_window
 from statepool.audit.drift import measure_drift
 from statepool.audit.effects import estimate_effects
 from statepool.audit.estimates import estimate_map
-from statepool.audit.evaluate import WhatIf, evaluate, export_rows
+from statepool.audit.evaluate import WhatIf, evaluate
 from statepool.audit.log import Log, first_line, open_log
 from statepool.audit.sufficiency import sufficiency_test
 from statepool.checks import check_count, check_number, check_whole
@@ -45,6 +45,7 @@ class Audit(Evidence):
     """Of the map's effective dimension."""
     held: bool
     """Whether means and effects rest on the rows of a holdout alone."""
+    level: float
     advice: Advice
     contexts: Contexts | None
     by_context: list[Counts] = field(repr=False)
@@ -76,7 +77,7 @@ class Audit(Evidence):
 def audit_log(
     log: Any, *, action: str | None = None, state: str | None = None, outcome: str | None = None,
     decided: str | None = None, observed: str | None = None, resolved: str | None = None,
-    propensity: str | None = None, group: str | None = None, ticket: str | None = None, holdout: str | None = None,
+    propensity: str | None = None, ticket: str | None = None, holdout: str | None = None,
     context: str | Sequence[str] | None = None, table: str | None = None, reward: bool | None = None,
     rescale: bool = False, window: Any = None, missing: Any = None, delay: int | None = None,
     horizon: int | None = None, level: float = 0.95, seconds: float = 5.0, seed: int = 0,
@@ -88,7 +89,7 @@ def audit_log(
     log : path, frame, Ibis table or str
         A file, folder or pattern (CSV, Parquet, JSON lines), a pandas or polars frame, an Ibis table, a database's
         address with `table`, or the address of a pool's store.
-    action, state, outcome, decided, observed, resolved, propensity, group, ticket, holdout : str, optional
+    action, state, outcome, decided, observed, resolved, propensity, ticket, holdout : str, optional
         Names of columns; found by name when not given.
     context : str or sequence of str, optional
         Columns that say who is asking.
@@ -125,7 +126,7 @@ def audit_log(
     """
     columns = {
         "action": action, "state": state, "outcome": outcome, "decided": decided, "observed": observed,
-        "resolved": resolved, "propensity": propensity, "group": group, "ticket": ticket, "holdout": holdout,
+        "resolved": resolved, "propensity": propensity, "ticket": ticket, "holdout": holdout,
         "context": context,
     }  # fmt: skip
     with _opened(log, columns, reward, missing, table, level, seed) as opened:
@@ -135,12 +136,11 @@ def audit_log(
 def what_if(
     log: Any, policies: Sequence[str], *, columns: dict[str, Any] | None = None, table: str | None = None,
     reward: bool | None = None, rescale: bool = False, window: Any = None, missing: Any = None, level: float = 0.95,
-    seed: int = 0, export: Path | str | None = None,
+    seed: int = 0,
 ) -> list[WhatIf]:  # fmt: skip
     """Estimate what the log would have been worth under each policy (see `evaluate`).
 
     `columns` names columns by their part, contexts, tickets and holdouts included; the rest is as in `audit_log`.
-    `export` writes the rows as off-policy packages read them.
     """
     if not policies:
         raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
@@ -148,9 +148,6 @@ def what_if(
         audit = _examine(opened, window, None, 1, level, 1e-9, seed)
         if not audit.counts.has_outcomes:
             raise ValueError("log: has no final outcome, expected some to estimate from")
-        if export is not None:
-            rows = kept_rows(opened, audit.unit, audit.maturity, audit.held)
-            export_rows(rows, audit.counts, audit.unit, Path(export))
         return [evaluate(audit, policy, level) for policy in policies]
 
 
@@ -179,35 +176,40 @@ def _examine(
         check_count(horizon, "horizon")
     check_number(seconds, "seconds", 0, 1e6, open_low=True)
     length = read_window(window, log.seconds)
-    unit = Unit.of(log)
-    kept = kept_rows(log, unit)
-    counts = count_log(log, kept)
-    names = context_names(kept) if log.columns.context else None
-    if names is not None:
+    counts, unit = count_log(log)
+    names = context_names(log) if log.columns.context else ()
+    if log.columns.context:
         check_contexts(log.columns.context, names, counts)
-    recorded = draw_rows(log, kept, counts, seed, names)
+    recorded = draw_rows(log, counts, unit, seed, names or None)
     maturity = find_maturity(recorded, length)
     held = recorded.held is not None and bool(
         (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
     )
-    if maturity.window is not None or held:
-        kept = kept_rows(log, unit, maturity, held)
-        before, counts = counts.states, count_log(log, kept, maturity.curve is not None)
+    by_context: list[Counts] = []
+    if maturity.window is not None or held or names:
+        before = counts.states
+        counts, *by_context = count_mature(log, counts, unit, maturity, held, names)
         place = np.array([counts.states.index(name) for name in before])
         recorded = replace(recorded, state=place[recorded.state])
     rows = maturity.matured(recorded)
     if held:
         rows = replace(rows, loss=np.where(recorded.held == 1, rows.loss, np.nan))
-    map_ = estimate_map(counts, level)
-    test = sufficiency_test(rows, counts.n_actions, counts.n_states, seed)
+    base = unit.loss(log.missing if isinstance(log.missing, float) else 0.0)
+    base = base if maturity.default is None else maturity.default
+    map_ = estimate_map(counts)
+    test = sufficiency_test(rows, counts.n_actions, counts.n_states, seed, base)
     effects = estimate_effects(counts, map_, test, seed)
     lateness = measure_lateness(recorded, maturity, delay)
     drift = measure_drift(rows, map_.P, counts.state_means, lateness.typical)
-    contexts, by_context = None, []
-    if names is not None:
-        by_context = count_contexts(log, kept, counts, names)
-        contexts = examine_contexts(log.columns.context, names, by_context, counts, rows, map_, effects, level, seed)
+    contexts = None
+    if names:
+        contexts = examine_contexts(
+            log.columns.context, names, by_context, counts, rows, map_, effects, base, level, seed
+        )
     seen = Evidence(counts, unit, map_, test, effects, rows, maturity, lateness, drift)
     advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else contexts.least_gain)
     width = bracket(map_.P, gap=0.01, seconds=seconds)
-    return Audit(**vars(seen), log=log, width=width, held=held, advice=advice, contexts=contexts, by_context=by_context)
+    return Audit(
+        **vars(seen), log=log, width=width, held=held, level=level, advice=advice, contexts=contexts,
+        by_context=by_context,
+    )  # fmt: skip

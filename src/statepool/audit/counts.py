@@ -4,8 +4,7 @@ Both are Ibis expressions, computed where the log lies. Which rows are sampled d
 it is stored: the same rows are taken from one file or forty, in duckdb or elsewhere.
 
     moments    where few decisions share a moment: a moment is in or out by a pseudo-random number of its time
-    cells      otherwise: rows that are alike are counted, put in order of time, state, action and outcome, and every
-               `step`-th row of that order is taken
+    places     otherwise: every so many rows in order of time, state, action and outcome
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.audit.log import Log, audit_engine, split_words
+from statepool.audit.log import TIMES, Columns, Log, audit_engine, split_words
 from statepool.checks import Floats, Ints
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ TURN = 0.6180339887498949
 """The golden ratio: the fractions of its multiples are spread evenly, and are the same numbers in every engine."""
 HEADROOM = 2.0
 """A pool takes outcomes up to this many times the log's largest."""
+BLANK = 0.01
+"""Share of blanks, in a column that is never 0, from which the audit asks."""
 UNUSABLE = 0.1
 """Propensities are not used if more than this share of the rows has no usable one."""
 
@@ -57,14 +58,12 @@ class Unit:
     high: float = 1.0
 
     @classmethod
-    def of(cls, log: Log) -> Unit:
-        facts = log.facts
-        if facts.low >= 0 and facts.high <= 1:
-            return cls(log.columns.outcome, log.columns.is_reward)
-        low, high = min(facts.low, 0.0), max(facts.high, 0.0)
+    def of(cls, columns: Columns, low: float, high: float) -> Unit:
         if not np.isfinite(high - low):
-            raise ValueError(f"outcome: runs from {facts.low:g} to {facts.high:g}, expected a finite range")
-        return cls(log.columns.outcome, log.columns.is_reward, low, high)
+            raise ValueError(f"outcome: runs from {low:g} to {high:g}, expected a finite range")
+        if low >= 0 and high <= 1:
+            return cls(columns.outcome, columns.is_reward)
+        return cls(columns.outcome, columns.is_reward, min(low, 0.0), max(high, 0.0))
 
     @property
     def name(self) -> str:
@@ -100,10 +99,9 @@ class Unit:
         """A difference of losses in the user's unit; positive is worse."""
         return difference * self.scale
 
-    def loss(self, outcome: Any) -> Any:
-        """The loss of an outcome: a number, an array or an Ibis expression."""
-        above = self.high - outcome if self.is_reward else outcome - self.low
-        return above if self.scale == 1.0 else above / self.scale
+    def loss(self, outcome: Loss) -> Loss:
+        """The loss of an outcome, or of an array of them."""
+        return (self.high - outcome if self.is_reward else outcome - self.low) / self.scale
 
 
 def _rounded_away(value: float) -> float:
@@ -124,7 +122,7 @@ class Counts:
 
     `n` counts rows and `k` outcomes (final ones, and with `exposed` the exposure of younger rows); `loss` and `square`
     sum losses and their squares. `w` has the sums of `WEIGHTED`; without propensities every weight is 1. `spellings`
-    names the state that each spelling in the log stands for.
+    names the state that each spelling in the log stands for, `latest` the last moment that the log names.
     """
 
     actions: tuple[str, ...]
@@ -135,11 +133,12 @@ class Counts:
     square: Floats
     w: dict[str, Floats]
     weighted: bool = False
-    groups: tuple[str, ...] | None = None
     total: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
     spellings: dict[str, str] = field(default_factory=dict)
+    blank: int = 0
+    latest: float = float("nan")
     exposed: bool = False
 
     @property
@@ -251,58 +250,30 @@ class Rows:
         return {"outcome before its decision": round(early * share)} if early else {}
 
 
-def kept_rows(log: Log, unit: Unit, maturity: Maturity | None = None, held_only: bool = False) -> Table:
-    """Rows that are used, with `k`, the weight of their outcome, `loss` and `square`; null where there is none.
-
-    A row younger than the window has no outcome; with a known delay curve it counts as `exposure` of one: in the mean,
-    what has been reported by then is that share of what will be.
-    """
-    ibis = audit_engine()
-    flat = log.table
-    if log.facts.untimed:
-        flat = flat.filter(flat.decided.notnull())
-    if log.facts.unreadable:
-        flat = flat.filter(~flat.unreadable)
-    nothing, loss = ibis.null("float64"), unit.loss(flat.outcome)
-    old = young_weight = young_loss = young_square = None
-    if maturity is not None and maturity.window is not None:
-        if maturity.default is not None:
-            late = (flat.resolved - flat.decided > maturity.window).fill_null(False)
-            loss = ibis.ifelse(late, maturity.default, loss)
-        old, young_weight, young_loss, young_square = flat.decided <= maturity.cut, nothing, nothing, nothing
-        if maturity.curve is not None and maturity.default is not None:
-            share, base = maturity.curve.expression((maturity.latest - flat.decided).clip(lower=0.0)), maturity.default
-            news = ibis.ifelse(loss.notnull() & flat.resolved.notnull(), loss - base, 0.0)
-            young_weight, young_loss = share, base * share + news
-            young_square = base * base * share + ibis.ifelse(news != 0.0, loss * loss - base * base, 0.0)
-    weight, square = ibis.ifelse(loss.notnull(), 1.0, nothing), loss * loss
-    if old is not None:
-        pairs = ((weight, young_weight), (loss, young_loss), (square, young_square))
-        weight, loss, square = (ibis.ifelse(old, final, young) for final, young in pairs)
-    if held_only:
-        weight, loss, square = (ibis.ifelse(flat.held == 1, each, nothing) for each in (weight, loss, square))
-    names = ("action", "state", "grouping", "decided", "resolved", "propensity", "held", "context")
-    return flat.select(*names, k=weight, loss=loss, square=square)
-
-
 # Tables
 
 
-def count_log(log: Log, rows: Table, exposed: bool = False) -> Counts:
-    """Count rows by action and state."""
-    cells = _cells(log, rows, ("action", "state"))
+def count_log(log: Log) -> tuple[Counts, Unit]:
+    """Count all rows by action and state in one pass; asks what has to be known before anything is computed."""
+    cells = _cells(log, _recorded(log))
+    untimed = int(cells["untimed"].sum()) if log.columns.decided else 0
+    low, high = _ask(log, cells, untimed)
+    unit = Unit.of(log.columns, low, high)
+    used = cells["used"] > 0
     nameless = np.array([not label for label in cells["action"]], dtype=bool)
     stateless = np.array([not label for label in cells["state"]], dtype=bool) & ~nameless
+    total, blank, unread = int(cells["n"].sum()), int(cells["blank"].sum()), log.unread_lines()
+    latest = max((float(cells[part].max()) for part in TIMES if np.isfinite(cells[part]).any()), default=float("nan"))
     dropped = {
-        "line cannot be read": log.unread,
+        "line cannot be read": unread,
         "repeated ticket": log.repeated,
-        "no decision time": log.facts.untimed,
-        "outcome is not a number": log.facts.unreadable,
-        "no action": int(cells["n"][nameless].sum()),
-        "no state": int(cells["n"][stateless].sum()),
+        "no decision time": untimed,
+        "outcome is not a number": int(cells["unreadable"].sum()),
+        "no action": int(cells["n"][used & nameless].sum()),
+        "no state": int(cells["n"][used & stateless].sum()),
     }
     dropped = {why: count for why, count in dropped.items() if count}
-    kept = ~nameless & ~stateless
+    kept = used & ~nameless & ~stateless
     if not kept.any():
         why = ", ".join(f"{count} dropped: {reason}" for reason, count in dropped.items()) or "no rows"
         raise ValueError(f"{log.name}: no row is left, expected rows with an action and a state ({why})")
@@ -316,43 +287,121 @@ def count_log(log: Log, rows: Table, exposed: bool = False) -> Counts:
         )
     odd, weighted = _check_propensities(log, cells)
     nothing = np.zeros((len(actions), len(states)))
-    groups = _groups(cells, actions) if log.columns.group else None
     like = Counts(
-        tuple(actions), tuple(states), nothing, nothing, nothing, nothing, {}, weighted, groups,
-        log.facts.total + log.repeated + log.unread, dropped, odd | notes, spellings, exposed,
+        tuple(actions), tuple(states), nothing, nothing, nothing, nothing, {}, weighted,
+        total + log.repeated + unread, dropped, odd | notes, spellings, blank, latest,
     )  # fmt: skip
-    made = _filled(cells, like)
-    k, loss = made.k.sum(axis=0), made.loss.sum(axis=0)
-    order = np.argsort(np.where(k > 0, loss / np.maximum(k, 1e-300), np.inf), kind="stable")
-    return _filled(cells, replace(like, states=tuple(states[i] for i in order)))
+    return _by_worth(_filled(cells, like, unit)), unit
 
 
-def _cells(log: Log, rows: Table, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+def count_mature(
+    log: Log, counts: Counts, unit: Unit, maturity: Maturity, held_only: bool, contexts: tuple[str, ...] = ()
+) -> list[Counts]:
+    """Counts again, of final outcomes (of the holdout alone) and the exposure of younger rows; then of each context."""
+    rows = _matured(log, unit, maturity, held_only)
+    again = _by_worth(_filled(_cells(log, rows), replace(counts, exposed=maturity.curve is not None), unit))
+    if not contexts:
+        return [again]
+    found = _cells(log, rows, ("context",))
+    place = _places(found["context"], {name: i for i, name in enumerate(contexts)})
+    parts = ({key: each[place == c] for key, each in found.items()} for c in range(len(contexts)))
+    return [again, *(_filled(part, again, unit) for part in parts)]
+
+
+def context_names(log: Log) -> tuple[str, ...]:
+    found = log.table.filter(log.table.context.notnull()).select("context").distinct()
+    return tuple(sorted(str(name) for name in fetch(found)["context"].tolist()))
+
+
+def _recorded(log: Log) -> Table:
+    """Rows with `k`, the weight of their outcome, `x` and `xx`, it and its square; as recorded."""
+    ibis, x = audit_engine(), log.table.outcome
+    return log.table.mutate(k=ibis.ifelse(x.notnull(), 1.0, ibis.null("float64")), x=x, xx=x * x)
+
+
+def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table:
+    """The same with final outcomes alone.
+
+    A row younger than the window has no outcome; with a known delay curve it counts as `exposure` of one: in the mean,
+    what has been reported by then is that share of what will be.
+    """
+    ibis, rows = audit_engine(), _recorded(log)
+    nothing, k, x, xx = ibis.null("float64"), rows.k, rows.x, rows.xx
+    if maturity.window is not None:
+        if maturity.default is not None:
+            late = (rows.resolved - rows.decided > maturity.window).fill_null(False)
+            x = ibis.ifelse(late, float(unit.outcome(maturity.default)), x)
+        young = (nothing, nothing, nothing)
+        if maturity.curve is not None and maturity.default is not None:
+            share = maturity.curve.expression((maturity.latest - rows.decided).clip(lower=0.0))
+            base, event = float(unit.outcome(maturity.default)), x.notnull() & rows.resolved.notnull()
+            young = (
+                share,
+                base * share + ibis.ifelse(event, x - base, 0.0),
+                base * base * share + ibis.ifelse(event, x * x - base * base, 0.0),
+            )
+        old = rows.decided <= maturity.cut
+        k, x, xx = (ibis.ifelse(old, final, early) for final, early in zip((k, x, x * x), young, strict=True))
+    if held_only:
+        k, x, xx = (ibis.ifelse(rows.held == 1, each, nothing) for each in (k, x, xx))
+    return rows.filter(rows.used).mutate(k=k, x=x, xx=xx)
+
+
+def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
+    """Sums by action and state, of rows that are used and of others."""
     ibis = audit_engine()
-    wanted = {"n": rows.count(), "k": rows.k.sum(), "loss": rows.loss.sum(), "square": rows.square.sum()}
-    if log.columns.group:
-        wanted["grouping"] = rows.grouping.min()
+    wanted = {
+        "n": rows.count(), "k": rows.k.sum(), "x": rows.x.sum(), "xx": rows.xx.sum(), "known": rows.outcome.count(),
+        "events": (rows.outcome != 0).sum(), "low": rows.outcome.min(), "high": rows.outcome.max(),
+        "blank": rows.blank.sum(), "unreadable": rows.unreadable.sum(), "untimed": rows.decided.isnull().sum(),
+        **{part: rows[part].max() for part in TIMES},
+    }  # fmt: skip
     if log.columns.propensity:
         valid = (rows.propensity > 0) & (rows.propensity <= 1)
         w = ibis.ifelse(valid, 1 / rows.propensity, ibis.null("float64"))
         wanted |= {
             "wn": w.sum(), "wnn": (w * w).sum(), "wk": (w * rows.k).sum(), "wkk": (w * w * rows.k).sum(),
-            "wloss": (w * rows.loss).sum(), "wwloss": (w * w * rows.loss).sum(),
-            "wwsquare": (w * w * rows.square).sum(),
+            "wx": (w * rows.x).sum(), "wwx": (w * w * rows.x).sum(), "wwxx": (w * w * rows.xx).sum(),
             "unusable": rows.count() - w.count(), "unknown": rows.count() - rows.propensity.count(),
         }  # fmt: skip
-    found = fetch(rows.group_by(*keys).aggregate(**wanted))
-    return {name: values if values.dtype == object else _settled(values) for name, values in found.items()}
+    found = fetch(rows.group_by("action", "state", "used", *keys).aggregate(**wanted))
+    as_they_are = {"low", "high", *TIMES}
+    return {
+        name: values if values.dtype == object or name in as_they_are else _settled(values)
+        for name, values in found.items()
+    }
+
+
+def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float, float]:
+    """The range of outcomes; before that, the questions that only the caller can answer, the first that is open."""
+    column = log.columns.outcome
+    total, blank, known, events = (int(cells[name].sum()) for name in ("n", "blank", "known", "events"))
+    if not total:
+        raise ValueError(f"{log.name}: has no rows, expected one for each decision")
+    if not known:
+        raise ValueError(f"outcome: column {column!r} holds no number, expected one in the rows with an outcome")
+    if untimed == total:
+        raise ValueError(f"decided: column {log.columns.decided!r} holds no time, expected dates or numbers")
+    has = cells["known"] > 0
+    low, high = float(cells["low"][has].min()), float(cells["high"][has].max())
+    if log.missing is not None or blank <= BLANK * total or not (low == high or events == known):
+        return low, high
+    values = f"every other value is {low:g}" if low == high else "no value is 0"
+    raise ValueError(
+        f"outcome: {blank} of {total} rows of {column!r} are blank and {values}: what is a blank? "
+        f"--missing {1 if low == high == 0 else 0} if nothing happened, --missing drop if the outcome is not known"
+    )
 
 
 def _settled(sums: Floats) -> Floats:
     """Sums without their last digits, which depend on the order in which an engine adds; 0 for those of no rows."""
     part, power = np.frexp(np.nan_to_num(sums))
-    return np.asarray(np.ldexp(np.round(part * 2.0**40) / 2.0**40, power))
+    with np.errstate(over="ignore"):  # a range that is not finite is refused later
+        return np.asarray(np.ldexp(np.round(part * 2.0**40) / 2.0**40, power))
 
 
-def _filled(cells: dict[str, Any], like: Counts) -> Counts:
-    """Counts from cells; those of other actions or states are left out."""
+def _filled(cells: dict[str, Any], like: Counts, unit: Unit) -> Counts:
+    """Counts from cells, with losses in the place of outcomes; cells of other actions or states are left out."""
     row, column = read_labels(cells, like)
     known = (row >= 0) & (column >= 0)
 
@@ -361,22 +410,31 @@ def _filled(cells: dict[str, Any], like: Counts) -> Counts:
         np.add.at(made, (row[known], column[known]), cells[name][known])
         return made
 
-    n, k, loss, square = (table(name) for name in ("n", "k", "loss", "square"))
-    plain = dict(zip(WEIGHTED, (n, n, k, k, loss, loss, square), strict=True))
-    w = {name: table(f"w{name}") for name in WEIGHTED} if like.weighted else plain
-    return replace(like, n=n, k=k, loss=loss, square=square, w=w)
+    # A loss is start + step x: sums of losses and of their squares follow from those of outcomes.
+    start, step = unit.loss(0.0), unit.loss(1.0) - unit.loss(0.0)
+
+    def losses(k: Floats, x: Floats) -> Floats:
+        return start * k + step * x
+
+    def squares(k: Floats, x: Floats, xx: Floats) -> Floats:
+        return np.maximum(start**2 * k + 2 * start * step * x + step**2 * xx, 0.0)
+
+    n, k, x, xx = (table(name) for name in ("n", "k", "x", "xx"))
+    loss, square = losses(k, x), squares(k, x, xx)
+    parts = (n, n, k, k, loss, loss, square)
+    if like.weighted:
+        wn, wnn, wk, wkk, wx, wwx, wwxx = (table(name) for name in ("wn", "wnn", "wk", "wkk", "wx", "wwx", "wwxx"))
+        parts = (wn, wnn, wk, wkk, losses(wk, wx), losses(wkk, wwx), squares(wkk, wwx, wwxx))
+    return replace(like, n=n, k=k, loss=loss, square=square, w=dict(zip(WEIGHTED, parts, strict=True)))
 
 
-def count_contexts(log: Log, rows: Table, counts: Counts, names: tuple[str, ...]) -> list[Counts]:
-    """The same counts for each context."""
-    found = _cells(log, rows.filter(rows.context.notnull()), ("context", "action", "state"))
-    place = _places(found["context"], {name: i for i, name in enumerate(names)})
-    return [_filled({key: each[place == c] for key, each in found.items()}, counts) for c in range(len(names))]
-
-
-def context_names(rows: Table) -> tuple[str, ...]:
-    found = rows.filter(rows.context.notnull()).select("context").distinct()
-    return tuple(sorted(str(name) for name in fetch(found)["context"].tolist()))
+def _by_worth(counts: Counts) -> Counts:
+    """States in order of their mean loss, the best first."""
+    k, loss = counts.k.sum(axis=0), counts.loss.sum(axis=0)
+    order = np.argsort(np.where(k > 0, loss / np.maximum(k, 1e-300), np.inf), kind="stable")
+    tables = {name: getattr(counts, name)[:, order] for name in ("n", "k", "loss", "square")}
+    w = {name: table[:, order] for name, table in counts.w.items()}
+    return replace(counts, states=tuple(counts.states[i] for i in order), w=w, **tables)
 
 
 def _merge_spellings(labels: NDArray[Any], n: Floats) -> tuple[dict[str, str], dict[str, int]]:
@@ -399,14 +457,6 @@ def _check_propensities(log: Log, cells: dict[str, Any]) -> tuple[dict[str, int]
     unusable, unknown = int(cells["unusable"].sum()), int(cells["unknown"].sum())
     notes = {"propensity outside (0, 1]": unusable - unknown, "no propensity": unknown}
     return {why: n for why, n in notes.items() if n}, bool(unusable <= UNUSABLE * cells["n"].sum())
-
-
-def _groups(cells: dict[str, Any], actions: list[str]) -> tuple[str, ...]:
-    """The first name, in order, of each action's group."""
-    named: dict[str, str] = {}
-    for action, label in zip(cells["action"].tolist(), cells["grouping"].tolist(), strict=True):
-        named[action] = min(named.get(action) or label, label or named.get(action, ""))
-    return tuple(named[action] for action in actions)
 
 
 def _places(labels: NDArray[Any], place: dict[str, int]) -> Ints:
@@ -439,50 +489,41 @@ def fetch(table: Table) -> dict[str, NDArray[Any]]:
 # The sample
 
 
-def draw_rows(log: Log, rows: Table, counts: Counts, seed: int = 0, contexts: tuple[str, ...] | None = None) -> Rows:
+def draw_rows(log: Log, counts: Counts, unit: Unit, seed: int = 0, contexts: tuple[str, ...] | None = None) -> Rows:
     """The sample with outcomes as recorded, sorted by time; rows of the same moment in random order."""
     timed = log.columns.decided is not None
-    found = _fetch_sample(rows, counts.rows, timed, contexts is not None)
+    rows = _recorded(log)
+    found = _fetch_sample(rows.filter(rows.used), counts.rows, timed, contexts is not None)
     found["action"], found["state"] = read_labels(found, counts)
     if contexts is not None:
         found["context"] = _places(found["context"], {name: i for i, name in enumerate(contexts)})
     kept = (found["action"] >= 0) & (found["state"] >= 0)
     found = {name: values[kept] for name, values in found.items()}
     # Threads hand rows over in any order: sort by all there is before ties are broken.
-    first = np.lexsort([found[name] for name in ("context", "loss", "resolved", "state", "action", "decided")
+    first = np.lexsort([found[name] for name in ("context", "x", "resolved", "state", "action", "decided")
                         if name in found])  # fmt: skip
     ties = np.random.default_rng((seed, 10)).permutation(first.size)
     order = first[np.lexsort((ties, found["decided"][first] if timed else ties))]
     found = {name: values[order] for name, values in found.items()}
     return Rows(
-        found["action"], found["state"], found["loss"], found["decided"], found["resolved"], counts.rows, timed,
-        log.facts.latest, found["held"] if log.columns.holdout else None, found.get("context"),
+        found["action"], found["state"], unit.loss(found["x"]), found["decided"], found["resolved"], counts.rows, timed,
+        counts.latest, found["held"] if log.columns.holdout else None, found.get("context"),
     )  # fmt: skip
 
 
 def _fetch_sample(rows: Table, population: int, timed: bool, contexts: bool) -> dict[str, NDArray[Any]]:
-    names = ["action", "state", "loss", "decided", "resolved", "held", *(["context"] if contexts else [])]
+    names = ["decided", "state", "action", "x", "resolved", "held", *(["context"] if contexts else [])]
     looked_at = rows.select(*names)
     if population <= MOST_ROWS:
         return fetch(looked_at)
     if timed:
-        turned = rows.decided * TURN
-        taken = rows.filter(turned - turned.floor() < SAMPLED / population)
-        found = fetch(taken.select(*names).limit(4 * SAMPLED))
+        turned = looked_at.decided * TURN
+        found = fetch(looked_at.filter(turned - turned.floor() < SAMPLED / population).limit(4 * SAMPLED))
         crowd = np.unique(found["decided"], return_counts=True)[1]
         enough = SAMPLED / 2 < found["decided"].size < 4 * SAMPLED
         if enough and (crowd.astype(np.float64) ** 2).sum() <= CROWDED * crowd.sum():
             return found
-    return _every_so_many(looked_at, population / SAMPLED, names)
-
-
-def _every_so_many(looked_at: Table, step: float, names: list[str]) -> dict[str, NDArray[Any]]:
-    cells = looked_at.group_by(*names).aggregate(m=looked_at.count().cast("float64"))
-    order = ["decided", "state", "action", "loss", "resolved", "held", *names[6:]]
-    upto = cells.m.sum().over(audit_engine().window(order_by=order, preceding=None, following=0))
-    summed = cells.mutate(upto=upto)
-    takes = (summed.upto / step + 0.5).floor() - ((summed.upto - summed.m) / step + 0.5).floor()
-    taken = summed.mutate(taken=takes.cast("float64"))
-    found = fetch(taken.filter(taken.taken > 0).drop("m", "upto"))
-    times = found.pop("taken").astype(np.int64)
-    return {name: np.repeat(values, times) for name, values in found.items()}
+    share = SAMPLED / population
+    numbered = looked_at.mutate(place=audit_engine().row_number().over(order_by=names).cast("float64"))
+    taken = ((numbered.place + 1) * share).floor() > (numbered.place * share).floor()
+    return fetch(numbered.filter(taken).drop("place"))

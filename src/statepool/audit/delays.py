@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
+from scipy.stats import CensoredData, ecdf
 
 from statepool.audit.counts import Rows
 from statepool.audit.log import audit_engine
@@ -37,7 +38,7 @@ from statepool.checks import Floats, Ints
 
 LENGTHS = {"s sec second": 1.0, "m min minute": 60.0, "h hour": 3_600.0, "d day": 86_400.0, "w week": 604_800.0}
 SECONDS = {word: length for words, length in LENGTHS.items() for word in words.split()}
-NONE, GIVEN, FOUND, SETTLING = "none", "given", "found", "settling"
+NONE, GIVEN, FOUND = "none", "given", "found"
 LEAST_EVENTS = 20
 """Dated outcomes that the rule for the window needs."""
 NEARLY = 0.995
@@ -98,7 +99,7 @@ class Maturity:
 
     @property
     def has_default(self) -> bool:
-        return self.window is not None and self.default is not None and self.how != SETTLING
+        return self.window is not None and self.default is not None
 
     def matured(self, rows: Rows) -> Rows:
         """The sample with the outcomes of mature rows only."""
@@ -167,9 +168,9 @@ def _find_window(rows: Rows, given: float | None) -> Maturity | None:
     if dated.sum() < LEAST_EVENTS:
         return None
 
-    def made(window: float, default: float | None, why: str, how: str = FOUND) -> Maturity | None:
+    def made(window: float, default: float, why: str) -> Maturity | None:
         fits = given is not None or 0 < window <= LONGEST * span
-        return Maturity(window, how, rows.latest, default, why) if fits else None
+        return Maturity(window, FOUND, rows.latest, default, why) if fits else None
 
     waits = rows.resolved - rows.decided
     if undated.sum() >= LEAST_EVENTS:
@@ -193,22 +194,7 @@ def _find_window(rows: Rows, given: float | None) -> Maturity | None:
         together = first > 0 and (events > first).mean() <= 1 - NEARLY and last - first <= SUDDEN * first
         if together and not (events.max() > 0.999 * first and events.min() > (1 - SUDDEN) * first):
             return made(float(last), default, "one outcome always comes at once, after all others")
-    return _settling(rows, waits, dated, made)
-
-
-def _settling(rows: Rows, waits: Floats, dated: NDArray[np.bool_], made: Any) -> Maturity | None:
-    """No window, but outcomes are still coming: only rows older than nearly every wait count."""
-    blank = ~np.isfinite(rows.loss)
-    if blank.mean() < 0.01:
-        return None
-    weights = waiting_weights(np.where(dated, waits, rows.age)[dated | blank], dated[dated | blank])
-    age = weighted_quantiles(waits[dated], weights / max(weights.sum(), 1e-300), np.array([0.99]))[0]
-    young = rows.age < age
-    if not np.isfinite(age) or not young.any() or young.all():
-        return None
-    if blank[young].mean() < 3 * max(blank[~young].mean(), 1e-9):
-        return None
-    return made(float(age), None, "99 % of outcomes are in by then", SETTLING)
+    return None
 
 
 def _common_values(loss: Floats) -> list[float]:
@@ -308,60 +294,40 @@ def _agree(rows: Rows, found: Maturity, curve: Curve) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Lateness:
-    """How late outcomes come; quantiles are those of `QUANTILES`, NaN where the log ends before."""
+    """How late outcomes come: those of events where there is a window."""
 
     known: bool
     time: list[float]
-    decisions: list[float]
-    come: float
-    """The share of rows whose outcome is known; the others are open or lost."""
-    never: float
-    """The share of decisions whose outcome never comes."""
+    """At `QUANTILES`; NaN where the log ends before."""
     typical: float
     """The median delay in decisions until an outcome counts; the window where most outcomes are known only then."""
     draws: Floats = field(repr=False)
-    """Equally likely delays in decisions, infinite for those that never come; without a window."""
+    """Equally likely delays in decisions, infinite for outcomes that never come."""
     window: int = 0
     """The window in decisions."""
-    waits: Floats = field(repr=False, default_factory=lambda: np.zeros(0))
-    """Equally likely waits of events in decisions, within the window."""
 
 
 def measure_lateness(rows: Rows, maturity: Maturity, delay: int | None = None) -> Lateness:
     """From the sample as recorded; `delay`, in decisions, where the log has no outcome times and no window."""
-    known = float(np.isfinite(maturity.matured(rows).loss).mean())
     if maturity.has_default and maturity.window is not None and rows.pace > 0:
         window = max(round(maturity.window * rows.pace), 1)
-        drawn = np.array([maturity.window / 2]) if maturity.waits is None else maturity.waits.waits
-        waits = np.clip(np.round(drawn * rows.pace), 0, window - 1)
-        time = np.quantile(drawn, QUANTILES).tolist()
+        waits = np.array([maturity.window / 2]) if maturity.waits is None else maturity.waits.waits
+        draws = np.clip(np.round(waits * rows.pace), 0, window - 1)
         events = float((maturity.matured(rows).loss[rows.decided <= maturity.cut] != maturity.default).mean())
-        typical = float(window if not events >= 0.5 else np.median(waits))
-        return Lateness(True, time, [t * rows.pace for t in time], known, 0.0, typical, waits, window, waits)
+        typical = float(np.median(draws)) if events >= 0.5 else float(window)
+        return Lateness(True, np.quantile(waits, QUANTILES).tolist(), typical, draws, window)
     waits, dated = rows.resolved - rows.decided, rows.dated
     if not rows.timed or not dated.any():
-        assumed = float(delay or 0)
-        return Lateness(False, [], [assumed] * 4, known, 1 - known, assumed, np.array([assumed]))
+        return Lateness(False, [], float(delay or 0), np.array([float(delay or 0)]))
     blank = ~np.isfinite(rows.loss)
     old = rows.age > np.quantile(waits[dated], 0.99)
-    never = float((blank & old).sum() / max(old.sum(), 1))
-    weights = waiting_weights(np.where(dated, waits, rows.age)[dated | blank], dated[dated | blank])
-    weights = weights / max(weights.sum(), 1e-300)
-    time = weighted_quantiles(waits[dated], weights, np.array(QUANTILES)).tolist()
-    lost = round(never * DRAWS)
-    drawn = weighted_quantiles(waits[dated], weights, (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
+    lost = round(float((blank & old).sum() / max(old.sum(), 1)) * DRAWS)
+    come = ecdf(CensoredData(uncensored=waits[dated], right=rows.age[blank])).cdf  # Kaplan and Meier
+    steps = np.diff(come.probabilities, prepend=0.0) / max(float(come.probabilities[-1]), 1e-300)
+    time = weighted_quantiles(come.quantiles, steps, np.array(QUANTILES)).tolist()
+    drawn = weighted_quantiles(come.quantiles, steps, (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
     draws = np.append(np.round(np.nan_to_num(drawn, nan=float(waits[dated].max())) * rows.pace), np.full(lost, np.inf))
-    decisions = [t * rows.pace for t in time]
-    return Lateness(True, time, decisions, known, never, float(np.nan_to_num(decisions[1])), draws)
-
-
-def waiting_weights(times: Floats, come: NDArray[np.bool_]) -> Floats:
-    """Kaplan and Meier's step at each outcome that came, in the order given."""
-    order = np.argsort(times, kind="stable")
-    left = np.cumprod(1 - come[order] / np.arange(times.size, 0, -1))
-    steps = np.empty(times.size)
-    steps[order] = -np.diff(left, prepend=1.0)
-    return np.asarray(steps[come])
+    return Lateness(True, time, float(np.nan_to_num(time[1] * rows.pace)), draws)
 
 
 def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
@@ -377,7 +343,7 @@ def simulated_delays(late: Lateness, horizon: int, seed: int) -> Any:
     if late.window:
         from statepool.delays import Conversions
 
-        return Conversions(late.window, rng.choice(late.waits, horizon).astype(np.int64))
+        return Conversions(late.window, rng.choice(late.draws, horizon).astype(np.int64))
     drawn = rng.choice(late.draws, horizon)
     delays: Ints = np.where(np.isfinite(drawn), drawn, horizon).astype(np.int64)
     return delays

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statepool.audit.advice import ALWAYS, BLIND, CORRECT, HOLDOUT, POOL, UNCLEAR, is_alike
-from statepool.audit.contexts import NOT, OPEN, PAYS
-from statepool.audit.delays import GIVEN, QUANTILES, SETTLING
+from statepool.audit.contexts import PAYS
+from statepool.audit.delays import GIVEN, QUANTILES
 from statepool.audit.effects import LEVEL
 from statepool.audit.estimates import state_intervals
-from statepool.audit.evaluate import cautions_of, evaluate
 from statepool.audit.sufficiency import Sufficiency
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 UNITS = ((86_400 * 2, 86_400.0, "days"), (7_200, 3_600.0, "hours"), (120, 60.0, "minutes"), (0, 1.0, "seconds"))
 YEAR = 365.25 * 86_400
-NAMES = {"action-thompson": "Thompson sampling per action", BLIND: "choosing blindly"}
+NAMES = {"action-thompson": "Thompson sampling per action"}
 SHOWN = 3
 """How many actions are named that cannot be distinguished from the best."""
 
@@ -52,7 +51,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Summary:
-    """The answer: how the log was read, the verdict, three reasons, and what to do."""
+    """The answer: how the log was read, the verdict, at most three reasons, and what to do."""
 
     verdict: str
     learner: str | None
@@ -82,75 +81,69 @@ def _window(audit: Audit) -> list[str]:
     maturity, counts = audit.maturity, audit.counts
     if maturity.window is None:
         return []
-    length = duration(audit, maturity.window)
     young = round(float((audit.rows.decided > maturity.cut).mean()) * counts.rows)
-    used = "count by their exposure so far" if counts.exposed else "are used for the map only"
-    rest = f"; {counted(young)} of {counted(counts.rows)} rows are younger and {used}" if young else ""
-    if maturity.how == GIVEN:
-        return [f"Outcomes are final after {length}, as given{rest}."]
-    kind = "Nearly all outcomes are in" if maturity.how == SETTLING else "Outcomes count as final"
-    return [f"{kind} after {length} (found: {maturity.why}; --window changes it){rest}."]
+    used = "count by their exposure" if counts.exposed else "are used for the map only"
+    how = "as given" if maturity.how == GIVEN else f"found: {maturity.why}; --window changes it"
+    rest = f"; {counted(young)} younger rows {used}" if young else ""
+    return [f"Outcomes are final after {duration(audit, maturity.window)} ({how}){rest}."]
 
 
 def _reasons(audit: Audit) -> list[str]:
     """At most three: what is missing, what the states explain, and what is gained over what people would do."""
     advice = audit.advice
     missing = [f"{advice.missing[0].upper()}{advice.missing[1:]}."] if advice.missing else []
-    if not advice.expected:
+    if not audit.counts.has_outcomes or audit.counts.n_actions < 2:
         return missing
     if is_alike(audit.counts, audit.effects):
         return [*missing, "The actions are alike: no choice among them gains anything that the log can see."]
-    return [*missing, _about_states(audit), _why_not(audit)]
+    return [*missing, _about_states(audit), *([_why_not(audit)] if advice.expected else [])]
 
 
 def _about_states(audit: Audit) -> str:
-    differ = differing(audit.sufficiency, "actions")
     blind = f"{amount(audit.unit.amount(audit.effects.blind))}{audit.unit.suffix} per decision"
     if audit.sufficiency.p >= LEVEL:
-        return f"{differ}; choosing well gains {blind} over choosing blindly."
+        return f"{differing(audit.sufficiency, 'actions')} Choosing well gains {blind} over choosing blindly."
     return (
-        f"{differ}; choosing through the states alone loses {audit.effects.lost:.0%} of the {blind} that can be gained "
-        "over choosing blindly."
+        f"{differing(audit.sufficiency, 'actions')} Choosing through the states alone loses {audit.effects.lost:.0%} "
+        f"of the {blind} that can be gained."
     )
 
 
 def differing(found: Sufficiency, between: str) -> str:
     rejected, n_states = sum(p < LEVEL for p in found.corrected), len(found.states)
-    if not rejected:
-        return f"In the same state, outcomes do not differ between {between} beyond chance (p = {found.p:.2g})"
-    return f"In {rejected} of {n_states} states, outcomes differ between {between} beyond chance (p = {found.p:.1g})"
+    if found.p >= LEVEL:
+        return f"In the same state, {between} do not differ beyond chance (p = {found.p:.2g})."
+    where = f"In {rejected} of {n_states} states {between} differ" if rejected else f"Amounts differ between {between}"
+    return f"{where} beyond chance (p = {found.p:.1g})."
 
 
 def _why_not(audit: Audit) -> str:
     """Why not just show the best one, or use Thompson sampling per action?"""
-    advice, unit, own = audit.advice, audit.unit, audit.advice.learner or "self-tuned"
-    found = {one.name: one for one in advice.expected}
-    costs = {name: amount(unit.amount(one.regret)) for name, one in found.items()}
-    verdict = "about as well" if found[ALWAYS].tied else "worse" if found[ALWAYS].behind > 0 else "better"
-    others = [f"{NAMES[name]} {costs[name]}" for name in ("action-thompson", BLIND) if name != own]
+    advice, unit, own = audit.advice, audit.unit, audit.advice.learner
+    costs = {one.name: amount(unit.amount(one.regret)) for one in advice.expected}
+    others = [f"{NAMES.get(name, name)} {costs[name]}" for name in (own, "action-thompson", BLIND) if name is not None]
     return (
         f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? In {counted(advice.horizon)} simulated "
-        f"decisions it does {verdict}{'' if verdict == 'worse' else ', until something changes'}: it loses "
-        f"{costs[ALWAYS]}{unit.suffix}, {own} {costs[own]}, {', '.join(others)}."
+        f"decisions that loses {costs[ALWAYS]}{unit.suffix}, {', '.join(dict.fromkeys(others))}."
     )
 
 
 def _todo(audit: Audit) -> list[str]:
     if audit.advice.verdict == UNCLEAR:
         return [_how_much_more(audit), "Start no pool yet; go on as before beside the holdout, then audit again."]
-    start = f"Start the pool: statepool serve --map AUDIT.json (learner {audit.advice.learner}, holdout {HOLDOUT:.0%})."
+    start = f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%})."
     return [start, _start(audit), *([_about_gain(audit)] if audit.contexts is not None else [])]
 
 
 def _start(audit: Audit) -> str:
     ranking, unit, names = audit.advice.ranking, audit.unit, audit.counts.actions
     ends = sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper)))
-    by = "corrected for direct effects" if audit.effects.spread_direct > 0 else "through the states"
+    by = ", corrected for direct effects" if audit.effects.direct.spread > 0 else ""
     others = ", ".join(names[a] for a in ranking.alike[:SHOWN])
     more = f" and {counted(len(ranking.alike) - SHOWN)} more" if len(ranking.alike) > SHOWN else ""
     return (
-        f"The log's best action is {names[ranking.order[0]]}: {unit.outcome(ranking.loss):.3g}{unit.suffix} per "
-        f"decision ({ends[0]:.3g} to {ends[1]:.3g}), {by}{f'; {others}{more} may be as good' if others else ''}."
+        f"It starts on {names[ranking.order[0]]}: {unit.outcome(ranking.loss):.3g}{unit.suffix} per decision "
+        f"({ends[0]:.3g} to {ends[1]:.3g}){by}{f'; {others}{more} may be as good' if others else ''}."
     )
 
 
@@ -161,11 +154,8 @@ def _how_much_more(audit: Audit) -> str:
         window = audit.maturity.window
         if not counts.has_outcomes and window is not None:
             span = audit.rows.latest - float(audit.rows.decided[0])
-            left = max(window - span, 0) + 0.25 * window
-            return (
-                f"The window of {duration(audit, window)} is not over for any row (the log spans "
-                f"{duration(audit, span)}): wait for about {duration(audit, left)}, then audit again."
-            )
+            left = duration(audit, max(window - span, 0) + 0.25 * window)
+            return f"The window of {duration(audit, window)} is not over for any row: wait for about {left}."
         if counts.n_actions < 2:
             return f"Try other actions: a holdout of {HOLDOUT:.0%} among two or more."
         if counts.n_states < 2:
@@ -189,27 +179,24 @@ def _about_gain(audit: Audit) -> str:
     assert contexts is not None
     title, gain = " and ".join(contexts.columns), contexts.gain
     if gain is None:
-        return f"Whether asking for {title} pays cannot be judged: no action was tried in nearly every context."
-    low, high = (amount(unit.amount(end)) for end in (gain.lower, gain.upper))
-    verb, then = {
-        PAYS: ("pays", "the pool has a map for each context."),
-        NOT: ("does not pay", "it is left out of the pool."),
-        OPEN: (
-            "may pay or not",
-            f"it is left out of the pool; about {rounded(contexts.more)} more rows for each context would tell.",
-        ),
-    }[gain.verdict]
-    worth = f"{amount(unit.amount(gain.value))}{unit.suffix} per decision ({low} to {high})"
-    return f"A choice by {title} {verb}: it gains {worth}; {then}".replace("(-", "(−")
+        return f"Whether {title} pays cannot be judged: no action was tried in nearly every context."
+    value, low, high = (amount(unit.amount(end)) for end in (gain.value, gain.lower, gain.upper))
+    then = "the pool has a map for each context" if gain.verdict == PAYS else "it is left out of the pool"
+    worth = f"{value}{unit.suffix} per decision, {low} to {high}".replace("-", "−")
+    return f"A choice by {title} {gain.verdict} ({worth}): {then}."
 
 
 def _about_log(audit: Audit) -> list[str]:
-    counts, sampled = audit.counts, audit.rows.action.size
+    counts, sampled, columns = audit.counts, audit.rows.action.size, audit.log.columns
     read = f"{counted(counts.rows)} of {counted(counts.total)} rows used, {counted(counts.k.sum())} outcomes"
-    lines = [f"{read}." if counts.rows == sampled else f"{read}; time is looked at in {counted(sampled)} of them."]
-    blank = audit.log.facts.blank
-    if blank and audit.maturity.window is None:
-        lines.append(f"{counted(blank)} rows have a blank outcome; --missing 0 if that means that nothing happened.")
+    named = [f"{part} {column}" for part, column in vars(columns).items() if isinstance(column, str)][:-1]
+    lines = [
+        f"{read}." if counts.rows == sampled else f"{read}; time is looked at in {counted(sampled)} of them.",
+        f"Columns: {', '.join(named + [f'context {name}' for name in columns.context])}.",
+    ]
+    if counts.blank and audit.maturity.window is None:
+        blank = counted(counts.blank)
+        lines.append(f"{blank} rows have a blank outcome; --missing 0 if that means that nothing happened.")
     lines += [f"Dropped: {counted(n)} ({why})." for why, n in counts.dropped.items()]
     lines += [f"Kept: {counted(n)} ({why})." for why, n in (counts.notes | audit.rows.odd()).items()]
     new = [name for name, is_new in zip(counts.actions, counts.is_new, strict=True) if is_new]
@@ -223,23 +210,17 @@ def _about_log(audit: Audit) -> list[str]:
 
 def _about_time(audit: Audit) -> list[str]:
     late, drift, unit = audit.lateness, audit.drift, audit.unit
+    lines = [f"Outcomes have no times (--resolved): a delay of {late.typical:.0f} decisions was assumed (--delay)."]
     if late.known:
         what = "events" if late.window else "outcomes"
-        lines = [
-            f"Half of all {what} come within {duration(audit, late.time[1])} ({late.decisions[1]:.0f} decisions), "
-            f"nine in ten within {duration(audit, late.time[2])} ({late.decisions[2]:.0f})."
-        ]
-    else:
-        given = f"{late.decisions[1]:.0f} decisions were assumed" if late.decisions[1] else "none was assumed"
-        lines = [f"Outcomes have no times (--resolved), so delays are unknown: {given} (--delay)."]
-    if late.known and late.window:
-        lines.append("The curve allows for what the end of the log hides; simulations report purchases first.")
+        half, most = (duration(audit, late.time[i]) for i in (1, 2))
+        lines = [f"Half of all {what} come within {half}, nine in ten within {most}."]
     if any(drift.drifts):
-        floor = amount(unit.amount(drift.floor) / max(audit.counts.rows, 1))
+        floor, spread = drift.floor / max(audit.counts.rows, 1), float(drift.spread.max())
         lines.append(
-            f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to "
-            f"{amount(unit.amount(float(drift.spread.max())))}{unit.suffix} (standard deviation over time); no learner "
-            f"can lose less than about {floor}{unit.suffix} per decision for it."
+            f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to {amount(unit.amount(spread))}"
+            f"{unit.suffix} (standard deviation over time); no learner can lose less than about "
+            f"{amount(unit.amount(floor))}{unit.suffix} per decision for it."
         )
     elif drift.known:
         lines.append("No state's mean drifts beyond noise.")
@@ -258,7 +239,7 @@ def _about_map(audit: Audit) -> list[str]:
     if audit.held:
         lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
     if audit.contexts is not None:
-        lines += [_about_gain(audit), f"{differing(audit.contexts.test, 'contexts')}."]
+        lines += [_about_gain(audit), differing(audit.contexts.test, "contexts")]
     return lines
 
 
@@ -266,18 +247,15 @@ def _about_map(audit: Audit) -> list[str]:
 
 
 def sections_of(audit: Audit) -> list[Section]:
-    """Five sections; fewer where no outcome is final."""
-    actions = Section("actions", "Actions and states", _about_map(audit), [_actions(audit), *_contexts(audit)])
-    log = Section("log", "The log", _about_log(audit), [_columns(audit)])
-    if not audit.counts.has_outcomes:
-        return [actions, log]
-    return [
-        Section("advice", "What to expect", [_would_change(audit)], [_regrets(audit)]),
-        Section("evidence", "Is the state all that matters?", [], [_states(audit), _what_if(audit)]),
-        actions,
+    """At most five sections: those for which the log has something to show."""
+    found = [
+        Section("advice", "What to expect", [_would_change(audit)], [_regrets(audit)] if audit.advice.expected else []),
+        Section("evidence", "Is the state all that matters?", [], [_states(audit)]),
+        Section("actions", "Actions and states", _about_map(audit), [_actions(audit)]),
         Section("time", "Delays and drift", [*_window(audit), *_about_time(audit)]),
-        log,
+        Section("log", "The log", _about_log(audit)),
     ]
+    return found if audit.counts.has_outcomes else found[2::2]
 
 
 def _would_change(audit: Audit) -> str:
@@ -323,18 +301,6 @@ def _states(audit: Audit) -> Table:
     return Table("State by state", ("rows", f"mean {unit.name}", "direct effects", "p", "drift"), rows, note)
 
 
-def _what_if(audit: Audit) -> Table:
-    found = [evaluate(audit, name) for name in ("best", "uniform")]
-    rows = [
-        (one.policy, *(f"{e.value:.3g} ({e.lower:.3g} to {e.upper:.3g})" for e in (one.pooled, one.robust)))
-        for one in found
-    ]
-    unit = audit.unit.suffix and f", in{audit.unit.suffix}"
-    title = f"What if? Worth of a decision{unit}; logged {found[0].logged:.3g}"
-    note = "best: the log's best action. " + " ".join(cautions_of(found))
-    return Table(title, ("through the states", "doubly robust"), rows, note)
-
-
 def _actions(audit: Audit) -> Table:
     counts, effects, unit = audit.counts, audit.effects, audit.unit
     rows = []
@@ -343,25 +309,6 @@ def _actions(audit: Audit) -> Table:
         estimate = "new" if counts.is_new[a] else f"{own:.3g} ± {error:.2g}"
         rows.append((counts.actions[a], counted(counts.n[a].sum()), estimate, f"{unit.outcome(effects.pooled[a]):.3g}"))
     return Table("The ten best actions", ("rows", f"{unit.name} per decision", "through the states"), rows)
-
-
-def _contexts(audit: Audit) -> list[Table]:
-    contexts = audit.contexts
-    if contexts is None:
-        return []
-    rows = [
-        (name, counted(contexts.rows[c]), audit.counts.actions[contexts.best[c]])
-        for c, name in sorted(enumerate(contexts.names), key=lambda each: -contexts.rows[each[0]])[:20]
-    ]
-    return [Table("The largest contexts", ("rows", "best action"), rows)]
-
-
-def _columns(audit: Audit) -> Table:
-    parts = {name: column for name, column in vars(audit.log.columns).items() if name not in ("is_reward", "direction")}
-    rows = [
-        (name, column if isinstance(column, str) else ", ".join(column)) for name, column in parts.items() if column
-    ]
-    return Table("Columns", ("in the log",), rows)
 
 
 # Plain data
@@ -373,10 +320,8 @@ def document_of(audit: Audit) -> dict[str, Any]:
     order = list(advice.ranking.order)
     summary, ranking, effects = summary_of(audit), advice.ranking, audit.effects
     test, maturity, drift = audit.sufficiency, audit.maturity, audit.drift
-    ends_of = np.column_stack(state_intervals(counts, audit.map.level))
-    intervals = np.sort(unit.outcome(ends_of), axis=1)
+    intervals = np.sort(unit.outcome(np.column_stack(state_intervals(counts, audit.level))), axis=1)
     actions = [counts.actions[a] for a in order]
-    quantiles = [f"q{round(100 * q)}" for q in QUANTILES]
     in_units = ("regret", "error", "behind", "behind_error")
     return plain({
         "actions": actions,
@@ -401,16 +346,12 @@ def document_of(audit: Audit) -> dict[str, Any]:
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
                     "unit": unit.name, "low": unit.low, "high": unit.high},
         "window": {"length": maturity.window, "known": maturity.how, "why": maturity.why,
-                   "immature_rows": round(counts.rows * float((audit.rows.decided > maturity.cut).mean())),
                    "by_exposure": counts.exposed, "sentence": " ".join(_window(audit))},
         "log": {"name": audit.log.name, "columns": vars(audit.log.columns), "rows": counts.total, "used": counts.rows,
                 "with_outcome": float(counts.k.sum()), "dropped": counts.dropped,
                 "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in (counts.notes | audit.rows.odd()).items())],
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
-        "map": {"visits": counts.n.sum(axis=1)[order], "lower": audit.map.lower[order], "upper": audit.map.upper[order],
-                "level": audit.map.level, "prior_rows": audit.map.strength,
-                "dimension": {"lower": audit.width.lower, "upper": audit.width.upper}},
-        "sufficiency": {"p": test.p, "states": [
+        "sufficiency": {"p": test.p, "amounts_p": test.amounts.p, "states": [
             {"state": name, "rows": each.rows, "mean": unit.outcome(counts.state_means[s]), "interval": intervals[s],
              "p": each.p, "p_corrected": test.corrected[s], "direct_effect": unit.amount(each.size),
              "direct_effect_error": unit.amount(each.size_error)}
@@ -420,11 +361,9 @@ def document_of(audit: Audit) -> dict[str, Any]:
                     "share_possible": [effects.possible.at_least, effects.possible.at_most],
                     "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
-        "delays": {"known": late.known, "time": dict(zip(quantiles, late.time, strict=False)),
-                   "decisions": dict(zip(quantiles, late.decisions, strict=False)), "share_known": late.come,
-                   "never": late.never, "window_in_decisions": late.window},
-        "drift": {"known": drift.known, "drifts": drift.drifts, "spread": drift.spread * unit.scale, "E2": drift.e2,
-                  "floor": unit.amount(drift.floor), "times": drift.times, "means": unit.outcome(drift.means)},
+        "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},
+        "drift": {"spread": drift.spread * unit.scale, "E2": drift.e2, "floor": unit.amount(drift.floor)},
+        "dimension": [audit.width.lower, audit.width.upper],
         "personalising": _context_data(audit),
     })  # fmt: skip
 
@@ -447,15 +386,10 @@ def _context_data(audit: Audit) -> dict[str, Any] | None:
         return None
     gain = contexts.gain
     return {
-        "columns": contexts.columns, "p": contexts.test.p, "sentence": _about_gain(audit),
-        "verdict": None if gain is None else gain.verdict, "in_pool": contexts.pays,
-        "gain": None if gain is None else {
-            name: unit.amount(getattr(gain, name)) for name in ("value", "error", "lower", "upper", "least")
-        },
-        "for_all": actions[contexts.one] if contexts.one >= 0 else None,
+        "columns": contexts.columns, "p": contexts.test.p, "sentence": _about_gain(audit), "in_pool": contexts.pays,
+        "verdict": gain and gain.verdict, "gain": gain and {name: unit.amount(end) for name, end in vars(gain).items()},
         "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
         "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,
-        "more_rows_a_context": contexts.more,
     }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""How the state means move: smoothed paths, how much of the movement is real, and the floor under every learner.
+"""How the state means move: period by period, how much of the movement is real, and the floor under every learner.
 
 The log is cut into periods of as many decisions each. The mean of a state in period b is y(b) = theta(b) + noise of
-known variance, and theta is a random walk with steps of variance q. q maximises the likelihood (Kalman's filter), theta
-is then smoothed both ways (Rauch, Tung and Striebel). q = 0 is a mean that does not move.
+known variance v(b). A state drifts if its means differ beyond noise (χ² of heterogeneity at `LEVEL`); theta then has
+the variance over time that is left net of noise, and each period's mean is shrunk to the state's by it.
 
     E2 = sum_t max_a (c_t(a) - c_{t-d}(a))²        floor = sqrt(d E2 min(1 + log J, T/d))
 
@@ -13,15 +13,13 @@ from dataclasses import dataclass, field
 from math import log, sqrt
 
 import numpy as np
+from scipy.stats import chi2
 
 from statepool.audit.counts import Rows
 from statepool.checks import Floats
 
-MOST_PERIODS, ROWS_A_PERIOD = 100, 200
-STEPS = np.append(0.0, np.geomspace(2e-4, 0.4, 24) ** 2)
-"""Variances of a step that are tried, over that of an outcome."""
-SURE = 1.92
-"""Gain in log-likelihood from which a state is said to drift: 2 · 1.92 is the χ² of one parameter at 5 %."""
+MOST_PERIODS, ROWS_A_PERIOD = 30, 400
+LEVEL = 0.05
 POINTS = 2_000
 
 
@@ -30,41 +28,44 @@ class Drift:
     known: bool
     times: Floats = field(repr=False)
     """The middle of each period, as a share of the log's decisions."""
-    observed: Floats = field(repr=False)
-    """Mean loss of each state in each period, NaN where unseen; one row for each period."""
     means: Floats = field(repr=False)
-    """The same, smoothed."""
+    """Mean loss of each state in each period, net of noise; one row for each period."""
     spread: Floats
-    """Standard deviation over time of each state's mean, net of noise."""
-    drifts: list[bool]
-    e2: float
-    floor: float
+    """Standard deviation over time of each state's mean, net of noise; 0 where it does not drift."""
+    e2: float = 0.0
+    floor: float = 0.0
+
+    @property
+    def drifts(self) -> list[bool]:
+        return [bool(spread > 0) for spread in self.spread]
 
     def path(self, shares: Floats) -> Floats:
-        """Smoothed means at given moments, one row each."""
-        columns = [np.interp(shares, self.times, column) for column in self.means.T]
-        return np.clip(np.column_stack(columns), 0.0, 1.0)
+        """Means at given moments, one row each."""
+        return np.column_stack([np.interp(shares, self.times, column) for column in self.means.T])
 
 
 def measure_drift(rows: Rows, P: Floats, fallback: Floats, delay: float) -> Drift:
     """From the sample; `fallback` is a state's mean where nothing better is known."""
-    n_states = P.shape[1]
-    if not rows.timed or np.isfinite(rows.loss).sum() < 2:
-        nothing = np.full((1, n_states), np.nan)
-        still = np.tile(fallback, (1, 1))
-        return Drift(False, np.array([0.5]), nothing, still, np.zeros(n_states), [False] * n_states, 0.0, 0.0)
-    n, total, square = _periods(rows, n_states)
-    mean = np.divide(total, n, out=np.full_like(total, np.nan), where=n > 0)
-    inside = (square - np.divide(total**2, n, out=np.zeros_like(n), where=n > 0)).sum(axis=0)
-    noise = np.maximum(inside / np.maximum((n - (n > 0)).sum(axis=0), 1), 1e-10)
-    variance = np.divide(noise, n, out=np.full_like(n, np.inf), where=n > 0)
-    columns = [_smooth(mean[:, s], variance[:, s], noise[s], fallback[s]) for s in range(n_states)]
-    means = np.column_stack([path for path, _ in columns])
+    known = np.isfinite(rows.loss)
+    if not rows.timed or known.sum() < 2:
+        return Drift(False, np.array([0.5]), fallback[None], np.zeros(fallback.size))
+    n, total, square = _periods(rows, P.shape[1])
+    seen, filled = n > 0, np.maximum(n, 1)
+    y = np.where(seen, total / filled, 0.0)
+    inside = (square - total * y).sum(axis=0)
+    noise = np.maximum(inside / np.maximum((n - seen).sum(axis=0), 1), 1e-10)
+    mean = np.where(seen.any(axis=0), total.sum(axis=0) / np.maximum(n.sum(axis=0), 1), fallback)
+    apart = np.where(seen, y - mean, 0.0)
+    beyond = (n * apart**2).sum(axis=0) / noise
+    freedom = np.maximum(seen.sum(axis=0) - 1, 1)
+    # n-weighted sums of squares have mean noise · freedom + spread² · lever.
+    lever = n.sum(axis=0) - (n**2).sum(axis=0) / np.maximum(n.sum(axis=0), 1)
+    between = np.maximum((beyond - freedom) * noise / np.maximum(lever, 1e-9), 0.0)
+    spread = np.where(chi2.sf(beyond, freedom) < LEVEL, np.sqrt(between), 0.0)
+    means = np.clip(mean + apart * spread**2 / np.maximum(spread**2 + noise / filled, 1e-300), 0.0, 1.0)
     times = (np.arange(len(n)) + 0.5) / len(n)
-    drifts = [gain > SURE for _, gain in columns]
-    e2, floor = _floor(times, means, P, rows.population, delay, sum(drifts))
-    spread = np.array([_spread(mean[:, s], variance[:, s]) if drifts[s] else 0.0 for s in range(n_states)])
-    return Drift(True, times, mean, means, spread, drifts, e2, floor)
+    e2, floor = _floor(times, means, P, rows.population, delay, int((spread > 0).sum()))
+    return Drift(True, times, means, spread, e2, floor)
 
 
 def _periods(rows: Rows, n_states: int) -> tuple[Floats, Floats, Floats]:
@@ -75,41 +76,6 @@ def _periods(rows: Rows, n_states: int) -> tuple[Floats, Floats, Floats]:
     sums = [np.bincount(cell, weights, count * n_states) for weights in (None, loss, loss**2)]
     tables = [values.reshape(count, n_states).astype(np.float64) for values in sums]
     return tables[0], tables[1], tables[2]
-
-
-def _smooth(y: Floats, v: Floats, noise: float, fallback: float) -> tuple[Floats, float]:
-    """The smoothed path, and what the best step gained in log-likelihood over none."""
-    seen = np.isfinite(y)
-    if seen.sum() < 2:
-        return np.full(y.size, y[seen][0] if seen.any() else fallback), 0.0
-    steps = STEPS * noise
-    likelihoods = [_filter(y, v, q)[0] for q in steps]
-    best = int(np.argmax(likelihoods))
-    _, mean, variance = _filter(y, v, steps[best])
-    smooth = mean.copy()
-    for b in range(y.size - 2, -1, -1):
-        ahead = variance[b] + steps[best]
-        smooth[b] = mean[b] + (variance[b] / ahead if ahead > 0 else 1.0) * (smooth[b + 1] - mean[b])
-    return np.clip(smooth, 0.0, 1.0), float(likelihoods[best] - likelihoods[0])
-
-
-def _filter(y: Floats, v: Floats, q: float) -> tuple[float, Floats, Floats]:
-    mean, variance = np.empty(y.size), np.empty(y.size)
-    m, p, likelihood = 0.5, 100.0, 0.0
-    for b, (value, noise) in enumerate(zip(y.tolist(), v.tolist(), strict=True)):
-        p += q if b else 0.0
-        if value == value:
-            total = p + noise
-            surprise = value - m
-            likelihood -= 0.5 * (log(total) + surprise**2 / total)
-            m, p = m + p / total * surprise, p * (1 - p / total)
-        mean[b], variance[b] = m, p
-    return likelihood, mean, variance
-
-
-def _spread(y: Floats, v: Floats) -> float:
-    seen = np.isfinite(y)
-    return float(max(y[seen].var() - v[seen].mean(), 0.0) ** 0.5)
 
 
 def _floor(times: Floats, means: Floats, P: Floats, total: int, delay: float, n_drifting: int) -> tuple[float, float]:

@@ -1,26 +1,31 @@
-"""What direct effects come to: shrunken effects, each action's own mean, and the price of choosing through the states.
+"""What direct effects come to: each action's own mean, and the price of choosing through the states.
 
-    c = P_hat h                        what the states predict, h the state means
-    m = c + D,  D(a) = sum_s P(s|a) delta(a, s)      what is true, delta the direct effects
-    price = m(argmin c) - min m        regret per decision of choosing by c with nothing left to learn
+    c = P_hat h                     what the states predict, h the state means
+    m = c + D                       what is true, D the direct effects
+    price = m(argmin c) - min m     regret per decision of choosing by c with nothing left to learn
 
-Effects are estimated with a normal prior of the variance found (empirical Bayes). The price is a mean over draws from
-what is then known, never the difference of two estimated minima, which would be too large.
+An effect has two parts, since an outcome is the product of whether something happens and how much it brings: with q the
+predicted rate of events and A their mean amount, D = A e + (q + e) g, where e is the action's effect on the rate and g
+on the amount. Both are estimated with normal priors of the variances found (empirical Bayes). The price is a mean over
+draws from what is then known, never the difference of two estimated minima, which would be too large. New actions whose
+effects spread as much lose 1 - sd(c) / sd(m) of what can be gained, if both are normal.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri
+from scipy.stats import chi2
 
 from statepool.audit.counts import Counts
 from statepool.audit.estimates import Map
-from statepool.audit.sufficiency import StateTest, Sufficiency, Sums
+from statepool.audit.sufficiency import Sufficiency
 from statepool.checks import Floats
 
 DRAWS = 200
 LEVEL = 0.05
+GRAIN = 0.04
+"""Of an outcome's deviation: actions known better than this do not count for more."""
 LEAST_FREEDOM = 4.0
 """Fewer actions than five say next to nothing about the spread of effects in general; it is not used against them."""
 
@@ -31,6 +36,11 @@ class Direct:
 
     mean: Floats
     variance: Floats
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of D over actions."""
+        return float((self.mean.var() + self.variance.mean()) ** 0.5)
 
 
 @dataclass(frozen=True)
@@ -52,19 +62,13 @@ class Possible:
 
 @dataclass(frozen=True, eq=False)
 class ActionEffects:
-    direct: Floats = field(repr=False)
-    """delta, shrunk: one row for each action, one column for each state."""
-    doubt: Floats = field(repr=False)
-    """The standard deviation of what is unknown of each."""
     pooled: Floats = field(repr=False)
     """c."""
-    own: Floats = field(repr=False)
+    direct: Direct = field(repr=False)
     own_error: Floats = field(repr=False)
-    """m, the estimate that corrects for direct effects, and its standard error."""
+    """The standard error of m."""
     spread_pooled: float
     """Standard deviation of c over actions, net of noise."""
-    spread_direct: float
-    """That of D."""
     price: float
     blind: float
     """Regret per decision of choosing by c, and of choosing blindly."""
@@ -75,9 +79,65 @@ class ActionEffects:
     """D if effects spread as much as the log leaves possible."""
 
     @property
+    def own(self) -> Floats:
+        """m, the estimate that corrects for direct effects."""
+        return self.pooled + self.direct.mean
+
+    @property
     def lost(self) -> float:
         """The share of what can be gained that choosing through the states loses."""
         return min(self.price / self.blind, 1.0) if self.blind > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What is seen of one part of the effects: its value and noise for each action, and its variance over actions."""
+
+    raw: Floats
+    noise: Floats
+    square: float
+    """The variance over actions net of noise; it may come out negative."""
+    typical: float
+    """The noise of it."""
+    freedom: float
+
+    @classmethod
+    def of(cls, raw: Floats, noise: Floats, seen: NDArray[np.bool_], grain: float, varies: bool) -> "Part":
+        if seen.sum() < 2 or not varies:
+            nothing = np.inf if varies else 0.0
+            return cls(np.zeros_like(raw), np.full_like(raw, np.inf), 0.0, nothing, LEAST_FREEDOM)
+        square = 0.0
+        for _ in range(3):
+            # Rare actions say little about the spread: weigh by how well each is known, beside the spread itself.
+            weights = 1 / (noise[seen] + grain + max(square, 0.0)) ** 2
+            weights /= weights.sum()
+            typical, centre = float(weights @ noise[seen]), float(weights @ raw[seen])
+            even = float(1 - weights @ weights)
+            square = float(weights @ (raw[seen] - centre) ** 2) / even - typical
+        # Uneven noise and weights leave as many degrees of freedom as the variance of the sum says.
+        worth = typical**2 / max(float(weights**2 @ noise[seen] ** 2), 1e-300) if typical > 0 else float(seen.sum())
+        return cls(raw, np.where(seen, noise, np.inf), square, typical, max(worth - 1, LEAST_FREEDOM))
+
+    @property
+    def believed(self) -> float:
+        """The variance, where noise alone would not often show as much."""
+        if self.square <= 0 or self.typical <= 0:
+            return max(self.square, 0.0)
+        seen = self.freedom * (1 + self.square / self.typical)
+        return self.square if chi2.sf(seen, self.freedom) < LEVEL else 0.0
+
+    def interval(self) -> tuple[float, float]:
+        """The variance's interval at 90 %, as that of a χ²: what is seen has variance noise + square."""
+        if not np.isfinite(self.typical):
+            return 0.0, 1.0
+        seen = (self.typical + max(self.square, 0.0)) * self.freedom
+        high, low = chi2.ppf((0.95, 0.05), self.freedom)
+        return max(seen / high - self.typical, 0.0), min(seen / low - self.typical, 1.0)
+
+    def shrink(self, square: float) -> tuple[Floats, Floats]:
+        """Effects shrunk by a prior of this variance, and the variance left."""
+        kept = square / (square + self.noise) if square > 0 else np.zeros_like(self.raw)
+        return kept * self.raw, square * (1 - kept)
 
 
 def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 0) -> ActionEffects:
@@ -85,113 +145,58 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     pooled = map_.P @ h
     noise = np.maximum(map_.P @ h**2 - pooled**2, 0) / (visits + map_.strength)
     shared = map_.P**2 @ counts.state_errors**2
-    # Where the test finds nothing, what is left over is noise and is not carried on.
-    sizes = [test.size if p < LEVEL else 0.0 for test, p in zip(found.states, found.corrected, strict=True)]
-    direct = np.column_stack([_shrunken(test, size) for test, size in zip(found.states, sizes, strict=True)])
-    doubt = np.column_stack([_doubt(test, size) for test, size in zip(found.states, sizes, strict=True)])
-    sums, grain = found.sums, (0.04 * counts.deviation) ** 2
-    square, noise_of_means, freedom = _spread(sums, grain)
-    believed = max(square, 0.0) if found.p < LEVEL else 0.0
-    D, left = _shrink(sums, believed)
+    happens, amounts, size = found.happens, found.amounts, found.amounts.mean
+    rate, grain = (pooled - found.base) / size, (GRAIN * counts.deviation) ** 2
+    rates = float((rate**2).mean())
+    scale = np.where(happens.C > 0, happens.C, np.inf)
+    seen = happens.V > 0
+    e = Part.of(
+        happens.U / scale, happens.V / scale**2, seen, grain / size**2, bool(seen.any() or np.isinf(scale).all())
+    )
+    errors = amounts.variance / np.maximum(amounts.events, 1)
+    g = Part.of(amounts.own, errors, amounts.events > 0, grain / max(rates, 1e-12), amounts.differ)
+
+    def direct(of_rate: float, of_amount: float) -> Direct:
+        (happen, left), (more, unknown) = e.shrink(of_rate), g.shrink(of_amount)
+        return Direct(size * happen + (rate + happen) * more, size**2 * left + rate**2 * unknown)
+
     rng = np.random.default_rng((seed, 12))
     c = pooled + np.sqrt(noise) * rng.standard_normal((DRAWS, pooled.size))
-    normal = rng.standard_normal((2, DRAWS, pooled.size))
-    m = c + D + np.sqrt(left) * normal[0]
-    prices, blind = _prices(c, m)
-    low, high = variance_interval(square, noise_of_means, freedom)
-    (least, _), (most, gain) = (_share_at(end, c, sums, normal) for end in (low, high))
+    normal = rng.standard_normal((DRAWS, pooled.size))
     spread = float(max(pooled.var() - noise.mean(), 0.0) ** 0.5)
-    widest = max(float(pooled.var()) + 1.645 * _error_of_variance(pooled, noise), 0.0)
+
+    def cost(D: Direct) -> tuple[float, float, float]:
+        """Price and blind regret of the log's actions, and the share lost by new ones, with these effects."""
+        price, blind = _prices(c, c + D.mean + np.sqrt(D.variance) * normal)
+        total = float(np.hypot(spread, D.spread))
+        return price, blind, 1 - spread / total if total > 0 else 0.0
+
+    believed = (e.believed, g.believed) if found.p < LEVEL else (0.0, 0.0)
+    least, most = zip(e.interval(), g.interval(), strict=True)
+    D, possible = direct(*believed), direct(*most)
+    price, blind, typical_loss = cost(D)
+    (low_price, low_blind, low_new), (high_price, gain, high_new) = cost(direct(*least)), cost(possible)
+    ends = max(_share(low_price, low_blind), low_new), max(_share(high_price, gain), high_new)
+    widest = max(float(pooled.var()) + 1.645 * _error_of_variance(pooled, noise), 0.0) ** 0.5
+    noises = size**2 * e.typical + rates * g.typical
     return ActionEffects(
-        direct, doubt, pooled, pooled + D, np.sqrt(noise + shared + left), spread, believed**0.5, float(prices.mean()),
-        blind, _share_lost(c, c + believed**0.5 * normal[1]),
-        Possible(noise_of_means, freedom, least, most, max(spread, widest**0.5 / 2), gain),
-        Direct(*_shrink(sums, high)),
+        pooled, D, np.sqrt(noise + shared + D.variance), spread, price, blind, typical_loss,
+        Possible(noises, e.freedom, *ends, max(spread, widest / 2), gain), possible,
     )  # fmt: skip
 
 
-def open_effects(sums: Sums, deviation: float) -> Direct:
-    """D of whatever these sums are of, if effects spread as much as the log leaves possible."""
-    return Direct(*_shrink(sums, variance_interval(*_spread(sums, (0.04 * deviation) ** 2))[1]))
+def _share(price: float, blind: float) -> float:
+    return min(price / blind, 1.0) if blind > 0 else 0.0
 
 
-def _share_at(square: float, c: Floats, sums: Sums, normal: Floats) -> tuple[float, float]:
-    """The larger share lost, of the log's actions and of new ones, if effects have this variance; and blind regret."""
-    D, left = _shrink(sums, square)
-    m = c + D + np.sqrt(left) * normal[0]
-    return max(_share_lost(c, m), _share_lost(c, c + square**0.5 * normal[1])), _prices(c, m)[1]
-
-
-def _share_lost(c: Floats, m: Floats) -> float:
-    prices, blind = _prices(c, m)
-    return min(float(prices.mean() / blind), 1.0) if blind > 0 else 0.0
-
-
-def _prices(c: Floats, m: Floats) -> tuple[Floats, float]:
-    """What choosing by c costs in each draw, and what choosing blindly costs on average."""
+def _prices(c: Floats, m: Floats) -> tuple[float, float]:
+    """What choosing by c costs, and what choosing blindly costs; means over draws."""
     best = m.min(axis=1)
-    return m[np.arange(len(m)), c.argmin(axis=1)] - best, float((m.mean(axis=1) - best).mean())
+    chosen = m[np.arange(len(m)), c.argmin(axis=1)]
+    return float((chosen - best).mean()), float((m.mean(axis=1) - best).mean())
 
 
 def _error_of_variance(values: Floats, noise: Floats) -> float:
     """The standard error of the variance of values, from their noise."""
     spread = max(float(values.var()), 0.0)
     return float((2 * np.mean((noise + spread) ** 2) / max(values.size, 1)) ** 0.5)
-
-
-def _shrunken(test: StateTest, size: float) -> Floats:
-    """The effects of one state: (diag(n) + lambda - n n'/N) delta = U, lambda = sigma²/tau², solved exactly."""
-    n, U = test.sums.C, test.sums.U
-    if size <= 0 or test.variance <= 0:
-        return np.zeros(U.size)
-    ridge, total = test.variance / size**2, max(float(n.sum()), 1.0)
-    scaled, ones = U / (n + ridge), n / (n + ridge)
-    bend = total - float((n * ones).sum())
-    return np.asarray(scaled + ones * float((n * scaled).sum()) / bend if bend > 1e-9 else scaled)
-
-
-def _doubt(test: StateTest, size: float) -> Floats:
-    if size <= 0 or test.variance <= 0:
-        return np.zeros(test.sums.U.size)
-    return np.sqrt(test.variance / (test.sums.C + test.variance / size**2))
-
-
-def _spread(sums: Sums, grain: float) -> tuple[float, float, float]:
-    """The variance of D over actions net of noise (it may come out negative), the noise, and degrees of freedom."""
-    raw, noise, seen = _raw(sums)
-    if seen.sum() < 2:
-        return 0.0, np.inf, LEAST_FREEDOM
-    # Rare actions say little about the spread: weigh by how well each is known.
-    weights = 1 / (noise[seen] + grain) ** 2
-    weights /= weights.sum()
-    typical = float((weights * noise[seen]).sum())
-    square = float((weights * raw[seen] ** 2).sum()) - typical
-    # Uneven noise and weights leave as many degrees of freedom as the variance of the sum says.
-    worth = typical**2 / float((weights**2 * noise[seen] ** 2).sum())
-    return square, typical, max(worth - 1, LEAST_FREEDOM)
-
-
-def variance_interval(square: float, noise: float, freedom: float) -> tuple[float, float]:
-    """The variance's interval at 90 %, as that of a χ²: what is seen has variance noise + square."""
-    if not np.isfinite(noise):
-        return 0.0, 1.0
-    seen = noise + max(square, 0.0)
-    high, low = chdtri(freedom, 0.05), chdtri(freedom, 0.95)
-    return max(seen * freedom / high - noise, 0.0), min(seen * freedom / low - noise, 1.0)
-
-
-def _raw(sums: Sums) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    raw = np.divide(sums.U, sums.C, out=np.zeros_like(sums.U), where=sums.C > 0)
-    noise = np.divide(sums.V, sums.C**2, out=np.full_like(sums.U, np.inf), where=sums.C > 0)
-    return raw, noise, np.isfinite(noise) & (noise > 0)
-
-
-def _shrink(sums: Sums, square: float) -> tuple[Floats, Floats]:
-    """D shrunk by a prior of this variance, and the variance left."""
-    raw, noise, seen = _raw(sums)
-    if square <= 0 or seen.sum() < 2:
-        return np.zeros_like(raw), np.full_like(raw, max(square, 0.0))
-    # An action whose outcomes spread more than others' (a dear product) is known less well than shuffling says.
-    own = np.divide(sums.own, sums.C**2, out=np.zeros_like(raw), where=sums.C > 0)
-    kept = np.where(seen, square / (square + np.maximum(noise, own)), 0.0)
-    return kept * raw, square * (1 - kept)

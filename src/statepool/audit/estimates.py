@@ -1,10 +1,10 @@
 """The map and the state means, with intervals.
 
-    P_hat(a) = (n(a) + kappa · prior) / (n(a) + kappa)      prior: the row of the action's group, or of all actions
+    P_hat(a) = (n(a) + kappa · prior) / (n(a) + kappa)      prior: the row of all actions
 
 kappa is estimated from the counts: with rho = 1/(kappa + 1) the share of variance between actions, Pearson's statistic
 has mean (K-1)(S-1) times 1 + rho (n0 - 1). Rows that are alike give a large kappa; rows that differ give a small one.
-Intervals of entries are Wilson's, of the plain proportions. With propensities rows count by 1/propensity.
+With propensities rows count by 1/propensity.
 """
 
 from dataclasses import dataclass, field
@@ -22,36 +22,19 @@ LEAST_SHARE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """P_hat, and for each entry the ends of an interval at `level`."""
-
     P: Floats
-    lower: Floats = field(repr=False)
-    upper: Floats = field(repr=False)
-    level: float
     strength: float
     """kappa: how many rows the prior counts as."""
     prior: Floats = field(repr=False)
 
 
-def estimate_map(counts: Counts, level: float = 0.95) -> Map:
+def estimate_map(counts: Counts) -> Map:
     n = counts.effective
     overall = (n.sum(axis=0) + 1e-9) / (n.sum() + 1e-9 * counts.n_states)
     prior = np.tile(overall, (counts.n_actions, 1))
-    if counts.groups is not None:
-        prior = _group_rows(n, counts.groups, overall)
     strength = shrinkage(n, prior)
-    visits = n.sum(axis=1, keepdims=True)
-    P = (n + strength * prior) / (visits + strength)
-    return Map(P / P.sum(axis=1, keepdims=True), *wilson(n, visits, level), level, strength, prior)
-
-
-def _group_rows(n: Floats, groups: tuple[str, ...], overall: Floats) -> Floats:
-    names, place = np.unique(np.array(groups), return_inverse=True)
-    tables = np.zeros((names.size, overall.size))
-    np.add.at(tables, place, n)
-    strength = shrinkage(tables, np.tile(overall, (names.size, 1)))
-    rows = (tables + strength * overall) / (tables.sum(axis=1, keepdims=True) + strength)
-    return np.asarray(rows[place])
+    P = (n + strength * prior) / (n.sum(axis=1, keepdims=True) + strength)
+    return Map(P / P.sum(axis=1, keepdims=True), strength, prior)
 
 
 def shrinkage(n: Floats, prior: Floats, own: Floats | None = None) -> float:

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statepool.audit.counts import Counts, Unit, fetch, read_labels
+from statepool.audit.counts import Counts, Unit
 from statepool.checks import Floats, unknown_name
 
 if TYPE_CHECKING:
@@ -35,6 +34,11 @@ class Estimate:
     error: float
     lower: float
     upper: float
+
+    @classmethod
+    def of(cls, value: float, error: float, level: float) -> Estimate:
+        half = NormalDist().inv_cdf(0.5 + level / 2) * error
+        return cls(value, error, value - half, value + half)
 
 
 @dataclass(frozen=True)
@@ -68,27 +72,21 @@ def evaluate(audit: Audit, policy: str, level: float = 0.95) -> WhatIf:
     contexts = audit.contexts
     if contexts is None:
         return estimate_policy(audit, audit.counts, read_policy(policy, audit), policy, level)
-    share = contexts.rows / contexts.rows.sum()
-    found = []
+    share, found = contexts.rows / contexts.rows.sum(), []
     for c, counts in enumerate(audit.by_context):
-        best = int(contexts.best[c]) if contexts.pays else None
-        x = read_policy(policy, audit, best)
+        x = read_policy(policy, audit, int(contexts.best[c]) if contexts.pays else None)
         if policy == "logged" and counts.k.any():
             x = counts.k.sum(axis=1) / counts.k.sum()
         found.append(estimate_policy(audit, counts, x, policy, level))
-    z = NormalDist().inv_cdf(0.5 + level / 2)
 
     def summed(name: str) -> Estimate:
         parts: list[Estimate] = [getattr(one, name) for one in found]
-        value = float(sum(s * part.value for s, part in zip(share, parts, strict=True)))
-        error = float(sum((s * part.error) ** 2 for s, part in zip(share, parts, strict=True)) ** 0.5)
-        return Estimate(value, error, value - z * error, value + z * error)
+        errors = share * [part.error for part in parts]
+        return Estimate.of(float(share @ [part.value for part in parts]), float((errors @ errors) ** 0.5), level)
 
-    logged = float(sum(s * one.logged for s, one in zip(share, found, strict=True)))
-    bias = float(sum(s * one.bias for s, one in zip(share, found, strict=True)))
-    pooled = summed("pooled")
+    logged, bias = (float(share @ [getattr(one, name) for one in found]) for name in ("logged", "bias"))
+    pooled, outcomes = summed("pooled"), sum(one.outcomes for one in found)
     biased = audit.sufficiency.p < 0.05 and bias > pooled.error
-    outcomes = sum(one.outcomes for one in found)
     return WhatIf(policy, logged, pooled, summed("plain"), summed("robust"), bias, biased, found[0].exact, outcomes)
 
 
@@ -104,11 +102,9 @@ def estimate_policy(audit: Any, counts: Counts, x: Floats, name: str, level: flo
     k = counts.k.sum(axis=0)
     h = np.where(k > 0, counts.loss.sum(axis=0) / np.maximum(k, 1e-300), counts.mean)
     c = rows @ h
-    z = NormalDist().inv_cdf(0.5 + level / 2)
 
     def estimate(loss: float, error: float) -> Estimate:
-        value, half = float(unit.outcome(loss)), z * error * unit.scale
-        return Estimate(value, error * unit.scale, value - half, value + half)
+        return Estimate.of(float(unit.outcome(loss)), error * unit.scale, level)
 
     pooled = estimate(*_pooled(counts, rows, h, x))
     plain = estimate(*_weighted(counts, x, np.full_like(c, unit.loss(0.0))))
@@ -198,32 +194,3 @@ def cautions_of(found: Sequence[WhatIf]) -> list[str]:
                 f"{one.bias:.2g}, more than its error of {one.pooled.error:.2g}: use the doubly robust one."
             )
     return lines
-
-
-def export_rows(rows: Any, counts: Counts, unit: Unit, path: Path) -> None:
-    """Write rows with a final outcome as off-policy packages read them.
-
-    `action` is a number in the order of the names, `reward` the outcome in the log's unit, `pscore` the propensity (or
-    the action's share), `context` and `position` constants; our `state` stands beside.
-    """
-    if path.suffix.lower() not in (".parquet", ".csv"):
-        raise ValueError(f"export: {path} ends in {path.suffix!r}, expected .parquet or .csv")
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    final = rows.filter(rows.loss.notnull() & (rows.k == 1.0)).select("action", "state", "loss", "propensity")
-    found = fetch(final)
-    action, state = read_labels(found, counts)
-    shares = counts.k.sum(axis=1) / counts.k.sum()
-    pscore = found["propensity"] if counts.weighted else shares[action]
-    kept = (action >= 0) & (state >= 0) & (pscore > 0) & (pscore <= 1)
-    columns = {
-        "action": action[kept], "reward": unit.outcome(found["loss"])[kept], "pscore": pscore[kept],
-        "context": np.ones(int(kept.sum())), "position": np.zeros(int(kept.sum()), np.int64),
-        "state": np.array(counts.states, dtype=object)[state[kept]],
-    }  # fmt: skip
-    try:
-        write = csv.write_csv if path.suffix.lower() == ".csv" else parquet.write_table
-        write(pa.table(columns), str(path))
-    except (OSError, pa.ArrowException) as error:
-        raise ValueError(f"export: cannot write {path} ({str(error).splitlines()[0][:120]})") from None

@@ -3,9 +3,10 @@
 Files and frames are read by duckdb; a database is asked where the data lies. CSV is read as text and converted value
 by value, so that one odd entry spoils its own row only. Columns of the flat table:
 
-action, state, grouping, ticket, context   text; several context columns are joined by `JOINT`
+action, state, ticket, context             text; several context columns are joined by `JOINT`
 outcome, propensity, held                  numbers; a blank outcome is null, or what `missing` says
 blank, unreadable                          there is no outcome; it is there and is not a number
+used                                       the row has a decision time, if the log has them, and no unreadable outcome
 decided, observed, resolved                numbers as they are, dates as seconds since 1970 (UTC)
 
 Whatever has to be known before anything can be computed is asked here, one question at a time, as a ValueError that
@@ -44,7 +45,6 @@ NAMES: dict[str, list[str]] = {
         "resolved": "resolved_at resolved outcome_time converted_at conversion_time purchased_at purchase_time "
         "bought_at ordered_at outcome_at",
         "propensity": "propensity probability p_action pscore prob",
-        "group": "group category segment",
         "ticket": "ticket ticket_id decision_id impression_id event_id",
         "holdout": "is_holdout held holdout held_out",
     }.items()
@@ -67,8 +67,8 @@ LOSSES = (
 )
 """Words in an outcome's name from which it is clear whether more of it is better."""
 
-UNREADABLE, BLANK = 0.05, 0.01
-"""Shares of unreadable outcomes, and of blanks in a column that is never 0, from which the audit asks."""
+UNREADABLE = 0.05
+"""Share of unreadable outcomes from which the audit asks."""
 CALLERS = "Ibis table"
 """The name of a log that came as an Ibis table."""
 MOST_FOR_IDS, MEMORY, MOST_THREADS = 2_000_000, "1GB", 8
@@ -94,7 +94,6 @@ class Columns:
     observed: str | None
     resolved: str | None
     propensity: str | None
-    group: str | None
     ticket: str | None
     holdout: str | None
     context: tuple[str, ...]
@@ -103,25 +102,10 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The whole log at a glance: numbers of rows, the range of outcomes, and the last moment that it names."""
-
-    total: int
-    blank: int
-    unreadable: int
-    untimed: int
-    known: int
-    zeros: int
-    low: float
-    high: float
-    latest: float
-
-
-@dataclass(frozen=True)
 class Log:
     """An open log.
 
-    `seconds`: times are dates; `unread`, `repeated`: lines that could not be read, rows that repeat a ticket; `notes`:
+    `seconds`: times are dates; `unread`, `repeated`: lines that are no JSON object, rows that repeat a ticket; `notes`:
     what is odd.
     """
 
@@ -131,13 +115,22 @@ class Log:
     seconds: bool
     unread: int
     repeated: int
-    facts: Facts
+    missing: float | str | None
+    """What a blank outcome means, as given."""
     notes: tuple[str, ...]
 
     def close(self) -> None:
         """Close the connection, unless it is the caller's."""
         if self.name != CALLERS:
             self.table.get_backend().disconnect()
+
+    def unread_lines(self) -> int:
+        """Lines that could not be read; those of a CSV file are known once it has been counted."""
+        with suppress(Exception):  # there is no such table unless duckdb read a CSV file
+            rejected = self.table.get_backend().table("reject_errors")
+            # Every reading of the file lists them again, once for each value that is wrong.
+            return self.unread + int(rejected.select("file_id", "line").distinct().count().to_pyarrow().as_py())
+        return self.unread
 
 
 def audit_engine() -> Any:
@@ -378,18 +371,22 @@ def _flatten(ibis: Any, raw: Table, columns: Columns, name: str, missing: float 
     for i, label in enumerate(columns.context):
         text = _text(raw[label]).strip().nullif("")
         context = text if i == 0 else context + JOINT + text
+    times = {time: part(getattr(columns, time), lambda c: _time(ibis, c, seconds), "float64") for time in TIMES}
+    timed = times["decided"].notnull() if columns.decided else ibis.literal(True)
+    # Whole numbers are not looked at again: nothing about them can be unreadable.
+    unreadable = ibis.literal(False) if raw[columns.outcome].type().is_integer() else present & number.isnull()
     flat = raw.select(
         action=_text(raw[columns.action]),
         state=_text(raw[columns.state]),
         outcome=ibis.ifelse(present, number, float(missing)) if isinstance(missing, float) else number,
         blank=~present,
-        unreadable=ibis.literal(False) if raw[columns.outcome].type().is_integer() else present & number.isnull(),
+        unreadable=unreadable,
+        used=timed if raw[columns.outcome].type().is_integer() else timed & ~unreadable,
         propensity=part(columns.propensity, lambda column: _number(ibis, column), "float64"),
         held=part(columns.holdout, lambda column: _number(ibis, column), "float64"),
-        grouping=part(columns.group, _text, "string"),
         ticket=part(columns.ticket, _text, "string"),
         context=context,
-        **{time: part(getattr(columns, time), lambda c: _time(ibis, c, seconds), "float64") for time in TIMES},
+        **times,
     )
     unread, kind = 0, raw[columns.outcome].type()
     if kind.is_json():
@@ -398,10 +395,8 @@ def _flatten(ibis: Any, raw: Table, columns: Columns, name: str, missing: float 
     flat, repeated = _without_repeats(ibis, flat, columns)
     if repeated:
         notes.append(f"{repeated} rows repeat a {columns.ticket}: one row of each was kept.")
-    facts = _look(flat, columns, bool(kind.is_string()))
-    _ask(name, columns, facts, missing)
-    _note_ids(raw, columns, facts, notes)
-    return Log(flat, columns, name, seconds, unread + _unread_lines(raw), repeated, facts, tuple(notes))
+    _note_ids(raw, columns, notes)
+    return Log(flat, columns, name, seconds, unread, repeated, missing, tuple(notes))
 
 
 def _text(column: Any) -> Any:
@@ -499,22 +494,15 @@ def _time(ibis: Any, column: Any, seconds: bool) -> Any:
 
 def _note_zones(raw: Table, columns: Columns, notes: list[str]) -> None:
     """Mixed or partly missing time zones in columns of text."""
-    bare: list[str] = []
-    zoned: list[str] = []
     for name in filter(None, (getattr(columns, part) for part in TIMES)):
-        if not (raw[name].type().is_string() or raw[name].type().is_json()):
-            continue
-        text = _text(raw[name]).strip()
-        dated = raw.filter(text.re_search("[0-9]:[0-9]")).select(zone=text.re_extract(ZONE, 1))
-        counts = dated.group_by("zone").aggregate(n=dated.count()).to_pyarrow().to_pylist()
-        found = {row["zone"] or "none": row["n"] for row in counts}
-        if len(found) > 1:
-            listed = ", ".join(f"{zone} in {found[zone]}" for zone in sorted(found, key=lambda zone: -found[zone]))
-            notes.append(f"{name} has {len(found)} time zones ({listed} rows); times without one are read as UTC.")
-        elif found:
-            (bare if "none" in found else zoned).append(name)
-    if bare and zoned:
-        notes.append(f"{' and '.join(bare)} has no time zone and {' and '.join(zoned)} has: it is read as UTC.")
+        if raw[name].type().is_string() or raw[name].type().is_json():
+            text = _text(raw[name]).strip()
+            dated = raw.filter(text.re_search("[0-9]:[0-9]")).select(zone=text.re_extract(ZONE, 1))
+            counts = dated.group_by("zone").aggregate(n=dated.count()).to_pyarrow().to_pylist()
+            found = {row["zone"] or "none": row["n"] for row in counts}
+            if len(found) > 1:
+                listed = ", ".join(f"{zone} in {found[zone]}" for zone in sorted(found, key=lambda zone: -found[zone]))
+                notes.append(f"{name} has {len(found)} time zones ({listed} rows); times without one are read as UTC.")
 
 
 def _only(table: Table) -> dict[str, Any]:
@@ -537,55 +525,11 @@ def _without_repeats(ibis: Any, flat: Table, columns: Columns) -> tuple[Table, i
     return numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy"), repeated
 
 
-def _look(flat: Table, columns: Columns, textual: bool) -> Facts:
-    wanted = {
-        "total": flat.count(), "blank": flat.blank.sum(), "unreadable": flat.unreadable.sum(),
-        "untimed": flat.decided.isnull().sum(), "known": flat.outcome.count(), "zeros": (flat.outcome == 0).sum(),
-        "low": flat.outcome.min(), "high": flat.outcome.max(), **{part: flat[part].max() for part in TIMES},
-    }  # fmt: skip
-    if textual:  # labels are counted so that they are read: a line that is no text is then no row here either
-        wanted |= {"actions": flat.action.count(), "states": flat.state.count(), "groups": flat.grouping.count()}
-    row = _only(flat.aggregate(**wanted))
-    numbers = {name: int(row[name] or 0) for name in ("total", "blank", "unreadable", "untimed", "known", "zeros")}
-    numbers["untimed"] *= columns.decided is not None
-    low, high = (float("nan") if row[end] is None else float(row[end]) for end in ("low", "high"))
-    latest = max((float(row[part]) for part in TIMES if row[part] is not None), default=float("nan"))
-    return Facts(**numbers, low=low, high=high, latest=latest)
-
-
-def _ask(name: str, columns: Columns, facts: Facts, missing: float | str | None) -> None:
-    """The questions that only the caller can answer; the first that is open is asked."""
-    column = columns.outcome
-    if not facts.total:
-        raise ValueError(f"{name}: has no rows, expected one for each decision")
-    if not facts.known:
-        raise ValueError(f"outcome: column {column!r} holds no number, expected one in the rows with an outcome")
-    if columns.decided and facts.untimed == facts.total:
-        raise ValueError(f"decided: column {columns.decided!r} holds no time, expected dates or numbers")
-    same = facts.low == facts.high
-    if missing is not None or facts.blank <= BLANK * facts.total or (facts.zeros and not same):
-        return
-    values = f"every other value is {facts.low:g}" if same else "no value is 0"
-    nothing = 1 if same and facts.low == 0 else 0
-    raise ValueError(
-        f"outcome: {facts.blank} of {facts.total} rows of {column!r} are blank and {values}: what is a blank? "
-        f"--missing {nothing} if nothing happened, --missing drop if the outcome is not known"
-    )
-
-
-def _note_ids(raw: Table, columns: Columns, facts: Facts, notes: list[str]) -> None:
+def _note_ids(raw: Table, columns: Columns, notes: list[str]) -> None:
     used = {column for column in vars(columns).values() if isinstance(column, str)} | set(columns.context)
-    for name in raw.columns if facts.total <= MOST_FOR_IDS else ():
+    for name in raw.columns:
         if name.lower() in LIKELY_IDS and name not in used:
-            repeated = _count_repeats(raw[name])
-            if 0 < repeated <= 0.5 * facts.total:
+            total = int(raw.count().to_pyarrow().as_py())
+            repeated = _count_repeats(raw[name]) if total <= MOST_FOR_IDS else 0
+            if 0 < repeated <= 0.5 * total:
                 notes.append(f"{repeated} rows repeat a {name} and were kept; --ticket {name} keeps one row of each.")
-
-
-def _unread_lines(raw: Table) -> int:
-    """Lines of a CSV file that duckdb rejected while the log was read."""
-    with suppress(Exception):  # there is no such table unless a CSV file was read
-        rejected = raw.get_backend().table("reject_errors")
-        # Every reading of the file lists them again, once for each value that is wrong.
-        return int(rejected.select("file_id", "line").distinct().count().to_pyarrow().as_py())
-    return 0

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from statepool.audit.advice import ALWAYS, BLIND
 from statepool.audit.document import amount, sections_of, summary_of
 from statepool.report.page import figures_of, render
-from statepool.report.palette import AMBER, BLUE, GREEN, MUTED, PURPLE, SURFACE, VERMILLION
-from statepool.report.sheet import Drawing, Sheet, draw_cell, drawing_of, frame_cells, label, leave_room, styled
+from statepool.report.palette import BLUE, MUTED, SURFACE, VERMILLION
+from statepool.report.sheet import Drawing, Sheet, drawing_of, label, styled
 
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit
 
 CLASSES = {"pool": "digit", "pool with corrections": "near", "do not pool": "off", "cannot tell": "near"}
-LINES = (BLUE, VERMILLION, GREEN, PURPLE, AMBER, MUTED)
-MOST_DOTS, MOST_ROWS, MOST_LINES, MOST_STATES, LETTERS = 300, 12, 6, 20, 22
+MOST_DOTS, LETTERS = 300, 22
 
 
 def write_report(audit: Audit, out: Path) -> Path:
@@ -40,29 +38,25 @@ def write_report(audit: Audit, out: Path) -> Path:
     return path
 
 
-class Plan(NamedTuple):
-    """A figure, the section it stands in, and whether the log has what it shows."""
-
-    name: str
-    title: str
-    caption: str
-    home: str
-    draw: Callable[[Sheet, Audit], None]
-    possible: Callable[[Audit], bool]
-
-
 def draw_figures(audit: Audit) -> list[Drawing]:
+    """Figures of what the log can show; each is drawn for a wide and for a narrow page."""
+    counts, plans = audit.counts, []
+    if audit.advice.expected:
+        caption = "In simulations of the log. Blue: advised. Whiskers: one standard error."
+        plans.append((_draw_regrets, "regrets", "Regret to expect", caption, "advice"))
+    if counts.n_actions > 1 and counts.has_outcomes:
+        title = "Through the states, and with direct effects"
+        caption = "Each dot an action, larger with more rows. On the line, the state is all that matters."
+        plans.append((_draw_prediction, "prediction", title, caption, "evidence"))
     drawings = []
-    for plan in PLANS:
-        if not plan.possible(audit):
-            continue
+    for draw, *texts in plans:
         # Letters that the font lacks are drawn as boxes; tables and tips have them.
         with styled(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph")
             wide, narrow = Sheet(), Sheet(narrow=True)
-            plan.draw(wide, audit)
-            plan.draw(narrow, audit)
-            drawings.append(drawing_of(wide, narrow, plan.name, plan.title, plan.caption, plan.home))
+            draw(wide, audit)
+            draw(narrow, audit)
+            drawings.append(drawing_of(wide, narrow, *texts))
     return drawings
 
 
@@ -109,70 +103,3 @@ def _draw_prediction(sheet: Sheet, audit: Audit) -> None:
     name = audit.unit.name
     ax.set(xlabel=f"mean {name}, through the states", ylabel=f"mean {name}, with direct effects")
     ax.grid(axis="x")
-
-
-def _draw_map(sheet: Sheet, audit: Audit) -> None:
-    counts, top = audit.counts, audit.advice.ranking.order[:MOST_ROWS]
-    (ax,) = sheet.panels(1, 0.75 + 0.2 * len(top))
-    for row, a in enumerate(top):
-        for s in range(counts.n_states):
-            share = float(audit.map.P[a, s])
-            ends = f"({audit.map.lower[a, s]:.3f} to {audit.map.upper[a, s]:.3f})"
-            text = f"{counts.actions[a]} → {counts.states[s]}: {share:.3f} {ends}"
-            draw_cell(sheet, ax, s, row, share**0.5, f"{100 * share:.0f}", text)
-    frame_cells(ax, [_short(name) for name in counts.states], [_short(counts.actions[a]) for a in top])
-    ax.xaxis.tick_top()
-    ax.tick_params(axis="x", rotation=60 if sheet.narrow else 40)
-    for tick in ax.get_xticklabels():
-        tick.set_horizontalalignment("left")
-
-
-def _draw_delays(sheet: Sheet, audit: Audit) -> None:
-    (ax,) = sheet.panels(1, 2.1)
-    waits = audit.maturity.waits.waits if audit.maturity.waits is not None else _waits(audit)
-    shares = np.linspace(0, 0.995, 101)[1:]
-    quantiles = np.quantile(waits, shares)
-    size, unit = (86_400.0, "days") if audit.seconds and quantiles[-1] > 172_800 else (1.0, "as given")
-    if audit.seconds and size == 1.0:
-        size, unit = (3_600.0, "hours") if quantiles[-1] > 7_200 else (1.0, "seconds")
-    ax.plot(quantiles / size, 100 * shares, color=BLUE)
-    for x, share in zip(quantiles[4::10], shares[4::10], strict=True):
-        sheet.target(ax, x / size, 100 * share, f"{share:.0%} have come within {x / size:.3g} {unit}")
-    ax.set_ylim(0, 103)
-    ax.set_xlim(left=0)
-    ax.set(xlabel=f"delay, {unit}", ylabel="come, %")
-
-
-def _waits(audit: Audit) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.asarray((audit.rows.resolved - audit.rows.decided)[audit.rows.dated])
-
-
-def _draw_drift(sheet: Sheet, audit: Audit) -> None:
-    (ax,) = sheet.panels(1, 2.4)
-    drift, unit = audit.drift, audit.unit
-    observed, means, x = unit.outcome(drift.observed), unit.outcome(drift.means), 100 * drift.times
-    for s, colour in zip(np.argsort(-drift.spread, kind="stable")[:MOST_LINES], LINES, strict=False):
-        ax.plot(x, observed[:, s], linestyle="", marker=".", markersize=2.5, color=colour, alpha=0.4)
-        ax.plot(x, means[:, s], color=colour)
-        name = audit.counts.states[s]
-        for b in range(0, x.size, max(x.size // 20, 1)):
-            sheet.target(ax, x[b], means[b, s], f"{name}, {x[b]:.0f} % into the log: {means[b, s]:.3g}", 8)
-        label(ax, 100, float(means[-1, s]), _short(name), colour, (4, 0))
-    leave_room(ax, 0, 100, 150 if sheet.narrow else 132)
-    ax.set_xticks([0, 25, 50, 75, 100])
-    ax.set(xlabel="share of the log's decisions, %", ylabel=f"mean {unit.name}")
-
-
-PLANS = (
-    Plan("regrets", "Regret to expect", "In simulations of the log. Blue: advised. Whiskers: one standard error.",
-         "advice", _draw_regrets, lambda audit: bool(audit.advice.expected)),
-    Plan("prediction", "Through the states, and with direct effects",
-         "Each dot an action, larger with more rows. On the line, the state is all that matters.", "evidence",
-         _draw_prediction, lambda audit: audit.counts.n_actions > 1 and audit.counts.has_outcomes),
-    Plan("map", "The map", "How often, in per cent, each of the best actions leads to each state.", "actions",
-         _draw_map, lambda audit: audit.counts.n_states <= MOST_STATES),
-    Plan("delays", "How late outcomes come", "What the end of the log hides is allowed for.", "time",
-         _draw_delays, lambda audit: audit.lateness.known and bool(_waits(audit).size)),
-    Plan("drift", "How the state means move", "Dots are means of a stretch of the log, lines are smoothed.", "time",
-         _draw_drift, lambda audit: audit.drift.known),
-)  # fmt: skip

@@ -21,7 +21,6 @@ Decided = Annotated[str | None, Option(help="Column of the decision time.")]
 Observed = Annotated[str | None, Option(help="Column of the time the state was observed.")]
 Resolved = Annotated[str | None, Option(help="Column of the time the outcome came.")]
 Propensity = Annotated[str | None, Option(help="Column of the action's probability when it was chosen.")]
-Group = Annotated[str | None, Option(help="Column of a group that the action belongs to.")]
 Ticket = Annotated[str | None, Option(help="Column that identifies a decision; repeated ones are dropped.")]
 Holdout = Annotated[str | None, Option(help="Column that marks rows of a holdout.")]
 Context = Annotated[list[str] | None, Option(help="Column that describes the visitor; may be repeated.")]
@@ -34,7 +33,7 @@ Level = Annotated[float, Option(help="Level of intervals.")]
 def audit(
     log: Log, table: Table = None, action: Action = None, state: State = None, outcome: Outcome = None,
     decided: Decided = None, observed: Observed = None, resolved: Resolved = None, propensity: Propensity = None,
-    group: Group = None, ticket: Ticket = None, holdout: Holdout = None, context: Context = None,
+    ticket: Ticket = None, holdout: Holdout = None, context: Context = None,
     reward: Reward = None, window: Window = None, missing: Missing = None,
     delay: Annotated[int | None, Option(help="Delay in decisions, if the log has no outcome times.")] = None,
     horizon: Annotated[int | None, Option(help="Decisions to simulate; by default as time allows.")] = None,
@@ -116,7 +115,6 @@ def whatif(
     table: Table = None, action: Action = None, state: State = None, outcome: Outcome = None, decided: Decided = None,
     resolved: Resolved = None, propensity: Propensity = None, ticket: Ticket = None, holdout: Holdout = None,
     context: Context = None, reward: Reward = None, window: Window = None, missing: Missing = None, level: Level = 0.95,
-    export: Annotated[Path | None, Option(help="Write the rows for off-policy packages: .parquet, .csv.")] = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """What would the log have been worth under another policy?"""
@@ -124,7 +122,7 @@ def whatif(
     from statepool.audit import what_if
 
     names = ("action", "state", "outcome", "decided", "resolved", "propensity", "ticket", "holdout", "context")
-    settings = {name: given[name] for name in ("table", "reward", "window", "missing", "level", "export")}
+    settings = {name: given[name] for name in ("table", "reward", "window", "missing", "level")}
     with working(f"evaluating policies on {log}"):
         policies = policy or ["best", "uniform", "logged"]
         found = what_if(log, policies, columns={name: given[name] for name in names}, **settings)

@@ -31,10 +31,8 @@ def reproduce(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from statepool.studies import STUDIES, find
-    from statepool.studies.published import records_of
-    from statepool.studies.report import write_report
+    from statepool.studies.report import print_study, print_summary, records_of, write_report
     from statepool.studies.runner import check_writable, run_studies
-    from statepool.studies.terminal import print_study, print_summary
 
     if jobs == 0 or jobs < -1:
         raise ValueError(f"jobs: is {jobs}, expected a positive number, or -1 for one per core")

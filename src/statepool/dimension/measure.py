@@ -2,9 +2,8 @@
 
     v(x) = sum_s N(s) / q(s)      N(s) = sum_a x(a) P(s|a)²      q(s) = sum_a x(a) P(s|a)
 
-States of probability 0 are left out. `chi_square` is v - 1 from its own definition, `estimate` the paper's
-Monte Carlo search, which only ever sees v from below (see `bracket` for a proved value).
-Source: paper, Section 3, Appendix A, Remark on the χ² form.
+States of probability 0 are left out. `estimate` is the paper's Monte Carlo search, which only ever sees v from below
+(see `bracket` for a proved value). Source: paper, Section 3 and Appendix A.
 """
 
 from __future__ import annotations
@@ -21,8 +20,19 @@ CONCENTRATIONS = (0.2, 1.0, 5.0)
 def effective(P: ArrayLike, x: ArrayLike) -> float:
     """v(x), between 1 and the number of states.
 
-    With a map for each context, x has a weight for each context and action, which sum to 1: v of the joint map.
+    Parameters
+    ----------
+    P : array_like
+        A map, one row for each action; or a map for each context.
+    x : array_like
+        A probability for each action; with contexts, for each context and action, and v is that of the joint map.
 
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> round(sp.dimension.effective([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5]), 6)
     2.0
@@ -53,24 +63,24 @@ def _of_available(x: ArrayLike, offered: Bools) -> Floats:
     return np.asarray(weights[offered])
 
 
-def chi_square(P: ArrayLike, x: ArrayLike) -> float:
-    """The χ² divergence of (action, state) from independence under the policy x; equals v(x) - 1.
-
-    >>> import statepool as sp
-    >>> round(sp.dimension.chi_square([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5]), 6)
-    1.0
-    """
-    table = check_map(P)
-    policy = check_policy(x, table.shape[0])
-    q = policy @ table
-    reached = q > 0
-    deviation = table[:, reached] - q[reached]
-    return float(np.einsum("a,as,as,s->", policy, deviation, deviation, 1 / q[reached]))
-
-
 def estimate(P: ArrayLike, rng: np.random.Generator, n: int) -> float:
     """The paper's Monte Carlo estimate of sup_x v(x): the largest of n random policies, so a value from below.
 
+    Parameters
+    ----------
+    P : array_like
+        A map, one row for each action.
+    rng : numpy.random.Generator
+        Draws the policies.
+    n : int
+        How many.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import statepool as sp
     >>> 1 <= sp.dimension.estimate([[0.7, 0.3], [0.1, 0.9]], np.random.default_rng(0), n=50) <= 2

@@ -29,9 +29,8 @@ from numpy.typing import ArrayLike
 
 from statepool.checks import Floats, shown
 from statepool.compiling import compiled_allocating as compiled
-from statepool.dimension.certificate import UNIT, coarse_bound, column_maxima, distinct_rows
+from statepool.dimension.cells import UNIT, coarse_bound, column_maxima, distinct_rows, relax
 from statepool.dimension.measure import joint_of, value
-from statepool.dimension.relaxation import relax
 
 COARSE_STEPS, FINE_STEPS = 100, 3000
 """Steps over all actions, and over the few that matter."""
@@ -66,7 +65,23 @@ ALL_ACTIVE = 100
 
 @dataclass(frozen=True)
 class Bracket:
-    """lower = v(play) ≤ sup_x v(x) ≤ upper; `proof` names what proves upper, `nodes` counts the bounded cells."""
+    """lower = v(play) ≤ sup_x v(x) ≤ upper.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The bracket.
+    play : numpy.ndarray
+        A policy that attains `lower`.
+    proof : str
+        What proves `upper`.
+    reached : bool
+        Whether the gap that was asked for is reached.
+    nodes : int
+        How many cells were bounded.
+    seconds : float
+        How long it took.
+    """
 
     lower: float
     upper: float

@@ -1,4 +1,4 @@
-"""Families of instances: functions of a seed. Adding one is a function and a line here.
+"""Families of instances: functions of a seed. Adding one is a function with `@family`, and its name here.
 
 A seed is a whole number or a NumPy generator. The draws are made in the order written, so a seed names one instance.
 """
@@ -8,8 +8,19 @@ from typing import cast
 
 from statepool import extras
 from statepool.checks import shown, unknown_name
-from statepool.families.contexts import crowds, moving_map, routes, segments, sparse_crowds
-from statepool.families.difficult import direct, locked, resonance, shifting
+from statepool.families.beyond import (
+    crowds,
+    direct,
+    locked,
+    moving_map,
+    resonance,
+    routes,
+    segments,
+    shifting,
+    shop,
+    shop_with_prices,
+    sparse_crowds,
+)
 from statepool.families.paper import (
     band,
     clustered,
@@ -22,19 +33,24 @@ from statepool.families.paper import (
     spread,
     switching,
 )
-from statepool.families.shop import shop, shop_with_prices
+from statepool.families.shapes import REGISTRY
 from statepool.model import Instance
-
-_FAMILIES = (
-    band, clustered, crowds, direct, funnel, hard, hostile, locked, matched, moving_map, overlap, resonance, routes,
-    scarce, segments, shifting, shop, shop_with_prices, sparse_crowds, spread, switching,
-)  # fmt: skip
-REGISTRY: dict[str, Callable[..., Instance]] = {make.__name__.replace("_", "-"): make for make in _FAMILIES}
 
 
 def find(name: str) -> Callable[..., Instance]:
     """The family of a name: one of these, or one that an installed package adds.
 
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    callable
+        A function of a seed and of the family's settings that returns an `Instance`.
+
+    Examples
+    --------
     >>> import statepool as sp
     >>> sp.families.find("funnel") is sp.families.funnel
     True

@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from statepool.checks import Floats, check_count, check_name, check_number, check_sizes, check_whole
-from statepool.families.shapes import normalise, phases, progress, ramp, season, shuffled
+from statepool.checks import Floats, check_count, check_name, check_number, check_whole
+from statepool.families.shapes import family, normalise, phases, progress, ramp, season, shuffled
 from statepool.model import Instance
 from statepool.stream import Seed, generator_of
 
 
+@family
 def band(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_000, drift: float = 0.05) -> Instance:
     """Rows from a Dirichlet, state means that drift in straight lines by at most `drift`.
 
@@ -17,8 +18,6 @@ def band(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_0
     >>> sp.families.band(seed=0, horizon=100)
     Instance(40 actions, 8 states, 100 rounds)
     """
-    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
-    check_number(drift, "drift", -1e9, 1e9)
     rng = generator_of(seed)
     P = rng.dirichlet(1.5 * np.ones(n_states), size=n_actions)
     base = rng.uniform(0.25, 0.75, n_states)
@@ -26,6 +25,7 @@ def band(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_0
     return Instance(P, ramp(base, drift * slope, horizon))
 
 
+@family
 def overlap(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 5_000, overlap: float = 0.0) -> Instance:
     """Rows that are partly common to all actions, partly their own: `overlap` is the common share.
 
@@ -33,8 +33,6 @@ def overlap(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 5
     >>> sp.families.overlap(seed=0, horizon=100)
     Instance(40 actions, 8 states, 100 rounds)
     """
-    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
-    check_number(overlap, "overlap", 0, 1)
     rng = generator_of(seed)
     common = rng.dirichlet(2.0 * np.ones(n_states))
     own = rng.dirichlet(0.25 * np.ones(n_states), size=n_actions)
@@ -42,6 +40,7 @@ def overlap(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 5
     return Instance(overlap * common + (1 - overlap) * own, season(base, 0.12, phases(rng, n_states), horizon))
 
 
+@family
 def matched(
     seed: int, n_actions: int = 40, n_states: int = 8, horizon: int = 10_000, overlap: float = 0.0,
     target: float = 900.0,
@@ -56,10 +55,7 @@ def matched(
     >>> sp.families.matched(seed=0, horizon=100)
     Instance(40 actions, 8 states, 100 rounds)
     """
-    check_sizes(n_actions=n_actions, horizon=horizon)
     check_count(n_states, "n_states", lowest=2)
-    check_number(overlap, "overlap", 0, 1)
-    check_number(target, "target", 0, 1e18)
     rng = np.random.default_rng(check_whole(seed, "seed"))
     base = rng.dirichlet(2.0 * np.ones(n_states))
     own = rng.dirichlet(0.25 * np.ones(n_states), size=n_actions)
@@ -90,6 +86,7 @@ def _means_at(target: float, P: Floats, direction: Floats) -> Floats:
     return np.clip(0.5 + (low + high) / 2 * direction, 0, 1)
 
 
+@family
 def clustered(seed: Seed, n_actions: int = 40, horizon: int = 6_000, heterogeneity: float = 0.0) -> Instance:
     """Sixteen states from four hidden groups, whose mean losses differ by `heterogeneity` inside a group.
 
@@ -97,8 +94,6 @@ def clustered(seed: Seed, n_actions: int = 40, horizon: int = 6_000, heterogenei
     >>> sp.families.clustered(seed=0, horizon=100)
     Instance(40 actions, 16 states, 100 rounds)
     """
-    check_sizes(n_actions=n_actions, horizon=horizon)
-    check_number(heterogeneity, "heterogeneity", -1e9, 1e9)
     rng = generator_of(seed)
     levels, size = np.array([0.15, 0.38, 0.62, 0.85]), 4
     mass = rng.dirichlet(0.7 * np.ones(levels.size), size=n_actions)
@@ -112,6 +107,7 @@ def clustered(seed: Seed, n_actions: int = 40, horizon: int = 6_000, heterogenei
     return Instance(P, np.clip(np.repeat(wave, size, axis=1) + heterogeneity * offset, 0, 1))
 
 
+@family
 def funnel(seed: Seed, n_actions: int = 200, n_states: int = 6, horizon: int = 20_000) -> Instance:
     """A catalogue of items in a dozen categories, depths of engagement as states, a late conversion.
 
@@ -119,7 +115,6 @@ def funnel(seed: Seed, n_actions: int = 200, n_states: int = 6, horizon: int = 2
     >>> sp.families.funnel(seed=0, horizon=100)
     Instance(200 actions, 6 states, 100 rounds)
     """
-    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
     rng = generator_of(seed)
     depth, n_categories = np.arange(n_states), 12
     tilt = rng.uniform(0.5, 2.6, n_categories)
@@ -135,6 +130,7 @@ def funnel(seed: Seed, n_actions: int = 200, n_states: int = 6, horizon: int = 2
     return Instance(P, season(np.linspace(0.92, 0.28, n_states), 0.06, phases(rng, n_states), horizon))
 
 
+@family
 def spread(seed: Seed, n_actions: int = 40, horizon: int = 10_000) -> Instance:
     """The best action mixes several good states, while a decoy is most likely to reach the single best one.
 
@@ -142,7 +138,6 @@ def spread(seed: Seed, n_actions: int = 40, horizon: int = 10_000) -> Instance:
     >>> sp.families.spread(seed=0, horizon=100)
     Instance(40 actions, 6 states, 100 rounds)
     """
-    check_sizes(n_actions=n_actions, horizon=horizon)
     rng = generator_of(seed)
     base = np.array([0.10, 0.16, 0.22, 0.30, 0.60, 0.95])
     decoy, mixer = (0.62, 0, 0, 0, 0, 0.38), (0.30, 0.28, 0.24, 0.18, 0, 0)
@@ -150,6 +145,7 @@ def spread(seed: Seed, n_actions: int = 40, horizon: int = 10_000) -> Instance:
     return Instance(np.array(rows[:n_actions]), season(base, 0.03, phases(rng, base.size), horizon))
 
 
+@family
 def switching(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_000, n_blocks: int = 5) -> Instance:
     """The mean losses of the states are shuffled at the start of every block.
 
@@ -157,12 +153,12 @@ def switching(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int =
     >>> sp.families.switching(seed=0, horizon=100)
     Instance(40 actions, 8 states, 100 rounds)
     """
-    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon, n_blocks=n_blocks)
     rng = generator_of(seed)
     P = rng.dirichlet(0.6 * np.ones(n_states), size=n_actions)
     return Instance(P, shuffled(rng, n_states, horizon, n_blocks))
 
 
+@family
 def scarce(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 8_000, share: float = 0.05) -> Instance:
     """One state is rare under every action, with mean probability `share`.
 
@@ -170,7 +166,6 @@ def scarce(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 8_
     >>> sp.families.scarce(seed=0, horizon=100)
     Instance(40 actions, 8 states, 100 rounds)
     """
-    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
     check_number(share, "share", 1e-9, 1 if n_states == 1 else 1 - 1e-9)
     rng = generator_of(seed)
     mean = np.full(n_states, (1 - share) / max(n_states - 1, 1))
@@ -181,6 +176,7 @@ def scarce(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 8_
     return Instance(P, ramp(base, 0.25 * slope, horizon))
 
 
+@family
 def hard(
     seed: Seed, n_actions: int = 40, n_drifting: int = 4, horizon: int = 8_000, block: int = 50, amplitude: float = 0.1,
     n_states: int | None = None,
@@ -195,9 +191,7 @@ def hard(
     >>> sp.families.hard(seed=0, horizon=100)
     Instance(40 actions, 5 states, 100 rounds)
     """
-    J, S = check_count(n_drifting, "n_drifting"), n_drifting + 1 if n_states is None else n_states
-    check_sizes(n_actions=n_actions, n_states=S, horizon=horizon, block=block)
-    check_number(amplitude, "amplitude", 0, 0.5)
+    J, S = n_drifting, n_drifting + 1 if n_states is None else n_states
     if n_actions <= J or J >= S:
         raise ValueError(f"n_drifting: is {J}, expected fewer than the {n_actions} actions and the {S} states")
     P = np.zeros((n_actions, S))
@@ -212,6 +206,7 @@ def hard(
 Waves = Callable[[], Floats]
 
 
+@family
 def hostile(
     seed: Seed, kind: str = "rare-optimal", n_actions: int = 40, n_states: int = 8, horizon: int = 8_000
 ) -> Instance:
@@ -222,7 +217,6 @@ def hostile(
     Instance(40 actions, 8 states, 100 rounds)
     """
     check_name("kind", kind, HOSTILE)
-    check_sizes(n_actions=n_actions, n_states=n_states, horizon=horizon)
     rng = generator_of(seed)
 
     def waves() -> Floats:

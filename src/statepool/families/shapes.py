@@ -1,10 +1,56 @@
-"""Parts that several families share: how state means move, which contexts come, rows that sum to 1."""
+"""What families share: their arguments, how state means move, which contexts come, rows that sum to 1."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 
+from statepool.arguments import Argument, Given, checked, count, number
 from statepool.checks import Floats, Ints, check_name
+from statepool.model import Instance
+
+ARGUMENTS = {
+    "seed": Argument("int or numpy.random.Generator", "Names the instance: its random numbers follow from it."),
+    "n_actions": count("Number of actions."),
+    "n_states": count("Number of states."),
+    "horizon": count("Number of rounds."),
+    "n_contexts": count("Number of contexts."),
+    "kind": Argument("str", "Which of them."),
+    "drift": number("How far a mean moves at most.", -1e9, 1e9),
+    "overlap": number("The share of a row that is common to all actions.", 0, 1),
+    "target": number("The regret of uniformly random actions.", 0, 1e18),
+    "heterogeneity": number("How far the means of a group differ.", -1e9, 1e9),
+    "n_blocks": count("Number of blocks, between which the means change."),
+    "share": Argument("float", "The mean probability of the rare state."),
+    "n_drifting": count("Number of actions whose loss drifts."),
+    "block": count("Rounds of a block."),
+    "amplitude": number("How far means swing to either side.", 0, 0.5),
+    "half_period": count("Rounds before the means swing back."),
+    "offset": number("How far the middle of a swing may be from 1/2.", 0, 0.5),
+    "concentration": number("Of the Dirichlet distribution of rows: below 1 they are sparse.", 0, 1e6, open_low=True),
+    "family": Argument("str", "The family that gets direct effects."),
+    "size": number("Standard deviation of the direct effects.", 0, 1),
+    "settings": Argument("", "Those of that family."),
+    "revenue": number("What a purchase brings in the middle, as a share of the most.", 0, 1, open_low=True),
+    "season": number("The share by which purchases rise and fall in a season.", 0, 1),
+    "spread": number("Standard deviation of the prices' logarithm.", 0, 10),
+    "n_reached": count("How many of the states a context reaches."),
+    "of_action": number("Standard deviation of the effect of an action on the logarithm of its row.", 0, 50),
+    "of_context": number("The same of the context.", 0, 50),
+    "together": number("The same of both together.", 0, 50),
+    "n_candidates": count("How many of the actions a context may be answered with."),
+    "n_epochs": count("Number of epochs, between which the map changes."),
+    "moves": Argument("str", '"drift" from one map to another in equal steps, or "jumps" to new rows.'),
+    "means": Argument("str", 'How the mean losses move: "steady", "drifting" or "switching".'),
+    "shares": Argument("str", 'How often contexts come: "even", or "zipf", the k-th in proportion to 1/k.'),
+}
+REGISTRY: dict[str, Callable[..., Instance]] = {}
+
+
+def family(make: Callable[Given, Instance]) -> Callable[Given, Instance]:
+    """Add a family to the registry, with its arguments checked and explained."""
+    REGISTRY[make.__name__.replace("_", "-")] = made = checked(ARGUMENTS)(make)
+    return made
 
 
 def progress(horizon: int) -> Floats:

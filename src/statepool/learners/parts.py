@@ -14,29 +14,83 @@ P_hat(s|a) = (pairs(a, s) + smoothing) / (visits(a) + smoothing · |S|)
     active   rounds played whose outcome has neither come nor been given up
     waited   D_t, the sum of `active` over the rounds played so far
 
-With skipping, a round is given up once it has been waited for in max(1, sqrt(waited / log K)) rounds (or in `patience`
-rounds, where that is set), and its outcome is then ignored whenever it comes. These thresholds never fall, so rounds
-are given up in the order they were played: `front` is the first that may still come, and one flag for each round
-behind it says whether it has.
+With skipping, a round is given up once it has been waited for in max(1, sqrt(waited / log K)) rounds, and its outcome
+is then ignored whenever it comes. These thresholds never fall, so rounds are given up in the order they were played:
+`front` is the first that may still come, and one flag for each round behind it says whether it has.
 
-Source: Zimmert & Seldin 2020 for the rule; the fixed patience is Thune, Cesa-Bianchi & Seldin 2019.
+Source: Zimmert & Seldin 2020.
+
+*Settings* are explained and checked by one table. *Functions of a rule* that several learners have in common come last.
 """
 
+from dataclasses import dataclass
+from inspect import signature
 from math import log
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.checks import Floats
+from statepool.arguments import Argument, count, number, with_sections
+from statepool.checks import Floats, check_rate
 from statepool.compiling import compiled
-from statepool.kernels import LARGEST_ESTIMATE, combine, dot, softmin
-from statepool.learners.contract import Problem
+from statepool.kernels import LARGEST_ESTIMATE, add_scaled, combine, dot, softmin
+from statepool.learners.contract import Learner, Problem, check_flag
 
+Kind = TypeVar("Kind", bound=Learner)
+SMOOTHING = 0.01
+"""Added to the count of each pair, where nothing else is set."""
 TALLY = np.dtype([("active", "i8"), ("waited", "f8"), ("front", "i8"), ("given_up", "i8")], align=True)
 
 LONGEST_WAIT = 1 << 16
 """Without a horizon so many rounds are remembered; a round that has waited longer is given up."""
+
+
+def _flag(meaning: str) -> Argument:
+    return Argument("bool", meaning, check_flag)
+
+
+SETTINGS = {
+    "adaptive": _flag("Whether it is fed true outcomes alone until waiting has become too dear (MetaAdaBIO)."),
+    "base": Argument("Learner", "The learner that is fed."),
+    "block": count("The rounds of a block.", lowest=2),
+    "certified": _flag("Whether the radii hold with high probability; else they are a heuristic."),
+    "denominator": Argument("str", 'What the second half divides by: "counted" or "predicted".'),
+    "exploration": number("The share of uniform exploration.", 0, 1),
+    "history": count("How many outcomes the index is made of."),
+    "known_map": _flag("Whether the rows are taken from P."),
+    "mixing": number("The share of uniform exploration.", 0, 1),
+    "pooled": _flag("Whether losses are pooled through the state, or learnt of the action played alone."),
+    "prior": Argument("Prior", "How states predict outcomes, as `prior_of` makes it; None: nothing is known of it."),
+    "radius": number("Scales the squared radii; 1 is what is proved.", 0, 1e9),
+    "rate": Argument("float", "The learning rate; None is the paper's default.", lambda value, name: check_rate(value)),
+    "scale": number("Multiplies the fixed rate.", 0, 1e9, open_low=True),
+    "shift": _flag("Whether the rates start later, for a delay that is known."),
+    "skip": _flag("Whether to give up on outcomes that are too late."),
+    "smoothing": number("Added to the count of each pair.", 0, 1e9, open_low=True),
+    "tuning": Argument("str", '"fixed" as in the paper, "anytime" as in the source, or "advanced", which gives up.'),
+    "window": count("Rows are counted over this many rounds; None: over all."),
+}
+"""What the settings of the paper's learners and of the neighbours mean and may be."""
+
+
+@dataclass_transform(frozen_default=True)
+def settled(kind: type[Kind]) -> type[Kind]:
+    """A learner as a frozen dataclass, whose settings are checked and explained by SETTINGS."""
+    own = vars(kind).get("__post_init__", lambda learner: None)
+
+    def check(learner: Kind) -> None:
+        for name, parameter in parameters.items():
+            value, test = getattr(learner, name), SETTINGS[name].check
+            if test and (value is not None or parameter.default is not None):
+                test(value, name)
+        own(learner)
+
+    kind.__post_init__ = check  # type: ignore[attr-defined]
+    made = dataclass(frozen=True)(kind)
+    parameters = dict(signature(made).parameters)
+    made.__doc__ = with_sections(made, parameters, SETTINGS)
+    return made
 
 
 class Estimates(NamedTuple):
@@ -83,7 +137,7 @@ class MapCounts(NamedTuple):
     smoothing: float
 
 
-def start_counts(problem: Problem, smoothing: float) -> MapCounts:
+def start_counts(problem: Problem, smoothing: float = SMOOTHING) -> MapCounts:
     """Nothing seen: every row even."""
     K = problem.n_actions
     return MapCounts(np.zeros((problem.n_states, K)), np.zeros(K), float(smoothing))
@@ -109,16 +163,13 @@ class Outstanding(NamedTuple):
     """One record of TALLY."""
     arrived: NDArray[np.bool_]
     """One flag for each round, in a ring; empty where no round is ever given up."""
-    patience: float
-    """How long a round is waited for; 0 where that follows what was waited for so far."""
     log_actions: float
 
 
-def start_outstanding(problem: Problem, skip: bool = False, patience: int | None = None) -> Outstanding:
+def start_outstanding(problem: Problem, skip: bool = False) -> Outstanding:
     """Nothing played."""
-    skips = skip or patience is not None
-    flags = np.zeros((problem.horizon or LONGEST_WAIT) if skips else 0, np.bool_)
-    return Outstanding(np.zeros(1, TALLY), flags, float(patience or 0), log(max(problem.n_actions, 2)))
+    flags = np.zeros((problem.horizon or LONGEST_WAIT) if skip else 0, np.bool_)
+    return Outstanding(np.zeros(1, TALLY), flags, log(max(problem.n_actions, 2)))
 
 
 @compiled
@@ -133,9 +184,7 @@ def begin_round(outstanding: Any, t: int) -> None:
 @compiled
 def _give_up(outstanding: Any, t: int) -> None:
     tally, arrived = outstanding.tally[0], outstanding.arrived
-    longest = outstanding.patience
-    if longest == 0.0:
-        longest = max(1.0, np.sqrt(tally.waited / outstanding.log_actions))
+    longest = max(1.0, np.sqrt(tally.waited / outstanding.log_actions))
     while tally.front < t and (t - tally.front - 1 >= longest or t - tally.front >= arrived.size):
         if not arrived[tally.front % arrived.size]:
             tally.active -= 1
@@ -161,3 +210,39 @@ def count_arrival(outstanding: Any, t: int) -> bool:
         outstanding.arrived[t % outstanding.arrived.size] = True
     tally.active -= 1
     return True
+
+
+@compiled
+def save_alone(policy: Any, choice: int, saved: Any) -> None:
+    """What a loss of the action played is worth to each action, if the action learns alone."""
+    saved[:] = 0.0
+    saved[choice] = 1.0 / policy[choice]
+
+
+def remember_nothing(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    pass
+
+
+def remember_action(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    """The probability of the action."""
+    saved[0] = policy[choice]
+
+
+def remember_state(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    """The probability of the state."""
+    saved[0] = dot(policy, rows.columns[state])
+
+
+def remember_estimate(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    """The probability that an outcome is divided by, for a memory with `estimates`."""
+    saved[0] = probability(memory.estimates, rows.columns, policy, choice, state)
+
+
+def see_round(memory: Any, played: Any, saved: Any) -> None:
+    """Count the round, for a memory with `outstanding`."""
+    count_round(memory.outstanding, played.t)
+
+
+def learn_saved(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
+    """Add the loss to `totals`, where a decision saves what a loss is worth to each action."""
+    add_scaled(memory.totals, saved, loss)

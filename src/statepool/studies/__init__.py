@@ -1,21 +1,7 @@
 """The studies of the paper, and ours. Adding one is a module that is imported here, and its words in texts.toml."""
 
 from statepool.checks import unknown_name
-from statepool.studies import (
-    baselines,
-    bounds,
-    certified_dimension,
-    direct_effects,
-    drift,
-    estimated_maps,
-    funnel,
-    groups,
-    neighbours,
-    overlap,
-    overlap_and_drift,
-    self_tuned,
-    study,
-)
+from statepool.studies import bounds, estimated_maps, funnel, groups, neighbours, overlap, self_tuned, study
 from statepool.studies.study import Study
 
 STUDIES: dict[str, Study] = {name: study.STUDIES[name] for name in study.texts()}
@@ -30,6 +16,5 @@ def find(name: str) -> Study:
 
 
 __all__ = [
-    "STUDIES", "Study", "baselines", "bounds", "certified_dimension", "direct_effects", "drift", "estimated_maps",
-    "find", "funnel", "groups", "neighbours", "overlap", "overlap_and_drift", "self_tuned",
+    "STUDIES", "Study", "bounds", "estimated_maps", "find", "funnel", "groups", "neighbours", "overlap", "self_tuned",
 ]  # fmt: skip

@@ -14,7 +14,18 @@ from statepool.learners.paper.safe_pool import SafePool
 from statepool.probes import BiasProbe, HalfBiasProbe, PooledProbe
 from statepool.rates import default_rate
 from statepool.report.sheet import Value
-from statepool.studies.study import Arms, Cell, Results, Sweep, Table, Task, add_study, paired, paired_with_coverage
+from statepool.studies.study import (
+    Arms,
+    Cell,
+    Results,
+    Sweep,
+    Table,
+    Task,
+    add_study,
+    ends_of,
+    paired,
+    paired_with_coverage,
+)
 
 DELAY = 50
 
@@ -96,8 +107,8 @@ def _smoothing_tables(results: Results) -> list[Table]:
     kappas = {cell: {"kappa": results.value("shares", cell, "kappa")} for cell in BY_SHARE.labels}
     numbers = [row["kappa"].number for row in kappas.values()]
     summary = {
-        "kappa": {"smallest": Value(min(numbers)), "largest": Value(max(numbers), None, 0)},
-        "gain over action": {"smallest": Value(min(every)), "largest": Value(max(every))},
+        "kappa": ends_of(numbers) | {"largest": Value(max(numbers), None, 0)},
+        "gain over action": ends_of(every),
         "cells with a loss": {"largest": Value(float(sum(g < 0 for g in every)), None, 0)},
         "worst / best smoothing": {"largest": Value(max(worst_over_best), None, 2)},
     }

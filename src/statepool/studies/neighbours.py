@@ -1,7 +1,6 @@
 """Study E (ours): every method the paper names, side by side on common random numbers, and how tight each bound is."""
 
 from math import log2
-from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from statepool.model import Instance
 from statepool.probes import NO_PROBE
 from statepool.report.palette import MUTED
 from statepool.report.sheet import Sheet, Value, short_number
-from statepool.studies import baselines
+from statepool.studies import funnel
 from statepool.studies.estimated_maps import KINDS
 from statepool.studies.study import Arms, Cell, Figure, Results, Rows, Sweep, Table, Task, add_study
 
@@ -44,8 +43,6 @@ ARMS: Arms = {
     "EXP3-IX": ("exp3-ix", {}),
     "Auer's EXP3": ("auer-exp3", {}),
     "adaptive EXP3": (ANYTIME, {"pooled": False}),
-    "Thune": (ANYTIME, {"pooled": False, "rule": "constant", "patience": 100}),
-    "Bistritz": (ANYTIME, {"pooled": False, "rule": "epochs"}),
     "ZS, as released": (ZS, {}),
     "ZS, anytime": (ZS, {"tuning": "anytime"}),
     "ZS, advanced": (ZS, {"tuning": "advanced"}),
@@ -54,15 +51,14 @@ ARMS: Arms = {
 OF_ACTIONS = 19
 """The arms from here on see the action alone."""
 
-CAPACITY: Arms = {"State-EXP3": ARMS["State-EXP3"], "capacity": ("state-exp3", {"rate": "capacity"})}
 SETTINGS: dict[str, tuple[str, dict[str, Any], int]] = {
-    **baselines.SETTINGS,
+    **funnel.SETTINGS,
     **{f"hostile, {kind}": ("hostile", {"kind": kind, "horizon": 8_000}, 50) for kind in KINDS},
     "resonance": ("resonance", {"half_period": 100, "horizon": 8_000}, 50),
     **{f"moving map, {moves}": ("moving-map", {"moves": moves, "horizon": 10_000}, 50) for moves in ("drift", "jumps")},
     **{f"funnel 20k, d={d}": ("funnel", {}, d) for d in (10, 50, 200)},
 }
-LATE = [Cell(f"{name}, {kind}", *baselines.FAMILIES[name], 50, ARMS, {"kind": kind})
+LATE = [Cell(f"{name}, {kind}", *funnel.FAMILIES[name], 50, ARMS, {"kind": kind})
         for name in ("dirichlet", "funnel") for kind in delays.KINDS]  # fmt: skip
 BOUNDED = ("funnel 20k, d=10", "funnel 20k, d=50", "funnel 20k, d=200", "dirichlet d=50", "spread d=50", "hard d=50")
 COVERED = {
@@ -90,19 +86,6 @@ def build(name: str, settings: Any, sibling: Instance) -> Learner:
     if "prior" in chosen:
         chosen["prior"] = prior_of(sibling.P if sibling.given_map is None else sibling.given_map, sibling.theta)
     return learners.find(name)(**chosen)
-
-
-def timed(task: Task) -> dict[str, float]:
-    """Microseconds of processor time for each round, the least of three runs after one that compiles."""
-    instance, sibling, numbers = task.instance(), task.instance(shift=5_000), {}
-    for label, arm in task.cell.arms.items():
-        learner, seconds = build(*arm, sibling), []
-        for _ in range(4):
-            begun = thread_time()
-            task.run(instance, learner)
-            seconds.append(thread_time() - begun)
-        numbers[label] = 1e6 * min(seconds[1:]) / instance.horizon
-    return numbers
 
 
 def bounds(task: Task) -> dict[str, float]:
@@ -134,14 +117,13 @@ def _regrets(results: Results) -> Rows:
     return results.rows("settings", SETTINGS, ARMS) | late
 
 
-def _summary(results: Results, arm: str, regrets: Rows) -> dict[str, Value]:
+def _summary(arm: str, regrets: Rows) -> dict[str, Value]:
     ratios = [ratio_to_state(row[arm].number, row["State-EXP3"].number) for row in regrets.values()]
     wins = sum(min(row, key=lambda name: row[name].number) == arm for row in regrets.values())
     return {
         "ratio": Value(float(np.exp(np.mean(np.log(ratios)))), None, 2),
         "largest ratio": Value(max(ratios), None, 2),
         "best on": Value(wins, None, 0),
-        "µs per round": Value(results.mean("time", "funnel", arm), None, 2),
     }
 
 
@@ -153,13 +135,11 @@ def _tables(results: Results) -> list[Table]:
             for arm, covered in COVERED.items() for bound in covered
         }  # fmt: skip
     note = "ratio: the geometric mean of (regret + 50)/(State-EXP3's + 50), regrets below 0 taken as 0"
-    summary = {arm: _summary(results, arm, regrets) for arm in ARMS}
-    capacity = results.rows("capacity", ("dirichlet", "funnel"), CAPACITY)
+    summary = {arm: _summary(arm, regrets) for arm in ARMS}
     return [
-        Table("Who wins, and what a round costs", summary, note, ours=True),
+        Table("Who wins", summary, note, ours=True),
         Table("Mean regret", {arm: {cell: regrets[cell][arm] for cell in regrets} for arm in ARMS}, ours=True),
         Table("Regret over bound, in per cent", tight, "each bound with what the runs themselves spent", ours=True),
-        Table("Rates for a proved dimension, d=0", capacity, ours=True),
     ]
 
 
@@ -185,11 +165,8 @@ add_study(
     [
         Sweep("settings", [Cell(label, *cell, ARMS) for label, cell in SETTINGS.items()], 8, 90_000, compared),
         Sweep("late", LATE, 8, 90_000, compared),
-        Sweep("time", [Cell("funnel", "funnel", {"horizon": 10_000}, 50, ARMS)], 1, 90_000, timed),
         Sweep("bounds", [Cell(label, *SETTINGS[label], {arm: ARMS[arm] for arm in COVERED}) for label in BOUNDED], 8,
               90_000, bounds),
-        Sweep("capacity", [Cell(name, *baselines.FAMILIES[name], 0, CAPACITY) for name in ("dirichlet", "funnel")], 4,
-              90_000),
     ],
     _tables,
     [Figure("neighbours", _draw_heat_map)],

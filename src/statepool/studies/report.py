@@ -1,16 +1,96 @@
-"""The report of studies: one HTML file with every table and figure. It needs no network, and its bytes repeat."""
+"""The results of studies: how our numbers meet the published ones, one HTML report, and tables on the terminal.
 
-import re
+The report has every table and figure, needs no network, and its bytes repeat.
+"""
+
+import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from xml.sax.saxutils import escape
+from typing import Any
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table as Grid
+from rich.text import Text
 
 from statepool.report.page import figures_of, render
-from statepool.report.sheet import Drawing, Sheet, drawing_of, styled
+from statepool.report.sheet import Drawing, Sheet, Value, drawing_of, styled
 from statepool.studies import STUDIES
-from statepool.studies.published import Record
 from statepool.studies.study import Results, Study, Table
+
+
+@dataclass(frozen=True)
+class Record:
+    """One number of ours, and the published one where there is one."""
+
+    study: str
+    table: str
+    cell: str
+    column: str
+    ours: Value
+    published: str | None
+    exact: bool
+    reason: str
+
+    @property
+    def how(self) -> str | None:
+        """How the published number is met: "digit", "within one standard error", or "not met"."""
+        if self.published is None:
+            return None
+        decimals = len(self.published.partition(".")[2])
+        if self.published in (self.ours.shown(), f"{self.ours.number:.{decimals}f}"):
+            return "digit"
+        if self.ours.se is not None and abs(self.ours.number - float(self.published)) <= self.ours.se:
+            return "within one standard error"
+        return "not met"
+
+    @property
+    def difference(self) -> float:
+        """Ours less the published number, both as printed."""
+        return 0.0 if self.published is None else round(float(self.ours.shown()) - float(self.published), 6)
+
+    def why(self, quick: bool) -> str:
+        """Why the published number is not met to the digit."""
+        return "fewer seeds than published" if quick else self.reason or "no reason known"
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.how is None else self.how != "not met"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "study": self.study, "table": self.table, "cell": self.cell, "column": self.column,
+            "published": None if self.published is None else float(self.published),
+            "ours": self.ours.number, "se": self.ours.se, "met": self.met, "how": self.how, "exact": self.exact,
+            "reason": self.reason if self.how in ("not met", "within one standard error") else "",
+            "shown": {"published": self.published, "ours": self.ours.shown(),
+                      "se": None if self.ours.se is None else f"{self.ours.se:.{self.ours.digits}f}"},
+        }  # fmt: skip
+
+
+@cache
+def published_numbers() -> dict[str, Any]:
+    """published.toml: by study, then table, cell and column."""
+    return tomllib.loads(resources.files(__package__).joinpath("published.toml").read_text())
+
+
+def records_of(study: Study, tables: list[Table]) -> list[Record]:
+    """Every number of a study's tables beside the published one."""
+    book, records = published_numbers().get(study.name, {}), []
+    for table in tables:
+        numbers, loose = (book.get(part, {}).get(table.title, {}) for part in ("tables", "loose"))
+        for cell, row in table.rows.items():
+            for column, value in row.items():
+                text = numbers.get(cell, {}).get(column)
+                reason = loose.get(f"{cell}.{column}", loose.get("all", ""))
+                exact = text is not None and not reason
+                records.append(Record(study.name, table.title, cell, column, value, text, exact, reason))
+    return records
+
 
 WORDS = {"digit": "to the digit", "within one standard error": "within one standard error", "not met": "not met"}
 MARKS = {"digit": "=", "within one standard error": "~", "not met": "≠"}
@@ -54,20 +134,9 @@ def write_figures(results: Mapping[str, Results], folder: Path) -> list[Drawing]
             home = "" if figure.up_front else study.name
             drawing = drawing_of(wide, narrow, figure.name, figure.title, figure.caption, home)
             (folder / f"{figure.name}.pdf").write_bytes(wide.saved("pdf"))
-            (folder / f"{figure.name}.svg").write_text(_titled(drawing))
+            (folder / f"{figure.name}.svg").write_text(drawing.wide)
             drawings.append(drawing)
     return drawings
-
-
-def _titled(drawing: Drawing) -> str:
-    """The SVG with each target's text as its title, which browsers show when a reader points at it."""
-
-    def title(match: re.Match[str]) -> str:
-        return f"{match[0]}<title>{escape(drawing.tips[int(match[1])])}</title>"
-
-    # Targets are not painted, and can be pointed at all the same.
-    pointing = '<style>[id^="tip-"] {pointer-events: all}</style>'
-    return re.sub(r'<g id="tip-(\d+)">', title, drawing.wide).replace("<defs>", pointing + "<defs>", 1)
 
 
 def _is_whole(studies: Sequence[Study]) -> bool:
@@ -94,3 +163,73 @@ def _worst(count: Mapping[str, int]) -> str:
 
 def _summary(count: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {WORDS[how]}" for how, number in count.items() if number) or "no published numbers"
+
+
+LEGEND = "= published, to the digit;  ~ within one standard error of the published number below it;  ≠ not met"
+STYLES = {"digit": ("=", "green"), "within one standard error": ("~", "yellow"), "not met": ("≠", "bold red")}
+WIDEST_NAME = 26
+Places = dict[tuple[str, str, str], Record]
+
+
+def print_study(console: Console, study: Study, tables: list[Table], records: list[Record], quick: bool) -> None:
+    """A study's question and its tables; below each number that differs, the published one and the difference."""
+    console.print(Panel(study.asks, title=f"{study.number}. {study.title}", title_align="left", width=console.width))
+    places = {(record.table, record.cell, record.column): record for record in records}
+    for table in tables:
+        for grid in _grids(console.width, table, places, quick):
+            console.print(grid)
+        published = any(places[table.title, cell, name].how for cell, row in table.rows.items() for name in row)
+        for note in (LEGEND if published else "", table.note):
+            if note:
+                console.print(note, style="italic", width=console.width, markup=False, highlight=False)
+
+
+def _grids(width: int, table: Table, places: Places, quick: bool) -> Iterator[Grid]:
+    """The table, or several one below the other if its columns do not fit side by side."""
+    entries = {key[1:]: _entry(record) for key, record in places.items() if key[0] == table.title}
+    lines = {name: [line for (_, each), text in entries.items() if each == name for line in text.plain.splitlines()]
+             for name in table.columns}  # fmt: skip
+    least = {name: max(map(len, [*name.split(), *lines[name]])) for name in table.columns}
+    pieces: list[list[str]] = [[]]
+    first = min(max(map(len, table.rows)), WIDEST_NAME) + 4  # with the rules between columns
+    for name in table.columns:
+        if pieces[-1] and first + sum(least[each] + 3 for each in [*pieces[-1], name]) > width:
+            pieces.append([])
+        pieces[-1].append(name)
+    title = table.title + (" (ours)" if table.ours else "") + (" · QUICK: fewer seeds" if quick else "")
+    for names in pieces:
+        grid = Grid(title=title if names is pieces[0] else None, title_justify="left")
+        grid.add_column("", overflow="fold", max_width=WIDEST_NAME)
+        tight = first + sum(max(least[name], len(name)) + 3 for name in names) > width
+        for name in names:
+            grid.add_column(name, justify="right", width=least[name] if tight else None)
+        for cell in table.rows:
+            grid.add_row(cell, *(entries.get((cell, name), "") for name in names))
+        yield grid
+
+
+def _entry(record: Record) -> Text:
+    """Our number; beside it how it meets the published one, below it the published one if they differ."""
+    text = Text(record.ours.shown())
+    if record.how is None:
+        return text
+    mark, style = STYLES[record.how]
+    text.append(f" {mark}", style)
+    return text.append(f"\n{record.published} {record.difference:+g}", "dim") if record.difference else text
+
+
+def print_summary(console: Console, records: list[Record], quick: bool) -> None:
+    """How many published numbers are met, and those not met to the digit, with the reason."""
+    count = Counter(record.how for record in records if record.how)
+    for how in ("within one standard error", "not met"):
+        for record in records:
+            if record.how == how:
+                place = f"{record.study}, {record.cell}, {record.column}"
+                numbers = f"published {record.published}, ours {record.ours.shown()}"
+                console.print(f"{how}: {place}: {numbers} ({record.why(quick)})", width=console.width)
+    console.print(
+        f"[bold]{count.total()} published numbers: {count['digit']} to the digit, "
+        f"{count['within one standard error']} within one standard error, {count['not met']} not met."
+        + (" Quick run: fewer seeds than published." if quick else ""),
+        width=console.width,
+    )

@@ -1,14 +1,15 @@
-"""Study C (ours): SelfTuned and eleven simple rules, on settings that suit those rules and on settings that do not."""
+"""Studies C and D (ours): SelfTuned and eleven simple rules, and direct effects of actions on outcomes."""
 
+from collections.abc import Sequence
 from math import log1p
 
 import numpy as np
 
 from statepool import delays
 from statepool.rates import default_rate
-from statepool.report.palette import MUTED
+from statepool.report import palette
 from statepool.report.sheet import Sheet, Value, short_number
-from statepool.studies import baselines, drift
+from statepool.studies import bounds, funnel
 from statepool.studies.estimated_maps import KINDS
 from statepool.studies.study import Arms, Cell, Figure, Results, Rows, Sweep, Table, add_study, standard_error
 
@@ -28,8 +29,8 @@ RULES: Arms = {
 ARMS: Arms = {**RULES, "self-tuned": ("self-tuned", {})}
 UNKNOWN: Arms = {"self-tuned": ("self-tuned", {}), "self-tuned, map unknown": ("self-tuned", {"learn_map": True}),
                  "plug-in": ("plug-in", {})}  # fmt: skip
-EIGHT = {label: cell for label, cell in baselines.SETTINGS.items() if label != "hard d=50"}
-FUNNEL_DELAYS, BEST_MULTIPLIER = (10, 50, 200), 32
+EIGHT = {label: cell for label, cell in funnel.SETTINGS.items() if label != "hard d=50"}
+BEST_MULTIPLIER = 32
 """Study 16: the multiplier of State-EXP3's rate that is best in hindsight, at every delay."""
 HALF_PERIODS = (25, 50, 75, 100, 150, 200, 400, 800, 2_000)
 LARGE_GAP = 100
@@ -47,21 +48,21 @@ def _funnel_cell(delay: int) -> Cell:
 CLOSED = (
     Sweep("settings", [Cell(label, *cell, ARMS) for label, cell in EIGHT.items()], 20, 90_000),
     Sweep("hostile", _kinds("hostile", 8_000, *KINDS), 20, 10_000),
-    Sweep("delays", [Cell(f"{name}, {kind} delays", *baselines.FAMILIES[name], 50, ARMS, {"kind": kind})
+    Sweep("delays", [Cell(f"{name}, {kind} delays", *funnel.FAMILIES[name], 50, ARMS, {"kind": kind})
                      for name in ("dirichlet", "spread", "switching") for kind in delays.KINDS], 20, 90_000),
     Sweep("locked", _kinds("locked", 10_000, "private-states", "decoys", "narrow-gate"), 20, 90_000),
     Sweep("shifting", _kinds("shifting", 10_000, "early-late", "random-walk", "seasons"), 20, 90_000),
 )  # fmt: skip
 """Where State-EXP3 is far from the best rule."""
 HELD = (
-    Sweep("hard", [Cell("hard d=50", *baselines.SETTINGS["hard d=50"], ARMS)], 20, 90_000),
-    Sweep("cells", drift.hard_cells(drift.GRID, {**ARMS, "state": drift.HARD_ARMS["state"]}), 20, 13, instance=7,
+    Sweep("hard", [Cell("hard d=50", *funnel.SETTINGS["hard d=50"], ARMS)], 20, 90_000),
+    Sweep("cells", bounds.hard_cells(bounds.GRID, {**ARMS, "state": bounds.HARD_ARMS["state"]}), 20, 13, instance=7,
           scale=1000),
     Sweep("resonance", [Cell(f"resonance {half}", "resonance", {"half_period": half, "horizon": 8_000}, 50, ARMS)
                         for half in HALF_PERIODS], 20, 90_000),
 )  # fmt: skip
 """Where little or nothing can be gained."""
-FUNNEL = Sweep("funnel", [_funnel_cell(d) for d in FUNNEL_DELAYS], 8, 80_000)
+FUNNEL = Sweep("funnel", [_funnel_cell(d) for d in funnel.DELAYS], 8, 80_000)
 UNKNOWN_MAP = Sweep("unknown", [Cell(label, *cell, UNKNOWN) for label, cell in EIGHT.items()], 20, 90_000)
 
 
@@ -133,7 +134,7 @@ def _draw_excess(sheet: Sheet, results: Results) -> None:
     )  # fmt: skip
     ax.tick_params(axis="x", rotation=90, top=True, labeltop=True, bottom=False, labelbottom=False)
     ax.tick_params(axis="y", labelsize=5.8 if sheet.narrow else 7)
-    ax.axvline(len(RULES) - 0.5, color=MUTED, linewidth=0.5)
+    ax.axvline(len(RULES) - 0.5, color=palette.MUTED, linewidth=0.5)
 
 
 add_study(
@@ -143,3 +144,69 @@ add_study(
     [Figure("self-tuned-excess", _draw_excess)],
     beyond=True,
 )
+
+
+DIRECT_ARMS: Arms = {
+    "state": ("state-exp3", {}), "self-tuned": ("self-tuned", {}), "action": ("action-exp3", {}),
+    "action Thompson": ("action-thompson", {}),
+}  # fmt: skip
+DIRECT_LOOKS = {
+    "action": palette.ACTION, "state": palette.STATE, "self-tuned": palette.SELF_TUNED,
+    "action Thompson": palette.THOMPSON,
+}  # fmt: skip
+BASES, SIZES = ("spread", "dirichlet", "funnel"), (0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2)
+DUELS = tuple((first, second) for first in ("action", "action Thompson") for second in ("self-tuned", "state"))
+
+
+def _direct_place(base: str, size: float) -> str:
+    return f"{base}, size {size:g}"
+
+
+def _direct_cell(base: str, size: float) -> Cell:
+    family, settings = funnel.FAMILIES[base]
+    return Cell(_direct_place(base, size), "direct", {"family": family, **settings, "size": size}, 50, DIRECT_ARMS)
+
+
+def crossing(at: Sequence[float], challenger: Sequence[float], leader: Sequence[float]) -> float | None:
+    """The place, interpolated, from which on the challenger has less regret; None if it has more at the last."""
+    behind = np.subtract(challenger, leader)
+    if behind[-1] >= 0:
+        return None
+    last = int(np.flatnonzero(behind >= 0).max(initial=-1))
+    if last < 0:
+        return float(at[0])
+    part = behind[last] / (behind[last] - behind[last + 1])
+    return float(at[last] + part * (at[last + 1] - at[last]))
+
+
+def _crossings(results: Results, base: str) -> dict[str, Value]:
+    regrets = {arm: [results.mean("sizes", _direct_place(base, size), arm) for size in SIZES] for arm in DIRECT_ARMS}
+    places = {f"{first} below {second}": crossing(SIZES, regrets[first], regrets[second]) for first, second in DUELS}
+    return {duel: Value(size, None, 3) for duel, size in places.items() if size is not None}
+
+
+def _direct_tables(results: Results) -> list[Table]:
+    sizes = results.rows("sizes", [_direct_place(base, size) for base in BASES for size in SIZES], DIRECT_ARMS)
+    note = "the standard deviation of effects from which on the first has less regret, interpolated; none: not up to .2"
+    crossings = {base: _crossings(results, base) for base in BASES}
+    return [
+        Table("Crossing points in the size, T=10000, d=50", crossings, note, ours=True),
+        Table("Regret by the size of direct effects, T=10000, d=50", sizes, ours=True),
+    ]
+
+
+def _draw_direct_effects(sheet: Sheet, results: Results) -> None:
+    for ax, base in zip(sheet.panels(3, 2.3), BASES, strict=True):
+        rows = results.rows("sizes", [_direct_place(base, size) for size in SIZES], DIRECT_ARMS)
+        sheet.lines(ax, SIZES, rows, DIRECT_LOOKS, legend=base == "spread", title=base.capitalize(), ylim=(0, None))
+        ax.set_xticks((0, 0.05, 0.1, 0.15, 0.2), ("0", ".05", ".1", ".15", ".2"))
+        ax.set(xlabel="size of direct effects", ylabel="regret" if sheet.narrow or base == "spread" else "")
+
+
+add_study(
+    "direct-effects",
+    [Sweep("sizes", [_direct_cell(base, size) for base in BASES for size in SIZES], 20, 90_000)],
+    _direct_tables,
+    [Figure("direct-effects", _draw_direct_effects)],
+    beyond=True,
+)  # fmt: skip

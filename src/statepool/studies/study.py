@@ -141,6 +141,12 @@ def mean_of(numbers: Floats, digits: int = 1, over: float = 1.0) -> Value:
     return Value(float(numbers.mean()) / over, None if error is None else error / over, digits)
 
 
+def ends_of(numbers: Iterable[float], digits: int = 1) -> dict[str, Value]:
+    """The smallest and the largest of some numbers, as two columns."""
+    found = list(numbers)
+    return {"smallest": Value(min(found), None, digits), "largest": Value(max(found), None, digits)}
+
+
 def growth_exponent(horizons: Sequence[int], regrets: Sequence[float]) -> float:
     """The power of the horizon that mean regret grows with: the slope of a line through the logarithms."""
     return float(np.polyfit(np.log(horizons), np.log(regrets), 1)[0])

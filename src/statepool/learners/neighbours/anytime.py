@@ -10,39 +10,19 @@ v = K.
 
 Source: ours; guarantee: Theorems A and A-skip, docs/theory.md. Without `pooled` it is delay-adaptive EXP3 and stands
 for Cesa-Bianchi, Gentile & Mansour 2019, Thune et al. 2019, Bistritz et al. 2019 and György & Joulani 2021, whose own
-rates need a cap, a bound on the delays or an epoch's restart that Theorem A does without. Where their rules differ
-they are here as `rule`:
-    "constant"   Thune's skipping: one rate for the horizon, outcomes older than `patience` dropped. The rate is ours
-                 (it minimises Theorem A with D at most patience · T), theirs is capped by 1/(2e d_max).
-    "epochs"     Bistritz's doubling: a fresh start whenever D (this round counted) has doubled, at the rate
-                 sqrt(log K / 2^epoch). Recalled, not read: the count of the present round is ours.
-György & Joulani's data-dependent rate could not be recovered and is not here.
+rates need a cap, a bound on the delays or an epoch's restart that Theorem A does without.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from math import log, sqrt
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Bools, check_count, check_name
+from statepool.checks import Bools
 from statepool.compiling import compiled
 from statepool.kernels import effective_dimension
-from statepool.learners.contract import Learner, Problem, add_rule, check_flag
-from statepool.learners.parts import (
-    Estimates,
-    Outstanding,
-    add_estimate,
-    begin_round,
-    count_arrival,
-    count_round,
-    probability,
-    start_estimates,
-    start_outstanding,
-    weigh,
-)  # fmt: skip
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 LARGEST_RATE = 0.5
 SPREAD_COST = 0.6
@@ -54,80 +34,41 @@ STEP = 65 / 64
 STEPPED = 8.07
 """At least 2 (1 + sqrt(STEP))²; it would be 8 if the rate fell in every round."""
 
-RULES = ("adaptive", "constant", "epochs")
-PACE = np.dtype(
-    [("rate", "f8"), ("covered", "f8"), ("dimension", "f8"), ("spread", "f8"), ("epoch", "i8"), ("since", "i8")],
-    align=True,
-)
+PACE = np.dtype([("rate", "f8"), ("covered", "f8"), ("dimension", "f8"), ("spread", "f8")], align=True)
 
 
-@dataclass(frozen=True)
+class AnytimeMemory(NamedTuple):
+    estimates: parts.Estimates
+    changed: Bools
+    """Whether the estimates or the rate have changed since the last policy."""
+    outstanding: parts.Outstanding
+    pace: Any
+    """One record of PACE: the rate and the cost it was set for, v of the policy, the sum of v - 1."""
+    width: float
+    log_actions: float
+
+
+@parts.settled
 class Anytime(Learner):
     """Exponential weights whose rate follows what the run has cost so far: no horizon, delay or budget to give.
 
-    Parameters
-    ----------
-    pooled : bool
-        Whether losses are pooled through the state, or learnt of the action played alone.
-    skip : bool
-        Whether to give up on outcomes that are too late.
-    rule : "adaptive", "epochs" or "constant"
-        How the rate is set.
-    patience : int, optional
-        How old an outcome may be; for the constant rule, and only there.
-
-    Examples
-    --------
-    >>> from statepool.learners.neighbours.anytime import Anytime
-    >>> Anytime(skip=True).skip
+    >>> import statepool as sp
+    >>> sp.learners.Anytime(skip=True).skip
     True
     """
 
     pooled: bool = True
     skip: bool = False
-    rule: str = "adaptive"
-    patience: int | None = None
-
-    def __post_init__(self) -> None:
-        check_flag(self.pooled, "pooled")
-        check_flag(self.skip, "skip")
-        check_name("rule", self.rule, RULES)
-        if self.patience is not None:
-            check_count(self.patience, "patience")
-        if (self.rule == "constant") != (self.patience is not None):
-            raise ValueError(
-                f"patience: is {self.patience!r} with rule={self.rule!r}, expected one with 'constant' only"
-            )
 
     def start(self, problem: Problem) -> AnytimeMemory:
-        pace = np.zeros(1, PACE)
-        pace["rate"] = self._constant_rate(problem) if self.rule == "constant" else LARGEST_RATE
-        return AnytimeMemory(
-            start_estimates(problem, self.pooled), np.ones(1, np.bool_),
-            start_outstanding(problem, self.skip, self.patience), pace, self._width(problem),
-            log(problem.n_actions), self.rule == "epochs",
-        )  # fmt: skip
-
-    def _width(self, problem: Problem) -> float:
-        """The largest v - 1 there can be."""
-        return float((min(problem.n_actions, problem.n_states) if self.pooled else problem.n_actions) - 1)
-
-    def _constant_rate(self, problem: Problem) -> float:
-        cost = (self._width(problem) / 2 + (self.patience or 0)) * problem.known_horizon()
-        return min(LARGEST_RATE, sqrt(log(problem.n_actions) / cost)) if cost > 0 else LARGEST_RATE
-
-
-class AnytimeMemory(NamedTuple):
-    estimates: Estimates
-    changed: Bools
-    """Whether the estimates or the rate have changed since the last policy."""
-    outstanding: Outstanding
-    pace: Any
-    """One record of PACE: the rate and the cost it was set for, v of the policy, the sum of v - 1, the epoch and the
-    round it began in."""
-    width: float
-    log_actions: float
-    epochs: bool
+        K, pace = problem.n_actions, np.zeros(1, PACE)
+        pace["rate"] = LARGEST_RATE
+        width = float((min(K, problem.n_states) if self.pooled else K) - 1)  # the largest v - 1 there can be
+        estimates, outstanding = (
+            parts.start_estimates(problem, self.pooled),
+            parts.start_outstanding(problem, self.skip),
+        )
+        return AnytimeMemory(estimates, np.ones(1, np.bool_), outstanding, pace, width, log(K))
 
 
 @compiled
@@ -152,54 +93,24 @@ def anytime_bound(log_actions: float, width: float, spread: float, waited: float
     return np.sqrt(STEPPED * log_actions * cost_so_far(width, spread, waited)) + 2.0 * log_actions
 
 
-@compiled
-def set_pace(memory: Any, t: int) -> None:
-    """The rate of round t."""
-    pace, waited = memory.pace[0], memory.outstanding.tally[0].waited
-    if memory.epochs:
-        if waited + t + 1 >= 2.0**pace.epoch:
-            _begin_epoch(memory, t, waited + t + 1)
-    elif memory.outstanding.patience == 0.0:
-        cost = cost_so_far(memory.width, pace.spread, waited)
-        memory.changed[0] |= slow_down(pace, memory.log_actions, cost)
-
-
-@compiled
-def _begin_epoch(memory: Any, t: int, spent: float) -> None:
-    pace = memory.pace[0]
-    while spent >= 2.0**pace.epoch:
-        pace.epoch += 1
-    pace.since = t
-    pace.rate = min(LARGEST_RATE, np.sqrt(memory.log_actions / 2.0**pace.epoch))
-    memory.estimates.losses[:] = 0.0
-    memory.changed[0] = True
-
-
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     pace = memory.pace[0]
-    begin_round(memory.outstanding, t)
-    set_pace(memory, t)
+    parts.begin_round(memory.outstanding, t)
+    cost = cost_so_far(memory.width, pace.spread, memory.outstanding.tally[0].waited)
+    memory.changed[0] |= slow_down(pace, memory.log_actions, cost)
     if memory.changed[0] or rows.vary:
         memory.changed[0] = False
-        weigh(memory.estimates, rows.columns, pace.rate, out)
+        parts.weigh(memory.estimates, rows.columns, pace.rate, out)
         pace.dimension = memory.width + 1.0
         if memory.estimates.pooled:
             pace.dimension = effective_dimension(rows.columns, out)
     pace.spread += pace.dimension - 1.0
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    saved[0] = probability(memory.estimates, rows.columns, policy, choice, state)
-
-
-def see(memory: Any, played: Any, saved: Any) -> None:
-    count_round(memory.outstanding, played.t)
-
-
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    if count_arrival(memory.outstanding, played.t) and played.t >= memory.pace[0].since and loss > 0.0:
-        add_estimate(memory.estimates, played.action, played.state, loss / saved[0])
+    if parts.count_arrival(memory.outstanding, played.t) and loss > 0.0:
+        parts.add_estimate(memory.estimates, played.action, played.state, loss / saved[0])
         memory.changed[0] = True
 
 
-add_rule(AnytimeMemory, policy, remember, learn, see)
+add_rule(AnytimeMemory, policy, parts.remember_estimate, learn, parts.see_round)

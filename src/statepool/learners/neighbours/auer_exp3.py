@@ -8,27 +8,20 @@ Source: Auer et al. 2002; guarantee: 2.63 sqrt(K T log K) without delay (recalle
 outcome is divided by the probability of the round played, so that it may come late.
 """
 
-from dataclasses import dataclass
 from math import e, log, sqrt
 
 from statepool.checks import check_number
+from statepool.learners import parts
 from statepool.learners.action_exp3 import ActionMemory, start_actions
 from statepool.learners.contract import Learner, Problem
 
 
-@dataclass(frozen=True)
+@parts.settled
 class AuerEXP3(Learner):
     """EXP3 as first published: gains instead of losses, and uniform exploration mixed in.
 
-    Parameters
-    ----------
-    exploration : float, optional
-        The share of uniform exploration, from which the rate follows; None is the source's for the horizon.
-
-    Examples
-    --------
-    >>> from statepool.learners.neighbours.auer_exp3 import AuerEXP3
-    >>> AuerEXP3(exploration=0.1)
+    >>> import statepool as sp
+    >>> sp.learners.AuerEXP3(exploration=0.1)
     AuerEXP3(exploration=0.1)
     """
 

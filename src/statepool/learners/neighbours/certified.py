@@ -12,9 +12,6 @@ delays it is kin to AdaHedgeD of Flaspohler et al. 2021 (recalled, not read). It
 outcome cannot be taken back: for simulation only.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from math import log as natural_log
 from typing import Any, NamedTuple
 
@@ -22,16 +19,10 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled
-from statepool.kernels import LARGEST_ESTIMATE, add_scaled, dot, effective_dimension, log, lowest, softmin
+from statepool.kernels import LARGEST_ESTIMATE, add_scaled, effective_dimension, log, lowest, softmin
+from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule
 from statepool.learners.neighbours.anytime import LARGEST_RATE, anytime_bound, cost_so_far, slow_down
-from statepool.learners.parts import (
-    Outstanding,
-    begin_round,
-    count_arrival,
-    count_round,
-    start_outstanding,
-)  # fmt: skip
 
 FIRST_BOUND = 2.0
 """b0 in units of log K: the first rate is 1/2."""
@@ -47,14 +38,27 @@ LEDGER = np.dtype(
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+class CertifiedMemory(NamedTuple):
+    totals: Floats
+    """L: the cumulative loss estimates, by action."""
+    x: Floats
+    """The policy that follows from them."""
+    columns: Floats
+    outstanding: parts.Outstanding
+    ledger: Any
+    """One record of LEDGER: `mass` is the sum of weights relative to that of the smallest total, `low`; `changed` while
+    `x` is of other totals or another rate, `stale` while `dimension` is; `rang` the last round before the guard rang;
+    `spread`, the sum of v - 1, is counted from there."""
+    log_actions: float
+    width: float
+
+
+@parts.settled
 class Certified(Learner):
     """Nothing to set, and `run.certificate` is a figure that the expected regret is below. Simulation only.
 
-    Examples
-    --------
-    >>> from statepool.learners.neighbours.certified import Certified
-    >>> Certified()
+    >>> import statepool as sp
+    >>> sp.learners.Certified()
     Certified()
     """
 
@@ -65,7 +69,7 @@ class Certified(Learner):
         ledger["rate"], ledger["rang"] = 1 / FIRST_BOUND, NEVER
         ledger["changed"] = ledger["stale"] = True
         return CertifiedMemory(
-            np.zeros(problem.n_actions), np.empty(problem.n_actions), problem.columns, start_outstanding(problem),
+            np.zeros(problem.n_actions), np.empty(problem.n_actions), problem.columns, parts.start_outstanding(problem),
             ledger, log_actions, float(min(problem.n_actions, problem.n_states) - 1),
         )  # fmt: skip
 
@@ -77,21 +81,6 @@ class Certified(Learner):
             return own + int(waiting["active"])
         rest = anytime_bound(memory.log_actions, memory.width, float(ledger["spread"]), float(waiting["waited"]))
         return own + int(ledger["in_flight"]) + float(rest)
-
-
-class CertifiedMemory(NamedTuple):
-    totals: Floats
-    """L: the cumulative loss estimates, by action."""
-    x: Floats
-    """The policy that follows from them."""
-    columns: Floats
-    outstanding: Outstanding
-    ledger: Any
-    """One record of LEDGER: `mass` is the sum of weights relative to that of the smallest total, `low`; `changed` while
-    `x` is of other totals or another rate, `stale` while `dimension` is; `rang` the last round before the guard rang;
-    `spread`, the sum of v - 1, is counted from there."""
-    log_actions: float
-    width: float
 
 
 @compiled
@@ -143,7 +132,7 @@ def _start_afresh(memory: Any) -> None:
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     ledger = memory.ledger[0]
     ledger.round = t
-    begin_round(memory.outstanding, t)
+    parts.begin_round(memory.outstanding, t)
     if ledger.rang >= 0:
         cost = cost_so_far(memory.width, ledger.spread, memory.outstanding.tally[0].waited)
         if slow_down(ledger, memory.log_actions, cost):
@@ -158,18 +147,10 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
         out[a] = memory.x[a]
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    saved[0] = dot(policy, rows.columns[state])
-
-
-def see(memory: Any, played: Any, saved: Any) -> None:
-    count_round(memory.outstanding, played.t)
-
-
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
     ledger = memory.ledger[0]
     if played.t > ledger.rang:
-        count_arrival(memory.outstanding, played.t)
+        parts.count_arrival(memory.outstanding, played.t)
         if loss > 0.0:
             ledger.stale = True
             if ledger.rang >= 0:
@@ -179,4 +160,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
                 _learn_guarded(memory, played.state, loss, saved[0])
 
 
-add_rule(CertifiedMemory, policy, remember, learn, see)
+add_rule(CertifiedMemory, policy, parts.remember_state, learn, parts.see_round)

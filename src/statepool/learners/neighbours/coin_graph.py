@@ -10,42 +10,14 @@ Source: ours, after the stochastic feedback graphs of Esposito et al. 2022 and A
 The coins come from a second stream, so the first stays paired with the other arms.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.kernels import LARGEST_ESTIMATE, dot, softmin
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
-
-
-@dataclass(frozen=True)
-class CoinGraph(Learner):
-    """A stochastic feedback graph whose mean is pooling: coins decide which actions learn from an outcome.
-
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
-    >>> from statepool.learners.neighbours.coin_graph import CoinGraph
-    >>> CoinGraph(rate=0.1)
-    CoinGraph(rate=0.1)
-    """
-
-    rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate)
-
-    def start(self, problem: Problem) -> CoinMemory:
-        rate = problem.rate(self.rate, width=problem.n_states)
-        return CoinMemory(np.zeros(problem.n_actions), problem.columns, problem.stream.side_generator(), rate)
+from statepool.kernels import LARGEST_ESTIMATE, softmin
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class CoinMemory(NamedTuple):
@@ -56,12 +28,24 @@ class CoinMemory(NamedTuple):
     rate: float
 
 
+@parts.settled
+class CoinGraph(Learner):
+    """A stochastic feedback graph whose mean is pooling: coins decide which actions learn from an outcome.
+
+    >>> import statepool as sp
+    >>> sp.learners.CoinGraph(rate=0.1)
+    CoinGraph(rate=0.1)
+    """
+
+    rate: float | None = None
+
+    def start(self, problem: Problem) -> CoinMemory:
+        rate = problem.rate(self.rate, width=problem.n_states)
+        return CoinMemory(np.zeros(problem.n_actions), problem.columns, problem.stream.side_generator(), rate)
+
+
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     softmin(memory.totals, memory.rate, out)
-
-
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    saved[0] = dot(policy, rows.columns[state])
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
@@ -71,4 +55,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
                 memory.totals[a] += min(loss / saved[0], LARGEST_ESTIMATE)
 
 
-add_rule(CoinMemory, policy, remember, learn)
+add_rule(CoinMemory, policy, parts.remember_state, learn)

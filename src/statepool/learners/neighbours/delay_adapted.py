@@ -9,70 +9,50 @@ default. With no delay it is the plain learner, bit for bit. Its bound, O(sqrt(K
 policies, is of the action-level form (abstract only); the pooled form is measured, not proved.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.learners.contract import Learner, Problem, add_rule, check_flag, check_settings
-from statepool.learners.parts import Estimates, add_estimate, probability, start_estimates, weigh
-
-
-@dataclass(frozen=True)
-class DelayAdapted(Learner):
-    """Divide by the larger of the probability of the round played and today's.
-
-    Parameters
-    ----------
-    pooled : bool
-        Whether losses are pooled through the state, or learnt of the action played alone.
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
-    >>> from statepool.learners.neighbours.delay_adapted import DelayAdapted
-    >>> DelayAdapted(pooled=False)
-    DelayAdapted(pooled=False, rate=None)
-    """
-
-    pooled: bool = True
-    rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_flag(self.pooled, "pooled")
-        check_settings(self.rate)
-
-    def start(self, problem: Problem) -> AdaptedMemory:
-        rate = problem.rate(self.rate, width=problem.n_states if self.pooled else problem.n_actions)
-        estimates = start_estimates(problem, self.pooled)
-        return AdaptedMemory(estimates, problem.columns, np.empty(problem.n_actions), rate)
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class AdaptedMemory(NamedTuple):
-    estimates: Estimates
+    estimates: parts.Estimates
     columns: Floats
     today: Floats
     """Room for today's policy."""
     rate: float
 
 
+@parts.settled
+class DelayAdapted(Learner):
+    """Divide by the larger of the parts.probability of the round played and today's.
+
+    >>> import statepool as sp
+    >>> sp.learners.DelayAdapted(pooled=False)
+    DelayAdapted(pooled=False, rate=None)
+    """
+
+    pooled: bool = True
+    rate: float | None = None
+
+    def start(self, problem: Problem) -> AdaptedMemory:
+        rate = problem.rate(self.rate, width=problem.n_states if self.pooled else problem.n_actions)
+        estimates = parts.start_estimates(problem, self.pooled)
+        return AdaptedMemory(estimates, problem.columns, np.empty(problem.n_actions), rate)
+
+
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
-    weigh(memory.estimates, memory.columns, memory.rate, out)
-
-
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    saved[0] = probability(memory.estimates, memory.columns, policy, choice, state)
+    parts.weigh(memory.estimates, memory.columns, memory.rate, out)
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
     if loss > 0.0:
-        weigh(memory.estimates, memory.columns, memory.rate, memory.today)
-        now = probability(memory.estimates, memory.columns, memory.today, played.action, played.state)
-        add_estimate(memory.estimates, played.action, played.state, loss / max(saved[0], now))
+        parts.weigh(memory.estimates, memory.columns, memory.rate, memory.today)
+        now = parts.probability(memory.estimates, memory.columns, memory.today, played.action, played.state)
+        parts.add_estimate(memory.estimates, played.action, played.state, loss / max(saved[0], now))
 
 
-add_rule(AdaptedMemory, policy, remember, learn)
+add_rule(AdaptedMemory, policy, parts.remember_estimate, learn)

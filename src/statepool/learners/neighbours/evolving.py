@@ -9,45 +9,14 @@ proved, since taking back a guess has no bound on one side. With no delay a gues
 this is State-EXP3 up to rounding.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from statepool.checks import Floats
 from statepool.kernels import LARGEST_ESTIMATE, combine, dot, softmin
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
-
-
-@dataclass(frozen=True)
-class Evolving(Learner):
-    """Learn a guess from the state at once, and correct it when the outcome comes.
-
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
-    >>> from statepool.learners.neighbours.evolving import Evolving
-    >>> Evolving()
-    Evolving(rate=None)
-    """
-
-    rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate)
-
-    def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return 2, 0
-
-    def start(self, problem: Problem) -> EvolvingMemory:
-        K, S = problem.n_actions, problem.n_states
-        return EvolvingMemory(np.zeros(S), np.empty(K), np.zeros(S), np.zeros(S), problem.rate(self.rate, width=S))
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class EvolvingMemory(NamedTuple):
@@ -59,6 +28,25 @@ class EvolvingMemory(NamedTuple):
     counts: Floats
     """Of the outcomes that have come, by state."""
     rate: float
+
+
+@parts.settled
+class Evolving(Learner):
+    """Learn a guess from the state at once, and correct it when the outcome comes.
+
+    >>> import statepool as sp
+    >>> sp.learners.Evolving()
+    Evolving(rate=None)
+    """
+
+    rate: float | None = None
+
+    def saved_width(self, problem: Problem) -> tuple[int, int]:
+        return 2, 0
+
+    def start(self, problem: Problem) -> EvolvingMemory:
+        K, S = problem.n_actions, problem.n_states
+        return EvolvingMemory(np.zeros(S), np.empty(K), np.zeros(S), np.zeros(S), problem.rate(self.rate, width=S))
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:

@@ -1,4 +1,4 @@
-"""ImpatientThompson: Gaussian Thompson sampling in which what is seen at once foretells what comes late.
+"""ImpatientThompson: Gaussian Thompson sampling in which what is seen at once predicts what comes late.
 
     y = (one indicator a state but the last, X)        action a: z(a) ~ N(mean, between),   y ~ N(z(a), within)
     known of a: the mean of the indicators over its n rounds, of X over its j arrivals; their noise has covariance
@@ -13,8 +13,6 @@ traces of two steps (state, then outcome). No regret bound is claimed. Its draws
 and its policy has no closed form.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,6 +22,7 @@ from numpy.typing import ArrayLike
 from statepool.checks import Floats, check_map, check_table
 from statepool.compiling import compiled
 from statepool.kernels import lowest_index
+from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule
 
 JITTER = 1e-9
@@ -58,62 +57,6 @@ def _frozen(table: Floats) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(x) for x in row) for row in table)
 
 
-@dataclass(frozen=True)
-class ImpatientThompson(Learner):
-    """Gaussian Thompson sampling in which what is seen at once foretells what comes late.
-
-    Parameters
-    ----------
-    prior : Prior, optional
-        How states foretell outcomes, as `prior_of` makes it; None: nothing is known of it.
-
-    Examples
-    --------
-    >>> from statepool.learners.neighbours.impatient_thompson import ImpatientThompson
-    >>> ImpatientThompson()
-    ImpatientThompson(prior=None)
-    """
-
-    known_policy: ClassVar[bool] = False
-    policy_varies: ClassVar[bool] = True
-    prior: Prior | None = None
-
-    def __post_init__(self) -> None:
-        if self.prior is not None and not isinstance(self.prior, Prior):
-            raise ValueError(f"prior: is {type(self.prior).__name__}, expected a Prior, such as prior_of(P, theta)")
-
-    def start(self, problem: Problem) -> ImpatientMemory:
-        K, S = problem.n_actions, problem.n_states
-        mean, between, within = _arrays(self.prior or _ignorant(S), S)
-        return ImpatientMemory(
-            mean, between, within, np.zeros((K, S)), np.zeros(K), np.zeros(K), np.full(K, mean[-1]),
-            np.full(K, np.sqrt(between[-1, -1])), np.empty(K), np.empty((S, S)), np.empty(S),
-            problem.stream.side_generator(),
-        )  # fmt: skip
-
-
-def _ignorant(n_states: int) -> Prior:
-    between, within = np.eye(n_states), np.eye(n_states)
-    between[-1, -1], within[-1, -1] = 1 / 12, 1 / 4
-    return Prior((1 / n_states,) * (n_states - 1) + (0.5,), _frozen(between), _frozen(within))
-
-
-def _arrays(prior: Prior, n_states: int) -> tuple[Floats, Floats, Floats]:
-    mean, between, within = (np.array(part, np.float64) for part in (prior.mean, prior.between, prior.within))
-    square = (n_states, n_states)
-    for name, part, shape in (("mean", mean, (n_states,)), ("between", between, square), ("within", within, square)):
-        if part.shape != shape or not np.isfinite(part).all():
-            raise ValueError(
-                f"prior: {name} has shape {part.shape}, expected {shape} finite numbers: states but one, outcome"
-            )
-    for name, part in (("between", between), ("within", within)):
-        if not np.allclose(part, part.T) or np.linalg.eigvalsh(part).min() < -JITTER:
-            raise ValueError(
-                f"prior: {name} is not a covariance, expected a symmetric table without negative eigenvalues"
-            )
-    return mean, between, within
-
-
 class ImpatientMemory(NamedTuple):
     mean: Floats
     between: Floats
@@ -130,6 +73,42 @@ class ImpatientMemory(NamedTuple):
     """Room for the matrix of a posterior and its Cholesky factor."""
     vector: Floats
     generator: np.random.Generator
+
+
+@parts.settled
+class ImpatientThompson(Learner):
+    """Gaussian Thompson sampling in which what is seen at once predicts what comes late.
+
+    >>> import statepool as sp
+    >>> sp.learners.ImpatientThompson()
+    ImpatientThompson(prior=None)
+    """
+
+    known_policy: ClassVar[bool] = False
+    policy_varies: ClassVar[bool] = True
+    prior: Prior | None = None
+
+    def __post_init__(self) -> None:
+        if self.prior is not None and not isinstance(self.prior, Prior):
+            raise ValueError(f"prior: is {type(self.prior).__name__}, expected a Prior, such as prior_of(P, theta)")
+
+    def start(self, problem: Problem) -> ImpatientMemory:
+        K, S = problem.n_actions, problem.n_states
+        prior = self.prior or _ignorant(S)
+        mean, between, within = (np.array(part, np.float64) for part in (prior.mean, prior.between, prior.within))
+        if mean.shape != (S,):
+            raise ValueError(f"prior: mean has shape {mean.shape}, expected {(S,)}, one number for each state")
+        return ImpatientMemory(
+            mean, between, within, np.zeros((K, S)), np.zeros(K), np.zeros(K), np.full(K, mean[-1]),
+            np.full(K, np.sqrt(between[-1, -1])), np.empty(K), np.empty((S, S)), np.empty(S),
+            problem.stream.side_generator(),
+        )  # fmt: skip
+
+
+def _ignorant(n_states: int) -> Prior:
+    between, within = np.eye(n_states), np.eye(n_states)
+    between[-1, -1], within[-1, -1] = 1 / 12, 1 / 4
+    return Prior((1 / n_states,) * (n_states - 1) + (0.5,), _frozen(between), _frozen(within))
 
 
 @compiled
@@ -179,10 +158,6 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     out[lowest_index(memory.draws)] = 1.0
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    pass
-
-
 def see(memory: Any, played: Any, saved: Any) -> None:
     memory.played[played.action] += 1.0
     if played.state < memory.mean.size - 1:
@@ -196,4 +171,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
     learn_about(memory, played.action)
 
 
-add_rule(ImpatientMemory, policy, remember, learn, see)
+add_rule(ImpatientMemory, policy, parts.remember_nothing, learn, see)

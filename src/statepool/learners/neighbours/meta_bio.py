@@ -8,14 +8,9 @@ learns from true outcomes alone until sqrt(8 D_t log K) > 4 sqrt(S t log(2 S t²
 MetaBIO.
 
 Source: Esposito et al. 2023, abstract and idea only; radius, feeding rule and switch are ours. P is not read by the
-wrapper. State means must not change: regret <= base's for the delays that are left (at most 2(d+1) rounds a state) +
-4 sqrt(S T log(2 S T²)) + 1 + 2 sum_t max_s |theta_t(s) - its average so far|, proved if the base tolerates
-delays that depend on what was played, which ours are not known to: measured, then (docs/theory.md).
+wrapper. State means must not change: where they do, the base is fed means that are out of date.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from math import log as natural_log
 from typing import Any, NamedTuple
 
@@ -23,60 +18,12 @@ import numpy as np
 
 from statepool.checks import Floats, Ints, shown
 from statepool.compiling import compiled
-from statepool.learners import contract
-from statepool.learners.contract import Learner, Problem, add_rule, check_flag
+from statepool.learners import contract, parts
+from statepool.learners.contract import Learner, Problem, add_rule
 from statepool.learners.neighbours.anytime import Anytime
-from statepool.learners.parts import (
-    Outstanding,
-    begin_round,
-    count_arrival,
-    count_round,
-    start_outstanding,
-)  # fmt: skip
 
 WAITED, FED = 0.0, 1.0
 """The last number that a decision saves: the base waits for its outcome, or was fed at once."""
-
-
-@dataclass(frozen=True)
-class MetaBIO(Learner):
-    """Any learner, fed at once with what the state is known to cost, once that is known.
-
-    Parameters
-    ----------
-    base : Learner
-        The learner that is fed.
-    adaptive : bool
-        Whether it is fed true outcomes alone until waiting has become too dear (MetaAdaBIO).
-
-    Examples
-    --------
-    >>> import statepool as sp
-    >>> from statepool.learners.neighbours.meta_bio import MetaBIO
-    >>> MetaBIO(sp.ActionEXP3()).base
-    ActionEXP3(rate=None, copies=1, mixing=0.0)
-    """
-
-    base: Learner = Anytime()  # noqa: RUF009 (settings are frozen, so sharing one is safe)
-    adaptive: bool = False
-
-    def __post_init__(self) -> None:
-        check_flag(self.adaptive, "adaptive")
-        if not isinstance(self.base, Learner) or isinstance(self.base, MetaBIO) or self.base.reads_losses:
-            expected = "a learner that learns from outcomes and wraps none: Anytime(), say"
-            raise ValueError(f"base: is {shown(self.base)}, expected {expected}")
-
-    def start(self, problem: Problem) -> MetaMemory:
-        S, horizon = problem.n_states, problem.known_horizon()
-        bases = self.base.start(problem), self.base.start(problem)
-        begun = np.full(1, -1 if self.adaptive else 0)
-        return MetaMemory(
-            bases, np.zeros(S), np.zeros(S), np.zeros(S), begun, start_outstanding(problem),
-            natural_log(2 * S * horizon**2) / 2, natural_log(max(problem.n_actions, 2)),
-        )  # fmt: skip
-
-    def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return sum(self.base.saved_width(problem)) + 1, 0
 
 
 class MetaMemory(NamedTuple):
@@ -87,10 +34,40 @@ class MetaMemory(NamedTuple):
     sums: Floats
     begun: Ints
     """The first round of the base that is fed at once; -1 before there is one."""
-    outstanding: Outstanding
+    outstanding: parts.Outstanding
     squared_radius: float
     """Of a mean of one outcome."""
     log_actions: float
+
+
+@parts.settled
+class MetaBIO(Learner):
+    """Any learner, fed at once with what the state is known to cost, once that is known.
+
+    >>> import statepool as sp
+    >>> sp.learners.MetaBIO(sp.ActionEXP3()).base
+    ActionEXP3(rate=None, copies=1, mixing=0.0)
+    """
+
+    base: Learner = Anytime()
+    adaptive: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, Learner) or isinstance(self.base, MetaBIO) or self.base.reads_losses:
+            expected = "a learner that learns from outcomes and wraps none: Anytime(), say"
+            raise ValueError(f"base: is {shown(self.base)}, expected {expected}")
+
+    def start(self, problem: Problem) -> MetaMemory:
+        S, horizon = problem.n_states, problem.known_horizon()
+        bases = self.base.start(problem), self.base.start(problem)
+        begun = np.full(1, -1 if self.adaptive else 0)
+        return MetaMemory(
+            bases, np.zeros(S), np.zeros(S), np.zeros(S), begun, parts.start_outstanding(problem),
+            natural_log(2 * S * horizon**2) / 2, natural_log(max(problem.n_actions, 2)),
+        )  # fmt: skip
+
+    def saved_width(self, problem: Problem) -> tuple[int, int]:
+        return sum(self.base.saved_width(problem)) + 1, 0
 
 
 @compiled
@@ -119,7 +96,7 @@ def advance(memory: Any, t: int, now: float) -> None:
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
-    begin_round(memory.outstanding, t)
+    parts.begin_round(memory.outstanding, t)
     if memory.begun[0] < 0 and switch_is_due(memory, t):
         memory.begun[0] = t
     contract.policy(base_of(memory), rows, t, out)
@@ -132,7 +109,7 @@ def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved
 
 
 def see(memory: Any, played: Any, saved: Any) -> None:
-    count_round(memory.outstanding, played.t)
+    parts.count_round(memory.outstanding, played.t)
     memory.seen[played.state] += 1.0
     contract.see(base_of(memory), played, saved[:-1])
     if saved[-1] == FED:
@@ -140,7 +117,7 @@ def see(memory: Any, played: Any, saved: Any) -> None:
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    count_arrival(memory.outstanding, played.t)
+    parts.count_arrival(memory.outstanding, played.t)
     memory.come[played.state] += 1.0
     memory.sums[played.state] += loss
     if played.t >= memory.begun[0] and saved[-1] == WAITED:

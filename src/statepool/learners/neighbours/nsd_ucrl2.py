@@ -8,65 +8,19 @@
 `known_map` takes the rows from P and moves nothing. `radius` scales the squared radii: 1 is what is proved.
 
 Source: Vernade et al. 2020, abstract and idea only; the radii are ours. The map may drift and is not read, the means
-may not. With window T and a map that stays: regret <= sqrt(2 (S log 2 + log 2KT)) (2 sqrt(KT) + K) +
-2 sqrt(log(2ST)/2) (2S(d+1) + 2 sqrt(2ST)) + sqrt(2 T log T) + 2 (not proved: compared with runs).
+may not.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints, check_count, check_number
+from statepool.checks import Floats, Ints
 from statepool.compiling import compiled
 from statepool.kernels import TIE
-from statepool.learners.contract import Learner, Problem, add_rule, check_flag
-
-
-@dataclass(frozen=True)
-class NSDUCRL2(Learner):
-    """Optimism about state means and about the rows of a map that may drift.
-
-    Parameters
-    ----------
-    window : int, optional
-        Rows are counted over this many rounds; None: over all.
-    radius : float
-        Scales the squared radii; 1 is what is proved.
-    known_map : bool
-        Whether the rows are taken from P.
-
-    Examples
-    --------
-    >>> from statepool.learners.neighbours.nsd_ucrl2 import NSDUCRL2
-    >>> NSDUCRL2(known_map=True).known_map
-    True
-    """
-
-    window: int | None = None
-    radius: float = 1.0
-    known_map: bool = False
-
-    def __post_init__(self) -> None:
-        if self.window is not None:
-            check_count(self.window, "window")
-        check_number(self.radius, "radius", 0, 1e9)
-        check_flag(self.known_map, "known_map")
-
-    def start(self, problem: Problem) -> OptimistMemory:
-        K, S, T = problem.n_actions, problem.n_states, problem.known_horizon()
-        window = T if self.window is None else self.window
-        if window > T:
-            raise ValueError(f"window: is {window}, expected at most the horizon, {T}")
-        rows = problem.P.copy() if self.known_map else np.zeros((K, S))
-        return OptimistMemory(
-            rows, np.zeros(K), np.zeros((window, 2), np.int64), np.zeros(S), np.zeros(S), np.zeros(S),
-            np.zeros(S, np.int64), self.radius * log(2 * S * T) / 2,
-            0.0 if self.known_map else sqrt(self.radius * (S * log(2) + log(2 * K * T)) / 2), self.known_map,
-        )  # fmt: skip
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class OptimistMemory(NamedTuple):
@@ -83,6 +37,32 @@ class OptimistMemory(NamedTuple):
     squared_radius: float
     row_radius: float
     known_map: bool
+
+
+@parts.settled
+class NSDUCRL2(Learner):
+    """Optimism about state means and about the rows of a map that may drift.
+
+    >>> import statepool as sp
+    >>> sp.learners.NSDUCRL2(known_map=True).known_map
+    True
+    """
+
+    window: int | None = None
+    radius: float = 1.0
+    known_map: bool = False
+
+    def start(self, problem: Problem) -> OptimistMemory:
+        K, S, T = problem.n_actions, problem.n_states, problem.known_horizon()
+        window = T if self.window is None else self.window
+        if window > T:
+            raise ValueError(f"window: is {window}, expected at most the horizon, {T}")
+        rows = problem.P.copy() if self.known_map else np.zeros((K, S))
+        return OptimistMemory(
+            rows, np.zeros(K), np.zeros((window, 2), np.int64), np.zeros(S), np.zeros(S), np.zeros(S),
+            np.zeros(S, np.int64), self.radius * log(2 * S * T) / 2,
+            0.0 if self.known_map else sqrt(self.radius * (S * log(2) + log(2 * K * T)) / 2), self.known_map,
+        )  # fmt: skip
 
 
 @compiled
@@ -128,10 +108,6 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     out[best] = 1.0
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    pass
-
-
 def see(memory: Any, played: Any, saved: Any) -> None:
     if memory.known_map:
         return
@@ -150,4 +126,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
     memory.counts[played.state] += 1.0
 
 
-add_rule(OptimistMemory, policy, remember, learn, see)
+add_rule(OptimistMemory, policy, parts.remember_nothing, learn, see)

@@ -2,55 +2,19 @@
 
     .92 on that action, .08 spread evenly; a state not seen yet counts as 1/2
 
-A heuristic: it never weighs a mixture of good states, and nothing in it notices when that is what the best action
-offers.
+A heuristic, and what optimising clicks amounts to: it never weighs a mixture of good states, and nothing in it notices
+when that is what the best action offers.
 Source: paper, Appendix E. Differs from the source: with contexts, states that no action on offer leads to are left out.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_number
-from statepool.compiling import compiled
+from statepool.checks import Floats
 from statepool.kernels import mix_evenly
+from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule
-
-
-@dataclass(frozen=True)
-class BestState(Learner):
-    """Find the state with the lowest mean loss and play the action most likely to lead to it.
-
-    This is what optimising clicks amounts to.
-
-    Parameters
-    ----------
-    exploration : float
-        The share of uniform exploration.
-
-    Examples
-    --------
-    >>> from statepool.learners.paper.best_state import BestState
-    >>> BestState()
-    BestState(exploration=0.08)
-    """
-
-    exploration: float = 0.08
-    knows_contexts: ClassVar[bool] = True
-    runs_live: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_number(self.exploration, "exploration", 0, 1)
-
-    def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return 0, 0
-
-    def start(self, problem: Problem) -> BestStateMemory:
-        S = problem.n_states
-        return BestStateMemory(np.zeros(S), np.zeros(S), float(self.exploration), problem.has_contexts)
 
 
 class BestStateMemory(NamedTuple):
@@ -61,14 +25,25 @@ class BestStateMemory(NamedTuple):
     has_contexts: bool
 
 
-@compiled
-def _likeliest(column: Any) -> int:
-    """The action that most often leads to a state, the first of equals."""
-    best = 0
-    for a in range(1, column.size):
-        if column[a] > column[best]:
-            best = a
-    return best
+@parts.settled
+class BestState(Learner):
+    """Find the state with the lowest mean loss and play the action most likely to lead to it.
+
+    >>> import statepool as sp
+    >>> sp.learners.BestState()
+    BestState(exploration=0.08)
+    """
+
+    exploration: float = 0.08
+    knows_contexts: ClassVar[bool] = True
+    runs_live: ClassVar[bool] = True
+
+    def saved_width(self, problem: Problem) -> tuple[int, int]:
+        return 0, 0
+
+    def start(self, problem: Problem) -> BestStateMemory:
+        S = problem.n_states
+        return BestStateMemory(np.zeros(S), np.zeros(S), float(self.exploration), problem.has_contexts)
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
@@ -76,7 +51,7 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     for s in range(memory.counts.size):
         mean = memory.losses[s] / memory.counts[s] if memory.counts[s] > 0.0 else 0.5
         if mean < lowest:
-            action = _likeliest(rows.columns[s])
+            action = rows.columns[s].argmax()
             if rows.columns[s, action] > 0.0 or not memory.has_contexts:
                 favourite, lowest = action, mean
     out[:] = 0.0
@@ -84,13 +59,9 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     mix_evenly(memory.exploration, out)
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    pass
-
-
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
     memory.losses[played.state] += sign * loss
     memory.counts[played.state] += sign
 
 
-add_rule(BestStateMemory, policy, remember, learn)
+add_rule(BestStateMemory, policy, parts.remember_nothing, learn)

@@ -6,67 +6,17 @@ follows at the next block.
 Source: the paper's released study 5. Differs from the source: nothing.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints, check_count, check_name, check_number
+from statepool.checks import Floats, Ints, check_name
 from statepool.compiling import compiled
-from statepool.kernels import add_scaled, dot, mix_evenly, softmin
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
-from statepool.learners.parts import MapCounts, count_pair, estimate_column, start_counts
+from statepool.kernels import dot, softmin
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 _SMALLEST_FREQUENCY = 1e-6
-
-
-@dataclass(frozen=True)
-class CountedDenominator(Learner):
-    """Freeze the policy for a block, count states in its first half, pool in its second.
-
-    Parameters
-    ----------
-    denominator : "counted" or "predicted"
-        What the second half divides by.
-    block : int
-        The rounds of a block.
-    smoothing : float
-        Added to the count of each pair.
-    mixing : float
-        The share of uniform exploration.
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
-    >>> from statepool.learners.paper.counted_denominator import CountedDenominator
-    >>> CountedDenominator(block=200).block
-    200
-    """
-
-    denominator: str = "counted"
-    block: int = 400
-    smoothing: float = 0.01
-    mixing: float = 0.0
-    rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
-        check_count(self.block, "block", lowest=2)
-        check_number(self.smoothing, "smoothing", 0, 1e9, open_low=True)
-        check_name("denominator", self.denominator, ("counted", "predicted"))
-
-    def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return 0, problem.n_actions
-
-    def start(self, problem: Problem) -> CountedMemory:
-        K, rate = problem.n_actions, problem.rate(self.rate, width=problem.n_states)
-        return CountedMemory(
-            np.zeros(K), np.empty(K), start_counts(problem, self.smoothing), np.zeros(problem.n_states),
-            np.zeros(1, np.int64), self.block, self.denominator == "counted", rate, float(self.mixing),
-        )  # fmt: skip
 
 
 class CountedMemory(NamedTuple):
@@ -74,7 +24,7 @@ class CountedMemory(NamedTuple):
     """L: the cumulative loss estimates, by action."""
     frozen: Floats
     """The policy of this block."""
-    counts: MapCounts
+    counts: parts.MapCounts
     seen: Floats
     """How often each state was seen in the first half of this block."""
     place: Ints
@@ -82,7 +32,33 @@ class CountedMemory(NamedTuple):
     block: int
     counted: bool
     rate: float
-    mixing: float
+
+
+@parts.settled
+class CountedDenominator(Learner):
+    """Freeze the policy for a block, count states in its first half, pool in its second.
+
+    >>> import statepool as sp
+    >>> sp.learners.CountedDenominator(block=200).block
+    200
+    """
+
+    denominator: str = "counted"
+    block: int = 400
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        check_name("denominator", self.denominator, ("counted", "predicted"))
+
+    def saved_width(self, problem: Problem) -> tuple[int, int]:
+        return 0, problem.n_actions
+
+    def start(self, problem: Problem) -> CountedMemory:
+        K, S = problem.n_actions, problem.n_states
+        return CountedMemory(
+            np.zeros(K), np.empty(K), parts.start_counts(problem), np.zeros(S), np.zeros(1, np.int64), self.block,
+            self.denominator == "counted", problem.rate(self.rate, width=S),
+        )  # fmt: skip
 
 
 @compiled
@@ -98,30 +74,22 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     if memory.place[0] == 0:
         memory.seen[:] = 0.0
         softmin(memory.totals, memory.rate, memory.frozen)
-        mix_evenly(memory.mixing, memory.frozen)
     for a in range(out.size):
         out[a] = memory.frozen[a]
 
 
 def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
     if memory.place[0] < memory.block // 2:
-        saved[:] = 0.0
-        saved[choice] = 1.0 / policy[choice]
+        parts.save_alone(policy, choice, saved)
     else:
-        estimate_column(memory.counts, state, saved)
-        q = denominator_of(memory, state, saved)
-        for a in range(saved.size):
-            saved[a] /= q
+        parts.estimate_column(memory.counts, state, saved)
+        saved /= denominator_of(memory, state, saved)
 
 
 def see(memory: Any, played: Any, saved: Any) -> None:
     if memory.place[0] < memory.block // 2:
         memory.seen[played.state] += 1.0
-    count_pair(memory.counts, played.action, played.state)
+    parts.count_pair(memory.counts, played.action, played.state)
 
 
-def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    add_scaled(memory.totals, saved, loss)
-
-
-add_rule(CountedMemory, policy, remember, learn, see)
+add_rule(CountedMemory, policy, remember, parts.learn_saved, see)

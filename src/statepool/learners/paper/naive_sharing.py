@@ -6,54 +6,14 @@ Biased as soon as the policy is not uniform: kept to show what the right denomin
 Source: paper's baseline study. Differs from the source: nothing.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.kernels import LARGEST_ESTIMATE, combine, mix_evenly, softmin
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
-
-
-@dataclass(frozen=True)
-class NaiveSharing(Learner):
-    """Pooled with the wrong denominator, that of the uniform policy, to show what the right one is worth.
-
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default.
-    mixing : float
-        The share of uniform exploration.
-
-    Examples
-    --------
-    >>> from statepool.learners.paper.naive_sharing import NaiveSharing
-    >>> NaiveSharing(rate=0.1)
-    NaiveSharing(rate=0.1, mixing=0.0)
-    """
-
-    rate: float | None = None
-    mixing: float = 0.0
-    knows_contexts: ClassVar[bool] = True
-    runs_live: ClassVar[bool] = True
-    scratch: ClassVar[tuple[str, ...]] = ("totals",)
-    needs_state_probability: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
-
-    def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return (0, problem.n_states) if problem.has_contexts else (1, 0)
-
-    def start(self, problem: Problem) -> NaiveMemory:
-        rate = problem.rate(self.rate, width=problem.n_states)
-        return NaiveMemory(
-            np.zeros(problem.n_states), np.empty(problem.n_actions), rate, float(self.mixing), problem.has_contexts
-        )
+from statepool.kernels import LARGEST_ESTIMATE, combine, softmin
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class NaiveMemory(NamedTuple):
@@ -62,15 +22,36 @@ class NaiveMemory(NamedTuple):
     totals: Floats
     """Room for P G."""
     rate: float
-    mixing: float
     has_contexts: bool
+
+
+@parts.settled
+class NaiveSharing(Learner):
+    """Pooled with the wrong denominator, that of the uniform policy, to show what the right one is worth.
+
+    >>> import statepool as sp
+    >>> sp.learners.NaiveSharing(rate=0.1)
+    NaiveSharing(rate=0.1)
+    """
+
+    rate: float | None = None
+    knows_contexts: ClassVar[bool] = True
+    runs_live: ClassVar[bool] = True
+    scratch: ClassVar[tuple[str, ...]] = ("totals",)
+    needs_state_probability: ClassVar[bool] = True
+
+    def saved_width(self, problem: Problem) -> tuple[int, int]:
+        return (0, problem.n_states) if problem.has_contexts else (1, 0)
+
+    def start(self, problem: Problem) -> NaiveMemory:
+        rate = problem.rate(self.rate, width=problem.n_states)
+        return NaiveMemory(np.zeros(problem.n_states), np.empty(problem.n_actions), rate, problem.has_contexts)
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     totals = memory.totals[: out.size]
     combine(rows.columns, memory.losses, totals)
     softmin(totals, memory.rate, out)
-    mix_evenly(memory.mixing, out)
 
 
 def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:

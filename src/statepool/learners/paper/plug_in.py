@@ -6,63 +6,43 @@ Source: the paper's released study 2. Differs from the source: nothing. A decisi
 because the numerators of the round played are not recomputed.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_number
-from statepool.kernels import add_scaled, dot, mix_evenly, softmin
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
-from statepool.learners.parts import MapCounts, count_pair, estimate_column, start_counts
-
-
-@dataclass(frozen=True)
-class PlugIn(Learner):
-    """`StateEXP3` with the map estimated from the pairs of earlier rounds.
-
-    Parameters
-    ----------
-    smoothing : float
-        Added to the count of each pair.
-    mixing : float
-        The share of uniform exploration.
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
-    >>> from statepool.learners.paper.plug_in import PlugIn
-    >>> PlugIn(smoothing=0.1)
-    PlugIn(smoothing=0.1, mixing=0.0, rate=None)
-    """
-
-    smoothing: float = 0.01
-    mixing: float = 0.0
-    rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
-        check_number(self.smoothing, "smoothing", 0, 1e9, open_low=True)
-
-    def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return problem.n_actions, 0
-
-    def start(self, problem: Problem) -> PlugInMemory:
-        rate = problem.rate(self.rate, width=problem.n_states)
-        return PlugInMemory(
-            np.zeros(problem.n_actions), start_counts(problem, self.smoothing), rate, float(self.mixing)
-        )  # fmt: skip
+from statepool.checks import Floats
+from statepool.kernels import dot, mix_evenly, softmin
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class PlugInMemory(NamedTuple):
     totals: Floats
     """L: the cumulative loss estimates, by action."""
-    counts: MapCounts
+    counts: parts.MapCounts
     rate: float
     mixing: float
+
+
+@parts.settled
+class PlugIn(Learner):
+    """`StateEXP3` with the map estimated from the pairs of earlier rounds.
+
+    >>> import statepool as sp
+    >>> sp.learners.PlugIn(smoothing=0.1)
+    PlugIn(smoothing=0.1, mixing=0.0, rate=None)
+    """
+
+    smoothing: float = parts.SMOOTHING
+    mixing: float = 0.0
+    rate: float | None = None
+
+    def saved_width(self, problem: Problem) -> tuple[int, int]:
+        return problem.n_actions, 0
+
+    def start(self, problem: Problem) -> PlugInMemory:
+        counts, rate = parts.start_counts(problem, self.smoothing), problem.rate(self.rate, width=problem.n_states)
+        return PlugInMemory(np.zeros(problem.n_actions), counts, rate, float(self.mixing))
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
@@ -71,18 +51,12 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
 
 
 def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    estimate_column(memory.counts, state, saved)
-    q = dot(policy, saved)
-    for a in range(saved.size):
-        saved[a] /= q
+    parts.estimate_column(memory.counts, state, saved)
+    saved /= dot(policy, saved)
 
 
 def see(memory: Any, played: Any, saved: Any) -> None:
-    count_pair(memory.counts, played.action, played.state)
+    parts.count_pair(memory.counts, played.action, played.state)
 
 
-def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    add_scaled(memory.totals, saved, loss)
-
-
-add_rule(PlugInMemory, policy, remember, learn, see)
+add_rule(PlugInMemory, policy, remember, parts.learn_saved, see)

@@ -12,72 +12,22 @@ Source: the paper's released study 4.
 Differs from the source: rounds that must abstain are recognised early, without the same sums.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Bools, Floats, Ints, check_number
+from statepool.checks import Bools, Floats, Ints
 from statepool.compiling import compiled
-from statepool.kernels import add_scaled, dot, lowest, mix_evenly, softmin
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
-from statepool.learners.parts import MapCounts, count_pair, estimate_column, start_counts
-
-
-@dataclass(frozen=True)
-class SafePool(Learner):
-    """Pool only the actions whose estimated rows are certified to be good enough; learn the others alone.
-
-    Parameters
-    ----------
-    certified : bool
-        Whether the radii hold with high probability; else they are a heuristic.
-    smoothing : float
-        Added to the count of each pair.
-    mixing : float
-        The share of uniform exploration.
-    rate : float, optional
-        The learning rate; None is the paper's default.
-
-    Examples
-    --------
-    >>> from statepool.learners.paper.safe_pool import SafePool
-    >>> SafePool().certified
-    True
-    """
-
-    certified: bool = True
-    smoothing: float = 0.01
-    mixing: float = 0.0
-    rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
-        check_number(self.smoothing, "smoothing", 0, 1e9, open_low=True)
-
-    def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return 0, problem.n_actions
-
-    def start(self, problem: Problem) -> SafePoolMemory:
-        K, S, T = problem.n_actions, problem.n_states, problem.known_horizon()
-        rate = problem.rate(self.rate, width=K)
-        memory = SafePoolMemory(
-            np.zeros(K), start_counts(problem, self.smoothing), np.empty((S, K)), np.empty(S), np.empty(K),
-            np.empty(K), np.zeros(K, np.bool_), np.zeros(1, np.int64), bool(self.certified),
-            2 * (S * log(2) + log(2 * K * T**2)), log(4 * K * S * T**2) / 2, rate, float(self.mixing),
-        )  # fmt: skip
-        for action in range(K):
-            _set_radii.py_func(memory, action)  # type: ignore[attr-defined]
-        return memory
+from statepool.kernels import dot, lowest, mix_evenly, softmin
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class SafePoolMemory(NamedTuple):
     totals: Floats
     """L: the cumulative loss estimates, by action."""
-    counts: MapCounts
+    counts: parts.MapCounts
     estimate: Floats
     """Room for P_hat, one row for each state."""
     q: Floats
@@ -93,6 +43,35 @@ class SafePoolMemory(NamedTuple):
     entry_scale: float
     rate: float
     mixing: float
+
+
+@parts.settled
+class SafePool(Learner):
+    """Pool only the actions whose estimated rows are certified to be good enough; learn the others alone.
+
+    >>> import statepool as sp
+    >>> sp.learners.SafePool().certified
+    True
+    """
+
+    certified: bool = True
+    mixing: float = 0.0
+    rate: float | None = None
+
+    def saved_width(self, problem: Problem) -> tuple[int, int]:
+        return 0, problem.n_actions
+
+    def start(self, problem: Problem) -> SafePoolMemory:
+        K, S, T = problem.n_actions, problem.n_states, problem.known_horizon()
+        rate = problem.rate(self.rate, width=K)
+        memory = SafePoolMemory(
+            np.zeros(K), parts.start_counts(problem), np.empty((S, K)), np.empty(S), np.empty(K),
+            np.empty(K), np.zeros(K, np.bool_), np.zeros(1, np.int64), bool(self.certified),
+            2 * (S * log(2) + log(2 * K * T**2)), log(4 * K * S * T**2) / 2, rate, float(self.mixing),
+        )  # fmt: skip
+        for action in range(K):
+            _set_radii.py_func(memory, action)  # type: ignore[attr-defined]
+        return memory
 
 
 @compiled
@@ -126,7 +105,7 @@ def _choose_pooled(memory: Any, policy: Any) -> None:
     if rho > 0.5 or 4.0 * row_error + 4.0 * rho >= abstain:
         return
     for s in range(memory.q.size):
-        estimate_column(memory.counts, s, memory.estimate[s])
+        parts.estimate_column(memory.counts, s, memory.estimate[s])
         memory.q[s] = dot(policy, memory.estimate[s])
         rho = max(rho, _denominator_error(uncertainty, memory.q[s]))
     if rho <= 0.5 and 4.0 * row_error + 4.0 * rho < abstain:
@@ -162,8 +141,7 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
 
 
 def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    saved[:] = 0.0
-    saved[choice] = 1.0 / policy[choice]
+    parts.save_alone(policy, choice, saved)
     _choose_pooled(memory, policy)
     for a in range(saved.size):
         if memory.pooled[a]:
@@ -171,14 +149,9 @@ def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved
 
 
 def see(memory: Any, played: Any, saved: Any) -> None:
-    for a in range(memory.pooled.size):
-        memory.n_pooled[0] += memory.pooled[a]
-    count_pair(memory.counts, played.action, played.state)
+    memory.n_pooled[0] += memory.pooled.sum()
+    parts.count_pair(memory.counts, played.action, played.state)
     _set_radii(memory, played.action)
 
 
-def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    add_scaled(memory.totals, saved, loss)
-
-
-add_rule(SafePoolMemory, policy, remember, learn, see)
+add_rule(SafePoolMemory, policy, remember, parts.learn_saved, see)

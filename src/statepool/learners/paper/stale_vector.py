@@ -6,119 +6,77 @@
 Oracles, for simulation only. Source: paper, Appendix E, Experiment 3. Differs from the source: nothing.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled
-from statepool.kernels import LARGEST_ESTIMATE, TIE, combine, lowest_index, mix_evenly, softmin
-from statepool.learners.contract import Learner, Problem, add_rule, check_settings
-
-
-class StaleVector(NamedTuple):
-    theta: Floats
-    direct: Floats
-    delay: int
-    out: Floats
-    """m_t, by action."""
-
-
-def start_vector(problem: Problem) -> StaleVector:
-    """The oracle of an instance."""
-    instance = problem.oracle()
-    return StaleVector(instance.theta, instance.direct, problem.delay, np.empty(problem.n_actions))
-
-
-@compiled
-def _read_vector(vector: Any, rows: Any, t: int) -> None:
-    """m_t into `out`, that of round 0 before there is one."""
-    combine(rows.columns, vector.theta[max(t - vector.delay, 0)], vector.out)
-    for a in range(vector.out.size):
-        vector.out[a] += vector.direct[a]
-
-
-@dataclass(frozen=True)
-class GreedyStale(Learner):
-    """An oracle: it is handed the losses of `delay` rounds ago and plays the best action by them.
-
-    Parameters
-    ----------
-    mixing : float
-        The share of uniform exploration.
-
-    Examples
-    --------
-    >>> from statepool.learners.paper.stale_vector import GreedyStale
-    >>> GreedyStale().reads_losses
-    True
-    """
-
-    reads_losses: ClassVar[bool] = True
-    mixing: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_settings(mixing=self.mixing)
-
-    def start(self, problem: Problem) -> GreedyStaleMemory:
-        return GreedyStaleMemory(start_vector(problem), float(self.mixing))
+from statepool.kernels import LARGEST_ESTIMATE, TIE, combine, lowest_index, softmin
+from statepool.learners import parts
+from statepool.learners.contract import Learner, Problem, add_rule
 
 
 class GreedyStaleMemory(NamedTuple):
-    vector: StaleVector
-    mixing: float
+    theta: Floats
+    direct: Floats
+    delay: int
+    stale: Floats
+    """m_t, by action."""
 
 
-@dataclass(frozen=True)
-class OptimisticStale(Learner):
-    """An oracle: exponential weights with the losses of `delay` rounds ago as a hint.
+class OptimisticStaleMemory(NamedTuple):
+    oracle: GreedyStaleMemory
+    losses: Floats
+    """L: the cumulative loss estimates, by action."""
+    rate: float
 
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default.
-    mixing : float
-        The share of uniform exploration.
 
-    Examples
-    --------
-    >>> from statepool.learners.paper.stale_vector import OptimisticStale
-    >>> OptimisticStale().reads_losses
+@parts.settled
+class GreedyStale(Learner):
+    """An oracle: it is handed the losses of `delay` rounds ago and plays the best action by them.
+
+    >>> import statepool as sp
+    >>> sp.learners.GreedyStale().reads_losses
     True
     """
 
     reads_losses: ClassVar[bool] = True
-    rate: float | None = None
-    mixing: float = 0.0
 
-    def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
+    def start(self, problem: Problem) -> GreedyStaleMemory:
+        instance = problem.oracle()
+        return GreedyStaleMemory(instance.theta, instance.direct, problem.delay, np.empty(problem.n_actions))
+
+
+@parts.settled
+class OptimisticStale(Learner):
+    """An oracle: exponential weights with the losses of `delay` rounds ago as a hint.
+
+    >>> import statepool as sp
+    >>> sp.learners.OptimisticStale().reads_losses
+    True
+    """
+
+    rate: float | None = None
+    reads_losses: ClassVar[bool] = True
 
     def start(self, problem: Problem) -> OptimisticStaleMemory:
         rate = problem.rate(self.rate, width=problem.n_actions)
-        return OptimisticStaleMemory(start_vector(problem), np.zeros(problem.n_actions), rate, float(self.mixing))
+        return OptimisticStaleMemory(GreedyStale().start(problem), np.zeros(problem.n_actions), rate)
 
 
-class OptimisticStaleMemory(NamedTuple):
-    vector: StaleVector
-    losses: Floats
-    """L: the cumulative loss estimates, by action."""
-    rate: float
-    mixing: float
+@compiled
+def _read_vector(oracle: Any, rows: Any, t: int) -> None:
+    """m_t; that of round 0 before there is one."""
+    combine(rows.columns, oracle.theta[max(t - oracle.delay, 0)], oracle.stale)
+    for a in range(oracle.stale.size):
+        oracle.stale[a] += oracle.direct[a]
 
 
 def policy_greedy(memory: Any, rows: Any, t: int, out: Any) -> None:
-    _read_vector(memory.vector, rows, t)
+    _read_vector(memory, rows, t)
     out[:] = 0.0
-    out[lowest_index(memory.vector.out, TIE)] = 1.0
-    mix_evenly(memory.mixing, out)
-
-
-def remember_nothing(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    pass
+    out[lowest_index(memory.stale, TIE)] = 1.0
 
 
 def learn_nothing(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
@@ -126,21 +84,16 @@ def learn_nothing(memory: Any, played: Any, loss: float, saved: Any, sign: float
 
 
 def policy_optimistic(memory: Any, rows: Any, t: int, out: Any) -> None:
-    _read_vector(memory.vector, rows, t)
-    hoped = memory.vector.out
+    _read_vector(memory.oracle, rows, t)
+    hoped = memory.oracle.stale
     for a in range(hoped.size):
         hoped[a] += memory.losses[a]
     softmin(hoped, memory.rate, out)
-    mix_evenly(memory.mixing, out)
-
-
-def remember_probability(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    saved[0] = policy[choice]
 
 
 def learn_optimistic(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
     memory.losses[played.action] += min(loss / saved[0], LARGEST_ESTIMATE)
 
 
-add_rule(GreedyStaleMemory, policy_greedy, remember_nothing, learn_nothing)
-add_rule(OptimisticStaleMemory, policy_optimistic, remember_probability, learn_optimistic)
+add_rule(GreedyStaleMemory, policy_greedy, parts.remember_nothing, learn_nothing)
+add_rule(OptimisticStaleMemory, policy_optimistic, parts.remember_action, learn_optimistic)

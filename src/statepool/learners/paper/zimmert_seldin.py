@@ -21,26 +21,17 @@ of the new tunings is Masoudian, Zimmert & Seldin 2022, recalled; their skipping
 left out.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from math import log as natural_log
 from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_name, check_number
+from statepool.checks import Floats, check_name
 from statepool.compiling import compiled, compiled_reassociated
-from statepool.kernels import LARGEST_ESTIMATE, log, mix_evenly
+from statepool.kernels import LARGEST_ESTIMATE, log
+from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule
-from statepool.learners.parts import (
-    Outstanding,
-    begin_round,
-    count_arrival,
-    count_round,
-    start_outstanding,
-)  # fmt: skip
 
 TUNINGS = ("fixed", "anytime", "advanced")
 SOLUTION = np.dtype([("mu", "f8"), ("strength", "f8"), ("inverse_rate", "f8")], align=True)
@@ -49,36 +40,36 @@ SMALL_RESIDUAL = 1e-7
 _MOST_STEPS = 100
 
 
-@dataclass(frozen=True)
+class HybridMemory(NamedTuple):
+    totals: Floats
+    """L: the cumulative loss estimates, by action."""
+    roots: Floats
+    """y = 1/sqrt(x)."""
+    residuals: Floats
+    slopes: Floats
+    solution: Any
+    """One record of SOLUTION: mu, B and 1/rate of the last round."""
+    outstanding: parts.Outstanding
+    follows: bool
+    """Whether 1/rate follows what is outstanding."""
+    offset: float
+    waited_before: float
+
+
+@parts.settled
 class ZimmertSeldin(Learner):
     """Hybrid FTRL: the rate-optimal delayed bandit that cannot see the state.
 
-    Parameters
-    ----------
-    scale : float
-        Multiplies the fixed rate.
-    shift : bool
-        Whether the rates start later, for a delay that is known.
-    mixing : float
-        The share of uniform exploration.
-    tuning : "fixed", "anytime" or "advanced"
-        The paper's; the source's; the source's that gives up on what is waited for too long.
-
-    Examples
-    --------
-    >>> from statepool.learners.paper.zimmert_seldin import ZimmertSeldin
-    >>> ZimmertSeldin(tuning="anytime").tuning
+    >>> import statepool as sp
+    >>> sp.learners.ZimmertSeldin(tuning="anytime").tuning
     'anytime'
     """
 
     scale: float = 1.0
     shift: bool = False
-    mixing: float = 0.0
     tuning: str = "fixed"
 
     def __post_init__(self) -> None:
-        check_number(self.scale, "scale", 0, 1e9, open_low=True)
-        check_number(self.mixing, "mixing", 0, 1)
         check_name("tuning", self.tuning, TUNINGS)
         if self.tuning != "fixed" and self.scale != 1.0:
             raise ValueError(f"scale: is {self.scale!r} with tuning={self.tuning!r}, expected 1, or tuning='fixed'")
@@ -93,8 +84,7 @@ class ZimmertSeldin(Learner):
             solution["inverse_rate"] = 1 / rate if rate > 0 else 0.0
         return HybridMemory(
             np.zeros(K), np.full(K, sqrt(K)), np.empty(K), np.empty(K), solution,
-            start_outstanding(problem, skip=self.tuning == "advanced"), follows, *self._offsets(problem),
-            float(self.mixing),
+            parts.start_outstanding(problem, skip=self.tuning == "advanced"), follows, *self._offsets(problem),
         )  # fmt: skip
 
     def _offsets(self, problem: Problem) -> tuple[float, float]:
@@ -105,23 +95,6 @@ class ZimmertSeldin(Learner):
         if self.tuning == "fixed":
             return 64.0 * d**2, 0.0
         return 10 * d + (d / (K ** (1 / 3) * logs)) ** 2, 24**2 * d**2 * K ** (2 / 3) * logs
-
-
-class HybridMemory(NamedTuple):
-    totals: Floats
-    """L: the cumulative loss estimates, by action."""
-    roots: Floats
-    """y = 1/sqrt(x)."""
-    residuals: Floats
-    slopes: Floats
-    solution: Any
-    """One record of SOLUTION: mu, B and 1/rate of the last round."""
-    outstanding: Outstanding
-    follows: bool
-    """Whether 1/rate follows what is outstanding."""
-    offset: float
-    waited_before: float
-    mixing: float
 
 
 @compiled_reassociated
@@ -179,7 +152,7 @@ def _settle(memory: Any, action: int, B: float) -> None:
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     solution = memory.solution[0]
-    begin_round(memory.outstanding, t)
+    parts.begin_round(memory.outstanding, t)
     solution.strength = np.sqrt(t + 1.0 + memory.offset)
     if memory.follows:
         solution.strength *= 2.0
@@ -192,21 +165,12 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
         total += out[a]
     for a in range(out.size):
         out[a] /= total
-    mix_evenly(memory.mixing, out)
-
-
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    saved[0] = policy[choice]
-
-
-def see(memory: Any, played: Any, saved: Any) -> None:
-    count_round(memory.outstanding, played.t)
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    if count_arrival(memory.outstanding, played.t) and loss > 0.0:
+    if parts.count_arrival(memory.outstanding, played.t) and loss > 0.0:
         memory.totals[played.action] += min(loss / saved[0], LARGEST_ESTIMATE)
         _settle(memory, played.action, memory.solution[0].strength)
 
 
-add_rule(HybridMemory, policy, remember, learn, see)
+add_rule(HybridMemory, policy, parts.remember_action, learn, parts.see_round)

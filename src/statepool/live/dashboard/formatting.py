@@ -19,7 +19,7 @@ def outcome(value: float | None, is_rate: bool = False, signed: bool = False) ->
     if is_rate:
         text = f"{100 * value:.2f} points" if signed else share(value)
     else:
-        text = number(value) if abs(value) >= 1000 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
+        text = number(value) if abs(value) >= 1000 else f"{value:.3f}" if 0 < abs(value) < 1 else f"{value:.2f}"
     return ("+" if signed and value >= 0 else "") + text.replace("-", "−")
 
 

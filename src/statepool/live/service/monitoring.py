@@ -61,12 +61,17 @@ class Metrics(Collector):
         self._seconds = Histogram(
             "statepool_request_seconds", "Time to answer", ["route", "worker"], buckets=BUCKETS, registry=self._registry
         )
+        self._bound: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._registry.register(self)
 
     def add(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""
-        self._requests.labels(route, status, self._worker).inc()
-        self._seconds.labels(route, self._worker).observe(seconds)
+        found = self._bound.get((route, status))
+        if found is None:
+            found = self._requests.labels(route, status, self._worker), self._seconds.labels(route, self._worker)
+            self._bound[route, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
     def expose(self) -> bytes:
         """The text that Prometheus reads."""

@@ -26,7 +26,7 @@
   const isAlone = (chart, place) => chart.data[place].filter((value) => value != null).length === 1;
   const latest = (values) => values.findLast((value) => value != null);
   const line = (label, name, extra) => ({
-    label, stroke: () => colour(name), width: 2, points: { show: isAlone, size: 7, fill: () => colour(name) },
+    label, stroke: () => colour(name), width: 2, spanGaps: true, points: { show: isAlone, size: 7, fill: () => colour(name) },
     value: (chart, value, place, at) => digits(at == null ? latest(chart.data[place]) : value), ...extra,
   });
   const wash = (name) => () => colour(name) + "22";

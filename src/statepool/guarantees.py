@@ -1,5 +1,9 @@
-"""Theorems A to G as functions of a problem. Statements: docs/theory.md. Proofs: docs/theory-proofs.md.
+"""What is proved, as functions of a problem: the paper's Theorems 1 to 4, ours, and bounds of three neighbours.
 
+    1        State-EXP3: log K/rate + rate/2 (3.3 V + 2dT) + d,  rate <= 1/(e(d+1))
+    2        every learner: sqrt(d E min(1 + log J, T/d)) up to a constant; exactly, what its construction forces
+    3        interleaved: sqrt(2 (d+1) V log K), here V >= sum_t v_t
+    4        on groups: Theorem 3 with the grouped dimension, + 2 sum_t delta_t
     A        log K/rate + rate (kappa V + D)                       any delays, constant rate
     A-skip   the same for what was waited for, and one for each round given up
     B        log K/rate + rate (3 V + 3/8 d V1)                    one delay, rate <= 1/(e(d+1))
@@ -8,28 +12,253 @@
     F        log K/rate + rate (7 V + 2 d E) + 7 rate² d² V1 + d/12    delays at most d, rate <= 1/(12 d)
     G        a sum over epochs of Theorem A beside a leader, and what the guard allows    `SelfTuned`
 
-kappa = (e^r - 1 - r)/r², D the total wait, V >= sum_t (v_t - 1), V1 = min(V, T), E the drift between actions. The map
-is known and losses are fixed in advance. Delays are fixed in advance, too, except in C and F. If outcomes can arrive
-out of the order of their rounds, A, A-skip and D need more than the mean of an outcome: its whole law, given the past,
-the action and the state, must be a fixed function of the round and the state.
+kappa = (e^r - 1 - r)/r², D the total wait, V >= sum_t (v_t - 1), V1 = min(V, T), E the drift between actions. A budget
+V = (vbar - 1) T or vbar T is admissible only if vbar bounds the dimension of *every* policy: take the `upper` of
+`dimension.bracket`. Theorems 1 to 4 are the paper's (Section 3 and Appendices B to F). Statements of the others:
+docs/theory.md; proofs: docs/theory-proofs.md.
+
+In A to G the map is known and losses are fixed in advance. Delays are fixed in advance, too, except in C and F. If
+outcomes can arrive out of the order of their rounds, A, A-skip and D need more than the mean of an outcome: its whole
+law, given the past, the action and the state, must be a fixed function of the round and the state.
+
+Neighbours are learners from the literature. Each docstring says whether the bound is *derived* or *recalled*.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import expm1, inf, log, sqrt
+from dataclasses import dataclass
+from math import e, expm1, inf, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Ints, check_count, check_delay, check_number
-from statepool.guarantees.arguments import LARGEST, LARGEST_RATE, checked
-from statepool.guarantees.paper import Guarantee
+from statepool.arguments import Argument, checked, count, number
+from statepool.checks import Ints, check_count, check_delay, check_number, shown
+from statepool.engine import simulate
+from statepool.learners import StateEXP3
 from statepool.learners.neighbours.anytime import anytime_bound
 from statepool.learners.safe import GUARD, SHARE, rate_of
 from statepool.model import Instance
+from statepool.probes import StepProbe
 from statepool.rates import largest_covered_rate
+from statepool.stream import Seed
+
+__all__ = [
+    "BoundCheck", "Guarantee", "LowerBound", "cautious", "certified_worst_case", "choices_of",
+    "drift_between_actions", "drift_lemma", "expected_best_walk", "idle_copies", "interleaving_pays",
+    "skipping_cost", "theorem_1", "theorem_1_printed", "theorem_2", "theorem_3",
+    "theorem_4", "theorem_a", "theorem_a_anytime", "theorem_a_skip", "theorem_b", "theorem_d", "theorem_f",
+    "theorem_f_free", "theorem_f_tuned", "theorem_g", "total_wait", "zimmert_seldin",
+]  # fmt: skip
+
+LARGEST, LARGEST_RATE = 1e300, 700.0
+"""exp(700) is still a number."""
+
+
+def _check_instance(value: object, name: str) -> None:
+    if not isinstance(value, Instance):
+        raise ValueError(f"{name}: is {shown(value)}, expected an Instance")
+
+
+ARGUMENTS = {
+    "n_actions": count("Number of actions K."),
+    "n_states": count("Number of states S."),
+    "horizon": count("Number of rounds T."),
+    "delay": count("Delay in rounds; an array gives one for each round, where that is allowed.", lowest=0),
+    "budget": number("Bound on the sum over rounds of v_t - 1; in Theorems 3 and 4 of v_t.", 0, LARGEST),
+    "rate": number("Learning rate. None: the best rate that the bound covers.", 0, LARGEST_RATE),
+    "drift": number("How far the losses move; its definition is that of the theorem.", 0, LARGEST),
+    "n_drifting": count("Number of directions in which the losses drift."),
+    "n_signs": count("Steps of each walk."),
+    "n_walks": count("Number of walks."),
+    "spread": number("Sum over rounds of v_t - 1; in Theorem 4, of the spread of means within groups.", 0, LARGEST),
+    "waited": number("Total wait D, see `total_wait`.", 0, LARGEST),
+    "most_in_flight": count("Most outcomes outstanding at once.", lowest=0),
+    "given_up": count("Number of rounds given up.", lowest=0),
+    "log_actions": number("Mean over contexts of the logarithm of the number of actions.", 0, LARGEST),
+    "dimension": number("Largest effective dimension of a policy.", 0, LARGEST),
+    "caution": number("What is added to the probability of a state.", 0, LARGEST),
+    "confidence": number("Probability with which the bound may be exceeded.", 0, LARGEST),
+    "instance": Argument("Instance", "The problem.", _check_instance),
+    "seed": Argument("int", "Random seed of the run."),
+}
+guarantee = checked(ARGUMENTS)
+"""Decorates a bound: its arguments are checked and explained."""
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A bound on expected regret.
+
+    Attributes
+    ----------
+    value : float
+        The bound.
+    rate : float
+        The learning rate it holds at.
+    covered : bool
+        Whether the theorem covers that rate.
+    """
+
+    value: float
+    rate: float
+    covered: bool
+
+
+@guarantee
+def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
+    """Theorem 1: State-EXP3 with one copy.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_1(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
+    4766
+    """
+    cap = largest_covered_rate(delay)
+    variance = 3.3 * budget + 2 * delay * horizon
+    if rate is None:
+        rate = min(cap, sqrt(2 * log(n_actions) / variance)) if variance > 0 else cap
+    check_number(rate, "rate", 0, LARGEST, open_low=n_actions > 1)
+    learning = log(n_actions) / rate if n_actions > 1 else 0.0
+    return Guarantee(learning + rate / 2 * variance + delay, rate, rate <= cap)
+
+
+@guarantee
+def theorem_1_printed(n_actions: int, horizon: int, delay: int, budget: float) -> float:
+    """Theorem 1 as the paper prints it, a closed form that is never below `theorem_1` at its best rate.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_1_printed(n_actions=200, horizon=20_000, delay=50, budget=30_000.0))
+    5501
+    """
+    return sqrt(2 * (3.3 * budget + 2 * delay * horizon) * log(n_actions)) + e * (delay + 1) * log(n_actions) + delay
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """A bound that no learner escapes.
+
+    Attributes
+    ----------
+    value : float
+        Expected regret of every learner on the construction.
+    amplitude : float
+        How far the construction moves the losses.
+    scale : float
+        The theorem's expression without its constant.
+    """
+
+    value: float
+    amplitude: float
+    scale: float
+
+
+@guarantee
+def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerBound:
+    """Theorem 2: the expected regret of every learner on the paper's construction with E2 <= `drift`, exactly.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_2(horizon=20_000, delay=50, drift=50.0, n_drifting=6).value)
+    32
+    """
+    check_count(delay, "delay")
+    if 2 * delay > horizon:
+        raise ValueError(f"delay: is {delay}, expected at most half the horizon, {horizon // 2}")
+    check_number(drift, "drift", 0, horizon / 4)
+    amplitude = sqrt(drift / horizon) / 2
+    forced = amplitude * delay * expected_best_walk(horizon // delay - 1, n_drifting)
+    return LowerBound(forced, amplitude, sqrt(delay * drift * min(1 + log(n_drifting), horizon / delay)))
+
+
+@guarantee
+def expected_best_walk(n_signs: int, n_walks: int) -> float:
+    """Expected maximum of 0 and of several independent sums of random signs, exactly.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.expected_best_walk(n_signs=8, n_walks=3), 3)
+    2.459
+    """
+    from scipy.stats import binom
+
+    # Heads for a sum of 1, 3, 5 … or of 2, 4, 6 …; further out than 20 sqrt(n) the probabilities are below 1e-300.
+    half, odd = n_signs // 2, n_signs % 2
+    heads = half + 1 + np.arange(min(half + odd, int(20 * sqrt(n_signs))))
+    # P(some walk reaches it) = 1 - P(one does not)^n_walks; the sum over values is E max^+, in steps of 2.
+    some = -np.expm1(n_walks * np.log1p(-binom.sf(heads - 1, n_signs, 0.5)))
+    return float(2 * some.sum() - (some[0] if odd else 0.0))
+
+
+@guarantee
+def theorem_3(n_actions: int, delay: int, budget: float) -> Guarantee:
+    """Theorem 3: interleaved State-EXP3 (d + 1 copies) at its matching rate.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_3(n_actions=200, delay=50, budget=30_000.0).value)
+    4027
+    """
+    check_number(budget, "budget", 0, LARGEST, open_low=True)
+    rate = sqrt(2 * (delay + 1) * log(n_actions) / budget)
+    return Guarantee(sqrt(2 * (delay + 1) * budget * log(n_actions)), rate, True)
+
+
+@guarantee
+def theorem_4(n_actions: int, delay: int, budget: float, spread: float) -> Guarantee:
+    """Theorem 4: Theorem 3 on merged states, plus twice the spread of means within groups.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.theorem_4(n_actions=200, delay=50, budget=30_000.0, spread=100.0).value)
+    4227
+    """
+    merged = theorem_3(n_actions, delay, budget)
+    return Guarantee(merged.value + 2 * spread, merged.rate, True)
+
+
+@guarantee
+def interleaving_pays(dimension: float, n_actions: int, delay: int) -> bool:
+    """Whether the interleaved bound beats the rate by action: vbar (d+1) log K <= K + d.
+
+    >>> import statepool as sp
+    >>> sp.guarantees.interleaving_pays(dimension=1.5, n_actions=200, delay=10)
+    True
+    """
+    return dimension * (delay + 1) * log(n_actions) <= n_actions + delay
+
+
+@dataclass(frozen=True)
+class BoundCheck:
+    """A measured quantity and the bound on it.
+
+    Attributes
+    ----------
+    measured : float
+        What was measured.
+    allowed : float
+        The bound.
+    """
+
+    measured: float
+    allowed: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measured quantity is within the bound."""
+        return self.measured <= self.allowed * (1 + 1e-12)
+
+
+@guarantee
+def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None = None) -> BoundCheck:
+    """Largest one-round growth of any action's probability in a run, against 1 + 1/d.
+
+    >>> import statepool as sp
+    >>> sp.guarantees.drift_lemma(sp.families.band(seed=0, horizon=200), delay=5, seed=1).holds
+    True
+    """
+    check_count(delay, "delay")
+    probe = StepProbe(np.empty(instance.n_actions), np.ones(1))
+    simulate(instance, StateEXP3(rate=rate), delay, seed).measure(probe)
+    return BoundCheck(float(probe.largest[0]), 1 + 1 / delay)
+
 
 SMALL_RATE = 1e-4
 CHUNK = 1 << 20
@@ -42,12 +271,10 @@ def kappa(rate: float) -> float:
     return (expm1(rate) - rate) / rate**2
 
 
-@checked
+@guarantee
 def total_wait(delay: int | ArrayLike, horizon: int) -> int:
     """Total wait D: every outstanding outcome counted in every round, sum_t min(d_t, T - t).
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.guarantees.total_wait(delay=50, horizon=20_000)
     998725
@@ -64,14 +291,12 @@ def _wait_of_one(delay: int, horizon: int) -> int:
     return most * (most - 1) // 2 + most * (horizon - most)
 
 
-@checked
+@guarantee
 def theorem_a(
     n_actions: int, horizon: int, delay: int | ArrayLike, budget: float, rate: float | None = None
 ) -> Guarantee:
     """Theorem A at a constant rate: `StateEXP3` under any delays, equation (4) of docs/theory.md.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_a(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
     4635
@@ -79,7 +304,7 @@ def theorem_a(
     return _at_constant_rate(log(n_actions), budget, total_wait(delay, horizon), rate)
 
 
-@checked
+@guarantee
 def theorem_d(
     log_actions: float, horizon: int, delay: int | ArrayLike, budget: float, rate: float | None = None
 ) -> Guarantee:
@@ -87,8 +312,6 @@ def theorem_d(
 
     `log_actions` is `choices_of(instance)`.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_d(log_actions=5.3, horizon=20_000, delay=50, budget=30_000.0).value)
     4636
@@ -118,12 +341,10 @@ def _least_at(bound: Callable[[float], float], log_actions: float, cost: float) 
     return float(minimize_scalar(bound, bounds=(0, top), method="bounded", options={"xatol": 1e-12}).x)
 
 
-@checked
+@guarantee
 def choices_of(instance: Instance) -> float:
     """Mean over contexts of the logarithm of the number of actions to choose from, for Theorem D.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.choices_of(sp.families.funnel(seed=0, horizon=10)), 3)  # log 200
     5.298
@@ -133,12 +354,10 @@ def choices_of(instance: Instance) -> float:
     return float(instance.shares @ np.log(instance.available.sum(axis=1)))
 
 
-@checked
+@guarantee
 def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: float) -> float:
     """Theorem A for `Anytime()`, which knows neither horizon nor delays.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_a_anytime(n_actions=200, n_states=6, spread=30_000.0, waited=1_000_000.0))
     6608
@@ -146,12 +365,10 @@ def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: floa
     return float(anytime_bound(log(n_actions), min(n_actions, n_states) - 1, float(spread), float(waited)))
 
 
-@checked
+@guarantee
 def theorem_a_skip(n_actions: int, n_states: int, spread: float, waited: float, given_up: int) -> float:
     """Theorem A-skip for `Anytime(skip=True)`, equation (5); a round is waited for until it is given up.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_a_skip(n_actions=200, n_states=6, spread=30_000.0, waited=1_000_000.0, given_up=40))
     6648
@@ -159,12 +376,10 @@ def theorem_a_skip(n_actions: int, n_states: int, spread: float, waited: float, 
     return theorem_a_anytime(n_actions, n_states, spread, waited) + given_up
 
 
-@checked
+@guarantee
 def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float:
     """Least over sets U of rounds of |U| + sqrt((D outside U + |U|) log K), see Theorem A-skip.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.skipping_cost(n_actions=200, horizon=20_000, delay=50))
     2300
@@ -175,12 +390,10 @@ def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float
     return float((left_out + np.sqrt((outside + left_out) * log(n_actions))).min())
 
 
-@checked
+@guarantee
 def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: float | None = None) -> Guarantee:
     """Theorem B: `StateEXP3` at a constant rate under one delay, equation (6).
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_b(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
     3139
@@ -195,12 +408,10 @@ def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
     return Guarantee(learning + rate * variance, rate, rate <= cap)
 
 
-@checked
+@guarantee
 def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: float, most_in_flight: int) -> float:
     """Worst-case bound of `Certified()` with its guard, see Theorem C.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.certified_worst_case(200, 6, spread=30_000.0, waited=1_000_000.0, most_in_flight=50))
     9418
@@ -210,15 +421,13 @@ def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: f
     return sqrt(2) * twice + 6 * log(n_actions) + 6 + most_in_flight
 
 
-@checked
+@guarantee
 def drift_between_actions(instance: Instance, delay: int) -> float:
     """Drift between actions E of Theorem F, equation (8): the largest over lags l < 3d of sum_t |c_t - c_{t-l}|*².
 
     |f|* is half the range of f over actions, so movement that all actions share does not count. Takes 3d passes over
     the rounds.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> shop = sp.families.funnel(seed=0, n_actions=20, horizon=2_000)
     >>> round(sp.guarantees.drift_between_actions(shop, delay=50), 3)
@@ -240,14 +449,12 @@ def drift_between_actions(instance: Instance, delay: int) -> float:
     return most
 
 
-@checked
+@guarantee
 def theorem_f(
     n_actions: int, horizon: int, delay: int, budget: float, drift: float, rate: float | None = None
 ) -> Guarantee:
     """Theorem F: `HintedStateEXP3(rate)`, equation (10). `drift` is `drift_between_actions`.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> bound = sp.guarantees.theorem_f(n_actions=2, horizon=200_000, delay=20, budget=200_000.0, drift=50.0)
     >>> round(bound.value), round(1 / bound.rate)
@@ -278,12 +485,10 @@ def _best_rate_of_f(size: float, first: float, second: float, cap: float) -> flo
     return high
 
 
-@checked
+@guarantee
 def theorem_f_tuned(n_actions: int, horizon: int, delay: int, budget: float, drift: float) -> float:
     """Closed form of `theorem_f` at its best rate, equation (11); never below it.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_f_tuned(n_actions=2, horizon=200_000, delay=20, budget=200_000.0, drift=50.0))
     3625
@@ -294,12 +499,10 @@ def theorem_f_tuned(n_actions: int, horizon: int, delay: int, budget: float, dri
     return 2 * sqrt((8 * budget + 2 * d * drift) * size) + extra + d / 12 if n_actions > 1 else 0.0
 
 
-@checked
+@guarantee
 def theorem_f_free(n_actions: int, horizon: int, delay: int, budget: float, drift: float) -> float:
     """Theorem F for `HintedStateEXP3()`, equation (13); the budget must hold on every path.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_f_free(n_actions=2, horizon=10**7, delay=20, budget=1e7, drift=50.0))
     573190
@@ -311,12 +514,10 @@ def theorem_f_free(n_actions: int, horizon: int, delay: int, budget: float, drif
     return 9 * max(12 * d * size, root, extra) if n_actions > 1 else 0.0
 
 
-@checked
+@guarantee
 def theorem_g(n_actions: int, n_states: int, horizon: int, delay: int | ArrayLike) -> float:
     """Theorem G: the worst case of `SelfTuned()` with a known map, equation (16). Outcomes must come in order.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_g(n_actions=200, n_states=6, horizon=10**6, delay=50))
     256565
@@ -378,3 +579,44 @@ def _check_order(delays: Ints) -> None:
             f"delay: round {t}'s outcome ({delays[t]} late) comes after that of round {t + 1} ({delays[t + 1]} late), "
             "expected outcomes in the order of their rounds"
         )
+
+
+@guarantee
+def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
+    """`ZimmertSeldin(tuning="anytime")` under delays fixed in advance: 4 sqrt(KT) + sqrt(8 D log K). Recalled.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.zimmert_seldin(n_actions=200, horizon=20_000, waited=1_000_000.0))
+    14510
+    """
+    return 4 * sqrt(n_actions * horizon) + sqrt(8 * waited * log(n_actions))
+
+
+@guarantee
+def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float | None = None) -> float:
+    """`StateEXP3(copies="idle")`: (most in flight + 1) log K/rate + rate/2 sum_t v_t. Derived from Theorem 3.
+
+    Here `budget` bounds the sum of v_t.
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.idle_copies(n_actions=200, most_in_flight=50, budget=30_000.0, rate=0.01))
+    27171
+    """
+    check_number(1.0 if rate is None else rate, "rate", 0, LARGEST, open_low=True)
+    learning = (most_in_flight + 1) * log(n_actions)
+    return sqrt(2 * learning * budget) if rate is None else learning / rate + rate / 2 * budget
+
+
+@guarantee
+def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: float, confidence: float) -> float:
+    """`StateEXP3(caution=…)` without delay: exceeded with probability at most `confidence`. Derived, (28).
+
+    >>> import statepool as sp
+    >>> round(sp.guarantees.cautious(200, 6, horizon=20_000, rate=0.01, caution=0.005, confidence=0.05))
+    2632
+    """
+    check_number(confidence, "confidence", 0, 1, open_low=True)
+    check_number(caution, "caution", 0, LARGEST, open_low=True)
+    check_number(rate, "rate", 0, LARGEST, open_low=True)
+    seen = n_states * horizon + log(2 / confidence) / (2 * caution)
+    return log(n_actions) / rate + (rate / 2 + caution) * seen + log(2 * n_actions / confidence) / (2 * caution)
