@@ -110,3 +110,7 @@ def name_of(kind: type[Learner]) -> str | None:
     place = f"{kind.__module__}:{kind.__qualname__}"
     others = [name for name, entry in extras.installed("learner").items() if entry.value == place]
     return next(iter(own + [name for name in others if name not in REGISTRY]), None)
+
+
+_ALSO = ("REGISTRY", "Learner", "Played", "Problem", "Rows", "add_rule", "find", "make_learner", "name_of")
+__all__ = sorted([*_ALSO, *(kind.__name__ for kind in REGISTRY.values())])

@@ -2,7 +2,7 @@
 
 A rule of this package is compiled without reference counts and without bounds checks, and is tested for both. A rule
 of another package may allocate arrays and use NumPy's reductions, which is slower, and an index past the end of an
-array raises. Numba reports such an index without its line, which the same run without compiling shows.
+array raises. Numba reports such an index without its line.
 """
 
 import linecache
@@ -59,7 +59,7 @@ def explained(learner: Any, memory: Any) -> Iterator[None]:
             raise ValueError(_sentence(name, str(error), type(memory))) from None
         except IndexError:
             raise ValueError(
-                f"learner: {name} reads or writes past the end of an array (NUMBA_DISABLE_JIT=1 shows the line)"
+                f"learner: {name} reads or writes past the end of an array, expected indices inside it"
             ) from None
 
 
