@@ -113,4 +113,4 @@ def name_of(kind: type[Learner]) -> str | None:
 
 
 _ALSO = ("REGISTRY", "Learner", "Played", "Problem", "Rows", "add_rule", "find", "make_learner", "name_of")
-__all__ = sorted([*_ALSO, *(kind.__name__ for kind in REGISTRY.values())])
+__all__ = sorted([*_ALSO, *(kind.__name__ for kind in REGISTRY.values())], key=lambda name: (not name.isupper(), name))
