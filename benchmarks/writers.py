@@ -1,12 +1,13 @@
 """Several processes that decide on one PostgreSQL pool: what they wait for, what a decision costs, how many there are.
 
-    python benchmarks/writers.py [--contexts] [--busy] [SECONDS [HOW MANY ...]]
+    python benchmarks/writers.py [--contexts] [--busy] [--pgbouncer] [SECONDS [HOW MANY ...]]
 
-Each writer decides one by one, with --contexts for two contexts in turn; one more process tells states and outcomes, in
-batches. A look at the server every few milliseconds says what writers wait for: a lock that somebody else holds, or the
-disk. CPU is of writers and server: also of the writers alone, of the server's processes that work for them, and of the
-rest of it, which works for the reporter. With --busy every core has something else to do as well, of lowest priority:
-so the same work costs one writer what it costs many, whose caches and cores others use between any two statements.
+Each writer decides one by one, with --contexts for two contexts in turn; one more process reports states and outcomes,
+in batches. The server is sampled every few milliseconds: what share of the time of active sessions is spent waiting for
+a lock that somebody else holds, or for the disk. CPU is of writers and server: also of the writers alone, of the
+server's processes that work for them, and of the rest of it, which works for the reporter. With --busy every core has
+something else to do as well, of lowest priority, so that one writer finds caches as cold as many do. With --pgbouncer
+all go through PgBouncer in transaction mode.
 """
 
 import json
@@ -23,6 +24,7 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import statepool as sp
+from live.pgbouncer import PgBouncer
 from live.postgres import Server
 
 CATALOGUE = {
@@ -39,10 +41,6 @@ def decide(url, catalogue, seconds, ready, start, stop, results, tickets):
     has_contexts = isinstance(catalogue["P"], dict)
     asked = cycle([{"context": context} for context in catalogue["P"]] if has_contexts else [{}])
     pool.decide(**next(asked))
-    timed = Counter()
-    pool._journal.on_batch = lambda batch: timed.update(
-        waited=batch.waited, worked=batch.worked, committed=batch.committed, batches=1
-    )
     ready.release()
     start.wait()
     began, cpu, count = time.perf_counter(), time.process_time(), 0
@@ -51,14 +49,14 @@ def decide(url, catalogue, seconds, ready, start, stop, results, tickets):
         if count % 4 == 0:
             tickets.put(made.ticket)
         count += 1
-    results.put({"decisions": count, "cpu": time.process_time() - cpu, **timed})
+    results.put({"decisions": count, "cpu": time.process_time() - cpu})
     stop.wait()  # until the time of its server's process has been read
     pool.close()
 
 
 def report(url, catalogue, stop, ready, start, tickets):
     pool = sp.Pool.open(url, "home", **catalogue)
-    pool.warm_up()
+    pool.policy()
     ready.release()
     start.wait()
     while not stop.is_set():
@@ -107,11 +105,12 @@ def spin():
         sum(range(1_000))
 
 
-def measure(n_writers, seconds, catalogue):
+def measure(n_writers, seconds, catalogue, pooled):
     server = Server()
+    bouncer = PgBouncer(server, "transaction") if pooled else None
     processes = multiprocessing.get_context("spawn")
     try:
-        url = server.url()
+        direct, url = server.url(), bouncer.url() if bouncer else server.url()
         sp.Pool.open(url, "home", **catalogue).close()
         ready, start, stop = processes.Semaphore(0), processes.Event(), processes.Event()
         results, tickets = processes.Queue(), processes.Queue()
@@ -124,10 +123,10 @@ def measure(n_writers, seconds, catalogue):
             each.start()
         for _ in range(n_writers + 1):  # until all have compiled, opened and decided once
             ready.acquire()
-        before = server_cpu(url, server._process.pid)
+        before = server_cpu(direct, server._process.pid)
         start.set()
-        seen = look(url, time.perf_counter() + seconds)
-        found = server_cpu(url, server._process.pid)
+        seen = look(direct, time.perf_counter() + seconds)
+        found = server_cpu(direct, server._process.pid)
         found.subtract(before)
         for _ in writers:
             found.update(results.get(timeout=60))
@@ -140,30 +139,32 @@ def measure(n_writers, seconds, catalogue):
         reporter.kill()
         return found, seen
     finally:
+        if bouncer:
+            bouncer.stop()
         server.stop()
 
 
-def main(seconds, counts, catalogue):
+def main(seconds, counts, catalogue, pooled):
     rows, first = [], None
     print(
         f"{'writers':>8} {'a second':>9} {'CPU µs':>7} {'of one':>7} {'writers':>8} {'server':>7} {'rest':>7} "
-        f"{'lock':>7} {'disk':>7} {'waited':>8}"
+        f"{'lock':>7} {'disk':>7} {'of best':>8}"
     )
     for n_writers in counts:
-        found, seen = measure(n_writers, seconds, catalogue)
+        found, seen = measure(n_writers, seconds, catalogue, pooled)
         samples = max(sum(seen.values()), 1)
         lock = sum(n for event, n in seen.items() if event.startswith("Lock ")) / samples
         disk = sum(n for event, n in seen.items() if event.startswith(("IO ", "LWLock WALWrite"))) / samples
         parts = [1e6 * found[of] / found["decisions"] for of in ("cpu", "backends", "others")]
         cpu = sum(parts)
         first = first or cpu
-        # The store's wait before a decision is drawn: reading where the journal stands. Nobody is waited for.
-        waited = found["waited"] / (found["waited"] + found["worked"] + found["committed"])
-        row = [n_writers, found["decisions"] / seconds, cpu, cpu / first, *parts, lock, disk, waited]
+        rate = found["decisions"] / seconds
+        best = max([rate, *(each["row"][1] for each in rows)])
+        row = [n_writers, rate, cpu, cpu / first, *parts, lock, disk, rate / best]
         rows.append({"row": row, "seen": dict(seen)})
         print(
             f"{n_writers:8} {row[1]:9.0f} {cpu:7.0f} {cpu / first:7.2f} "
-            f"{parts[0]:8.0f} {parts[1]:7.0f} {parts[2]:7.0f} {lock:7.1%} {disk:7.1%} {waited:8.1%}",
+            f"{parts[0]:8.0f} {parts[1]:7.0f} {parts[2]:7.0f} {lock:7.1%} {disk:7.1%} {rate / best:8.2f}",
             flush=True,
         )
     Path(tempfile.gettempdir(), "writers.json").write_text(json.dumps(rows))
@@ -175,4 +176,4 @@ if __name__ == "__main__":
     catalogue = WITH_CONTEXTS if "--contexts" in sys.argv else CATALOGUE
     for _ in range(os.cpu_count() or 1) if "--busy" in sys.argv else ():
         multiprocessing.get_context("spawn").Process(target=spin, daemon=True).start()
-    main(float(given[0]) if given else 10.0, counts, catalogue)
+    main(float(given[0]) if given else 10.0, counts, catalogue, "--pgbouncer" in sys.argv)

@@ -17,7 +17,7 @@ CALLS = (
 )  # fmt: skip
 HERE_ONLY = {
     "decide_many", "observe_many", "resolve_many", "expire", "open", "close", "now",
-    "pending", "n_pending", "learn", "work", "erase", "archive", "replay", "settings",
+    "n_pending", "learn", "work", "erase", "archive", "replay", "settings",
     "catalogue", "policy", "refresh", "start_replay_here", "make_version",
 }  # fmt: skip
 """What is of this process or of the store."""

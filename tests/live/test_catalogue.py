@@ -93,7 +93,7 @@ def test_the_last_action_stays(place):
 
 
 def test_a_million_actions_are_drawn_from_by_binary_search():
-    from statepool.live.policies import Distribution
+    from statepool.live.learning import Distribution
 
     rng = np.random.default_rng(0)
     policy = rng.random(100_000) * (rng.random(100_000) < 0.5)

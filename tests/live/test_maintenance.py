@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 import statepool as sp
 from live.places import Clock, play
+from statepool.live import maintenance
 from statepool.live.errors import ReadOnly, StoreUnavailable, UnknownTicket
 from statepool.live.maintenance import COLUMNS, backup, export
 
@@ -111,6 +112,33 @@ def test_archived_decisions_are_in_the_file_and_gone_and_replay_starts_after_the
     assert (found.fault, found.redrawn) == (None, 10)
     with pytest.raises(ValueError, match="expected a new file"):
         pool.archive(50, path)
+
+
+def test_an_outcome_that_comes_while_decisions_are_archived_is_kept(place, tmp_path, clock, monkeypatch):
+    pool = place.make(update_every=1, window=10, clock=clock)
+    pool.decide_many(["late", "silent"])
+    pool.observe_many([("late", "buy"), ("silent", "bounce")])
+    clock.now = 20
+    assert pool.expire() == 2
+    write = maintenance.export
+
+    def export(records, path):
+        count = write(records, path)
+        pool.resolve("late", 0.25)
+        return count
+
+    monkeypatch.setattr(maintenance, "export", export)
+    assert pool.archive(15, tmp_path / "old.parquet") == 1
+    assert [(row["ticket"], row["loss"]) for row in pool.rows()] == [("late", 0.25)]
+    assert pool.replay().ok
+
+
+def test_an_erased_candidate_of_the_catalogue_replays(place):
+    pool = place.make(update_every=1)
+    pool.decide("me", candidates={"a": [0.2, 0.3, 0.5], "poster": [1, 0, 0]}, uniform=0.1)
+    assert pool.find("me")["action"] == "a"
+    pool.erase("me")
+    assert pool.replay().ok
 
 
 def test_a_backup_taken_in_use_is_a_pool(sqlite, tmp_path):

@@ -16,6 +16,8 @@ NOBODY = Played(0, 0.0, 0, 0, 0, 0.0)
 NO_ROWS = Rows(np.zeros((0, 0)), np.zeros(0, np.int64), 0, False)
 NOTHING: Floats = np.zeros(0)
 NO_TABLE: Floats = np.zeros((0, 0))
+FAR = 64
+"""Numbers between two arrays that compiled loops treat as apart for certain."""
 
 
 @entry_point
@@ -62,7 +64,9 @@ class Stepper:
 
     def policy(self, rows: Rows, t: int) -> Floats:
         """The probability of each action on offer in round t."""
-        out = np.empty(rows.actions.size)
+        # Compiled loops sum in another order where one array begins less than some hundred bytes after another. A
+        # policy must be the same to the bit wherever its array happens to lie.
+        out = np.empty(rows.actions.size + 2 * FAR)[FAR:-FAR]
         # A rule may leave `out` as it was where rows do not vary; here it is new.
         self._step(POLICY, rows=rows._replace(vary=True), t=t, x=out)
         return out

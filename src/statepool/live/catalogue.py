@@ -5,6 +5,7 @@ Actions and contexts keep their number for ever; states never change. A `Catalog
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,31 +57,25 @@ def check_labels(labels: Any, what: str) -> list[Hashable]:
     checked = [check_label(label, what) for label in labels]
     if not 0 < len(checked) <= MOST_LABELS:
         raise ValueError(f"{what}: has {len(checked)} labels, expected 1 to {MOST_LABELS}")
-    seen: set[Hashable] = set()
-    for label in checked:
-        if label in seen:
-            raise ValueError(f"{what}: {label!r} is there twice, expected different labels")
-        seen.add(label)
+    if len(set(checked)) < len(checked):
+        twice = next(label for label, count in Counter(checked).items() if count > 1)
+        raise ValueError(f"{what}: {twice!r} is there twice, expected different labels")
     return checked
 
 
-def encoded(label: Any) -> str:
-    """A label as JSON."""
-    return msgspec.json.encode(label).decode()
+def encoded(value: Any) -> str:
+    """A label, or whatever else is stored as text, as JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def as_label(value: Any) -> Any:
+    """A label read from JSON, which has lists in place of tuples."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def decoded(text: str) -> Hashable:
     """A label of JSON."""
-    label = msgspec.json.decode(text)
-    return tuple(label) if isinstance(label, list) else label
-
-
-def check_row(row: ArrayLike, n_states: int, action: Any) -> Floats:
-    """One row of P."""
-    values = np.asarray(row)
-    if values.shape != (n_states,):
-        raise ValueError(f"row: of {action!r} has shape {values.shape}, expected ({n_states},), one for each state")
-    return check_map(values[None, :], f"row of {shown(action)}")[0]
+    return as_label(msgspec.json.decode(text))
 
 
 def check_rows(rows: Sequence[ArrayLike], n_states: int, actions: Sequence[Any]) -> Floats:
@@ -91,7 +86,13 @@ def check_rows(rows: Sequence[ArrayLike], n_states: int, actions: Sequence[Any])
             return check_map(table, "row")
     except ValueError:
         pass
-    return np.array([check_row(row, n_states, action) for row, action in zip(rows, actions, strict=True)])
+    checked = []
+    for row, action in zip(rows, actions, strict=True):
+        shape = np.shape(row)
+        if shape != (n_states,):
+            raise ValueError(f"row: of {action!r} has shape {shape}, expected ({n_states},), one for each state")
+        checked.append(check_map(np.asarray(row)[None, :], f"row of {shown(action)}")[0])
+    return np.array(checked)
 
 
 class ContextRows(NamedTuple):
@@ -149,11 +150,6 @@ class Catalogue:
         """Every active action, without a context."""
         numbers = self.active_numbers
         return Offer(Rows(columns_of(self.rows[numbers]), numbers, 0, bool(self.contexts)))
-
-    @cached_property
-    def every(self) -> Rows:
-        """Every action, retired ones included."""
-        return Rows(columns_of(self.rows), np.arange(len(self.labels)), 0, bool(self.contexts))
 
     @cached_property
     def map(self) -> Floats:

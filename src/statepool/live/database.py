@@ -1,11 +1,20 @@
-"""One database of pools: connections, transactions, and the one background thread of a process.
+"""One database of pools: its tables, connections and transactions, and the one background thread of a process.
+
+Rows are the truth. They are written once and read with SQL; the exceptions are named here:
+
+    decisions     never updated, except to erase a person
+    reports       `learned_in` is set once, by the version that took the report in (0: never, its decision was erased);
+                  `due` is set to infinity while an outcome waits for its state
+    versions      `state` is set to NULL when a later version is there, except in every 1000th and where replay starts
+    pools         `revision` with each change of the catalogue or the settings, `expired_to` and `looked_to` with expiry
+
+Times are seconds since 1970 (or whatever the pool's `clock` counts). Labels are JSON, so that text, numbers and tuples
+stay apart; the view `decision_log` shows text labels without their quotes.
 
 Both databases run the same statements. What differs is here:
 
     SQLite       one writer at a time. Calls that wait for their turn share the next transaction and its fsync.
     PostgreSQL   every call has its own transaction; a call of one statement runs in autocommit, in one round trip.
-
-Statements that are run all the time become text once (`prepare`).
 """
 
 from __future__ import annotations
@@ -18,6 +27,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,7 +36,6 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from statepool.live.errors import ReadOnly, StoreUnavailable
-from statepool.live.tables import POSTGRES_SCHEMA, SCHEMA, Tables, tables_in, view_of
 
 if TYPE_CHECKING:
     from statepool.live.pool import Pool
@@ -34,12 +43,148 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 logger = logging.getLogger("statepool.live")
 
+SCHEMA = 2
+"""The number of this layout; a database with another one is refused."""
+POSTGRES_SCHEMA = "statepool"
+OF_EARLIER_RELEASES = ("events", "lanes", "pools", "snapshots")
+STATE, OUTCOME, EXPIRY = "state", "outcome", "expiry"
+"""The kinds of reports."""
 BUSY_SECONDS = 60
 """How long a call waits for SQLite's write lock."""
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '20s'"
 TICK = 0.5
 """Seconds between two rounds of the background thread."""
-OF_EARLIER_RELEASES = ("events", "lanes", "pools", "snapshots")
+
+
+class Tables:
+    """All tables of one schema; None is SQLite, which has none."""
+
+    def __init__(self, schema: str | None) -> None:
+        self.metadata = sa.MetaData(schema=schema)
+
+        def table(name: str, *columns: Any, **options: Any) -> sa.Table:
+            return sa.Table(name, self.metadata, *columns, **options)
+
+        def column(name: str, kind: Any, key: bool = False, optional: bool = False) -> sa.Column[Any]:
+            return sa.Column(name, kind, primary_key=key, nullable=optional, autoincrement=False)
+
+        text, number, small, blob = sa.Text(), sa.BigInteger(), sa.Integer(), sa.LargeBinary()
+        double: sa.Double[float] = sa.Double()
+        identity = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite numbers rows of this type only
+        self.meta = table("meta", column("schema", number, key=True), column("session_secret", blob))
+        self.pools = table(
+            "pools",
+            sa.Column("id", sa.Integer(), primary_key=True),
+            sa.Column("name", text, nullable=False, unique=True),
+            column("learner", text),
+            column("states", text),
+            column("key", number),  # seeds the random numbers of learners that draw
+            column("revision", small),
+            # Decisions up to this key and made up to this time were looked at for expiry.
+            column("looked_to", number), column("expired_to", double, optional=True),
+            column("replay_from", small),  # earlier versions cannot be replayed: their rows were archived
+            column("created_at", double),
+        )  # fmt: skip
+        self.revisions = table(
+            "revisions",
+            column("pool", small, key=True), column("revision", small, key=True),
+            column("version", small),  # the version that was made with it
+            column("settings", text), column("at", double),
+        )  # fmt: skip
+        self.actions = table(
+            "actions",
+            column("pool", small, key=True), column("action", small, key=True), column("since", small, key=True),
+            column("label", text), column("category", text, optional=True), column("row", blob, optional=True),
+            sqlite_with_rowid=False,
+        )  # fmt: skip
+        self.contexts = table(
+            "contexts",
+            column("pool", small, key=True), column("context", small, key=True), column("since", small, key=True),
+            column("label", text), column("actions", blob), column("rows", blob),
+        )  # fmt: skip
+        self.candidate_sets = table(
+            "candidate_sets",
+            column("pool", small, key=True), column("digest", blob, key=True), column("labels", text),
+            column("rows", blob),
+        )  # fmt: skip
+        self.versions = table(
+            "versions",
+            column("pool", small, key=True), column("number", small, key=True), column("uid", blob),
+            column("build", text), column("revision", small), column("round", number), column("made_at", double),
+            column("impossible", number),  # states so far that the policy could not lead to and are not learnt
+            column("digest", blob),  # of everything that this version learnt from
+            column("saved", blob), column("state", blob, optional=True),
+        )  # fmt: skip
+        self.decisions = table(
+            "decisions",
+            sa.Column("id", identity, sa.Identity(), primary_key=True),
+            column("pool", small), column("ticket", text, optional=True), column("round", number),
+            column("version", small), column("action", small),  # -1: a candidate that is not in the catalogue
+            column("probability", double), column("uniform", double), column("is_holdout", sa.Boolean()),
+            column("decided_at", double), column("context", small, optional=True),
+            column("candidates", blob, optional=True), column("label", text, optional=True),
+            column("saved", blob, optional=True),
+            sa.UniqueConstraint("pool", "ticket"), sa.Index("decisions_by_time", "pool", "decided_at"),
+        )  # fmt: skip
+        self.reports = table(
+            "reports",
+            column("decision", number, key=True), column("kind", text, key=True), column("pool", small),
+            column("state", small, optional=True), column("loss", double, optional=True),
+            column("reported", double, optional=True), column("is_reward", sa.Boolean(), optional=True),
+            column("is_clipped", sa.Boolean(), optional=True), column("at", double),
+            column("due", double), column("learned_in", small, optional=True),
+            sqlite_with_rowid=False,
+        )  # fmt: skip
+        sa.Index("reports_by_version", self.reports.c.pool, self.reports.c.learned_in, self.reports.c.due)
+        clipped = self.reports.c.is_clipped.is_(True)
+        sa.Index("reports_out_of_bounds", self.reports.c.pool, sqlite_where=clipped, postgresql_where=clipped)
+        self.api_keys = table(
+            "api_keys",
+            column("name", text, key=True), column("hash", text), column("role", text),
+            column("pools", text, optional=True), column("created_at", double),
+            column("expires_at", double, optional=True),
+        )  # fmt: skip
+
+    def joined(self) -> tuple[Any, Any, Any, Any]:
+        """Decisions with their reports: the join, and the aliases of `reports` for state, outcome and expiry."""
+        join: Any = self.decisions
+        state, outcome, expiry = aliases = [self.reports.alias(kind) for kind in (STATE, OUTCOME, EXPIRY)]
+        for each in aliases:
+            join = join.outerjoin(each, sa.and_(each.c.decision == self.decisions.c.id, each.c.kind == each.name))
+        return join, state, outcome, expiry
+
+
+def view_of(is_postgres: bool) -> str:
+    """The statement that makes the view `decision_log`."""
+    prefix = f"{POSTGRES_SCHEMA}." if is_postgres else ""
+
+    def text(label: str) -> str:
+        return f"({label})::json #>> '{{}}'" if is_postgres else f"json_extract({label}, '$')"
+
+    def moment(seconds: str) -> str:
+        return f"to_timestamp({seconds})" if is_postgres else f"strftime('%Y-%m-%dT%H:%M:%fZ', {seconds}, 'unixepoch')"
+
+    def first_label(table: str, number: str) -> str:
+        return (
+            f"(SELECT a.label FROM {prefix}{table} a WHERE a.pool = d.pool AND a.{number} = d.{number} "
+            "ORDER BY a.since LIMIT 1)"
+        )
+
+    action = f"coalesce(d.label, {first_label('actions', 'action')})"
+    context = f"CASE WHEN d.ticket IS NOT NULL THEN {first_label('contexts', 'context')} END"
+    state = "p.states::json ->> s.state::int" if is_postgres else "json_extract(p.states, '$[' || s.state || ']')"
+    return f"""CREATE VIEW {prefix}decision_log AS
+SELECT p.name AS pool, d.ticket, {text(action)} AS action, d.probability, {text(context)} AS context, {state} AS state,
+       coalesce(o.loss, e.loss) AS loss,
+       CASE WHEN coalesce(o.is_reward, e.is_reward) THEN coalesce(o.reported, e.reported) END AS reward,
+       {moment("d.decided_at")} AS decided_at, {moment("s.at")} AS observed_at,
+       {moment("coalesce(o.at, e.at)")} AS resolved_at,
+       d.is_holdout, (o.decision IS NULL AND e.decision IS NOT NULL) AS expired, d.version
+FROM {prefix}decisions d
+JOIN {prefix}pools p ON p.id = d.pool
+LEFT JOIN {prefix}reports s ON s.decision = d.id AND s.kind = '{STATE}'
+LEFT JOIN {prefix}reports o ON o.decision = d.id AND o.kind = '{OUTCOME}'
+LEFT JOIN {prefix}reports e ON e.decision = d.id AND e.kind = '{EXPIRY}'"""
 
 
 class Database:
@@ -66,7 +211,7 @@ class Database:
         plain = self.url.set(drivername=self.url.get_backend_name())
         self.shown_url = plain.render_as_string(hide_password=True)
         self.schema = POSTGRES_SCHEMA if self.is_postgres else None
-        self.tables: Tables = tables_in(self.schema)
+        self.tables = Tables(self.schema)
         self.path = None if self.is_postgres else Path(str(self.url.database))
         if self.path is not None and read_only and not self.path.exists():
             raise ValueError(f"url: {self.shown_url} is not there, expected a file with pools")
@@ -74,12 +219,11 @@ class Database:
         self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         snapshots = {"isolation_level": "REPEATABLE READ"} if self.is_postgres else {}
         self._snapshots = self.engine.execution_options(**snapshots)
-        self._turn = threading.Lock()
-        self._waiting: deque[_Call] = deque()
+        self._turn, self._opening = threading.Lock(), threading.Lock()
+        self._waiting: deque[tuple[Callable[[sa.Connection], Any], Future[Any]]] = deque()
         self._writer: sa.Connection | None = None
         self._file: int | None = None
-        self._opening = threading.Lock()
-        self._background = _Background()
+        self.background = Background()
         try:
             self._check_tables()
         except BaseException:
@@ -91,7 +235,7 @@ class Database:
         return postgresql.insert(table) if self.is_postgres else sqlite.insert(table)
 
     def prepare(self, statement: sa.sql.expression.ClauseElement) -> str:
-        """The text of a statement, with named parameters, for `exec_driver_sql`."""
+        """The text of a statement that is run all the time, with named parameters, for `exec_driver_sql`."""
         return str(statement.compile(dialect=self.engine.dialect))
 
     def now(self) -> sa.ColumnElement[float]:
@@ -111,12 +255,12 @@ class Database:
         return float(connection.execute(sa.select(sa.extract("epoch", sa.func.clock_timestamp()))).scalar_one())
 
     @contextmanager
-    def read(self, stream: bool = False) -> Iterator[sa.Connection]:
-        """A connection that sees one moment of the database; `stream` reads large results in pieces."""
+    def read(self) -> Iterator[sa.Connection]:
+        """A connection that sees one moment of the database."""
         if self._file is not None:
             self._check_file()
         with self._explained(), self._snapshots.connect() as connection:
-            yield connection.execution_options(stream_results=True, yield_per=10_000) if stream else connection
+            yield connection
 
     @contextmanager
     def autocommit(self) -> Iterator[sa.Connection]:
@@ -132,62 +276,50 @@ class Database:
         """
         if self.read_only:
             raise ReadOnly(f"url: {self.shown_url} was opened for reading only")
+        engine = self._autocommit if one_statement else self.engine
         with self._explained():
             if not self.is_postgres:
                 return self._run_in_turn(job)
             try:
-                return self._run_alone(job, one_statement)
+                with engine.begin() as connection:
+                    return job(connection)
             except sa.exc.DBAPIError as error:
                 if not error.connection_invalidated:
                     raise
-                return self._run_alone(job, one_statement)
-
-    def _run_alone(self, job: Callable[[sa.Connection], T], one_statement: bool) -> T:
-        if one_statement:
-            with self._autocommit.connect() as connection:
+            with engine.begin() as connection:
                 return job(connection)
-        with self.engine.begin() as connection:
-            return job(connection)
 
     def _run_in_turn(self, job: Callable[[sa.Connection], T]) -> T:
         """Group commit on SQLite: the call whose turn it is runs all calls that wait, in one transaction."""
-        call = _Call(job)
-        self._waiting.append(call)
+        done: Future[T] = Future()
+        self._waiting.append((job, done))
         with self._turn:
-            if not call.is_done:
+            if not done.done():
                 self._run_together([self._waiting.popleft() for _ in range(len(self._waiting))])
-        if call.error is not None:
-            raise call.error
-        return call.answer
+        return done.result()
 
-    def _run_together(self, calls: list[_Call]) -> None:
+    def _run_together(self, calls: list[tuple[Callable[[sa.Connection], Any], Future[Any]]]) -> None:
         try:
             if self._file is not None:
                 self._check_file()
-            connection = self._writing_connection()
-            with connection.begin():
-                for call in calls:
-                    call.answer = call.job(connection)
-        except ValueError as error:
-            if len(calls) == 1:
-                calls[0].error = error
-            else:  # all were undone: now each alone, so that only one is refused
-                for call in calls:
-                    self._run_together([call])
+            if self._writer is None:
+                self._writer = self.engine.connect().execution_options(writes=True)
+            with self._writer.begin():
+                answers = [job(self._writer) for job, _ in calls]
         except BaseException as error:
-            if self._writer is not None:
+            if isinstance(error, ValueError) and len(calls) > 1:
+                for call in calls:  # all were undone: now each alone, so that only one is refused
+                    self._run_together([call])
+                return
+            if not isinstance(error, ValueError) and self._writer is not None:
                 self._writer.invalidate()
                 self._writer.close()
                 self._writer = None
-            for call in calls:
-                call.error = error
-        for call in calls:
-            call.is_done = True
-
-    def _writing_connection(self) -> sa.Connection:
-        if self._writer is None:
-            self._writer = self.engine.connect().execution_options(writes=True)
-        return self._writer
+            for _, done in calls:
+                done.set_exception(error)
+        else:
+            for (_, done), answer in zip(calls, answers, strict=True):
+                done.set_result(answer)
 
     def _check_file(self) -> None:
         """Connect again if another file has taken the place of SQLite's; raise if there is none.
@@ -228,16 +360,19 @@ class Database:
         """Make the tables if there are none; refuse those of another release."""
         with self._explained():
             names = set(sa.inspect(self.engine).get_table_names(self.schema))
-        if "meta" not in names:
-            if names & set(OF_EARLIER_RELEASES):
-                raise ValueError(f"url: {self.shown_url} {_EARLIER}")
-            if self.read_only:
-                raise ValueError(f"url: {self.shown_url} has no pools, expected a database that a pool was made in")
-            self.write(self._make_tables)
-        with self.read() as connection:
-            found = connection.execute(sa.select(self.tables.meta.c.schema)).scalar_one_or_none()
-        if found != SCHEMA:
-            raise ValueError(f"url: {self.shown_url} {_EARLIER}")
+        is_earlier = "meta" not in names and bool(names & set(OF_EARLIER_RELEASES))
+        if not is_earlier:
+            if "meta" not in names:
+                if self.read_only:
+                    raise ValueError(f"url: {self.shown_url} has no pools, expected a database that a pool was made in")
+                self.write(self._make_tables)
+            with self.read() as connection:
+                is_earlier = connection.execute(sa.select(self.tables.meta.c.schema)).scalar_one_or_none() != SCHEMA
+        if is_earlier:
+            raise ValueError(
+                f"url: {self.shown_url} has tables of another release of statepool, which this one does not read: "
+                "export with that release, or use another database"
+            )
         if self.path is not None:
             self._file = os.open(str(self.path), os.O_RDONLY)
 
@@ -248,7 +383,7 @@ class Database:
         if sa.inspect(connection).has_table("meta", self.schema):
             return
         self.tables.metadata.create_all(connection)
-        connection.execute(sa.text(view_of(self.engine.dialect.name, self.schema).replace(":", "\\:")))
+        connection.exec_driver_sql(view_of(self.is_postgres))
         connection.execute(sa.insert(self.tables.meta).values(schema=SCHEMA, session_secret=secrets.token_bytes(32)))
 
     def session_secret(self) -> bytes:
@@ -261,22 +396,9 @@ class Database:
         with self.read() as connection:
             return list(connection.execute(sa.select(self.tables.pools.c.name).order_by("name")).scalars())
 
-    def look_after(self, pool: Pool) -> None:
-        """Have the background thread call `pool.work` from time to time."""
-        if not self.read_only:
-            self._background.add(pool)
-
-    def forget(self, pool: Pool) -> None:
-        """The background thread is done with this pool when this returns."""
-        self._background.remove(pool)
-
-    def wake(self) -> None:
-        """Have the background thread look now."""
-        self._background.awake.set()
-
     def close(self) -> None:
         """Stop the background thread and close all connections."""
-        self._background.stop()
+        self.background.stop()
         self._disconnect()
 
     def __repr__(self) -> str:
@@ -287,12 +409,6 @@ class Database:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-_EARLIER = (
-    "has tables of another release of statepool, which this one does not read: "
-    "export with that release, or use another database"
-)
 
 
 def _parse(url: Any) -> sa.URL:
@@ -337,21 +453,12 @@ def _engine(url: sa.URL, is_postgres: bool, read_only: bool) -> sa.Engine:
     return engine
 
 
-class _Call:
-    """A call that waits for its turn to write."""
-
-    def __init__(self, job: Callable[[sa.Connection], Any]) -> None:
-        self.job = job
-        self.answer: Any = None
-        self.error: BaseException | None = None
-        self.is_done = False
-
-
-class _Background:
-    """The one background thread: it lets pools learn and expire."""
+class Background:
+    """The one background thread: it calls `Pool.work` of its pools from time to time."""
 
     def __init__(self) -> None:
         self.awake = threading.Event()
+        """Set it to have the thread look now."""
         self._pools: weakref.WeakSet[Pool] = weakref.WeakSet()
         self._lock, self._working = threading.Lock(), threading.RLock()
         self._thread: threading.Thread | None = None
@@ -365,9 +472,10 @@ class _Background:
                 self._thread.start()
 
     def remove(self, pool: Pool) -> None:
+        """The thread is done with this pool when this returns."""
         with self._lock:
             self._pools.discard(pool)
-        with self._working:  # done with it
+        with self._working:
             pass
 
     def stop(self) -> None:
@@ -389,9 +497,10 @@ class _Background:
         with self._working:
             if pool not in self._pools or self._stopped:
                 return
-            worked = pool.trouble is None
             try:
                 pool.work()
+                pool.trouble = None
             except Exception as error:
-                if worked:
+                if pool.trouble is None:
                     logger.warning("pool %s could not learn or expire: %s", pool.name, error)
+                pool.trouble = str(error)

@@ -1,30 +1,37 @@
-"""Decisions: drawn from the version that a process holds, and stored with one statement.
+"""Decisions and their reports, each stored with one statement, in any order, from any process, without a lock.
 
-The statement inserts the decision only if the pool still has the version (by its random `uid`, which a restored backup
-changes) and the revision that it was drawn from. It takes no lock, and it says which version is the latest. A
+A decision is drawn from the version that a process holds. The statement inserts it only if the pool still has that
+version (by its random `uid`, which a restored backup changes) and its revision, and says which version is the latest. A
 ticket that is there already is read back: the same request gets the same answer.
+
+A report is the state that was seen, the outcome, or the default once the window is over: one INSERT from the decision's
+row. If nothing was inserted, the same report is there already, or another one, or the ticket is unknown.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
 import sqlalchemy as sa
 
-from statepool.checks import check_number
+from statepool.checks import check_number, shown
 from statepool.live.catalogue import Offer, check_label, decoded, encoded
-from statepool.live.database import Database
-from statepool.live.errors import Conflict
+from statepool.live.database import EXPIRY, OUTCOME, STATE, Database
+from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.learning import PolicyVersion
+from statepool.live.settings import Definition, Revision
 
 LONGEST_TICKET = 200
-TICKETS_AT_ONCE = 500
 TICKET_BYTES = 18
 """Of a random ticket: 24 characters."""
+TICKETS_AT_ONCE, EXPIRED_AT_ONCE = 500, 1_000
+SLACK = 60.0
+"""Seconds before the watermark that expiry looks at again: decisions may commit late."""
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,9 +74,7 @@ def make_request(ticket: Any, context: Any = None, candidates: Any = None, unifo
 
 
 Row = dict[str, Any]
-"""The columns of one decision."""
-Compare = Callable[[dict[str, Row]], list[Row]]
-"""From the decisions that were there, by ticket, to one for each request; raises if one differs."""
+"""The columns of one decision, or of one report."""
 
 
 class Stale(Exception):  # noqa: N818
@@ -80,54 +85,23 @@ class Decisions:
     """The statements of one pool's decisions."""
 
     def __init__(self, database: Database, pool: int) -> None:
-        self._database, self._pool = database, pool
-        self._table = database.tables.decisions
-        self._insert_one = database.prepare(self._insert_from_version())
-        self._insert = self._insert_arrays() if database.is_postgres else database.prepare(self._insert_values())
-        self._latest = database.prepare(sa.select(self._number_of_latest()).where(*self._is_current()))
-
-    def _parameter(self, name: str) -> Any:
-        if name == "decided_at":
-            return self._database.now()
-        return sa.bindparam(name, type_=self._table.c[name].type)
-
-    @property
-    def _names(self) -> list[str]:
-        return [column.name for column in self._table.c if column.name != "id"]
-
-    def _number_of_latest(self) -> sa.ScalarSelect[int]:
-        v = self._database.tables.versions.c
-        return sa.select(sa.func.max(v.number)).where(v.pool == sa.bindparam("pool")).scalar_subquery()
-
-    def _is_current(self) -> list[Any]:
-        v, p = self._database.tables.versions.c, self._database.tables.pools.c
-        return [
+        self._database, self._pool, self._table = database, pool, database.tables.decisions
+        v, p = database.tables.versions.c, database.tables.pools.c
+        latest = sa.select(sa.func.max(v.number)).where(v.pool == sa.bindparam("pool")).scalar_subquery()
+        is_current = [
             v.pool == sa.bindparam("pool"), v.number == sa.bindparam("version"),
             v.uid == sa.bindparam("uid", type_=sa.LargeBinary()), p.id == v.pool,
             p.revision == sa.bindparam("revision"),
         ]  # fmt: skip
-
-    def _insert_from_version(self) -> Any:
-        names = self._names
-        values = sa.select(*(self._parameter(name).label(name) for name in names)).where(*self._is_current())
-        insert = self._database.insert(self._table).from_select(names, values, include_defaults=False)
-        return insert.on_conflict_do_nothing(index_elements=["pool", "ticket"]).returning(self._number_of_latest())
-
-    def _insert_values(self) -> Any:
-        insert = self._database.insert(self._table).values({name: self._parameter(name) for name in self._names})
-        return insert.on_conflict_do_nothing(index_elements=["pool", "ticket"])
-
-    def _insert_arrays(self) -> str:
-        """The same on PostgreSQL, where parameters are arrays: one value for each decision."""
-        kinds = {column.name: column.type.compile(self._database.engine.dialect) for column in self._table.c}
-        names = [name for name in self._names if name != "decided_at"]
-        listed, arrays = ", ".join(names), ", ".join(f"%({name})s::{kinds[name]}[]" for name in names)
-        return (
-            f"INSERT INTO {self._table.fullname} ({listed}, decided_at) "
-            f"SELECT {listed}, coalesce(at, extract(epoch from clock_timestamp())) "
-            f"FROM unnest({arrays}, %(at)s::double precision[]) AS given ({listed}, at) "
-            "ON CONFLICT (pool, ticket) DO NOTHING"
-        )
+        values = {each.name: sa.bindparam(each.name, type_=each.type) for each in self._table.c if each.name != "id"}
+        given: dict[str, Any] = values | {"decided_at": database.now()}
+        select = sa.select(*(value.label(name) for name, value in given.items())).where(*is_current)
+        insert = database.insert(self._table)
+        one = insert.from_select(list(given), select, include_defaults=False)
+        same_ticket = {"index_elements": ["pool", "ticket"]}
+        self._insert_one = database.prepare(one.on_conflict_do_nothing(**same_ticket).returning(latest))
+        self._insert = database.prepare(insert.values(given).on_conflict_do_nothing(**same_ticket))
+        self._latest = database.prepare(sa.select(latest).where(*is_current))
 
     def decide(
         self, version: PolicyVersion, requests: Sequence[Request], at: float | None
@@ -149,17 +123,16 @@ class Decisions:
         for place, key in enumerate(keys):
             first.setdefault(key, place)
         drawn = self._draw(version, [(requests[place], offers[place]) for place in first.values()], at)
-        rows = dict(zip(first, drawn, strict=True))
-
-        def compare_all(known: dict[str, Row]) -> list[Row]:
-            by_ticket = {row["ticket"]: row for row in drawn} | known
-            found = [by_ticket[rows[key]["ticket"]] for key in keys]
-            return [compare(*each) for each in zip(found, requests, offers, strict=True)]
-
-        if len(requests) == 1 and not (offers[0].digest and version.revision.settings.keep_candidates):
-            latest, stored = self._store_one(drawn[0], version, requests[0].ticket, compare_all)
-        else:
-            latest, stored = self._store(drawn, version, offers, compare_all)
+        tickets = [row["ticket"] for row in drawn]
+        one_statement = len(drawn) == 1 and not (offers[0].digest and version.revision.settings.keep_candidates)
+        store = self._store_one if one_statement else self._store
+        latest, known = store(drawn, version, offers)
+        by_ticket = dict(zip(tickets, drawn, strict=True)) | known
+        ticket_of = dict(zip(first, tickets, strict=True))
+        stored = [by_ticket[ticket_of[key]] for key in keys]
+        if known or len(drawn) < len(requests):
+            for row, request, offer in zip(stored, requests, offers, strict=True):
+                compare(row, request, offer)
         labels = version.revision.catalogue.labels
         if any(row["action"] >= len(labels) for row in stored):  # another process has added it
             raise Stale
@@ -173,18 +146,16 @@ class Decisions:
 
     def _draw(self, version: PolicyVersion, asked: Sequence[tuple[Request, Offer]], at: float | None) -> list[Row]:
         """The rows of new decisions."""
-        base, varies = version.revision.catalogue.base, version.definition.learner.policy_varies
         bits, tickets = secrets.token_bytes(8 * len(asked)), secrets.token_urlsafe(TICKET_BYTES * len(asked))
         uniforms = ((np.frombuffer(bits, np.uint64) >> 11) * 2.0**-53).tolist()
         for n, (request, _) in enumerate(asked):
             if request.uniform is not None:
                 uniforms[n] = request.uniform
         rounds = [version.next_round() for _ in asked]
-        if not varies and all(offer is base for _, offer in asked):
-            distributions = [version.distribution(base)] * len(asked)
+        distributions = [version.distribution(offer, t) for (_, offer), t in zip(asked, rounds, strict=True)]
+        if all(each is distributions[0] for each in distributions):
             drawn: tuple[Any, ...] = distributions[0].draw(np.array(uniforms))
         else:
-            distributions = [version.distribution(offer, t) for (_, offer), t in zip(asked, rounds, strict=True)]
             each = zip(distributions, uniforms, strict=True)
             parts = zip(*(one.draw(np.array([u])) for one, u in each), strict=True)
             drawn = tuple(np.concatenate(part) for part in parts)
@@ -202,75 +173,62 @@ class Decisions:
         return rows
 
     def _store_one(
-        self, row: Row, version: PolicyVersion, ticket: str | None, compare_all: Compare
-    ) -> tuple[int, list[Row]]:
+        self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer]
+    ) -> tuple[int, dict[str, Row]]:
         """One statement, which inserts the decision if its version is current and says which version is the latest."""
-        given = row | {"uid": version.uid, "revision": version.revision.number}
+        given = rows[0] | {"uid": version.uid, "revision": version.revision.number}
 
         def insert(connection: sa.Connection) -> Any:
             return connection.exec_driver_sql(self._insert_one, given).first()
 
         found = self._database.write(insert, one_statement=True)
         if found is not None:
-            return int(found[0]), [row]
-        if ticket is not None:
-            with self._database.read() as connection:
-                known = self.find(connection, [ticket])
-            if known:
-                return 0, compare_all(known)
-        raise Stale
+            return int(found[0]), {}
+        with self._database.read() as connection:
+            known = self._find(connection, rows)
+        if not known:
+            raise Stale
+        return 0, known
 
-    def _store(
-        self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer], compare_all: Compare
-    ) -> tuple[int, list[Row]]:
+    def _store(self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer]) -> tuple[int, dict[str, Row]]:
         """Several in one transaction."""
         current = {
             "pool": self._pool, "version": version.number, "uid": version.uid, "revision": version.revision.number,
         }  # fmt: skip
-        # PostgreSQL takes arrays in one statement, SQLite one row after the other.
-        given = {name: [row[name] for row in rows] for name in rows[0]} if self._database.is_postgres else rows
+        sets = {offer.digest: offer for offer in offers if offer.digest and version.revision.settings.keep_candidates}
+        kept = [
+            {"pool": self._pool, "digest": digest, "labels": encoded(offer.labels),
+             "rows": np.ascontiguousarray(offer.rows.columns.T).tobytes()}
+            for digest, offer in sets.items()
+        ]  # fmt: skip
 
-        def insert(connection: sa.Connection) -> tuple[int, list[Row]] | None:
+        def insert(connection: sa.Connection) -> tuple[int, dict[str, Row]] | None:
             latest = connection.exec_driver_sql(self._latest, current).scalar_one_or_none()
             if latest is None:
                 return None
-            if version.revision.settings.keep_candidates:
-                self._keep(connection, offers)
-            done = connection.exec_driver_sql(self._insert, given).rowcount
-            all_new = done == len(rows) == len(offers)
-            known = {} if done == len(rows) else self.find(connection, [row["ticket"] for row in rows])
-            return int(latest), rows if all_new else compare_all(known)
+            if kept:
+                table = self._database.tables.candidate_sets
+                connection.execute(self._database.insert(table).on_conflict_do_nothing(), kept)
+            done = connection.exec_driver_sql(self._insert, rows).rowcount
+            return int(latest), {} if done == len(rows) else self._find(connection, rows)
 
         found = self._database.write(insert)
         if found is None:
             raise Stale
         return found
 
-    def _keep(self, connection: sa.Connection, offers: Sequence[Offer]) -> None:
-        table = self._database.tables.candidate_sets
-        sets = {offer.digest: offer for offer in offers if offer.digest is not None}
-        if sets:
-            connection.execute(
-                self._database.insert(table).on_conflict_do_nothing(),
-                [
-                    {"pool": self._pool, "digest": digest, "labels": encoded(offer.labels),
-                     "rows": np.ascontiguousarray(offer.rows.columns.T).tobytes()}
-                    for digest, offer in sets.items()
-                ],
-            )  # fmt: skip
-
-    def find(self, connection: sa.Connection, tickets: Sequence[str]) -> dict[str, Row]:
-        """The decisions of these tickets that there are."""
+    def _find(self, connection: sa.Connection, rows: Sequence[Row]) -> dict[str, Row]:
+        """The decisions that there are of these tickets."""
         found: dict[str, Row] = {}
-        for start in range(0, len(tickets), TICKETS_AT_ONCE):
-            piece = list(tickets[start : start + TICKETS_AT_ONCE])
-            query = sa.select(self._table).where(self._table.c.pool == self._pool, self._table.c.ticket.in_(piece))
+        for start in range(0, len(rows), TICKETS_AT_ONCE):
+            tickets = [row["ticket"] for row in rows[start : start + TICKETS_AT_ONCE]]
+            query = sa.select(self._table).where(self._table.c.pool == self._pool, self._table.c.ticket.in_(tickets))
             found.update((row["ticket"], dict(row)) for row in connection.execute(query).mappings())
         return found
 
 
-def compare(known: Row, request: Request, offer: Offer) -> Row:
-    """The decision of a ticket; raise if it was made for another request."""
+def compare(known: Row, request: Request, offer: Offer) -> None:
+    """Raise if the decision of a ticket was made for another request."""
     if request.uniform is not None and request.uniform != known["uniform"]:
         raise Conflict(
             f"uniform: ticket {known['ticket']!r} was drawn from {known['uniform']!r}, and now {request.uniform!r}"
@@ -279,4 +237,153 @@ def compare(known: Row, request: Request, offer: Offer) -> Row:
         raise Conflict(f"context: ticket {known['ticket']!r} was decided for another than {request.context!r}")
     if offer.digest != (None if known["candidates"] is None else bytes(known["candidates"])):
         raise Conflict(f"candidates: ticket {known['ticket']!r} was decided among others, expected the same again")
-    return known
+
+
+def check_pairs(pairs: Any, what: str) -> list[tuple[Any, Any]]:
+    """Tickets, each with a value: from a dict, pairs, or a frame of two columns."""
+    if isinstance(pairs, Mapping):
+        return list(pairs.items())
+    if hasattr(pairs, "to_numpy"):
+        pairs = pairs.to_numpy().tolist()
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise ValueError(f"pairs: is {shown(pairs)}, expected a list of (ticket, {what})")
+    listed = list(pairs)
+    for pair in listed:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise ValueError(f"pairs: has {shown(pair)}, expected (ticket, {what})")
+    return [(ticket, value) for ticket, value in listed]
+
+
+class NewReport(NamedTuple):
+    """A report to store: its ticket and columns of `reports`."""
+
+    ticket: str
+    kind: str
+    state: int | None = None
+    loss: float | None = None
+    reported: float | None = None
+    is_reward: bool | None = None
+    is_clipped: bool | None = None
+
+    @property
+    def outcome(self) -> str:
+        return f"{'reward' if self.is_reward else 'loss'} {self.reported!r}"
+
+
+class Reports:
+    """The statements of one pool's reports."""
+
+    def __init__(self, database: Database, definition: Definition) -> None:
+        self._database, self._definition, self._tables = database, definition, database.tables
+        d, r = self._tables.decisions.c, self._tables.reports.c
+        hold: Any = sa.bindparam("hold", type_=sa.Double())  # the window, where outcomes are held until it closes
+        names = NewReport._fields[1:]
+        values: dict[str, Any] = {
+            "decision": d.id, "pool": d.pool, "at": database.now(), "due": d.decided_at + hold,
+            **{name: sa.bindparam(name, type_=r[name].type) for name in names},
+        }  # fmt: skip
+        ticket: Any = sa.bindparam("ticket", type_=sa.Text())
+        # On PostgreSQL the decision is locked against being erased or archived meanwhile.
+        decision = (
+            sa.select(*(value.label(name) for name, value in values.items()))
+            .where(d.pool == sa.bindparam("pool"), d.ticket == ticket)
+            .with_for_update(read=True, key_share=True)
+        )
+        self._insert = database.prepare(self._insert_from(decision))
+
+    def _insert_from(self, select: sa.Select[Any]) -> Any:
+        names = [column.name for column in select.selected_columns]
+        insert = self._database.insert(self._tables.reports).from_select(names, select, include_defaults=False)
+        return insert.on_conflict_do_nothing(index_elements=["decision", "kind"])
+
+    def store(self, reports: Sequence[NewReport], revision: Revision, at: float | None) -> int:
+        """Store reports; how many are new.
+
+        All that can be stored are, and then the first refusal is raised.
+        """
+        if not reports:
+            return 0
+        window = revision.settings.window if revision.is_held else None
+        more = {"pool": self._definition.id, "at": at}
+        rows: list[Row] = [
+            report._asdict() | more | {"hold": -inf if window is None or report.kind == STATE else window}
+            for report in reports
+        ]  # fmt: skip
+        given: Any = rows[0] if len(rows) == 1 else rows
+
+        def insert(connection: sa.Connection) -> tuple[int, ValueError | None]:
+            done = connection.exec_driver_sql(self._insert, given).rowcount
+            return done, None if done == len(rows) else self._first_refusal(connection, reports)
+
+        # A single statement that stores nothing is followed by a read, which needs no transaction of its own.
+        done, refusal = self._database.write(insert, one_statement=len(rows) == 1)
+        if refusal is not None:
+            raise refusal
+        return done
+
+    def _first_refusal(self, connection: sa.Connection, reports: Sequence[NewReport]) -> ValueError | None:
+        """What is wrong with the first report that differs from the stored one."""
+        d, r = self._tables.decisions.c, self._tables.reports.c
+        columns = [r[name] for name in NewReport._fields[2:]]
+        for report in reports:
+            mine = d.pool == self._definition.id, d.ticket == report.ticket, r.decision == d.id, r.kind == report.kind
+            found = connection.execute(sa.select(*columns).where(*mine)).first()
+            if found is None:
+                return UnknownTicket(f"ticket: {report.ticket!r} is not known to this pool")
+            known = NewReport(report.ticket, report.kind, *found)
+            if known.state != report.state:
+                before, now = (self._definition.states[each.state or 0] for each in (known, report))
+                return Conflict(f"state: ticket {report.ticket!r} was in {before!r} before, and now in {now!r}")
+            # A reward that was reported as a loss before is the same if it is worth the same.
+            alike = "reported" if bool(known.is_reward) == bool(report.is_reward) else "loss"
+            if getattr(known, alike) != getattr(report, alike):
+                return Conflict(
+                    f"outcome: ticket {report.ticket!r} had {known.outcome} before, and now {report.outcome}"
+                )
+        return None
+
+    def expire(self, revision: Revision, now: float | None) -> int:
+        """Store the default of every decision older than the window that has no outcome; how many.
+
+        After it, every decision up to the key `looked_to` that waits for an outcome was made after `expired_to`. So
+        the next time only later decisions need to be looked at, wherever clocks have been set meanwhile.
+        """
+        if revision.settings.window is None:
+            raise ValueError("expire: this pool has no window, expected one in its settings")
+        now = self._database.time() if now is None else now
+        p, d, before = self._tables.pools, self._tables.decisions.c, now - revision.settings.window
+        own = p.c.id == self._definition.id
+        with self._database.read() as connection:
+            key, mark = connection.execute(sa.select(p.c.looked_to, p.c.expired_to).where(own)).one()
+            mine = sa.func.min(sa.case((d.pool == self._definition.id, d.decided_at)))
+            earliest, latest = connection.execute(sa.select(mine, sa.func.max(d.id)).where(d.id > key)).one()
+        after = -inf if mark is None else min(each for each in (mark, before, earliest) if each is not None) - SLACK
+        total = 0
+        while count := self._expire_some(revision, now, after, before):
+            total += count
+
+        def set_watermark(connection: sa.Connection) -> None:
+            free = sa.select(p.c.id).where(own).with_for_update(key_share=True, skip_locked=True)
+            if connection.execute(free).first() is not None:  # else a version is being made: the next expiry sets it
+                values = {"expired_to": before, "looked_to": key if latest is None else latest}
+                connection.execute(sa.update(p).where(own).values(values))
+
+        self._database.write(set_watermark)
+        return total
+
+    def _expire_some(self, revision: Revision, now: float, after: float, before: float) -> int:
+        d, r, outcome = self._tables.decisions.c, self._tables.reports.c, revision.definition.scale.default
+        default = outcome(revision.settings)
+        settled = sa.exists().where(r.decision == d.id, r.kind.in_([OUTCOME, EXPIRY]))
+        values: dict[str, Any] = {
+            "decision": d.id, "kind": sa.literal(EXPIRY), "pool": d.pool, "loss": sa.literal(default.loss),
+            "reported": sa.literal(default.reported), "is_reward": sa.literal(default.is_reward),
+            "at": sa.literal(now, sa.Double()), "due": sa.literal(-inf, sa.Double()),
+        }  # fmt: skip
+        overdue = (
+            sa.select(*(value.label(name) for name, value in values.items()))
+            .where(d.pool == self._definition.id, d.decided_at > after, d.decided_at <= before, ~settled)
+            .order_by(d.decided_at).limit(EXPIRED_AT_ONCE)
+        )  # fmt: skip
+        statement = self._insert_from(overdue).returning(r.decision)
+        return self._database.write(lambda connection: len(connection.execute(statement).all()))

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -67,8 +66,7 @@ class Demo:
         self._shop = funnel(seed, n_actions=N_ITEMS, n_states=len(STATES), horizon=SEASON)
         self._rng = np.random.default_rng(seed + SEED)
         self._rows = {f"item {number + 1}": row for number, row in enumerate(self._shop.P)}
-        self._due: list[tuple[float, int, str, Any]] = []
-        self._order = count()
+        self._due: list[tuple[float, str, Any]] = []
         self._decisions = 0
         self._last: float | None = None
         self._stopped = threading.Event()
@@ -99,7 +97,7 @@ class Demo:
             self._visit(decision, now)
         states, rewards = [], []
         while self._due and self._due[0][0] <= now:
-            _, _, ticket, report = heapq.heappop(self._due)
+            _, ticket, report = heapq.heappop(self._due)
             if isinstance(report, str):
                 states.append((ticket, report))
             else:
@@ -114,13 +112,10 @@ class Demo:
         self._decisions += 1
         row = self._rows[str(decision.action)]
         state = int(rng.choice(row.size, p=row))
-        self._later(now + rng.exponential(LOOK), decision.ticket, STATES[state])
+        heapq.heappush(self._due, (now + rng.exponential(LOOK), decision.ticket, STATES[state]))
         uniform = rng.random()
         if uniform >= NEVER:
             is_late = uniform < NEVER + LATE
             wait = WINDOW * rng.uniform(1.1, 1.5) if is_late else min(rng.exponential(SALE), 0.9 * WINDOW)
             reward = 0.0 if rng.random() < theta[state] else PRICE
-            self._later(now + LOOK + wait, decision.ticket, reward)
-
-    def _later(self, when: float, ticket: str, report: str | float) -> None:
-        heapq.heappush(self._due, (when, next(self._order), ticket, report))
+            heapq.heappush(self._due, (now + LOOK + wait, decision.ticket, reward))

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import sqlalchemy as sa
 
-from statepool.live.catalogue import decoded
-from statepool.live.database import Database
+from statepool.live.catalogue import Catalogue, decoded
+from statepool.live.database import EXPIRY, OUTCOME, Database
 from statepool.live.errors import UnknownTicket
-from statepool.live.tables import EXPIRY, OUTCOME, STATE
 
 if TYPE_CHECKING:
     from statepool.live.pool import Pool
@@ -26,97 +25,68 @@ COLUMNS = {
     "is_holdout": "BOOLEAN", "expired": "BOOLEAN", "version": "BIGINT", "context": "VARCHAR", "cursor": "BIGINT",
 }  # fmt: skip
 """What every row has, in order, and its type in a Parquet file."""
-ROWS_AT_ONCE = 5_000
+ROWS_AT_ONCE, DELETED_AT_ONCE = 5_000, 500
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC).timestamp(), datetime.max.replace(tzinfo=UTC).timestamp()
 
 
-def rows(pool: Pool, after: int | None, ticket: str | None = None) -> Iterator[dict[str, Any]]:
-    """Flat records of decisions, in order of their key, read in pieces: a caller that stops holds no transaction.
+def rows(pool: Pool, *conditions: Any, ids: list[int] | None = None) -> Iterator[dict[str, Any]]:
+    """Flat records of the decisions that meet the conditions, in order of their key; `ids` collects the keys.
 
-    `loss` is on the pool's scale, 0 to 1 inside the bounds that it was made with; `reward` is as reported.
+    `loss` is on the pool's scale, 0 to 1 inside the bounds that it was made with; `reward` is as reported. They are
+    read in pieces: a caller that stops holds no transaction.
     """
-    d, seen = pool.database.tables.decisions.c, 0
-    labels = pool.catalogue
+    tables, labels, seen = pool.database.tables, pool.catalogue, 0
+    d, (joined, s, o, e) = tables.decisions.c, tables.joined()
+    query = (
+        sa.select(
+            d.id, d.ticket, d.action, d.label, d.probability, d.decided_at, d.is_holdout, d.version, d.context,
+            s.c.state, s.c.at.label("observed_at"), sa.func.coalesce(o.c.loss, e.c.loss).label("loss"),
+            sa.case((sa.func.coalesce(o.c.is_reward, e.c.is_reward), sa.func.coalesce(o.c.reported, e.c.reported)))
+            .label("reward"),
+            sa.func.coalesce(o.c.at, e.c.at).label("resolved_at"),
+            sa.and_(o.c.at.is_(None), e.c.at.is_not(None)).label("expired"),
+            *(sa.func.coalesce(each.c.learned_in, 0).label(f"{each.name}_in") for each in (s, o, e)),
+        )
+        .select_from(joined).where(d.pool == pool.definition.id, *conditions).order_by(d.id).limit(ROWS_AT_ONCE)
+    )  # fmt: skip
     while True:
-        conditions = [d.pool == pool.definition.id, d.id > seen]
-        if ticket is not None:
-            conditions.append(d.ticket == ticket)
         with pool.database.read() as connection:
-            found = connection.execute(_query(pool, conditions, after)).all()
+            found = connection.execute(query.where(d.id > seen)).all()
         for row in found:
             if row.action >= len(labels.labels) or (row.context or 0) >= max(len(labels.contexts), 1):
                 pool.refresh()
                 labels = pool.catalogue
+            if ids is not None:
+                ids.append(row.id)
             yield _record(row, labels)
         if len(found) < ROWS_AT_ONCE:
             return
         seen = found[-1].id
 
 
-def _query(pool: Pool, conditions: list[Any], after: int | None) -> Any:
-    tables = pool.database.tables
-    d, r = tables.decisions.c, tables.reports.c
-    if after is not None:
-        recent = sa.select(r.decision).where(r.pool == pool.definition.id, r.learned_in > after)
-        conditions.append(d.id.in_(recent))
-    s, o, e = (tables.reports.alias(kind) for kind in (STATE, OUTCOME, EXPIRY))
-    joined: Any = tables.decisions
-    for kind, each in ((STATE, s), (OUTCOME, o), (EXPIRY, e)):
-        joined = joined.outerjoin(each, sa.and_(each.c.decision == d.id, each.c.kind == kind))
-    return (
-        sa.select(
-            d.id, d.ticket, d.action, d.label, d.probability, d.decided_at, d.is_holdout, d.version, d.context,
-            s.c.state, s.c.at.label("observed_at"), s.c.learned_in.label("state_in"),
-            o.c.loss, o.c.reported, o.c.is_reward, o.c.at.label("resolved_at"), o.c.learned_in.label("outcome_in"),
-            e.c.loss.label("default_loss"), e.c.reported.label("default_reported"),
-            e.c.is_reward.label("default_is_reward"), e.c.at.label("expired_at"), e.c.learned_in.label("expiry_in"),
-        )
-        .select_from(joined).where(*conditions).order_by(d.id).limit(ROWS_AT_ONCE)
-    )  # fmt: skip
-
-
-def _record(row: Any, catalogue: Any) -> dict[str, Any]:
-    expired = row.resolved_at is None and row.expired_at is not None
-    reported = row.default_reported if expired else row.reported
-    is_reward = row.default_is_reward if expired else row.is_reward
+def _record(row: Any, catalogue: Catalogue) -> dict[str, Any]:
+    label = None if row.label is None else decoded(row.label)
     hidden = row.ticket is None or row.context is None
     return {
         "ticket": row.ticket,
-        "action": catalogue.labels[row.action] if row.label is None and row.action >= 0 else _label(row.label),
+        "action": catalogue.labels[row.action] if row.label is None and row.action >= 0 else label,
         "probability": row.probability,
         "state": None if row.state is None else catalogue.states[row.state],
-        "loss": row.default_loss if expired else row.loss,
-        "reward": reported if is_reward else None,
+        "loss": row.loss,
+        "reward": row.reward,
         "decided_at": _time(row.decided_at),
         "observed_at": _time(row.observed_at),
-        "resolved_at": _time(row.expired_at if expired else row.resolved_at),
+        "resolved_at": _time(row.resolved_at),
         "is_holdout": bool(row.is_holdout),
-        "expired": expired,
+        "expired": bool(row.expired),
         "version": row.version,
         "context": None if hidden else catalogue.contexts[row.context].label,
-        "cursor": max(row.state_in or 0, row.outcome_in or 0, row.expiry_in or 0),
+        "cursor": max(row[-3:]),
     }
-
-
-def _label(text: str | None) -> Any:
-    return None if text is None else decoded(text)
 
 
 def _time(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(min(max(seconds, EARLIEST), LATEST - 1), UTC)
-
-
-def export(records: Iterable[dict[str, Any]], path: Path) -> int:
-    """Write flat records to a CSV, Parquet or JSON lines file; how many."""
-    check_export(path)
-    try:
-        if path.suffix.lower() == ".csv":
-            return _write_csv(records, path)
-        if path.suffix.lower() == ".jsonl":
-            return _write_lines(records, path)
-        return _write_parquet(records, path)
-    except OSError as error:
-        raise ValueError(f"export: {str(path)!r} cannot be written ({error.strerror or error})") from None
 
 
 def check_export(path: Path) -> None:
@@ -127,24 +97,27 @@ def check_export(path: Path) -> None:
         raise ValueError(f"export: is {str(path)!r}, expected a file in a folder that is there")
 
 
-def _write_csv(records: Iterable[dict[str, Any]], path: Path) -> int:
+def export(records: Iterable[dict[str, Any]], path: Path) -> int:
+    """Write flat records to a CSV, Parquet or JSON lines file; how many."""
+    check_export(path)
+    kind = path.suffix.lower()
+    try:
+        return _write_parquet(records, path) if kind == ".parquet" else _write_lines(records, path, kind == ".csv")
+    except OSError as error:
+        raise ValueError(f"export: {str(path)!r} cannot be written ({error.strerror or error})") from None
+
+
+def _write_lines(records: Iterable[dict[str, Any]], path: Path, as_csv: bool) -> int:
     count = 0
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for record in records:
-            values = (record[name] for name in COLUMNS)
-            writer.writerow([value.isoformat() if isinstance(value, datetime) else value for value in values])
-            count += 1
-    return count
-
-
-def _write_lines(records: Iterable[dict[str, Any]], path: Path) -> int:
-    count = 0
-    with path.open("wb") as file:
-        for record in records:
-            file.write(msgspec.json.encode(record) + b"\n")
-            count += 1
+        if as_csv:
+            writer.writerow(COLUMNS)
+        for count, record in enumerate(records, 1):  # noqa: B007
+            if as_csv:
+                writer.writerow(each.isoformat() if isinstance(each, datetime) else each for each in record.values())
+            else:
+                file.write(msgspec.json.encode(record).decode() + "\n")
     return count
 
 
@@ -155,7 +128,7 @@ def _write_parquet(records: Iterable[dict[str, Any]], path: Path) -> int:
         raise ValueError("export: Parquet needs duckdb, expected `pip install statepool[audit]`, or a .csv") from None
     flat = path.with_name(path.name + ".csv.part")
     try:
-        count = _write_csv(records, flat)
+        count = _write_lines(records, flat, as_csv=True)
         with duckdb.connect() as database:
             database.read_csv(str(flat), header=True, columns=COLUMNS).write_parquet(str(path))
     finally:
@@ -192,56 +165,41 @@ def erase(pool: Pool, ticket: str) -> None:
 def archive(pool: Pool, before: float, path: Path) -> int:
     """Write settled decisions made before a time to a Parquet file, then delete them; how many.
 
-    Settled are decisions with an outcome or a default whose reports were all taken in. Replay starts from the version
-    that is made here. Earlier versions are deleted, except those that remaining decisions name.
+    Settled are decisions with an outcome or a default whose reports were all taken in. One that is reported on while
+    the file is written stays. Replay starts from the version that is made here. Earlier versions are deleted, except
+    those that remaining decisions name.
     """
     if path.suffix.lower() != ".parquet":
         raise ValueError(f"archive: is {str(path)!r}, expected a file that ends in .parquet")
-    check_export(path)
     if path.exists():
         raise ValueError(f"archive: {str(path)!r} is there, expected a new file")
     pool.learn()
     tables = pool.database.tables
-    d, r = tables.decisions.c, tables.reports.c
-    own = d.pool == pool.definition.id
-    open_reports = sa.exists().where(r.decision == d.id, r.learned_in.is_(None))
-    settled = sa.exists().where(r.decision == d.id, r.kind.in_([OUTCOME, EXPIRY]))
+    d, r, v, own = tables.decisions.c, tables.reports.c, tables.versions, pool.definition.id
     with pool.database.read() as connection:
-        query = sa.select(d.id).where(own, d.decided_at < before, settled, ~open_reports).order_by(d.id)
-        ids = list(connection.execute(query).scalars())
-    if not ids:
+        latest = connection.execute(sa.select(sa.func.max(v.c.number)).where(v.c.pool == own)).scalar_one()
+    settled = sa.exists().where(r.decision == d.id, r.kind.in_([OUTCOME, EXPIRY]))
+    moving = sa.exists().where(r.decision == d.id, sa.or_(r.learned_in.is_(None), r.learned_in > latest))
+    ids: list[int] = []
+    if not export(rows(pool, d.decided_at < before, settled, ~moving, ids=ids), path):
+        path.unlink()
         return 0
-    export(_records_of(pool, ids), path)
-    with path.open("rb+") as file:
-        _to_disk(file)
-    pool.start_replay_here(lambda connection: _delete(connection, pool, ids))
-    return len(ids)
+    _to_disk(path)
 
+    def delete(connection: sa.Connection, number: int) -> int:
+        count = 0
+        for start in range(0, len(ids), DELETED_AT_ONCE):
+            piece = d.id.in_(ids[start : start + DELETED_AT_ONCE])
+            connection.execute(sa.select(d.id).where(piece).with_for_update())  # nobody reports on them from now on
+            still = list(connection.execute(sa.select(d.id).where(piece, ~moving)).scalars())
+            connection.execute(sa.delete(tables.decisions).where(d.id.in_(still)))
+            connection.execute(sa.delete(tables.reports).where(r.decision.in_(still)))
+            count += len(still)
+        named = sa.select(d.version).where(d.pool == own)
+        connection.execute(sa.delete(v).where(v.c.pool == own, v.c.number < number, v.c.number.not_in(named)))
+        return count
 
-def _to_disk(file: Any) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _records_of(pool: Pool, ids: list[int]) -> Iterator[dict[str, Any]]:
-    d = pool.database.tables.decisions.c
-    for start in range(0, len(ids), 500):
-        with pool.database.read() as connection:
-            found = connection.execute(_query(pool, [d.id.in_(ids[start : start + 500])], None)).all()
-        yield from (_record(row, pool.catalogue) for row in found)
-
-
-def _delete(connection: sa.Connection, pool: Pool, ids: list[int]) -> None:
-    tables = pool.database.tables
-    for start in range(0, len(ids), 500):
-        piece = ids[start : start + 500]
-        connection.execute(sa.delete(tables.reports).where(tables.reports.c.decision.in_(piece)))
-        connection.execute(sa.delete(tables.decisions).where(tables.decisions.c.id.in_(piece)))
-    v, d, p = tables.versions, tables.decisions.c, tables.pools.c
-    named = sa.select(d.version).where(d.pool == pool.definition.id)
-    start_at = sa.select(p.replay_from).where(p.id == pool.definition.id).scalar_subquery()
-    old = sa.and_(v.c.pool == pool.definition.id, v.c.number < start_at, v.c.number.not_in(named))
-    connection.execute(sa.delete(v).where(old))
+    return pool.start_replay_here(delete)
 
 
 def backup(database: Database, path: Path) -> None:
@@ -252,5 +210,9 @@ def backup(database: Database, path: Path) -> None:
         raise ValueError(f"backup: is {str(path)!r}, expected a new file in a folder that is there")
     with database.autocommit() as connection:
         connection.exec_driver_sql("VACUUM INTO :path", {"path": str(path)})
+    _to_disk(path)
+
+
+def _to_disk(path: Path) -> None:
     with path.open("rb+") as file:
-        _to_disk(file)
+        os.fsync(file.fileno())

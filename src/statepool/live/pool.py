@@ -27,27 +27,37 @@ from statepool.checks import check_count, check_number
 from statepool.learners import DEFAULT
 from statepool.learners.contract import Learner, short_name
 from statepool.live import maintenance, status
-from statepool.live.catalogue import Catalogue, changed, check_label, check_row, differing, make_catalogue, updated
-from statepool.live.database import LOCK_TIMEOUT, Database
-from statepool.live.decisions import Decision, Decisions, Request, Stale, check_ticket, make_request
-from statepool.live.definitions import (
+from statepool.live.catalogue import Catalogue, changed, check_label, check_rows, make_catalogue, updated
+from statepool.live.database import LOCK_TIMEOUT, OUTCOME, STATE, Database
+from statepool.live.decisions import (
+    Decision,
+    Decisions,
+    NewReport,
+    Reports,
+    Request,
+    Stale,
+    check_pairs,
+    check_ticket,
+    make_request,
+)
+from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
+from statepool.live.learning import PolicyVersion, learn_reports
+from statepool.live.replay import Replay, replay
+from statepool.live.settings import (
+    LARGEST,
     Definition,
     Revision,
+    Settings,
+    check_feasible,
     check_name,
     check_same_learner,
+    check_settings,
     choose_learner,
     insert_definition,
     insert_revision,
     read_definition,
     read_revision,
 )
-from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
-from statepool.live.learning import Learning, PolicyVersion
-from statepool.live.policies import check_feasible
-from statepool.live.replay import Replay, replay
-from statepool.live.reports import NewReport, Reports, check_pairs
-from statepool.live.settings import LARGEST, Settings, check_settings
-from statepool.live.tables import OUTCOME, STATE
 
 BYTES_PER_REPORT, FEWEST_REPORTS = 40, 16
 """Without `update_every`, versions cost about so many bytes per report, and take in at least so many reports,"""
@@ -56,13 +66,6 @@ LONGEST_WAIT = 10.0
 IDLE = 10
 """The background thread learns at most one part in so many of its time."""
 ATTEMPTS = 20
-
-
-class Pending(NamedTuple):
-    """A decision without an outcome."""
-
-    ticket: str | None
-    decided_at: float
 
 
 class Pool:
@@ -81,13 +84,14 @@ class Pool:
     """
 
     def __init__(
-        self, database: Database, definition: Definition, version: PolicyVersion,
-        clock: Callable[[], float] | None = None, owns_database: bool = False,
+        self, database: Database, version: PolicyVersion, clock: Callable[[], float] | None = None,
+        owns_database: bool = False,
     ) -> None:  # fmt: skip
-        self.name, self.definition, self.database = definition.name, definition, database
+        self.definition: Definition = version.revision.definition
+        self.name, self.database = self.definition.name, database
         self._clock, self._owns_database = clock, owns_database
-        self._decisions, self._reports = Decisions(database, definition.id), Reports(database, definition)
-        self._learning, self._learning_lock = Learning(database, definition), threading.Lock()
+        self._decisions = Decisions(database, self.definition.id)
+        self._reports = Reports(database, self.definition)
         self._loading = threading.Lock()
         self._version, self._latest = version, version.number
         self._n_unlearned = 0
@@ -96,8 +100,8 @@ class Pool:
         self._seconds_per_version = 0.0
         self.trouble: str | None = None
         """Why the background thread could not learn or expire the last time; None: it could."""
-        if clock is None:
-            database.look_after(self)
+        if clock is None and not database.read_only:
+            database.background.add(self)
 
     @classmethod
     def open(
@@ -146,39 +150,22 @@ class Pool:
         """
         check_name(name)
         database = url if isinstance(url, Database) else Database(url)
+        given = _Given(P, actions, states, learner, contexts, categories, learn_map, settings)
         try:
-            given = _Given(P, actions, states, learner, contexts, categories, learn_map, settings)
-            return cls._open(database, name, given, update, clock, database is not url)
+            version = read_version(database, name)
+            if version is None:
+                version = given.create(database, name, clock)
+            pool = cls(database, version, clock, database is not url)
+            try:
+                pool._adapt(given, update)
+            except BaseException:
+                database.background.remove(pool)
+                raise
+            return pool
         except BaseException:
             if database is not url:
                 database.close()
             raise
-
-    @classmethod
-    def _open(
-        cls, database: Database, name: str, given: _Given, update: bool, clock: Callable[[], float] | None, owns: bool
-    ) -> Pool:
-        with database.read() as connection:
-            definition = read_definition(connection, database.tables, name)
-        if definition is None:
-            if given.actions is None or given.states is None:
-                raise NoSuchPool(f"pool: {name!r} is not there, expected actions, states and P to make it")
-            try:
-                definition, version = _create(database, name, given, clock)
-                return cls(database, definition, version, clock, owns)
-            except sa.exc.IntegrityError:  # another process was faster
-                with database.read() as connection:
-                    definition = read_definition(connection, database.tables, name)
-                assert definition is not None
-        with database.read() as connection:
-            version = _read_version(connection, database, definition)
-        pool = cls(database, definition, version, clock, owns)
-        try:
-            pool._adapt(given, update)
-        except BaseException:
-            database.forget(pool)
-            raise
-        return pool
 
     def decide(
         self, ticket: str | None = None, *, context: Any = None, candidates: Mapping[Any, ArrayLike] | None = None,
@@ -227,7 +214,7 @@ class Pool:
             try:
                 latest, made = self._decisions.decide(self._current(), requests, self._given_time())
             except Stale:
-                self._reload(trust_revision=False)
+                self.refresh(trust_revision=False)
                 continue
             self._latest = max(latest, self._version.number)
             return made
@@ -266,11 +253,11 @@ class Pool:
 
     def _outcome(self, ticket: Any, loss: Any, reward: Any) -> NewReport:
         outcome = self.definition.scale.outcome(self.settings, loss, reward)
-        return NewReport(check_ticket(ticket), OUTCOME, outcome=outcome)
+        return NewReport(check_ticket(ticket), OUTCOME, None, *outcome)
 
     def _report(self, reports: list[NewReport]) -> None:
         try:
-            self._n_unlearned += self._reports.store(reports, self.settings, self._given_time())
+            self._n_unlearned += self._reports.store(reports, self._version.revision, self._given_time())
         finally:
             self._learn_if_due()
 
@@ -280,7 +267,7 @@ class Pool:
         Done in the background, too, except in a pool with a `clock`.
         """
         at = self._given_time() if now is None else check_number(now, "now", -LARGEST, LARGEST)
-        count = self._reports.expire(self.settings, at)
+        count = self._reports.expire(self._version.revision, at)
         self._n_unlearned += count
         self._learn_if_due()
         return count
@@ -290,25 +277,44 @@ class Pool:
         return self._learn(wait=True)
 
     def _learn_if_due(self) -> None:
-        many = self._n_unlearned >= self._reports_per_version()
-        if self.settings.update_every is None and self._clock is None:
-            if many:
-                self.database.wake()
-        elif many or (self._n_unlearned and self._is_stale()):
+        settings, is_due = self.settings, self._has_many_reports()
+        if settings.update_every is None and self._clock is None:
+            if is_due:
+                self.database.background.awake.set()
+            return
+        if self._n_unlearned and settings.window is not None and settings.update_every is None:
+            is_due = is_due or self.now() - self._version.made_at >= settings.window / 100
+        if is_due:
             self._learn(wait=True)
 
-    def _is_stale(self) -> bool:
-        """Whether, by a clock that was given, a version is due however few reports have come."""
-        window, every = self.settings.window, self.settings.update_every
-        return window is not None and every is None and self.now() - self._version.made_at >= window / 100
+    def _has_many_reports(self) -> bool:
+        many = self.settings.update_every or max(FEWEST_REPORTS, ceil(self._version.nbytes / BYTES_PER_REPORT))
+        return self._n_unlearned >= many
 
-    def _reports_per_version(self) -> int:
-        return self.settings.update_every or max(FEWEST_REPORTS, ceil(self._version.nbytes / BYTES_PER_REPORT))
+    def work(self) -> None:
+        """What the background thread does from time to time: expire, and learn if that is due."""
+        now, window = time.monotonic(), self.settings.window
+        wait = LONGEST_WAIT if window is None else min(LONGEST_WAIT, window / 100)
+        if window is not None and now - self._expired_at >= wait:
+            self._expired_at = now
+            self._n_unlearned += self._reports.expire(self._version.revision, None)
+        if now - self._learned_at < IDLE * self._seconds_per_version:
+            return
+        if self._has_many_reports():
+            self._learn(wait=False)
+        elif now - self._learned_at >= wait:
+            # With exposure the policy changes as decisions grow older, reports or not.
+            fades = window is not None and self.definition.learner.exposure
+            self._learn(wait=False, force=fades and self.now() - self._version.made_at >= (window or 0.0) / 100)
 
     def _learn(self, wait: bool, force: bool = False) -> bool:
         taken, self._n_unlearned, begun = self._n_unlearned, 0, time.monotonic()
+
+        def learn(connection: sa.Connection, before: PolicyVersion, now: float) -> PolicyVersion | None:
+            return learn_reports(connection, self.database.tables, before.revision, before, now, force)
+
         try:
-            made = self._make_version(lambda connection, now: self._step(connection, now, force), wait)
+            made = self._make_version(learn, wait)
         except BaseException:
             self._n_unlearned += taken
             raise
@@ -317,7 +323,7 @@ class Pool:
         return made is not None
 
     def _make_version(
-        self, job: Callable[[sa.Connection, float], PolicyVersion | None], wait: bool = True
+        self, job: Callable[[sa.Connection, PolicyVersion, float], PolicyVersion | None], wait: bool = True
     ) -> PolicyVersion | None:
         """Run a job that makes a version under the lock of the pool's row, and draw from that version from then on.
 
@@ -331,83 +337,53 @@ class Pool:
                 connection.exec_driver_sql(LOCK_TIMEOUT)
             if connection.execute(lock).first() is None:
                 return None
-            return job(connection, self.now() if self._clock else self.database.time(connection))
+            before = latest_version(connection, self.database, self.definition, self._version)
+            return job(connection, before, self.now() if self._clock else self.database.time(connection))
 
-        with self._learning_lock:
-            try:
-                made = self.database.write(locked)
-            except BaseException:
-                self._learning.forget()
-                raise
-            if made is not None:
-                self._version, self._latest = made, max(made.number, self._latest)
-            return made
-
-    def _step(self, connection: sa.Connection, now: float, force: bool) -> PolicyVersion | None:
-        before = self._read_latest(connection)
-        return self._learning.step(connection, before.revision, before, now, force)
-
-    def _read_latest(self, connection: sa.Connection, trust_revision: bool = True) -> PolicyVersion:
-        """The latest version, as this transaction sees it."""
-        known = self._version.revision if trust_revision else None
-        return _read_version(connection, self.database, self.definition, known, self._version)
+        made = self.database.write(locked)
+        if made is not None:
+            self._version, self._latest = made, max(made.number, self._latest)
+        return made
 
     def _current(self) -> PolicyVersion:
         """The version to draw from: the latest that this process has heard of."""
         if self._latest > self._version.number and self._loading.acquire(blocking=False):
             try:
-                self._reload()
+                self.refresh()
             finally:
                 self._loading.release()
         return self._version
 
-    def _reload(self, trust_revision: bool = True) -> None:
-        """Read the latest version; another process made it, or (do not trust the revision) a backup was restored."""
+    def refresh(self, trust_revision: bool = True) -> None:
+        """Read the latest version, which another process may have made.
+
+        Parameters
+        ----------
+        trust_revision : bool
+            Whether a catalogue of the number that is known need not be read again; it must after a restored backup.
+        """
         with self.database.read() as connection:
-            version = self._read_latest(connection, trust_revision)
+            version = latest_version(connection, self.database, self.definition, self._version, trust_revision)
         self._version, self._latest = version, version.number
 
-    def refresh(self) -> None:
-        """Read the latest version, which another process may have made."""
-        self._reload()
+    def start_replay_here(self, job: Callable[[sa.Connection, int], int]) -> int:
+        """Make a version that keeps its state, from which replay starts.
 
-    def start_replay_here(self, job: Callable[[sa.Connection], None]) -> None:
-        """Make a version that keeps its state, from which replay starts, and run `job` in the same transaction."""
-        p = self.database.tables.pools
+        `job` runs in the same transaction, with the version's number; what it returns is returned.
+        """
+        tables, done = self.database.tables, 0
 
-        def step(connection: sa.Connection, now: float) -> PolicyVersion | None:
-            made = self._step(connection, now, force=True)
+        def step(connection: sa.Connection, before: PolicyVersion, now: float) -> PolicyVersion | None:
+            nonlocal done
+            made = learn_reports(connection, tables, before.revision, before, now, force=True)
             assert made is not None
-            one = p.c.id == self.definition.id
-            connection.execute(sa.update(p).where(one).values(replay_from=made.number))
-            job(connection)
+            one = tables.pools.c.id == self.definition.id
+            connection.execute(sa.update(tables.pools).where(one).values(replay_from=made.number))
+            done = job(connection, made.number)
             return made
 
         self._make_version(step)
-
-    def work(self) -> None:
-        """What the background thread does from time to time: expire, and learn if that is due."""
-        try:
-            self._work()
-        except BaseException as error:
-            self.trouble = str(error)
-            raise
-        self.trouble = None
-
-    def _work(self) -> None:
-        now, window = time.monotonic(), self.settings.window
-        wait = LONGEST_WAIT if window is None else min(LONGEST_WAIT, window / 100)
-        if window is not None and now - self._expired_at >= wait:
-            self._expired_at = now
-            self._n_unlearned += self._reports.expire(self.settings, None)
-        if now - self._learned_at < IDLE * self._seconds_per_version:
-            return
-        if self._n_unlearned >= self._reports_per_version():
-            self._learn(wait=False)
-        elif now - self._learned_at >= wait:
-            # With exposure the policy changes as decisions grow older, reports or not.
-            fades = window is not None and self.definition.learner.exposure
-            self._learn(wait=False, force=fades and self.now() - self._version.made_at >= (window or 0.0) / 100)
+        return done
 
     def add_action(self, action: Any, row: ArrayLike | None = None, category: Any = None) -> None:
         """A new action, which starts with everything that was learnt about the states of its row.
@@ -426,7 +402,7 @@ class Pool:
         states = self.definition.states
         if row is None and not self.definition.learner.learns_map:
             raise ValueError(f"row: of {label!r} is missing, expected one number for each state")
-        checked = check_row([1 / len(states)] * len(states) if row is None else row, len(states), label)
+        checked = check_rows([[1 / len(states)] * len(states) if row is None else row], len(states), [label])[0]
 
         def change(catalogue: Catalogue) -> Catalogue:
             if catalogue.is_active(label):
@@ -447,7 +423,7 @@ class Pool:
 
     def reweight_action(self, action: Any, row: ArrayLike) -> None:
         """Another row of P for an action, in decisions from now on."""
-        checked = check_row(row, len(self.definition.states), action)
+        checked = check_rows([row], len(self.definition.states), [action])[0]
 
         def change(catalogue: Catalogue) -> Catalogue:
             number = catalogue.action(action)
@@ -465,20 +441,19 @@ class Pool:
         self._revise(lambda revision: (revision.settings, change(revision.catalogue)))
 
     def _revise(self, change: Callable[[Revision], tuple[Settings, Catalogue]]) -> None:
-        """Make another revision and the version that goes with it, in one transaction."""
+        """Make the revision of these settings and catalogue, and the version that goes with it, in one transaction."""
 
-        def revise(connection: sa.Connection, now: float) -> PolicyVersion | None:
-            before = self._read_latest(connection)
+        def revise(connection: sa.Connection, before: PolicyVersion, now: float) -> PolicyVersion | None:
             settings, catalogue = change(before.revision)
-            if _is_same(before.revision, settings, catalogue):
+            if before.revision.is_as(settings, catalogue):
                 return None
             check_feasible(settings, catalogue)
-            revision, tables = Revision(before.revision.number + 1, settings, catalogue), self.database.tables
-            known = before.revision.catalogue
-            insert_revision(connection, tables, self.definition, revision, known, before.number + 1, now)
+            tables, known = self.database.tables, before.revision
+            revision = Revision(self.definition, known.number + 1, settings, catalogue)
+            insert_revision(connection, tables, revision, known.catalogue, before.number + 1, now)
             one = tables.pools.c.id == self.definition.id
             connection.execute(sa.update(tables.pools).where(one).values(revision=revision.number))
-            return self._learning.step(connection, revision, before, now, force=True)
+            return learn_reports(connection, tables, revision, before, now, force=True)
 
         self._make_version(revise)
 
@@ -496,14 +471,14 @@ class Pool:
             return settings, updated(revision.catalogue, made, given.P is not None, self.name)
 
         settings, catalogue = change(self._version.revision)
-        if _is_same(self._version.revision, settings, catalogue):
+        if self._version.revision.is_as(settings, catalogue):
             return
         if update:
             self._revise(change)
             return
         with self.database.read() as connection:  # it may be opened with what it was made with, too
             first = read_revision(connection, self.database.tables, self.definition, 1)
-        if settings != self.settings or not _is_same(first, first.settings, change(first)[1]):
+        if settings != self.settings or not first.is_as(first.settings, change(first)[1]):
             raise Conflict(f"pool: {self.name!r} is there with another catalogue or settings, expected update=True")
 
     @property
@@ -519,8 +494,8 @@ class Pool:
     def policy(self, context: Any = None) -> dict[Any, float]:
         """The probability of each action in the next decision."""
         version = self._current()
-        offer = version.offer(context) if context is not None else version.revision.catalogue.base
-        return status.probabilities(version, offer)
+        offer, shares = version.shares(context)
+        return dict(zip(version.revision.catalogue.labels_of(offer.rows.actions), shares.tolist(), strict=True))
 
     def now(self) -> float:
         """Seconds by this pool's clock."""
@@ -541,28 +516,22 @@ class Pool:
             The largest `cursor` of the rows that you have: only decisions of which anything was learnt since. A
             decision may come again; update it by its ticket.
         """
-        after = None if after is None else check_count(after, "after", 0)
-        return maintenance.rows(self, after)
+        if after is None:
+            return maintenance.rows(self)
+        d, r = self.database.tables.decisions.c, self.database.tables.reports.c
+        recent = r.pool == self.definition.id, r.learned_in > check_count(after, "after", 0)
+        return maintenance.rows(self, d.id.in_(sa.select(r.decision).where(*recent)))
 
     def find(self, ticket: str) -> dict[str, Any]:
         """What is known of one ticket, as a row of `rows`."""
-        found = list(maintenance.rows(self, None, check_ticket(ticket)))
-        if not found:
-            raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool")
-        return found[0]
+        for row in maintenance.rows(self, self.database.tables.decisions.c.ticket == check_ticket(ticket)):
+            return row
+        raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool")
 
     def status(self) -> status.Status:
         """A reading of this moment: counts, the policy, losses of learner and holdout, the settings."""
-        self._reload()
+        self.refresh()
         return status.read_status(self, self._version)
-
-    def pending(self, limit: int | None = None) -> list[Pending]:
-        """Decisions without an outcome, oldest first."""
-        with self.database.read() as connection:
-            return [
-                Pending(*row)
-                for row in connection.execute(status.pending(self.database.tables, self.definition.id, limit))
-            ]
 
     @property
     def n_pending(self) -> int:
@@ -589,7 +558,7 @@ class Pool:
 
     def close(self) -> None:
         """Stop learning in this process and give the database back; nothing is lost without it."""
-        self.database.forget(self)
+        self.database.background.remove(self)
         if self._owns_database:
             self.database.close()
 
@@ -629,56 +598,54 @@ class _Given(NamedTuple):
             }
         return make_catalogue(P, self.contexts, actions, states, self.categories)
 
+    def create(self, database: Database, name: str, clock: Callable[[], float] | None) -> PolicyVersion:
+        """The first version of a new pool."""
+        if self.actions is None or self.states is None:
+            raise NoSuchPool(f"pool: {name!r} is not there, expected actions, states and P to make it")
+        learner = choose_learner(DEFAULT if self.learner is None else self.learner, self.learn_map or self.P is None)
+        catalogue = make_catalogue(self.P, self.contexts, self.actions, self.states, self.categories)
+        if catalogue.contexts:
+            learner.check_contexts(len(catalogue.contexts))
+        settings, tables = check_settings(self.settings), database.tables
+        check_feasible(settings, catalogue)
+        at = database.time() if clock is None else float(clock())
+
+        def create(connection: sa.Connection) -> PolicyVersion | None:
+            definition = insert_definition(connection, tables, name, learner, settings, catalogue, at)
+            revision = Revision(definition, 1, settings, catalogue)
+            insert_revision(connection, tables, revision, None, 1, at)
+            return learn_reports(connection, tables, revision, None, at, force=True)
+
+        try:
+            made = database.write(create)
+        except sa.exc.IntegrityError:  # another process was faster
+            made = read_version(database, name)
+        assert made is not None
+        return made
+
 
 def _merged(settings: Settings, given: Mapping[str, Any]) -> Settings:
     return check_settings(msgspec.structs.asdict(settings) | dict(given))
 
 
-def _is_same(revision: Revision, settings: Settings, catalogue: Catalogue) -> bool:
-    return settings == revision.settings and differing(revision.catalogue, catalogue) == ([], [])
+def read_version(database: Database, name: str) -> PolicyVersion | None:
+    """The latest version of the pool of that name; None: there is no such pool."""
+    with database.read() as connection:
+        definition = read_definition(connection, database.tables, name)
+        return None if definition is None else latest_version(connection, database, definition)
 
 
-def _create(
-    database: Database, name: str, given: _Given, clock: Callable[[], float] | None
-) -> tuple[Definition, PolicyVersion]:
-    """A new pool with its first version."""
-    has_contexts = given.contexts is not None or isinstance(given.P, Mapping)
-    learner = choose_learner(DEFAULT if given.learner is None else given.learner, given.learn_map or given.P is None)
-    catalogue = make_catalogue(given.P, given.contexts, given.actions, given.states, given.categories)
-    if has_contexts:
-        learner.check_contexts(len(catalogue.contexts))
-    settings = check_settings(given.settings)
-    check_feasible(settings, catalogue)
-    revision = Revision(1, settings, catalogue)
-    at = database.time() if clock is None else float(clock())
-
-    def create(connection: sa.Connection) -> tuple[Definition, PolicyVersion]:
-        tables = database.tables
-        definition = insert_definition(connection, tables, name, learner, settings, catalogue, at)
-        insert_revision(connection, tables, definition, revision, None, 1, at)
-        version = Learning(database, definition).step(connection, revision, None, at, force=True)
-        assert version is not None
-        return definition, version
-
-    return database.write(create)
-
-
-def _read_version(
-    connection: sa.Connection, database: Database, definition: Definition, known: Revision | None = None,
-    held: PolicyVersion | None = None,
+def latest_version(
+    connection: sa.Connection, database: Database, definition: Definition, held: PolicyVersion | None = None,
+    trust_revision: bool = True,
 ) -> PolicyVersion:  # fmt: skip
-    """The latest version; `known`: a revision that need not be read again, `held`: the version that a process has."""
+    """The latest version, as this transaction sees it; `held`: the version that this process has."""
     v, tables = database.tables.versions.c, database.tables
     latest = sa.select(v.number, v.uid).where(v.pool == definition.id).order_by(v.number.desc()).limit(1)
     number, uid = connection.execute(latest).one()
     if held is not None and (held.number, held.uid) == (number, bytes(uid)):
         return held
-    query = sa.select(tables.versions).where(v.pool == definition.id, v.number == number)
-    row = connection.execute(query).one()
-    revision = known
-    if revision is None or revision.number != row.revision:
-        revision = read_revision(connection, tables, definition, row.revision)
-    return PolicyVersion(
-        definition, revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible, bytes(row.state),
-        bytes(row.saved),
-    )  # fmt: skip
+    row = connection.execute(sa.select(tables.versions).where(v.pool == definition.id, v.number == number)).one()
+    if held is not None and trust_revision and held.revision.number == row.revision:
+        return PolicyVersion.from_row(held.revision, row)
+    return PolicyVersion.from_row(read_revision(connection, tables, definition, row.revision), row)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -18,17 +19,23 @@ import numpy as np
 import sqlalchemy as sa
 
 from statepool.learners.stepper import Stepper
-from statepool.live.catalogue import Offer, decoded
-from statepool.live.database import Database
-from statepool.live.definitions import Definition, Revision, problem_of, read_definition, read_revision
+from statepool.live.catalogue import Offer, as_label, decoded
+from statepool.live.database import STATE, Database
 from statepool.live.errors import NoSuchPool
 from statepool.live.learning import Batch, PolicyVersion, build, make_version, read_reported
-from statepool.live.policies import Distribution
-from statepool.live.settings import Scale, Settings, check_settings
-from statepool.live.tables import STATE
+from statepool.live.settings import (
+    Definition,
+    Revision,
+    Scale,
+    Settings,
+    check_settings,
+    read_definition,
+    read_revision,
+)
 
 TOLERANCE = 1e-9
 LAST = 2**31 - 1
+MOST_KNOWN = 100_000
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,6 @@ class _Run:
         self._connection, self._tables, self._definition = connection, database.tables, definition
         self.n_versions = self.n_decisions = self.n_redrawn = 0
         self.same_build = True
-        self._saved: dict[int, bytes] = {}
 
     def _rows(self, query: Any) -> Any:
         """A large result, read in pieces."""
@@ -87,84 +93,66 @@ class _Run:
     def run(self, redraw: bool) -> None:
         pool, v, d = self._definition.id, self._tables.versions.c, self._tables.decisions
         p, r = self._tables.pools.c, self._tables.reports.c
+        self.n_decisions = self._scalar(sa.select(sa.func.count()).where(d.c.pool == pool))
         start = self._scalar(sa.select(p.replay_from).where(p.id == pool))
-        early = sa.select(v.number, v.saved).where(v.pool == pool, v.number < start)
-        self._saved = {row.number: bytes(row.saved) for row in self._connection.execute(early)}
         self._check_reports()
         versions = sa.select(self._tables.versions).where(v.pool == pool, v.number >= start).order_by(v.number)
         drawn = sa.select(d).where(d.c.pool == pool, d.c.version >= (start if redraw else LAST))
         with self._rows(versions) as rows, self._rows(drawn.order_by("version", "id")) as decisions:
-            latest = self._check_versions(rows, _Grouped(decisions), start)
+            latest = self._check_versions(rows, groupby(decisions, key=attrgetter("version")), start)
         named = self._scalar(sa.select(sa.func.max(r.learned_in)).where(r.pool == pool)) or 0
         if named > latest:
             raise Fault(f"version {named} is named by a report, and is not there")
-        self.n_decisions = self._scalar(sa.select(sa.func.count()).where(d.c.pool == pool))
 
-    def _check_versions(self, rows: Any, decisions: _Grouped, start: int) -> int:
-        """Make every version again; the number of the latest."""
+    def _check_versions(self, rows: Any, decisions: Iterator[tuple[int, Iterator[Any]]], start: int) -> int:
+        """Make every version again, and draw its decisions; the number of the latest."""
         r = self._tables.revisions.c
         found = self._connection.execute(sa.select(r.version, r.revision).where(r.pool == self._definition.id))
         revision_from = dict(map(tuple, found))
-        begun = [number for version, number in revision_from.items() if version <= max(start, 1)]
-        expected, before = max(begun, default=1), None
-        stepper: Stepper | None = None
+        expected = max((each for version, each in revision_from.items() if version <= max(start, 1)), default=1)
+        version: PolicyVersion | None = None
         revision: Revision | None = None
+        state = None
+        named, drawn = next(decisions, (LAST, iter(())))
         for row in rows:
-            if before is not None and row.number != before.number + 1:
-                raise Fault(f"version {before.number + 1} is missing")
+            if version is not None and row.number != version.number + 1:
+                raise Fault(f"version {version.number + 1} is missing")
             expected = revision_from.get(row.number, expected)
             if row.revision != expected:
                 raise Fault(f"version {row.number} has revision {row.revision}, expected {expected}")
             if revision is None or revision.number != row.revision:
                 revision = read_revision(self._connection, self._tables, self._definition, row.revision)
-                if stepper is not None:
-                    stepper = stepper.grow(problem_of(self._definition, revision))
-            if before is None and start > 0:
-                version = self._kept(row, revision)
-                stepper = version.stepper
+            if version is None and start > 0:  # where replay starts
+                if row.state is None:
+                    raise Fault(f"version {row.number} is where replay starts, and has no state")
+                version = PolicyVersion.from_row(revision, row)
             else:
-                if stepper is None:
-                    stepper = Stepper(self._definition.learner, problem_of(self._definition, revision))
-                version = self._check_version(row, before, stepper, revision)
-            self._saved[row.number] = bytes(row.saved)
+                version = self._check_version(row, version, revision)
             self.n_versions += 1
-            self._check_decisions(version, decisions.of(row.number), row.build == build())
-            before = row
-        if before is None:
+            state = row.state
+            if named == row.number:
+                self._check_decisions(version, drawn, row.build == build())
+                named, drawn = next(decisions, (LAST, iter(())))
+        if version is None:
             raise Fault("version 1 is missing")
-        if before.state is None:
-            raise Fault(f"version {before.number} is the latest and has no state")
-        if decisions.first is not None:
-            raise Fault(f"version {decisions.first} is named by a decision, and is not there")
-        return int(before.number)
+        if state is None:
+            raise Fault(f"version {version.number} is the latest and has no state")
+        if named != LAST:
+            raise Fault(f"version {named} is named by a decision, and is not there")
+        return version.number
 
-    def _kept(self, row: Any, revision: Revision) -> PolicyVersion:
-        """The version that replay starts from."""
-        if row.state is None:
-            raise Fault(f"version {row.number} is where replay starts, and has no state")
-        return PolicyVersion(
-            self._definition, revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible,
-            bytes(row.state), bytes(row.saved),
-        )  # fmt: skip
-
-    def _check_version(self, row: Any, before: Any, stepper: Stepper, revision: Revision) -> PolicyVersion:
-        batch = Batch(self._definition, stepper.width)
-        r = self._tables.reports.c
+    def _check_version(self, row: Any, before: PolicyVersion | None, revision: Revision) -> PolicyVersion:
+        """A version made again from its reports."""
+        batch, r, same = Batch(revision), self._tables.reports.c, row.build == build()
         taken = r.pool == self._definition.id, r.learned_in == row.number
         for decision in read_reported(self._connection, self._tables, *taken):
-            kinds = [kind for kind, report in decision.reports.items() if report.learned_in == row.number]
-            if decision.version not in self._saved:
+            if decision.table is None:
                 raise Fault(f"decision {decision.id} names version {decision.version}, which is not there")
             if STATE not in decision.reports and not decision.is_holdout:
                 raise Fault(f"version {row.number} learnt an outcome of decision {decision.id}, which has no state")
-            batch.add(decision, self._saved[decision.version], kinds, row.number)
-        uid = bytes(row.uid)
-        made = make_version(stepper, self._definition, revision, row.number, uid, before, row.made_at, batch)
-        self._compare(row, made, stepper)
-        return made
-
-    def _compare(self, row: Any, made: PolicyVersion, stepper: Stepper) -> None:
-        same = row.build == build()
+            kinds = [kind for kind, report in decision.reports.items() if report.learned_in == row.number]
+            batch.add(decision, kinds, row.number)
+        made = make_version(revision, before, batch, bytes(row.uid), row.made_at)
         self.same_build = self.same_build and same
         for name in ("round", "impossible"):
             if getattr(row, name) != getattr(made, name):
@@ -173,15 +161,18 @@ class _Run:
             raise Fault(f"version {row.number} learnt from other rows than are stored, or has another time")
         if not _equal(bytes(row.saved), made.saved, same):
             raise Fault(f"version {row.number} has other saved statistics than follow from the rows")
-        if row.state is not None and not self._same_state(bytes(row.state), made.state, stepper, same):
+        if row.state is None:
+            return made
+        if not self._same_state(bytes(row.state), made, same):
             raise Fault(f"version {row.number} has another state than follows from the rows")
-        if not same and row.state is not None:
-            stepper.load(bytes(row.state))  # so that differences of rounding do not add up
+        # Of another build the stored numbers are taken, so that differences of rounding do not add up.
+        return made if same else PolicyVersion.from_row(revision, row)
 
-    def _same_state(self, stored: bytes, made: bytes, stepper: Stepper, same_build: bool) -> bool:
-        if same_build or len(stored) != len(made):
-            return stored == made
-        both = [Stepper(self._definition.learner, stepper.problem, state).arrays() for state in (stored, made)]
+    def _same_state(self, stored: bytes, made: PolicyVersion, same_build: bool) -> bool:
+        if same_build or len(stored) != len(made.state):
+            return stored == made.state
+        learner, problem = self._definition.learner, made.revision.problem
+        both = [Stepper(learner, problem, state).arrays() for state in (stored, made.state)]
         return all(_close(*pair) for pair in zip(*both, strict=True))
 
     def _check_reports(self) -> None:
@@ -190,87 +181,75 @@ class _Run:
         texts = self._connection.execute(sa.select(v.settings).where(v.pool == self._definition.id)).scalars()
         settings = {text: check_settings(msgspec.json.decode(text)) for text in set(texts)}.values()
         query = sa.select(r.decision, r.kind, r.reported, r.is_reward, r.loss, r.is_clipped)
-        scale = self._definition.scale
         known: set[Any] = set()
         with self._rows(query.where(r.pool == self._definition.id, r.kind != STATE)) as rows:
             for row in rows:
                 value = tuple(row)[1:]
                 if value in known:
                     continue
-                if row.reported is None or not any(_follows(row, scale, each) for each in settings):
+                if row.reported is None or not any(_follows(row, self._definition.scale, each) for each in settings):
                     what = f"{row.kind} {row.reported!r}"
                     raise Fault(f"decision {row.decision} has {what} and a loss that does not follow from it")
-                if len(known) < 100_000:
+                if len(known) < MOST_KNOWN:
                     known.add(value)
 
-    def _check_decisions(self, version: PolicyVersion, decisions: list[Any], same: bool) -> None:
+    def _check_decisions(self, version: PolicyVersion, decisions: Iterator[Any], same: bool) -> None:
         """Draw the decisions of one version again."""
         plain = []
+        catalogue, varies = version.revision.catalogue, self._definition.learner.policy_varies
         for decision in decisions:
             if decision.round < version.round:
                 raise Fault(
                     f"decision {decision.id} has round {decision.round}, before that of version {version.number}"
                 )
-            brings = decision.candidates is not None or decision.context is not None or decision.action < 0
-            if brings or self._definition.learner.policy_varies:
-                self._check_one(version, decision, same)
-            else:
+            offer = self._offer(version, decision)
+            if offer is catalogue.base and not varies:
                 plain.append(decision)
-        if plain and not version.revision.catalogue.contexts:
-            offer = version.revision.catalogue.base
-            self._check_drawn(version, offer, version.distribution(offer), plain, same)
-            self.n_redrawn += len(plain)
-
-    def _check_one(self, version: PolicyVersion, decision: Any, same: bool) -> None:
-        offer = self._offer(version, decision)
-        if offer is not None:
-            self._check_drawn(version, offer, version.distribution(offer, decision.round), [decision], same)
-            self.n_redrawn += 1
+            elif offer is not None:
+                self._check_drawn(version, offer, [decision], same)
+        if plain:
+            self._check_drawn(version, catalogue.base, plain, same)
 
     def _offer(self, version: PolicyVersion, decision: Any) -> Offer | None:
         """What a decision was drawn from; None if that was not kept."""
         catalogue = version.revision.catalogue
         if decision.candidates is not None:
             c = self._tables.candidate_sets
-            kept = self._connection.execute(
-                sa.select(c).where(c.c.pool == self._definition.id, c.c.digest == decision.candidates)
-            ).first()
+            mine = c.c.pool == self._definition.id, c.c.digest == decision.candidates
+            kept = self._connection.execute(sa.select(c).where(*mine)).first()
             if kept is None:
                 return None
-            labels = [tuple(each) if isinstance(each, list) else each for each in msgspec.json.decode(kept.labels)]
-            rows = np.frombuffer(kept.rows).reshape(len(labels), -1).copy()
-            offer = catalogue.of_rows(labels, rows, decision.context)
+            labels = list(map(as_label, msgspec.json.decode(kept.labels)))
+            offer = catalogue.of_rows(labels, np.frombuffer(kept.rows).reshape(len(labels), -1), decision.context)
             if offer.digest != bytes(decision.candidates):
                 raise Fault(f"decision {decision.id} was drawn among other candidates than are stored")
             return offer
-        if decision.ticket is None and (decision.action < 0 or (catalogue.contexts and decision.context is None)):
-            return None  # erased
-        if decision.context is None:
+        if decision.ticket is None and len(decision.saved or b"") != 8 * version.width[1] and decision.context is None:
+            return None  # its candidates were erased
+        if decision.context is None and not catalogue.contexts:
             return catalogue.base
-        if decision.context >= len(catalogue.contexts):
+        if decision.context is None or decision.context >= len(catalogue.contexts):
             raise Fault(f"decision {decision.id} has context {decision.context}, which its version does not know")
         return version.offer(catalogue.contexts[decision.context].label)
 
-    def _check_drawn(
-        self, version: PolicyVersion, offer: Offer, distribution: Distribution, decisions: list[Any], same: bool
-    ) -> None:
-        choices, probabilities, held = distribution.draw(np.array([each.uniform for each in decisions]))
-        saved: dict[int, bytes | None] = {}
-        for decision, choice, probability, is_held in zip(
-            decisions, choices.tolist(), probabilities.tolist(), held.tolist(), strict=True
-        ):
+    def _check_drawn(self, version: PolicyVersion, offer: Offer, decisions: list[Any], same: bool) -> None:
+        distribution = version.distribution(offer, decisions[0].round)
+        drawn = distribution.draw(np.array([each.uniform for each in decisions]))
+        saved: dict[int, bytes] = {}
+        for decision, choice, probability, is_held in zip(decisions, *(part.tolist() for part in drawn), strict=True):
             if choice not in saved:
-                saved[choice] = version.saved_with(offer, distribution, choice)
+                saved[choice] = version.saved_with(offer, distribution, choice) or b""
             action = offer.rows.actions.item(choice)
             follows = (
                 decision.action == action
                 and bool(decision.is_holdout) == is_held
                 and (decision.probability == probability if same else _close(decision.probability, probability))
-                and _equal(bytes(decision.saved or b""), saved[choice] or b"", same)
+                and _equal(bytes(decision.saved or b""), saved[choice], same)
                 and (action >= 0 or decision.label is None or decoded(decision.label) == (offer.labels or ())[choice])
             )
             if not follows:
                 raise Fault(f"decision {decision.id} does not follow from version {version.number} and its uniform")
+        self.n_redrawn += len(decisions)
 
 
 def _follows(row: Any, scale: Scale, settings: Settings) -> bool:
@@ -278,7 +257,7 @@ def _follows(row: Any, scale: Scale, settings: Settings) -> bool:
     if row.is_reward and settings.reward_bounds is None:
         return False
     outcome = scale.outcome(settings, *((None, row.reported) if row.is_reward else (row.reported, None)))
-    return bool(outcome.loss == row.loss and (outcome.is_clipped or None) == row.is_clipped)
+    return bool(outcome.loss == row.loss and outcome.is_clipped == row.is_clipped)
 
 
 def _equal(stored: bytes, made: bytes, same_build: bool) -> bool:
@@ -289,23 +268,3 @@ def _equal(stored: bytes, made: bytes, same_build: bool) -> bool:
 
 def _close(known: Any, other: Any) -> bool:
     return bool(np.allclose(known, other, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
-
-
-class _Grouped:
-    """Decisions sorted by version, handed out version by version."""
-
-    def __init__(self, decisions: Iterator[Any]) -> None:
-        self._groups = groupby(decisions, key=lambda row: row.version)
-        self.first: int | None = None
-        self._take()
-
-    def _take(self) -> None:
-        found = next(self._groups, None)
-        self.first, self._rows = (None, []) if found is None else (found[0], list(found[1]))
-
-    def of(self, version: int) -> list[Any]:
-        if self.first != version:
-            return []
-        rows = self._rows
-        self._take()
-        return rows

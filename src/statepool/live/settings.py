@@ -1,17 +1,28 @@
-"""The settings of a pool, stored with every revision of it, and the scale of its losses."""
+"""What a pool is made of: its learner and the scale of its losses, and its revisions of settings and catalogue."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any
+import secrets
+from collections.abc import Hashable, Mapping
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+import numpy as np
+import sqlalchemy as sa
 
-from statepool.checks import check_number, shown
-from statepool.live.catalogue import check_label
+from statepool.checks import Floats, check_number, read_only, shown
+from statepool.learners import find, make_learner, name_of
+from statepool.learners.contract import Learner, Problem, short_name
+from statepool.live.catalogue import Catalogue, ContextRows, as_label, check_label, decoded, differing, encoded
+from statepool.live.database import Tables
+from statepool.live.errors import Conflict
+from statepool.live.lift import Lift, Tally
+from statepool.stream import Stream
 
-LARGEST = 1e12
+LARGEST, SLACK = 1e12, 1e-9
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 Bounds = tuple[Number, Number]
@@ -29,13 +40,17 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weight: list[Number] = []
 
 
+Known = tuple[Number, Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]]
+
+
 class Prior(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is known before the first decision, in reported units, as in AUDIT.json."""
 
-    states: dict[str, tuple[Number, Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]]] = {}
+    states: dict[str, Known] = {}
     """By state: its mean outcome, and how many outcomes it is worth."""
     curve: Curve | None = None
-    cells: Any = None
+    cells: dict[str, dict[str, Known]] = {}
+    """By action and state, where actions differ beyond their states."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -59,8 +74,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         tuple[tuple[Any, Share, Share], ...], _says("(action, lowest, highest) probability among all decisions.")
     ] = ()
     holdout: Annotated[
-        Annotated[float, msgspec.Meta(ge=0, le=0.9)],
-        _says("The share of decisions kept from the learner, to measure what it is worth."),
+        float, msgspec.Meta(ge=0, le=0.9), _says("The share of decisions kept from the learner, to measure its worth.")
     ] = 0.0
     holdout_action: Annotated[Any, _says("The action of the holdout; None: every action alike.")] = None
     fixed_action: Annotated[
@@ -143,15 +157,32 @@ def _check_together(settings: Settings) -> None:
         check_number(settings.default_reward, "default_reward", *settings.reward_bounds)
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """An outcome as it was reported, and on the pool's scale."""
+class Outcome(NamedTuple):
+    """An outcome on the pool's scale and as it was reported: four columns of `reports`."""
 
-    reported: float
-    is_reward: bool
     loss: float
     """0 at the best and 1 at the worst of the bounds that the pool was made with."""
-    is_clipped: bool
-    """Whether it was outside today's bounds: then `loss` is that of the nearest bound."""
+    reported: float
+    is_reward: bool
+    is_clipped: bool | None
+    """True: it was outside today's bounds, and `loss` is that of the nearest bound."""
+
+
+class Unit(NamedTuple):
+    """The unit that outcomes are reported in: a loss on the pool's scale is `zero + slope * loss` in this unit."""
+
+    name: str
+    """reward or loss"""
+    zero: float
+    slope: float
+
+    def mean(self, tally: Tally) -> float:
+        """The mean outcome; not a number without outcomes."""
+        return self.zero + self.slope * tally.mean
+
+    def lift(self, lift: Lift) -> Lift:
+        """How much better the learner does than the holdout."""
+        return Lift(*(abs(self.slope) * value for value in lift))
 
 
 class Scale:
@@ -166,22 +197,30 @@ class Scale:
     """
 
     def __init__(self, first: Settings, scale_free: bool) -> None:
-        self.scale_free = scale_free
-        self._loss, self._reward = first.loss_bounds, first.reward_bounds
+        (low, high), (least, most) = first.loss_bounds, first.reward_bounds or (0.0, 1.0)
+        self._losses, self._rewards = Unit("loss", low, high - low), Unit("reward", most, least - most)
+        self._first = self.unit(first)
+        self._scale_free = scale_free
+        self.bounds = (0.0, 1.0) if not scale_free else (low, high) if first.reward_bounds is None else (-most, -least)
+        """The least and the largest loss that the learner is handed."""
+
+    def unit(self, settings: Settings) -> Unit:
+        """Rewards where the pool has bounds of rewards, losses otherwise."""
+        return self._losses if settings.reward_bounds is None else self._rewards
 
     def outcome(self, settings: Settings, loss: Any, reward: Any) -> Outcome:
         """What was reported, exactly one of a loss and a reward."""
         if (loss is None) == (reward is None):
             raise ValueError("outcome: expected a loss or a reward, and one of them only")
-        name, value = ("loss", loss) if reward is None else ("reward", reward)
-        reported = check_number(value, name, -LARGEST, LARGEST)
+        unit, value = (self._losses, loss) if reward is None else (self._rewards, reward)
+        reported = check_number(value, unit.name, -LARGEST, LARGEST)
         bounds = settings.loss_bounds if reward is None else settings.reward_bounds
         if bounds is None:
             raise ValueError(
                 "reward: this pool has no reward_bounds, expected a loss, or reward_bounds=(low, high) in its settings"
             )
         inside = min(max(reported, bounds[0]), bounds[1])
-        return Outcome(reported, reward is not None, self._scaled(inside, reward is not None), inside != reported)
+        return Outcome((inside - unit.zero) / unit.slope, reported, reward is not None, inside != reported or None)
 
     def default(self, settings: Settings) -> Outcome:
         """The outcome of a decision whose window is over."""
@@ -191,27 +230,227 @@ class Scale:
         high = settings.loss_bounds[1] if settings.default_loss is None else settings.default_loss
         return self.outcome(settings, high, None)
 
-    def _scaled(self, value: float, is_reward: bool) -> float:
-        if is_reward:
-            low, high = self._reward or (0.0, 1.0)
-            return (high - value) / (high - low)
-        low, high = self._loss
-        return (value - low) / (high - low)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The least and the largest loss that the learner is handed."""
-        if not self.scale_free:
-            return 0.0, 1.0
-        return self._loss if self._reward is None else (-self._reward[1], -self._reward[0])
-
     def learned(self, loss: float) -> float:
         """The number that the learner is handed: in reported units, or in [0, 1]."""
-        if not self.scale_free:
+        if not self._scale_free:
             return min(max(loss, 0.0), 1.0)
         low, high = self.bounds
         return low + loss * (high - low)
 
     def learned_mean(self, mean: float) -> float:
         """The same for a mean in reported units."""
-        return self.learned(self._scaled(mean, is_reward=self._reward is not None))
+        return self.learned((mean - self._first.zero) / self._first.slope)
+
+
+class Definition(NamedTuple):
+    """What never changes about a pool."""
+
+    id: int
+    name: str
+    learner: Learner
+    states: tuple[Hashable, ...]
+    key: int
+    """Seeds the random numbers of learners that draw."""
+    scale: Scale
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Revision:
+    """A pool's settings and catalogue, as of one change of them."""
+
+    definition: Definition
+    number: int
+    settings: Settings
+    catalogue: Catalogue
+
+    def is_as(self, settings: Settings, catalogue: Catalogue) -> bool:
+        """Whether it has these settings and this catalogue."""
+        return settings == self.settings and differing(self.catalogue, catalogue) == ([], [])
+
+    @property
+    def is_held(self) -> bool:
+        """Whether outcomes are learnt when their window closes, not when they come."""
+        return self.settings.window is not None and not self.definition.learner.exposure
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What the learner knows beside reports."""
+        scale, settings = self.definition.scale, self.settings
+        prior = settings.prior or Prior()
+        return Problem(
+            self.catalogue.map, None, 0, Stream.from_seed(self.definition.key),
+            has_contexts=bool(self.catalogue.contexts), window=settings.window,
+            default=scale.learned(scale.default(settings).loss), bounds=scale.bounds, prior=self._known(prior.states) if prior.states else None,
+            cells=self._known_cells(prior.cells) if prior.cells else None,
+            curve=None if prior.curve is None or not prior.curve.tau
+            else (np.array(prior.curve.tau), np.array(prior.curve.weight)),
+        )  # fmt: skip
+
+    def _known(self, states: dict[str, Any]) -> tuple[Floats, Floats]:
+        """The prior of each state as a learner takes it: a mean loss, and how many outcomes it is worth."""
+        pairs = [states.get(str(label), (None, 0.0)) for label in self.definition.states]
+        means = [0.0 if mean is None else self.definition.scale.learned_mean(mean) for mean, _ in pairs]
+        return np.array(means), np.array([count for _, count in pairs], float)
+
+    def _known_cells(self, cells: dict[str, dict[str, Any]]) -> tuple[Floats, Floats]:
+        """The same for each action of the catalogue and state."""
+        rows = [self._known(cells.get(str(label), {})) for label in self.catalogue.labels]
+        return np.array([means for means, _ in rows]), np.array([counts for _, counts in rows])
+
+
+def check_feasible(settings: Settings, catalogue: Catalogue) -> None:
+    """Settings name actions of the catalogue, and their bounds leave room for a distribution."""
+    low, high = np.zeros(len(catalogue.labels)), np.ones(len(catalogue.labels))
+    for label, least, most in settings.probability_bounds:
+        number = catalogue.action(label, "probability_bounds")
+        low[number], high[number] = least, most
+    if settings.fixed_action is not None and not catalogue.is_active(settings.fixed_action):
+        raise ValueError(f"fixed_action: {settings.fixed_action!r} is not an active action of the catalogue")
+    held = np.full(low.size, settings.holdout / catalogue.active_numbers.size)
+    if settings.holdout_action is not None:
+        held = np.zeros(low.size)
+        held[catalogue.action(settings.holdout_action, "holdout_action")] = settings.holdout
+    for number in np.flatnonzero(catalogue.active & (held > high))[:1]:
+        raise ValueError(
+            f"probability_bounds: the holdout alone gives {catalogue.labels[number]!r} {held[number]:.6g}, "
+            f"expected at most {high[number]:.6g}"
+        )
+    least, most = np.maximum(low, held)[catalogue.active].sum(), high[catalogue.active].sum()
+    if least > 1 + SLACK:
+        raise ValueError(f"probability_bounds: the lowest ones and the holdout sum to {least:.6g}, expected at most 1")
+    if most < 1 - SLACK:
+        raise ValueError(f"probability_bounds: the highest ones sum to {most:.6g}, expected at least 1")
+
+
+def check_name(name: Any) -> str:
+    """The name of a pool: it becomes a part of addresses."""
+    legal = isinstance(name, str) and 0 < len(name) <= 64 and all(c.isalnum() or c in "-_." for c in name)
+    if not legal or not name.strip("."):
+        raise ValueError(f"name: is {str(name)[:40]!r}, expected 1 to 64 letters, digits, '-', '_' or '.'")
+    return str(name)
+
+
+def choose_learner(learner: Learner | str, learns_map: bool) -> Learner:
+    """The learner of a new pool, which can run live; `learns_map`: with the setting that learns P."""
+    made = make_learner(learner)
+    if learns_map and not made.learns_map:
+        if not any(field.name == "learn_map" for field in dataclasses.fields(made)):  # type: ignore[arg-type]
+            raise ValueError(f"P: is missing, expected one row for each action, since {short_name(made)} learns no map")
+        made = dataclasses.replace(made, learn_map=True)  # type: ignore[type-var]
+    if not made.runs_live:
+        raise ValueError(f"learner: {short_name(made)} can only be simulated, expected one that runs live")
+    if name_of(type(made)) is None:
+        raise ValueError(
+            f"learner: {type(made).__name__} has no name, expected it in learners.REGISTRY or among the entry points "
+            "of an installed package: a pool finds its learner by its name"
+        )
+    return made
+
+
+def learner_text(learner: Learner) -> str:
+    """A learner as stored: its name and its settings."""
+    settings = dataclasses.asdict(learner)  # type: ignore[call-overload]
+    return encoded([name_of(type(learner)), settings])
+
+
+def _learner_of(text: str) -> Learner:
+    name, settings = msgspec.json.decode(text)
+    try:
+        return find(name)(**{key: as_label(value) for key, value in settings.items()})
+    except TypeError as error:
+        raise ValueError(f"learner: {name} was stored with other settings ({error}), by another release") from None
+
+
+def read_definition(connection: sa.Connection, tables: Tables, name: str) -> Definition | None:
+    """The pool of a name, if it is there."""
+    p, r = tables.pools.c, tables.revisions.c
+    query = sa.select(tables.pools, r.settings).where(p.name == name, r.pool == p.id, r.revision == 1)
+    row = connection.execute(query).first()
+    if row is None:
+        return None
+    learner, states = _learner_of(row.learner), tuple(map(as_label, msgspec.json.decode(row.states)))
+    scale = Scale(check_settings(msgspec.json.decode(row.settings)), learner.scale_free)
+    return Definition(row.id, row.name, learner, states, row.key, scale)
+
+
+def insert_definition(
+    connection: sa.Connection, tables: Tables, name: str, learner: Learner, settings: Settings, catalogue: Catalogue,
+    at: float,
+) -> Definition:  # fmt: skip
+    """A new pool; raise IntegrityError if another process was faster."""
+    key = secrets.randbits(62)
+    values = {
+        "name": name, "learner": learner_text(learner), "states": encoded(catalogue.states), "key": key, "revision": 1,
+        "looked_to": 0, "replay_from": 0, "created_at": at,
+    }  # fmt: skip
+    made = connection.execute(sa.insert(tables.pools).values(**values).returning(tables.pools.c.id)).scalar_one()
+    return Definition(made, name, learner, catalogue.states, key, Scale(settings, learner.scale_free))
+
+
+def insert_revision(
+    connection: sa.Connection, tables: Tables, revision: Revision, before: Catalogue | None, version: int, at: float
+) -> None:
+    """One change: its settings, and the actions and contexts that differ from the catalogue before."""
+    catalogue, own = revision.catalogue, {"pool": revision.definition.id, "since": revision.number}
+    row = {"pool": revision.definition.id, "revision": revision.number, "version": version, "at": at}
+    connection.execute(sa.insert(tables.revisions).values(row | {"settings": encoded(revision.settings)}))
+    numbers, contexts = differing(before, catalogue)
+    actions = [
+        own | {
+            "action": number, "label": encoded(catalogue.labels[number]),
+            "category": None if catalogue.categories[number] is None else encoded(catalogue.categories[number]),
+            "row": catalogue.rows[number].tobytes() if catalogue.active[number] else None,
+        }
+        for number in numbers
+    ]  # fmt: skip
+    rows = [
+        own | {
+            "context": number, "label": encoded(catalogue.contexts[number].label),
+            "actions": catalogue.contexts[number].actions.astype(np.int64).tobytes(),
+            "rows": np.ascontiguousarray(catalogue.contexts[number].rows).tobytes(),
+        }
+        for number in contexts
+    ]  # fmt: skip
+    for table, given in ((tables.actions, actions), (tables.contexts, rows)):
+        if given:
+            connection.execute(sa.insert(table), given)
+
+
+def read_revision(connection: sa.Connection, tables: Tables, definition: Definition, number: int) -> Revision:
+    """The settings and the catalogue of one revision."""
+    r, a, c = tables.revisions.c, tables.actions.c, tables.contexts.c
+    one = sa.select(r.settings).where(r.pool == definition.id, r.revision == number)
+    settings = connection.execute(one).scalar_one_or_none()
+    if settings is None:
+        raise ValueError(f"revision: {number} of pool {definition.name!r} is not there")
+    labels: dict[int, Hashable] = {}
+    categories: dict[int, Any] = {}
+    rows: dict[int, bytes] = {}
+    active: dict[int, bool] = {}
+    query = sa.select(a.action, a.since, a.label, a.category, a.row).where(a.pool == definition.id, a.since <= number)
+    for action, since, label, category, row in connection.execute(query.order_by(a.since, a.action)):
+        labels[action], active[action] = decoded(label), row is not None
+        if row is not None:
+            rows[action], categories[action] = row, None if category is None else decoded(category)
+        if since == 1:
+            n_first = action + 1
+    n_states = len(definition.states)
+    contexts: dict[Hashable, ContextRows] = {}
+    query = sa.select(c.label, c.actions, c.rows).where(c.pool == definition.id, c.since <= number)
+    for row in connection.execute(query.order_by(c.since, c.context)):
+        label, numbers = decoded(row.label), np.frombuffer(row.actions, np.int64)
+        contexts[label] = ContextRows(label, numbers, np.frombuffer(row.rows).reshape(-1, n_states))
+    catalogue = Catalogue(
+        definition.states, tuple(labels.values()), tuple(categories.values()),
+        read_only(np.frombuffer(b"".join(rows.values())).reshape(len(labels), n_states).copy()),
+        np.array(list(active.values())), tuple(contexts.values()), n_first,
+    )  # fmt: skip
+    return Revision(definition, number, check_settings(msgspec.json.decode(settings)), catalogue)
+
+
+def check_same_learner(definition: Definition, learner: Learner | str) -> None:
+    """Raise unless a pool has this learner."""
+    given = make_learner(learner)
+    if name_of(type(given)) is None or learner_text(given) != learner_text(definition.learner):
+        known, other = short_name(definition.learner), short_name(given)
+        raise Conflict(f"learner: pool {definition.name!r} has {known}, and was opened with {shown(other)}")

@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 import sqlalchemy as sa
 
 from statepool.checks import Floats, Ints
 from statepool.learners.contract import Learner
-from statepool.live.catalogue import Catalogue, Offer
+from statepool.live.catalogue import Catalogue
+from statepool.live.database import EXPIRY, OUTCOME, STATE, Tables
 from statepool.live.learning import PolicyVersion
 from statepool.live.lift import Lift, Tally, lift
-from statepool.live.settings import Scale, Settings, check_settings
-from statepool.live.tables import EXPIRY, OUTCOME, STATE, Tables
+from statepool.live.settings import Settings, Unit, check_settings
 
 if TYPE_CHECKING:
     from statepool.live.pool import Pool
@@ -76,8 +75,7 @@ class Status:
     @cached_property
     def distribution(self) -> Mapping[Any, float]:
         """The probability of each active action by its label, without a context."""
-        labels = [self.catalogue.labels[number] for number in self.numbers.tolist()]
-        return MappingProxyType(dict(zip(labels, self.policy.tolist(), strict=True)))
+        return MappingProxyType(dict(zip(self.catalogue.labels_of(self.numbers), self.policy.tolist(), strict=True)))
 
     @cached_property
     def lift(self) -> Lift | None:
@@ -87,23 +85,10 @@ class Status:
         return lift(self.losses["learner"], self.losses["holdout"], self.settings.holdout)
 
 
-def probabilities(version: PolicyVersion, offer: Offer) -> dict[Any, float]:
-    """The probability of each action by its label, the holdout included."""
-    catalogue = version.revision.catalogue
-    labels = [catalogue.labels[number] for number in offer.rows.actions.tolist()]
-    return dict(zip(labels, _shares(version, offer).tolist(), strict=True))
-
-
-def _shares(version: PolicyVersion, offer: Offer) -> Floats:
-    distribution = version.distribution(offer)
-    return distribution.probability(np.arange(offer.rows.actions.size))
-
-
 def read_status(pool: Pool, version: PolicyVersion) -> Status:
     """Everything of one moment."""
     revision, now = version.revision, pool.now()
-    offer = revision.catalogue.base
-    policy = _shares(version, offer)
+    offer, policy = version.shares()
     with pool.database.read() as connection:
         counts = count(connection, pool.database.tables, pool.definition.id, now)
         losses = tallies(connection, pool, now)
@@ -113,7 +98,7 @@ def read_status(pool: Pool, version: PolicyVersion) -> Status:
         version_at=version.made_at, round=version.round, revision=revision.number, learner=pool.definition.learner,
         settings=revision.settings, catalogue=revision.catalogue, losses=MappingProxyType(losses), policy=policy,
         numbers=offer.rows.actions, state_probabilities=offer.rows.columns @ policy,
-        unit=unit_of(pool.definition.scale, revision.settings),
+        unit=pool.definition.scale.unit(revision.settings),
     )  # fmt: skip
 
 
@@ -124,68 +109,27 @@ def count(connection: sa.Connection, tables: Tables, pool: int, now: float) -> d
     kinds = connection.execute(sa.select(r.kind, number).where(own).group_by(r.kind)).all()
     by_kind = {STATE: 0, OUTCOME: 0, EXPIRY: 0} | {row[0]: row[1] for row in kinds}
     unlearned = sa.select(number, sa.func.min(r.at)).where(own, r.learned_in.is_(None))
-    replaced = tables.reports.join(outcome, sa.and_(outcome.c.decision == r.decision, outcome.c.kind == OUTCOME))
-    corrected = sa.select(number).select_from(replaced).where(own, r.kind == EXPIRY)
     late, late_since = connection.execute(unlearned.where(r.kind != EXPIRY, r.due <= now)).one()
     decisions = connection.execute(sa.select(number).where(d.pool == pool)).scalar_one()
-    n_corrected = connection.execute(corrected).scalar_one() if by_kind[EXPIRY] else 0
-    oldest = pending(tables, pool, 1).with_only_columns(d.decided_at)
+    is_replaced = sa.exists().where(outcome.c.decision == r.decision, outcome.c.kind == OUTCOME)
+    corrected = connection.execute(sa.select(number).where(own, r.kind == EXPIRY, is_replaced)).scalar_one()
+    settled = sa.exists().where(r.decision == d.id, r.kind.in_([OUTCOME, EXPIRY]))
+    oldest = sa.select(d.decided_at).where(d.pool == pool, ~settled).order_by(d.decided_at).limit(1)
     return {
-        "decisions": decisions, "pending": decisions - by_kind[OUTCOME] - by_kind[EXPIRY] + n_corrected,
-        "states": by_kind[STATE], "outcomes": by_kind[OUTCOME], "expiries": by_kind[EXPIRY], "corrected": n_corrected,
+        "decisions": decisions, "pending": decisions - by_kind[OUTCOME] - by_kind[EXPIRY] + corrected,
+        "states": by_kind[STATE], "outcomes": by_kind[OUTCOME], "expiries": by_kind[EXPIRY], "corrected": corrected,
         "out_of_bounds": connection.execute(sa.select(number).where(own, r.is_clipped.is_(True))).scalar_one(),
         "unlearned": connection.execute(unlearned).one()[0], "late": late, "late_since": late_since,
         "oldest_pending": connection.execute(oldest).scalar_one_or_none(),
     }  # fmt: skip
 
 
-def pending(tables: Tables, pool: int, limit: int | None) -> Any:
-    """The statement for decisions without an outcome, oldest first."""
-    d, r = tables.decisions.c, tables.reports.c
-    settled = sa.exists().where(r.decision == d.id, r.kind.in_([OUTCOME, EXPIRY]))
-    return sa.select(d.ticket, d.decided_at).where(d.pool == pool, ~settled).order_by(d.decided_at, d.id).limit(limit)
-
-
-class Unit(NamedTuple):
-    """The unit that outcomes are reported in.
-
-    `name` is reward or loss; a loss on the pool's scale is `zero + slope * loss` in this unit.
-    """
-
-    name: str
-    zero: float
-    slope: float
-
-    def mean(self, tally: Tally) -> float:
-        """The mean outcome; not a number without outcomes."""
-        return self.zero + self.slope * tally.mean
-
-    def lift(self, lift: Lift) -> Lift:
-        """How much better the learner does than the holdout."""
-        return Lift(*(abs(self.slope) * value for value in lift))
-
-
-def unit_of(scale: Scale, settings: Settings) -> Unit:
-    """Rewards where the pool has bounds of rewards, losses otherwise."""
-    if settings.reward_bounds is None:
-        low, high = settings.loss_bounds
-        first, last = (scale.outcome(settings, bound, None).loss for bound in (low, high))
-    else:
-        low, high = settings.reward_bounds
-        first, last = (scale.outcome(settings, None, bound).loss for bound in (low, high))
-    slope = (high - low) / (last - first)
-    return Unit("loss" if settings.reward_bounds is None else "reward", low - slope * first, slope)
-
-
 def tallies(connection: sa.Connection, pool: Pool, now: float) -> dict[str, Tally]:
     """The losses of both arms since the holdout last changed its share or its action."""
     tables, settings = pool.database.tables, pool.settings
-    d, outcome, expiry = tables.decisions.c, tables.reports.alias(), tables.reports.alias()
+    d, (joined, _, outcome, expiry) = tables.decisions.c, tables.joined()
     loss = sa.func.coalesce(outcome.c.loss, expiry.c.loss)
     inside = sa.case((loss < 0, 0.0), (loss > 1, 1.0), else_=loss)
-    joined = tables.decisions.outerjoin(
-        outcome, sa.and_(outcome.c.decision == d.id, outcome.c.kind == OUTCOME)
-    ).outerjoin(expiry, sa.and_(expiry.c.decision == d.id, expiry.c.kind == EXPIRY))
     conditions = [d.pool == pool.definition.id, loss.is_not(None), d.version >= _holdout_since(connection, pool)]
     if settings.window is not None:  # otherwise the early outcomes of one arm would be compared with all of the other
         conditions.append(d.decided_at <= now - settings.window)

@@ -11,7 +11,6 @@ from statepool.checks import Bools, Floats, Ints
 from statepool.live.dashboard.formatting import label, outcome, share, span
 from statepool.live.pool import Pool
 from statepool.live.status import Status
-from statepool.live.tables import EXPIRY, OUTCOME, STATE
 
 LATEST = 20_000
 """Decisions that a page looks at: no page reads a whole table."""
@@ -58,11 +57,8 @@ class Reading(NamedTuple):
 
 def read(pool: Pool, now: float) -> Reading:
     """Read the latest decisions of a pool."""
-    d, reports, settings = pool.database.tables.decisions, pool.database.tables.reports, pool.settings
-    s, o, e = (reports.alias(kind) for kind in (STATE, OUTCOME, EXPIRY))
-    joined: Any = d
-    for report in (s, o, e):
-        joined = joined.outerjoin(report, sa.and_(report.c.decision == d.c.id, report.c.kind == report.name))
+    d, settings = pool.database.tables.decisions, pool.settings
+    joined, s, o, e = pool.database.tables.joined()
     rewards = settings.reward_bounds is not None
     value = sa.case((o.c.is_reward.is_(rewards), o.c.reported), (e.c.is_reward.is_(rewards), e.c.reported))
     plain = sa.and_(d.c.context.is_(None), d.c.candidates.is_(None))

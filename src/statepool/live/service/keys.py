@@ -17,8 +17,8 @@ import msgspec
 import sqlalchemy as sa
 
 from statepool.live.database import Database
-from statepool.live.definitions import check_name
 from statepool.live.service.messages import Refused
+from statepool.live.settings import check_name
 
 ALLOWED = {
     "read": ("read",),
