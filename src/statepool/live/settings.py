@@ -27,6 +27,7 @@ Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 Bounds = tuple[Number, Number]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Known = tuple[Number, Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]]
 
 
 def _says(description: str) -> msgspec.Meta:
@@ -38,9 +39,6 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     tau: list[Number] = []
     weight: list[Number] = []
-
-
-Known = tuple[Number, Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]]
 
 
 class Prior(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -280,7 +278,8 @@ class Revision:
         return Problem(
             self.catalogue.map, None, 0, Stream.from_seed(self.definition.key),
             has_contexts=bool(self.catalogue.contexts), window=settings.window,
-            default=scale.learned(scale.default(settings).loss), bounds=scale.bounds, prior=self._known(prior.states) if prior.states else None,
+            default=scale.learned(scale.default(settings).loss), bounds=scale.bounds,
+            prior=self._known(prior.states) if prior.states else None,
             cells=self._known_cells(prior.cells) if prior.cells else None,
             curve=None if prior.curve is None or not prior.curve.tau
             else (np.array(prior.curve.tau), np.array(prior.curve.weight)),
