@@ -1,9 +1,10 @@
 """Live pools against the database alone: decide() in bare durable inserts, bytes, HTTP, and what a large pool costs.
 
-    python benchmarks/live_ratios.py [sqlite:///file.db | postgresql://…] [--large | --http]
+    python benchmarks/live_ratios.py [sqlite:///file.db | postgresql://… | postgres] [--large | --http]
 
-Bare inserts are rows of the same size, one transaction each, by the database driver alone. `--large` makes a pool of
-a million decisions and measures opening, a learning step (against one of ten thousand) and replay, in some minutes.
+Bare inserts are rows of the same size, one transaction each, by the database driver alone. `postgres` starts a server
+of the tests in a temporary folder. `--large` makes a pool of a million decisions and measures opening, a learning step
+(against one of ten thousand) and replay, in some minutes.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -228,8 +229,15 @@ def main() -> None:
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--http", action="store_true", help="only the part over HTTP")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         url = given.url or f"sqlite:///{folder}/pools.db"
+        if url == "postgres":
+            sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+            from live.postgres import Server
+
+            server = Server()
+            stack.callback(server.stop)
+            url = server.url()
         bare = BareSQLite(Path(folder)) if url.startswith("sqlite") else BarePostgres(url)
         with closing(bare.connection), Database(url) as database:
             if not given.http:

@@ -51,7 +51,7 @@ def test_the_curve_agrees_with_lynden_bell(kind: str) -> None:
     sample = np.stack([decided[seen], draws[seen]], axis=1)[:n]
     clock = start_clock(problem(window=WINDOW))
     for _ in range(20):
-        fit_curve.py_func(clock.curve, sample, len(sample), now, WINDOW, 0.0)
+        fit_curve.py_func(clock.curve, sample, len(sample), -1, now, WINDOW, 0.0)
     ages = np.array([20.0, 50.0, 100.0, 200.0, 400.0, 700.0])
     expected = lynden_bell(sample[:, 1], np.minimum(now - sample[:, 0], WINDOW), ages)
     # Exponentials cannot turn as sharply as a uniform distribution does.
@@ -108,9 +108,32 @@ def test_coefficients_follow_the_formula() -> None:
     means = stepper.memory.means
     np.testing.assert_allclose(means.clock.curve[COEFFICIENT], coefficients(means.clock), rtol=1e-12)
     ages = 50.0 - np.arange(50)
-    exposed = share(means.clock.curve, ages).sum()
+    exposed = share(means.clock.by_state[0], ages).sum()
     assert count_of.py_func(means, 0) == pytest.approx(exposed, rel=1e-9)
     assert loss_of.py_func(means, 0, exposed) == pytest.approx(exposed - 17 * 0.8, rel=1e-9)
+
+
+def test_states_with_other_waits_have_other_curves() -> None:
+    """Two states buy equally often; one reports nine times as late. Before any window has closed both look alike."""
+    g, n, stepper = np.random.default_rng(8), 3_000, Stepper(sp.PooledGreedy(), problem(window=6_000.0))
+    states, buys = g.integers(2, size=n), g.random(n) < 0.2
+    waits = g.exponential(np.where(states == 0, 200.0, 1_800.0))
+    rows = rows_at.py_func(make_tables(np.eye(2)), 0)
+    arrivals = sorted((t + wait, t) for t, wait in enumerate(waits) if buys[t])
+    for t in range(n):
+        stepper.advance(t, float(t))
+        while arrivals and arrivals[0][0] <= t:
+            arrived, r = arrivals.pop(0)
+            stepper.learn(Played(r, float(r), 0, int(states[r]), 0, arrived - r), 0.0, np.zeros(0))
+        if t % 50 == 0:
+            stepper.policy(rows, t)
+        stepper.see(Played(t, float(t), 0, int(states[t]), 0, 0.0), np.zeros(0))
+    stepper.advance(n, float(n))
+    stepper.policy(rows, n)
+    means = stepper.memory.means
+    rates = [-means.sums[s] / count_of.py_func(means, s) for s in range(2)]
+    common = [-means.sums[s] / (means.clock.curve[COEFFICIENT] @ means.counts[:, s]) for s in range(2)]
+    assert abs(rates[0] - rates[1]) < 0.75 * abs(common[0] - common[1])
 
 
 def test_held_until_the_window_closes_is_worse() -> None:

@@ -5,7 +5,6 @@ A run is a pure function of (instance, learner, delay, stream): `simulate` makes
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -33,7 +32,7 @@ from statepool.learners.contract import (
     typical_delay,
 )  # fmt: skip
 from statepool.learners.contract import policy as choose
-from statepool.learners.outside import explained, python_of, suited
+from statepool.learners.outside import explained, suited
 from statepool.learners.rows import make_tables, rows_at
 from statepool.model import Instance
 from statepool.probes import NO_PROBE, DimensionProbe, JointDimensionProbe, PolicyProbe, look
@@ -252,41 +251,33 @@ def _run(
 ) -> tuple[Run, Any]:
     """The run, and the memory it ended with."""
     horizon = instance.horizon
-    problem, calendar_of = _timing(instance, learner, delay, stream)
+    problem, calendar = _timing(instance, learner, delay, stream)
     effects = _NO_EFFECTS if instance.effects is None else instance.effects.reshape(-1, instance.n_states)
     gains = _NO_EFFECTS if instance.gains is None else instance.gains.reshape(-1, instance.n_states)
     uniforms = stream.uniforms(draws * horizon)
     tables = make_tables(problem.P, instance.available if problem.has_contexts else None)
 
-    def started() -> tuple[Any, ...]:
-        calendar = calendar_of()
-        return (
-            learner.start(problem), probe, calendar, np.empty((calendar.n_slots, sum(learner.saved_width(problem)))),
-            tables, instance.rows, instance.requests, instance.n_actions, instance.theta, effects, gains, uniforms,
-            draws, np.empty(instance.n_actions), np.empty(horizon, np.int32), np.empty(horizon, np.int32),
-            np.empty(horizon),
+    memory = learner.start(problem)
+    saved = np.empty((calendar.n_slots, sum(learner.saved_width(problem))))
+    actions, states, outcomes = np.empty(horizon, np.int32), np.empty(horizon, np.int32), np.empty(horizon)
+    with explained(learner, memory):
+        suited(_play_rounds, memory)(
+            memory, probe, calendar, saved, tables, instance.rows, instance.requests, instance.n_actions,
+            instance.theta, effects, gains, uniforms, draws, np.empty(instance.n_actions), actions, states, outcomes,
         )  # fmt: skip
-
-    arguments = started()
-    memory, (actions, states, outcomes) = arguments[0], arguments[-3:]
-    with explained(learner, memory, lambda: python_of(_play_rounds)(*started())):
-        suited(_play_rounds, memory)(*arguments)
     return Run(instance, learner, delay, stream, draws, actions, states, outcomes), memory
 
 
 def _timing(
     instance: Instance, learner: Learner, delay: int | Ints | Conversions, stream: Stream
-) -> tuple[Problem, Callable[[], Calendar]]:
+) -> tuple[Problem, Calendar]:
     """What the learner knows of the delay, and when outcomes are delivered."""
     horizon = instance.horizon
     if not isinstance(delay, Conversions):
-        problem = problem_of(instance, learner, typical_delay(delay), stream)
-        return problem, lambda: make_calendar(delay, horizon)
+        return problem_of(instance, learner, typical_delay(delay), stream), make_calendar(delay, horizon)
     window = min(delay.window, horizon)
     if learner.exposure:
         problem = problem_of(instance, learner, typical_delay(delay.waits), stream)
-        return replace(problem, window=float(delay.window)), lambda: make_calendar(delay.waits, horizon, never)
+        return replace(problem, window=float(delay.window)), make_calendar(delay.waits, horizon, never)
     problem = problem_of(instance, learner, window, stream)
-    if delay.hold:
-        return problem, lambda: make_calendar(window, horizon)
-    return problem, lambda: make_calendar(delay.waits, horizon, window)
+    return problem, make_calendar(window, horizon) if delay.hold else make_calendar(delay.waits, horizon, window)

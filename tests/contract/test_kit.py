@@ -64,19 +64,11 @@ def test_a_broken_promise_is_reported(name):
         promise(wrong_learner(name, *parts), BAND)
 
 
+PAST_THE_END = "reads or writes past the end of an array, expected indices inside it"
 REFUSED = {
-    "OnePast": (
-        (begin, outside.one_past_policy),
-        r"in one_past_policy at outside\.py, line \d+ \(out\[out\.size\] = 1\.0\), where index 9 is out of bounds",
-    ),
-    "Far": (
-        (begin, outside.far_policy),
-        r"in far_policy at outside\.py, line \d+ \(out\[int\(memory\.sums\[0, t\]\)\] = 1\.0\), where index \d+ is out",
-    ),
-    "FarLearn": (
-        (begin, outside.first_policy, outside.far_learn),
-        r"in far_learn at outside\.py, line \d+ \(memory\.P\[played\.action \+ 9\] \+= loss\), where index 9 is out",
-    ),
+    "OnePast": ((begin, outside.one_past_policy), PAST_THE_END),
+    "Far": ((begin, outside.far_policy), PAST_THE_END),
+    "FarLearn": ((begin, outside.first_policy, outside.far_learn), PAST_THE_END),
     "Attribute": (
         (begin, outside.typo_policy),
         r"outside\.py, line \d+ \(out\[:\] = memory\.sumz\[0\]\.min\(\)\), expected",

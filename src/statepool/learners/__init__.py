@@ -6,33 +6,41 @@ methods from the literature.
 
 from statepool import extras
 from statepool.checks import shown, unknown_name
-from statepool.learners.action_exp3 import ActionEXP3
-from statepool.learners.by_action import ActionGreedy, ActionThompson, ActionUCB
-from statepool.learners.contract import Learner, Played, Problem, Rows, add_rule
-from statepool.learners.hinted_state_exp3 import HintedStateEXP3
-from statepool.learners.neighbours.anytime import Anytime
-from statepool.learners.neighbours.auer_exp3 import AuerEXP3
-from statepool.learners.neighbours.certified import Certified
-from statepool.learners.neighbours.coin_graph import CoinGraph
-from statepool.learners.neighbours.delay_adapted import DelayAdapted
-from statepool.learners.neighbours.evolving import Evolving
-from statepool.learners.neighbours.impatient_thompson import ImpatientThompson
-from statepool.learners.neighbours.meta_bio import MetaBIO
-from statepool.learners.neighbours.nsd_ucrl2 import NSDUCRL2
-from statepool.learners.neighbours.surrogate_index import SurrogateIndex
-from statepool.learners.paper.best_state import BestState
-from statepool.learners.paper.counted_denominator import CountedDenominator
-from statepool.learners.paper.exp3_ix import EXP3IX
-from statepool.learners.paper.naive_sharing import NaiveSharing
-from statepool.learners.paper.plug_in import PlugIn
-from statepool.learners.paper.safe_pool import SafePool
-from statepool.learners.paper.stale_vector import GreedyStale, OptimisticStale
-from statepool.learners.paper.zimmert_seldin import ZimmertSeldin
-from statepool.learners.per_context import PerContext
-from statepool.learners.pooled import PooledGreedy, PooledThompson
-from statepool.learners.self_tuned import SelfTuned
-from statepool.learners.state_exp3 import StateEXP3
-from statepool.learners.uniform import Uniform
+from statepool.learners.action_exp3 import ActionEXP3 as ActionEXP3
+from statepool.learners.contract import Learner as Learner
+from statepool.learners.contract import Played as Played
+from statepool.learners.contract import Problem as Problem
+from statepool.learners.contract import Rows as Rows
+from statepool.learners.contract import add_rule as add_rule
+from statepool.learners.hinted_state_exp3 import HintedStateEXP3 as HintedStateEXP3
+from statepool.learners.mean_losses import ActionGreedy as ActionGreedy
+from statepool.learners.mean_losses import ActionThompson as ActionThompson
+from statepool.learners.mean_losses import ActionUCB as ActionUCB
+from statepool.learners.mean_losses import PooledGreedy as PooledGreedy
+from statepool.learners.mean_losses import PooledThompson as PooledThompson
+from statepool.learners.neighbours.anytime import Anytime as Anytime
+from statepool.learners.neighbours.auer_exp3 import AuerEXP3 as AuerEXP3
+from statepool.learners.neighbours.certified import Certified as Certified
+from statepool.learners.neighbours.coin_graph import CoinGraph as CoinGraph
+from statepool.learners.neighbours.delay_adapted import DelayAdapted as DelayAdapted
+from statepool.learners.neighbours.evolving import Evolving as Evolving
+from statepool.learners.neighbours.impatient_thompson import ImpatientThompson as ImpatientThompson
+from statepool.learners.neighbours.meta_bio import MetaBIO as MetaBIO
+from statepool.learners.neighbours.nsd_ucrl2 import NSDUCRL2 as NSDUCRL2
+from statepool.learners.neighbours.surrogate_index import SurrogateIndex as SurrogateIndex
+from statepool.learners.paper.best_state import BestState as BestState
+from statepool.learners.paper.counted_denominator import CountedDenominator as CountedDenominator
+from statepool.learners.paper.exp3_ix import EXP3IX as EXP3IX
+from statepool.learners.paper.naive_sharing import NaiveSharing as NaiveSharing
+from statepool.learners.paper.plug_in import PlugIn as PlugIn
+from statepool.learners.paper.safe_pool import SafePool as SafePool
+from statepool.learners.paper.stale_vector import GreedyStale as GreedyStale
+from statepool.learners.paper.stale_vector import OptimisticStale as OptimisticStale
+from statepool.learners.paper.zimmert_seldin import ZimmertSeldin as ZimmertSeldin
+from statepool.learners.per_context import PerContext as PerContext
+from statepool.learners.self_tuned import SelfTuned as SelfTuned
+from statepool.learners.state_exp3 import StateEXP3 as StateEXP3
+from statepool.learners.uniform import Uniform as Uniform
 
 REGISTRY: dict[str, type[Learner]] = {
     "action-exp3": ActionEXP3,
@@ -104,44 +112,5 @@ def name_of(kind: type[Learner]) -> str | None:
     return next(iter(own + [name for name in others if name not in REGISTRY]), None)
 
 
-__all__ = [
-    "EXP3IX",
-    "NSDUCRL2",
-    "REGISTRY",
-    "ActionEXP3",
-    "ActionGreedy",
-    "ActionThompson",
-    "ActionUCB",
-    "Anytime",
-    "AuerEXP3",
-    "BestState",
-    "Certified",
-    "CoinGraph",
-    "CountedDenominator",
-    "DelayAdapted",
-    "Evolving",
-    "GreedyStale",
-    "HintedStateEXP3",
-    "ImpatientThompson",
-    "Learner",
-    "MetaBIO",
-    "NaiveSharing",
-    "OptimisticStale",
-    "PerContext",
-    "Played",
-    "PlugIn",
-    "PooledGreedy",
-    "PooledThompson",
-    "Problem",
-    "Rows",
-    "SafePool",
-    "SelfTuned",
-    "StateEXP3",
-    "SurrogateIndex",
-    "Uniform",
-    "ZimmertSeldin",
-    "add_rule",
-    "find",
-    "make_learner",
-    "name_of",
-]
+_ALSO = ("REGISTRY", "Learner", "Played", "Problem", "Rows", "add_rule", "find", "make_learner", "name_of")
+__all__ = sorted([*_ALSO, *(kind.__name__ for kind in REGISTRY.values())], key=lambda name: (not name.isupper(), name))

@@ -47,7 +47,7 @@ class ActionEXP3(Learner):
         check_copies(self.copies)
 
     @property
-    def runs_live(self) -> bool:
+    def runs_live(self) -> bool:  # type: ignore[override]
         return self.copies == 1
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:

@@ -29,7 +29,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
 from statepool.learners.contract import Problem
-from statepool.learners.exposure import COEFFICIENT, MARK, Clock
+from statepool.learners.exposure import MARK, Clock, coefficient
 from statepool.learners.predictions import MEAN, N_MEMORIES, SD
 
 MOST_CELLS = 4096
@@ -171,12 +171,11 @@ def read_scales(cells: Any, clock: Any, states: Any) -> None:
     """For the sums of now."""
     n_states, scales = cells.n_states, cells.scales
     for k in range(clock.curve.shape[1]):
-        coefficient = clock.curve[COEFFICIENT, k]
         for s in range(n_states):
-            place, noise = k * n_states + s, 1.0 / states[SD, s]
+            place, noise, share = k * n_states + s, 1.0 / states[SD, s], coefficient(clock, s, k)
             ratio = states[MEAN, s] * noise if clock.window > 0.0 else 0.0
-            scales[0, place], scales[1, place], scales[2, place] = coefficient, coefficient * ratio, noise
-            scales[3, place], scales[4, place] = coefficient * ratio * ratio, coefficient * ratio * ratio
+            scales[0, place], scales[1, place], scales[2, place] = share, share * ratio, noise
+            scales[3, place], scales[4, place] = share * ratio * ratio, share * ratio * ratio
             scales[5, place] = ratio * noise
     for kind in range(cells.n_kinds):
         cells.usual[kind] = 0.0

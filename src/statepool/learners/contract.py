@@ -164,6 +164,10 @@ class Learner(ABC):
     """Fields of the memory that hold intermediate results only. A pool does not store them."""
     policy_varies: ClassVar[bool] = False
     """Whether the policy differs between rounds in which nothing was learnt (Thompson sampling draws each round)."""
+    runs_live: ClassVar[bool] = False
+    """Whether a pool can run it: all it knows is in arrays of the memory, and an outcome can be taken back."""
+    learns_map: ClassVar[bool] = False
+    """Whether the map is learnt from the pairs seen."""
 
     @abstractmethod
     def start(self, problem: Problem) -> Any:
@@ -172,16 +176,6 @@ class Learner(ABC):
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         """How many numbers a decision saves: those of its state, and those of its action and its request's rows."""
         return 1, 0
-
-    @property
-    def runs_live(self) -> bool:
-        """Whether a pool can run it: all it knows is in arrays of the memory, and an outcome can be taken back."""
-        return False
-
-    @property
-    def learns_map(self) -> bool:
-        """Whether the map is learnt from the pairs seen."""
-        return False
 
     def grow(self, memory: Any, before: Problem, after: Problem) -> Any:
         """The memory for a catalogue with more actions or other rows; arrays over actions are extended.
@@ -328,6 +322,14 @@ class Rule(NamedTuple):
     large: bool
 
 
+def _save_nothing(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
+    pass
+
+
+def _learn_nothing(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
+    pass
+
+
 def _see_nothing(memory: Any, played: Any, saved: Any) -> None:
     pass
 
@@ -340,8 +342,8 @@ _RULES: dict[type, Rule] = {}
 
 
 def add_rule(
-    memory: type, policy: Any, remember: Any, learn: Any, see: Any = _see_nothing, advance: Any = _stand_still,
-    large: bool = False,
+    memory: type, policy: Any, remember: Any = _save_nothing, learn: Any = _learn_nothing, see: Any = _see_nothing,
+    advance: Any = _stand_still, large: bool = False,
 ) -> None:  # fmt: skip
     """Tie the functions of a rule to the type of its memory.
 
@@ -350,7 +352,7 @@ def add_rule(
     memory : type
         The NamedTuple that the learner's `start` returns.
     policy, remember, learn, see, advance : callable
-        Plain functions as in the module's docstring; the last two may be left out.
+        Plain functions as in the module's docstring; all but the first may be left out.
     large : bool
         Whether the functions are called, and not copied into the loop: that compiles faster if they are long.
     """

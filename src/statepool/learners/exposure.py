@@ -21,7 +21,7 @@ the one that fades with τ_k. Ages are in time, memories fade by the round.
 
 *The curve.* A report is seen only because its wait is below its decision's age (right truncation). The weights are
 fitted by EM for truncated data, from a uniform sample of the reports so far, whenever their number has grown by a
-tenth.
+tenth. Pooled learners also fit a curve for each state, to which the common one counts as 50 reports.
 
 Source: Lynden-Bell 1971 for truncation (tests compare the fit with his estimator); the linear form is ours.
 """
@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statepool.checks import Floats
-from statepool.compiling import compiled_inside, compiled_part
+from statepool.compiling import compiled, compiled_inside, compiled_part
 from statepool.kernels import as_float
 from statepool.learners.contract import Problem
 from statepool.learners.draws import scramble
@@ -69,16 +69,18 @@ class Clock(NamedTuple):
     fading: Floats
     """[what, i]: of each memory, and then of each τ."""
     curve: Floats
-    """[what, k]"""
+    """[what, k]: of all reports."""
+    by_state: Floats
+    """[state, what, k]: of the reports of each state; no rows where one curve serves all."""
     sample: Floats
-    """One row for each report: when its decision was made, and its wait."""
+    """One row for each report: when its decision was made, its wait, and its state."""
     n_memories: int
     window: float
     """0 without one."""
 
 
-def start_clock(problem: Problem, memories: Sequence[float] = ()) -> Clock:
-    """Nothing seen; `memories` are what each keeps of itself in a round."""
+def start_clock(problem: Problem, memories: Sequence[float] = (), n_curves: int = 0) -> Clock:
+    """Nothing seen; `memories` are what each keeps of itself in a round; `n_curves` states have curves of their own."""
     window = 0.0 if problem.window is None else float(problem.window)
     m = N_TAU if window > 0 else 0
     curve = np.zeros((6, 1 + m))
@@ -89,7 +91,8 @@ def start_clock(problem: Problem, memories: Sequence[float] = ()) -> Clock:
     curve[COEFFICIENT, 0] = 1.0
     fading = np.zeros((4, len(memories) + m))
     fading[BITS] = [*(-log2(kept) for kept in memories), *(1 / LOG2 / curve[TAU, 1:])]
-    return Clock(np.zeros(9), fading, curve, np.zeros((SAMPLE if m else 0, 2)), len(memories), window)
+    by_state = np.repeat(curve[None], n_curves if m else 0, axis=0)
+    return Clock(np.zeros(9), fading, curve, by_state, np.zeros((SAMPLE if m else 0, 3)), len(memories), window)
 
 
 def _give_curve(curve: Floats, window: float, tau: Floats, weight: Floats) -> None:
@@ -148,7 +151,7 @@ def raised(clock: Clock, i: int) -> float:
 
 
 @compiled_part
-def note_report(clock: Clock, time: float, wait: float, sign: float) -> None:
+def note_report(clock: Clock, time: float, wait: float, state: int, sign: float) -> None:
     """A report has come: into the mean wait, and perhaps into the sample of the curve."""
     numbers = clock.numbers
     numbers[WAITS] += sign * wait
@@ -159,7 +162,7 @@ def note_report(clock: Clock, time: float, wait: float, sign: float) -> None:
         if count >= SAMPLE:
             place = np.int64(scramble(np.uint64(count)) % np.uint64(count + 1))  # type: ignore[assignment]
         if place < SAMPLE:
-            clock.sample[place, 0], clock.sample[place, 1] = time, wait
+            clock.sample[place, 0], clock.sample[place, 1], clock.sample[place, 2] = time, wait, state
         numbers[REPORTS] += 1.0
 
 
@@ -178,15 +181,27 @@ def mean_delay(numbers: Any) -> float:
 
 @compiled_part
 def read_exposure(clock: Clock) -> None:
-    """The coefficients of now, by the curve fitted again if that is due."""
+    """The coefficients of now, by curves fitted again if that is due."""
     if clock.window == 0.0:
         return
-    numbers, curve = clock.numbers, clock.curve
-    count = numbers[REPORTS]
+    numbers, count = clock.numbers, clock.numbers[REPORTS]
     if count >= FIRST_FIT and count >= GROWTH * numbers[FITTED]:
         numbers[FITTED] = count
-        half_round = 0.5 / rounds_per_time(numbers)
-        fit_curve(curve, clock.sample, int(min(count, SAMPLE)), numbers[TIME], clock.window, half_round)
+        half_round, n = 0.5 / rounds_per_time(numbers), int(min(count, SAMPLE))
+        fit_curve(clock.curve, clock.sample, n, -1, numbers[TIME], clock.window, half_round)
+        for s in range(clock.by_state.shape[0]):
+            own = clock.by_state[s]
+            for k in range(1, own.shape[1]):
+                own[WEIGHT, k] = clock.curve[WEIGHT, k]
+                own[PRIOR, k] = PRIOR_REPORTS * clock.curve[WEIGHT, k]
+            fit_curve(own, clock.sample, n, s, numbers[TIME], clock.window, half_round)
+    _read_coefficients(clock, clock.curve)
+    for s in range(clock.by_state.shape[0]):
+        _read_coefficients(clock, clock.by_state[s])
+
+
+@compiled_part
+def _read_coefficients(clock: Clock, curve: Any) -> None:
     whole = 0.0
     for k in range(1, curve.shape[1]):
         whole += curve[WEIGHT, k] * (1.0 - exp(-clock.window / curve[TAU, k]))
@@ -195,18 +210,27 @@ def read_exposure(clock: Clock) -> None:
         curve[COEFFICIENT, k] = -curve[WEIGHT, k] * clock.fading[READING, clock.n_memories + k - 1] / whole
 
 
+@compiled
+def coefficient(clock: Clock, state: int, k: int) -> float:
+    """What count k of a state is multiplied by."""
+    return clock.by_state[state, COEFFICIENT, k] if clock.by_state.shape[0] > 0 else clock.curve[COEFFICIENT, k]
+
+
 @compiled_part
-def fit_curve(curve: Any, sample: Any, count: int, now: float, window: float, shift: float) -> None:
+def fit_curve(curve: Any, sample: Any, count: int, state: int, now: float, window: float, shift: float) -> None:
     """EM for a mixture of exponentials whose draws are seen only if they are below their decision's age.
 
-    `shift` is half the resolution of the waits. Each step adds, to what a report is likely to come from, what must be
-    missing for it: w_k exp(-age/τ_k)/F(age) reports with τ_k that were not seen.
+    `state` is the one whose reports count, or -1 for all; `shift` is half the resolution of the waits. Each step adds,
+    to what a report is likely to come from, what must be missing for it: w_k exp(-age/τ_k)/F(age) reports with τ_k that
+    were not seen.
     """
     n = curve.shape[1]
     for _ in range(ITERATIONS):
         for k in range(1, n):
             curve[SUM, k] = curve[PRIOR, k]
         for j in range(count):
+            if state >= 0 and sample[j, 2] != state:
+                continue
             wait = sample[j, 1] + shift
             age = max(min(now - sample[j, 0], window), wait)
             density = share = 0.0

@@ -2,15 +2,14 @@
 
 A rule of this package is compiled without reference counts and without bounds checks, and is tested for both. A rule
 of another package may allocate arrays and use NumPy's reductions, which is slower, and an index past the end of an
-array raises. Numba reports such an index without its line: the same calls in plain Python find it.
+array raises. Numba reports such an index without its line.
 """
 
 import linecache
 import re
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,17 +43,9 @@ def _guarded(kernel: Any) -> Any:
     return njit(nogil=True, error_model="numpy", boundscheck=True)(kernel.py_func)
 
 
-def python_of(kernel: Any) -> Callable[..., Any]:
-    """The kernel in plain Python."""
-    return kernel.py_func
-
-
 @contextmanager
-def explained(learner: Any, memory: Any, in_python: Callable[[], Any]) -> Iterator[None]:
-    """Turn what goes wrong in a rule of another package into one sentence; faults of this package stay whole.
-
-    `in_python` makes the same calls in plain Python.
-    """
+def explained(learner: Any, memory: Any) -> Iterator[None]:
+    """Turn what goes wrong in a rule of another package into one sentence; faults of this package stay whole."""
     if is_own(type(memory)):
         yield
         return
@@ -67,7 +58,9 @@ def explained(learner: Any, memory: Any, in_python: Callable[[], Any]) -> Iterat
         except NumbaError as error:
             raise ValueError(_sentence(name, str(error), type(memory))) from None
         except IndexError:
-            raise ValueError(_past_the_end(name, in_python)) from None
+            raise ValueError(
+                f"learner: {name} reads or writes past the end of an array, expected indices inside it"
+            ) from None
 
 
 def check_memory(name: str, memory: Any) -> None:
@@ -86,21 +79,6 @@ def check_memory(name: str, memory: Any) -> None:
             raise ValueError(
                 f"learner: field {field!r} of {name}'s memory holds {held}, expected a number or a NumPy array"
             ) from None
-
-
-def _past_the_end(name: str, in_python: Callable[[], Any]) -> str:
-    """Where an index is past the end of an array: in a line of theirs, or in the loop that looks up their action."""
-    with suppress(Exception):  # Python may stumble elsewhere, where the compiled rule did not
-        try:
-            in_python()
-        except IndexError as error:
-            theirs = [at for at in traceback.extract_tb(error.__traceback__) if _is_theirs(at.filename)]
-            if not theirs:
-                return f"learner: {name} reads or writes past the end of an array that it was handed"
-            at = theirs[-1]
-            place = f"in {at.name} at {Path(at.filename).name}, line {at.lineno} ({at.line})"
-            return f"learner: {name} reads or writes past the end of an array {place}, where {error}"
-    return f"learner: {name} reads or writes past the end of an array"
 
 
 def _undefined(name: str, text: str, memory: type) -> str | None:

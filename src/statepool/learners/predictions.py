@@ -26,7 +26,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
 from statepool.learners.contract import Problem
-from statepool.learners.exposure import COEFFICIENT, MARK, READING, Clock, mean_delay
+from statepool.learners.exposure import MARK, READING, Clock, coefficient, mean_delay
 
 MEMORIES = (1.0, 0.9999, 0.999, 0.99)
 N_MEMORIES = len(MEMORIES)
@@ -176,8 +176,9 @@ def _read_totals(sums: Any, totals: Any, clock: Any) -> None:
         for v in range(totals.shape[1]):
             totals[s, v] = sums[reports, s, v]
         for k in range(reports):
+            share = coefficient(clock, s, k)
             for v in range(totals.shape[1]):
-                totals[s, v] += clock.curve[COEFFICIENT, k] * sums[k, s, v]
+                totals[s, v] += share * sums[k, s, v]
         for i in range(N_MEMORIES):
             totals[s, COUNT + i] = max(totals[s, COUNT + i] * clock.fading[READING, i], 0.0)
             totals[s, LOSS + i] *= clock.fading[READING, i]

@@ -121,6 +121,7 @@ class SelfTuned(Learner):
 
     learn_map: bool = False
     knows_contexts: ClassVar[bool] = True
+    runs_live: ClassVar[bool] = True
     scratch: ClassVar[tuple[str, ...]] = ("values",)
     exposure: ClassVar[bool] = True
     scale_free: ClassVar[bool] = True
@@ -129,11 +130,7 @@ class SelfTuned(Learner):
         check_flag(self.learn_map, "learn_map")
 
     @property
-    def runs_live(self) -> bool:
-        return True
-
-    @property
-    def learns_map(self) -> bool:
+    def learns_map(self) -> bool:  # type: ignore[override]
         return self.learn_map
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
@@ -141,7 +138,7 @@ class SelfTuned(Learner):
 
     def start(self, problem: Problem) -> SelfTunedMemory:
         K, S, Q = problem.n_actions, problem.n_states, n_hypotheses(problem)
-        clock, learnt = start_clock(problem, MEMORIES), K if self.learn_map else 0
+        clock, learnt = start_clock(problem, MEMORIES, S), K if self.learn_map else 0
         plays = np.zeros(1 + problem.n_contexts)
         plays[0] = 0.0 if problem.cells is None else problem.cells[1].sum()
         return SelfTunedMemory(
@@ -502,7 +499,7 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
     else:
         learn_in_cells(memory.cells, clock, played, news, sign, 0.0)
     learn_safe(memory.safe, played, loss, saved, N_SAVED, EFFECTS + memory.leaders.shape[1] + 1, sign)
-    note_report(clock, played.time, played.wait, sign)
+    note_report(clock, played.time, played.wait, played.state, sign)
 
 
 add_rule(SelfTunedMemory, policy, remember, learn, see, advance, large=True)

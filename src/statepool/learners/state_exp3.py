@@ -89,7 +89,7 @@ class StateEXP3(Learner):
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
 
     @property
-    def runs_live(self) -> bool:
+    def runs_live(self) -> bool:  # type: ignore[override]
         return self.copies == 1
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:

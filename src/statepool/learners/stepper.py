@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import entry_point
 from statepool.learners.contract import Learner, Played, Problem, Rows, advance, learn, policy, remember, see
-from statepool.learners.outside import explained, python_of, suited
+from statepool.learners.outside import explained, suited
 
 ADVANCE, POLICY, REMEMBER, SEE, LEARN = range(5)
 NOBODY = Played(0, 0.0, 0, 0, 0, 0.0)
@@ -132,11 +131,8 @@ class Stepper:
         self, what: int, rows: Rows = NO_ROWS, played: Played = NOBODY, t: int = 0, number: float = 0.0,
         sign: float = 1.0, x: Floats = NOTHING, table: Floats = NO_TABLE,
     ) -> None:  # fmt: skip
-        def call(function: Callable[..., Any]) -> None:
-            function(self.memory, what, rows, played, t, float(number), sign, x, table)
-
-        with explained(self.learner, self.memory, lambda: call(python_of(step))):
-            call(suited(step, self.memory))
+        with explained(self.learner, self.memory):
+            suited(step, self.memory)(self.memory, what, rows, played, t, float(number), sign, x, table)
 
 
 def _arrays(memory: Any) -> list[Any]:

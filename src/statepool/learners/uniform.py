@@ -23,10 +23,7 @@ class Uniform(Learner):
     """
 
     knows_contexts: ClassVar[bool] = True
-
-    @property
-    def runs_live(self) -> bool:
-        return True
+    runs_live: ClassVar[bool] = True
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return 0, 0
@@ -43,12 +40,4 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     out[:] = 1.0 / out.size
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    pass
-
-
-def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    pass
-
-
-add_rule(UniformMemory, policy, remember, learn)
+add_rule(UniformMemory, policy)

@@ -33,7 +33,7 @@ from statepool.checks import Floats, Ints
 from statepool.compiling import entry_point
 from statepool.kernels import dot, draw
 from statepool.learners.contract import Played, Rows, learn, see
-from statepool.learners.outside import explained, python_of, suited
+from statepool.learners.outside import explained, suited
 from statepool.learners.stepper import Stepper
 from statepool.live.catalogue import Offer
 from statepool.live.database import EXPIRY, OUTCOME, STATE, Tables
@@ -415,11 +415,10 @@ class Batch:
         time, wait, loss, sign = (np.ascontiguousarray(columns[n]) for n in (2, 6, 7, 8))
         saved = np.array(self._saved).reshape(len(self._saved), sum(self._width))
 
-        def call(function: Any) -> None:
-            function(stepper.memory, what, t, time, action, state, context, wait, loss, sign, saved)
-
-        with explained(stepper.learner, stepper.memory, lambda: call(python_of(take_in))):
-            call(suited(take_in, stepper.memory))
+        with explained(stepper.learner, stepper.memory):
+            suited(take_in, stepper.memory)(
+                stepper.memory, what, t, time, action, state, context, wait, loss, sign, saved,
+            )  # fmt: skip
 
 
 def make_version(

@@ -27,6 +27,7 @@ Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 Bounds = tuple[Number, Number]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Known = tuple[Number, Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]]
 
 
 def _says(description: str) -> msgspec.Meta:
@@ -43,10 +44,11 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Prior(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is known before the first decision, in reported units, as in AUDIT.json."""
 
-    states: dict[str, tuple[Number, Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]]] = {}
+    states: dict[str, Known] = {}
     """By state: its mean outcome, and how many outcomes it is worth."""
     curve: Curve | None = None
-    cells: Any = None
+    cells: dict[str, dict[str, Known]] = {}
+    """By action and state, where actions differ beyond their states."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -276,18 +278,23 @@ class Revision:
         return Problem(
             self.catalogue.map, None, 0, Stream.from_seed(self.definition.key),
             has_contexts=bool(self.catalogue.contexts), window=settings.window,
-            default=scale.learned(scale.default(settings).loss), bounds=scale.bounds, prior=self._known(prior.states),
+            default=scale.learned(scale.default(settings).loss), bounds=scale.bounds,
+            prior=self._known(prior.states) if prior.states else None,
+            cells=self._known_cells(prior.cells) if prior.cells else None,
             curve=None if prior.curve is None or not prior.curve.tau
             else (np.array(prior.curve.tau), np.array(prior.curve.weight)),
         )  # fmt: skip
 
-    def _known(self, states: dict[str, Any]) -> tuple[Floats, Floats] | None:
+    def _known(self, states: dict[str, Any]) -> tuple[Floats, Floats]:
         """The prior of each state as a learner takes it: a mean loss, and how many outcomes it is worth."""
-        if not states:
-            return None
         pairs = [states.get(str(label), (None, 0.0)) for label in self.definition.states]
         means = [0.0 if mean is None else self.definition.scale.learned_mean(mean) for mean, _ in pairs]
         return np.array(means), np.array([count for _, count in pairs], float)
+
+    def _known_cells(self, cells: dict[str, dict[str, Any]]) -> tuple[Floats, Floats]:
+        """The same for each action of the catalogue and state."""
+        rows = [self._known(cells.get(str(label), {})) for label in self.catalogue.labels]
+        return np.array([means for means, _ in rows]), np.array([counts for _, counts in rows])
 
 
 def check_feasible(settings: Settings, catalogue: Catalogue) -> None:

@@ -36,10 +36,7 @@ class BestState(Learner):
 
     exploration: float = 0.08
     knows_contexts: ClassVar[bool] = True
-
-    @property
-    def runs_live(self) -> bool:
-        return True
+    runs_live: ClassVar[bool] = True
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return 0, 0

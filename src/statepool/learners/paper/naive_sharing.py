@@ -36,12 +36,9 @@ class NaiveSharing(Learner):
 
     rate: float | None = None
     knows_contexts: ClassVar[bool] = True
+    runs_live: ClassVar[bool] = True
     scratch: ClassVar[tuple[str, ...]] = ("totals",)
     needs_state_probability: ClassVar[bool] = True
-
-    @property
-    def runs_live(self) -> bool:
-        return True
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return (0, problem.n_states) if problem.has_contexts else (1, 0)
