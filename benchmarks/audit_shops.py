@@ -95,7 +95,7 @@ def true_regrets(shop: Shop, audit: Audit, worlds: int, seed: int) -> dict[str, 
         nothing = dict.fromkeys(audit.counts.states, (0.0, 0.0))
         rows = [known["cells"].get(name, nothing) for name in audit.counts.actions]
         table = np.array([[row[name] for name in audit.counts.states] for row in rows])
-        own["cells"] = (1 - table[:, :, 0] / scale, table[:, :, 1])
+        own["cells"] = (np.clip(1 - table[:, :, 0] / scale, 0.0, 1.0), table[:, :, 1])
     found = defaultdict(list)
     for world in range(worlds):
         rng = np.random.default_rng((seed, world, 9))

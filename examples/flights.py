@@ -28,7 +28,7 @@ LOG = """
         SELECT *, make_timestamp(year, month, day, sched_dep_time // 100, sched_dep_time % 100, 0) AS scheduled
         FROM read_csv('{csv}', nullstr='NA', types={{'time_hour': 'VARCHAR'}})
     )
-    SELECT carrier || ' ' || origin || '-' || dest AS action, carrier AS "group",
+    SELECT carrier || ' ' || origin || '-' || dest AS action,
         CASE WHEN dep_delay IS NULL THEN 'cancelled' WHEN dep_delay <= -5 THEN '5 or more early'
              WHEN dep_delay <= 0 THEN 'on time' WHEN dep_delay <= 15 THEN '1 to 15 late'
              WHEN dep_delay <= 30 THEN '16 to 30 late' WHEN dep_delay <= 60 THEN '31 to 60 late'

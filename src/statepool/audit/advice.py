@@ -312,10 +312,10 @@ def prior_of(seen: Evidence, verdict: str) -> dict[str, Any]:
 def known_cells(seen: Evidence, means: Floats) -> tuple[Floats, Floats]:
     """Means of actions in states with their direct effects, and how many outcomes of a state each is worth."""
     counts, direct, part = seen.counts, seen.effects.direct, relative_effects(seen, means)
-    variance = counts.state_errors**2 * np.maximum(counts.worth, 1)
     # A cell is known no better than its state's mean.
-    doubt = part**2 * direct.variance[:, None] + counts.state_errors**2
-    return np.clip(means + part * direct.mean[:, None], 0.0, 1.0), variance / np.maximum(doubt, 1e-300)
+    doubt = np.divide(part**2 * direct.variance[:, None], counts.state_errors**2, out=np.zeros_like(part),
+                      where=counts.state_errors > 0)  # fmt: skip
+    return np.clip(means + part * direct.mean[:, None], 0.0, 1.0), counts.worth / (1 + doubt)
 
 
 def relative_effects(seen: Evidence, means: Floats) -> Floats:
@@ -362,12 +362,12 @@ def draw_worlds(seen: Evidence, verdict: str, horizon: int, seed: int) -> Worlds
     scale = float(np.clip(max(second / max(first, 1e-12), 1.02 * highest), 1e-9, 1.0))
 
     def scaled(values: Floats) -> Floats:
-        return 1 - (1 - values) / scale if turned else values / scale
+        return np.clip(1 - (1 - values) / scale if turned else values / scale, 0.0, 1.0)
 
     if late.window and seen.maturity.default != 1.0:
         # Where silence is good news, outcomes are held until the window closes.
         late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
-    theta, (means, worth) = np.clip(scaled(theta), 0, 1), _known_states(seen)
+    theta, (means, worth) = scaled(theta), _known_states(seen)
     part, rows = relative_effects(seen, means) / scale, counts.effective + seen.map.strength * seen.map.prior
     instances = []
     for world in range(WORLDS):

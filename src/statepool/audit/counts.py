@@ -256,10 +256,10 @@ class Rows:
 def count_log(log: Log) -> tuple[Counts, Unit]:
     """Count all rows by action and state in one pass; asks what has to be known before anything is computed."""
     cells = _cells(log, _recorded(log))
-    untimed = int(cells["untimed"].sum()) if log.columns.decided else 0
+    used, unreadable = cells["used"] > 0, int(cells["unreadable"].sum())
+    untimed = int(cells["n"][~used].sum()) - unreadable
     low, high = _ask(log, cells, untimed)
     unit = Unit.of(log.columns, low, high)
-    used = cells["used"] > 0
     nameless = np.array([not label for label in cells["action"]], dtype=bool)
     stateless = np.array([not label for label in cells["state"]], dtype=bool) & ~nameless
     total, blank, unread = int(cells["n"].sum()), int(cells["blank"].sum()), log.unread_lines()
@@ -268,7 +268,7 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
         "line cannot be read": unread,
         "repeated ticket": log.repeated,
         "no decision time": untimed,
-        "outcome is not a number": int(cells["unreadable"].sum()),
+        "outcome is not a number": unreadable,
         "no action": int(cells["n"][used & nameless].sum()),
         "no state": int(cells["n"][used & stateless].sum()),
     }
@@ -353,7 +353,7 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArr
     wanted = {
         "n": rows.count(), "k": rows.k.sum(), "x": rows.x.sum(), "xx": rows.xx.sum(), "known": rows.outcome.count(),
         "events": (rows.outcome != 0).sum(), "low": rows.outcome.min(), "high": rows.outcome.max(),
-        "blank": rows.blank.sum(), "unreadable": rows.unreadable.sum(), "untimed": rows.decided.isnull().sum(),
+        "blank": rows.blank.sum(), "unreadable": rows.unreadable.sum(),
         **{part: rows[part].max() for part in TIMES},
     }  # fmt: skip
     if log.columns.propensity:

@@ -25,7 +25,7 @@ from statepool.checks import Floats, Ints
 STRETCH = 32
 """Rows of a state compared with each other: few, so that means hardly move; 1/32 of the evidence is the price."""
 MATTERS = 0.1
-SHUFFLES, WORK = (200, 2_000), 2e7
+SHUFFLES, WORK = (200, 2_000), 4e6
 """The least and the most shuffles; between them as many as shuffle `WORK` rows in all."""
 COUNTED = 20
 """With so many larger shuffles the p-value is their share."""
