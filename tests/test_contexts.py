@@ -297,3 +297,12 @@ def test_learning_the_map_of_each_context_beats_learning_without_states():
         sp.simulate(instance, each, 20, 80_000).regret for each in (sp.SelfTuned(learn_map=True), sp.PerContext())
     )
     assert ours < apart / 2
+
+
+def test_a_player_takes_its_own_decisions_only():
+    one, other = (sp.StateEXP3().player(np.eye(3), horizon=9) for _ in range(2))
+    decision = one.act(0.5)
+    with pytest.raises(ValueError, match="expected what `act` of this player has returned"):
+        other.observe(decision, decision.number)
+    with pytest.raises(ValueError, match="available: is given for one map"):
+        sp.StateEXP3().player(np.eye(3), available=[[True, False, True]])

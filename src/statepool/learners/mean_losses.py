@@ -77,7 +77,7 @@ class Means(Learner):
         if problem.cells is not None and not self.pooled:
             known, counts = problem.cells
             usual = 0.0 if problem.prior is None else problem.prior[0]
-            mean = (problem.P * np.where(counts > 0, known, usual)).sum(axis=-1).ravel()
+            mean = np.clip((problem.P * np.where(counts > 0, known, usual)).sum(axis=-1).ravel(), 0.0, 1.0)
             count = np.tile(counts.sum(axis=1), problem.n_contexts)
             means.counts[0] += count
             sums += count * (mean - default)

@@ -46,6 +46,8 @@ class PlayedRound:
     state: Any = None
     seen: int = field(default=-1, repr=False)
     resolved: bool = False
+    player: Any = field(default=None, repr=False)
+    """Who made the decision."""
 
     @property
     def probability(self) -> float:
@@ -64,6 +66,8 @@ def make_player(
         check_count(horizon, "horizon")
     check_count(delay, "delay", 0)
     offered = None
+    if available is not None and not has_contexts(P):
+        raise ValueError("available: is given for one map, expected a map for each context, or only the rows on offer")
     if has_contexts(P):
         table, offered = check_maps(P, available)
         learner.check_contexts(table.shape[0])
@@ -119,6 +123,7 @@ class Player:
         self._latest = PlayedRound(
             t, number if self._actions is None else self._actions[number],
             float(self._policy[choice]) if self.learner.known_policy else None, number, choice, asked, np.empty(0),
+            player=self,
         )  # fmt: skip
         self._round += 1
         return self._latest
@@ -145,7 +150,7 @@ class Player:
 
     def observe(self, decision: PlayedRound, state: Any) -> None:
         """Report the state that the action led to."""
-        _check_decision(decision)
+        self._check_decision(decision)
         if decision is not self._latest or decision.state is not None:
             raise ValueError(f"decision: of round {decision.round} cannot be observed now, only the latest can, once")
         number, rows = self._state_number(state), rows_at.py_func(self._tables, decision.context)
@@ -166,7 +171,7 @@ class Player:
 
     def update(self, decision: PlayedRound, loss: float | None = None, reward: float | None = None) -> None:
         """Report the outcome, whenever it comes: a loss or a reward in [0, 1]."""
-        _check_decision(decision)
+        self._check_decision(decision)
         if decision.state is None or decision.resolved:
             raise ValueError(f"decision: of round {decision.round} has no state yet, or its outcome came already")
         if self._latest is not None and self._latest.state is None:
@@ -179,6 +184,10 @@ class Player:
         self._stepper.advance(self._round, float(self._round))
         self._stepper.learn(_played(decision, wait), value, decision.saved)
 
+    def _check_decision(self, decision: Any) -> None:
+        if not isinstance(decision, PlayedRound) or decision.player is not self:
+            raise ValueError(f"decision: is {shown(decision)}, expected what `act` of this player has returned")
+
     def __repr__(self) -> str:
         K, S = self.problem.P.shape[-2:]
         return f"Player({self.learner!r}, {K} actions, {S} states, {self._round} rounds played)"
@@ -186,11 +195,6 @@ class Player:
 
 def _played(decision: PlayedRound, wait: float = 0.0) -> Played:
     return Played(decision.round, float(decision.round), decision.number, decision.seen, decision.context, float(wait))
-
-
-def _check_decision(decision: Any) -> None:
-    if not isinstance(decision, PlayedRound):
-        raise ValueError(f"decision: is {shown(decision)}, expected what `act` has returned")
 
 
 def _labels(names: Any, kind: str, count: int) -> list[Any] | None:

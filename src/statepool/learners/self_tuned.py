@@ -72,6 +72,7 @@ from statepool.learners.predictions import (
     N_MEMORIES,
     N_SAVED,
     OPTIMISM,
+    PRIOR_COUNT,
     RECENT,
     RECENT_HOPE,
     SD,
@@ -88,7 +89,7 @@ from statepool.learners.predictions import (
 )  # fmt: skip
 from statepool.learners.safe import START, Safe, add_safe, learn_safe, save_safe, see_request, start_again, start_safe
 
-EFFECTS_PRIOR, KNOWN_EFFECTS_PRIOR = 1 / 4, 7 / 8
+EFFECTS_PRIOR, KNOWN_EFFECTS_PRIOR = 1 / 4, 31 / 32
 """Of the hypotheses with effects together; the second where `Problem.cells` says that there are effects."""
 ASK, LOOK, SPREAD = 1 / 32, 1 / 16, 3.0
 """The least share of the hypotheses with effects, and the share of a look: both at most SPREAD/sqrt(t)."""
@@ -244,7 +245,8 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     _weigh_hypotheses(leaders, memory.predictions, min(ASK, most))
     rarest = 1e300
     for s in range(states.shape[1]):
-        rarest = min(rarest, states[VISITS + RECENT, s] * clock.fading[READING, RECENT])
+        known = states[PRIOR_COUNT, s] * MEMORIES[RECENT] ** clock.numbers[ROUND]
+        rarest = min(rarest, states[VISITS + RECENT, s] * clock.fading[READING, RECENT] + known)
     if rarest >= SEEN_ENOUGH:
         share = 0.0
     believed = _believed(memory, rows)
