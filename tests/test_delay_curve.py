@@ -113,6 +113,15 @@ def test_coefficients_follow_the_formula() -> None:
     assert loss_of.py_func(means, 0, exposed) == pytest.approx(exposed - 17 * 0.8, rel=1e-9)
 
 
+def test_reports_correct_a_wrong_curve() -> None:
+    g, n = np.random.default_rng(5), 512
+    clock = start_clock(problem(window=WINDOW, curve=([200.0], [1.0])))
+    sample = np.stack([np.zeros(n), g.exponential(20.0, n), np.zeros(n)], axis=1)
+    for _ in range(20):
+        fit_curve.py_func(clock.curve, sample, n, -1, 5_000.0, WINDOW, 0.0)
+    assert share(clock.curve, np.array([60.0]))[0] > 0.8  # 95 % have come by then, of the curve given 26 %
+
+
 def test_states_with_other_waits_have_other_curves() -> None:
     """Two states buy equally often; one reports nine times as late. Before any window has closed both look alike."""
     g, n, stepper = np.random.default_rng(8), 3_000, Stepper(sp.PooledGreedy(), problem(window=6_000.0))

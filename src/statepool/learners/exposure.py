@@ -51,6 +51,7 @@ ROOM = 200
 LOG2 = 0.6931471805599453
 PRIOR_REPORTS = 50.0
 """A curve that is given counts as this many reports."""
+DOUBTED = 0.02
 
 ROUND, TIME, FIRST_ROUND, FIRST_TIME, STARTED, REPORTS, FITTED, WAITS, WAITED = range(9)
 """Of `Clock.numbers`; WAITS is the sum of the waits of what has come, WAITED their number."""
@@ -104,7 +105,8 @@ def _give_curve(curve: Floats, window: float, tau: Floats, weight: Floats) -> No
     ages = np.linspace(0, window, 200)[1:, None]
     shares = (1 - np.exp(-ages / tau)) @ weight
     fitted, _ = nnls(1 - np.exp(-ages / curve[TAU, 1:]), shares / shares[-1])
-    curve[WEIGHT, 1:] = fitted / fitted.sum()
+    # A weight of 0 would stay 0 in every fit: what reports say later must be able to contradict the curve given.
+    curve[WEIGHT, 1:] = (1 - DOUBTED) * fitted / fitted.sum() + DOUBTED / fitted.size
     curve[PRIOR] = PRIOR_REPORTS * curve[WEIGHT]
 
 
