@@ -12,7 +12,8 @@ from typer import Argument, Option
 from statepool.commands import JsonOption, make_console, make_table, working
 
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
-Log = Annotated[str, Argument(help="A file or folder (CSV, Parquet, JSON lines), or a database and --table.")]
+LOG_HELP = "Files (CSV, Parquet, JSON lines), a database with --table, or a pool: sqlite:///pool.db#home."
+Log = Annotated[str, Argument(help=LOG_HELP)]
 Table = Annotated[str | None, Option(help="In a database: the table, or a query in brackets.")]
 Action = Annotated[str | None, Option(help="Column of the action; found by name if not given.")]
 State = Annotated[str | None, Option(help="Column of the state.")]
@@ -24,10 +25,10 @@ Propensity = Annotated[str | None, Option(help="Column of the action's probabili
 Ticket = Annotated[str | None, Option(help="Column that identifies a decision; repeated ones are dropped.")]
 Holdout = Annotated[str | None, Option(help="Column that marks rows of a holdout.")]
 Context = Annotated[list[str] | None, Option(help="Column that describes the visitor; may be repeated.")]
-Reward = Annotated[bool | None, Option("--reward/--loss", help="Larger outcomes are better, or worse.")]
-Window = Annotated[str | None, Option(help="Outcomes are final so long after a decision: 30d, 12h; 0: no window.")]
-Missing = Annotated[str | None, Option(help="What a blank outcome means: 0, 1, a number, or drop.")]
-Level = Annotated[float, Option(help="Level of intervals.")]
+Reward = Annotated[bool | None, Option("--reward/--loss", help="Whether larger outcomes are better or worse.")]
+Window = Annotated[str | None, Option(help="How long after a decision its outcome is final: 30d, 12h; 0: all are.")]
+Missing = Annotated[str | None, Option(help="What a blank outcome means: a number such as 0, or drop.")]
+Level = Annotated[float, Option(help="Confidence level of intervals.")]
 
 
 def audit(
@@ -35,10 +36,10 @@ def audit(
     decided: Decided = None, observed: Observed = None, resolved: Resolved = None, propensity: Propensity = None,
     ticket: Ticket = None, holdout: Holdout = None, context: Context = None,
     reward: Reward = None, window: Window = None, missing: Missing = None,
-    delay: Annotated[int | None, Option(help="Delay in decisions, if the log has no outcome times.")] = None,
-    horizon: Annotated[int | None, Option(help="Decisions to simulate; by default as time allows.")] = None,
+    delay: Annotated[int | None, Option(help="How many decisions late outcomes come, if the log has no times.")] = None,
+    horizon: Annotated[int | None, Option(help="Decisions to simulate; by default as many as time allows.")] = None,
     level: Level = 0.95,
-    seconds: Annotated[float, Option(help="Time allowed for the bracket of the dimension.")] = 5.0,
+    seconds: Annotated[float, Option(help="Seconds allowed to bracket the effective dimension.")] = 5.0,
     seed: Annotated[int, Option(help="Random seed.")] = 0,
     out: Annotated[Path | None, Option(help="Folder or .html file for the report and AUDIT.json.")] = None,
     details: Annotated[bool, Option("--details", help="Print everything the answer rests on.")] = False,

@@ -30,7 +30,7 @@ def export(
     store: StoreArgument,
     name: PoolArgument,
     file: Annotated[Path, Argument(help="A new file: .csv, .parquet or .jsonl.")],
-    after: Annotated[int | None, Option(help="A cursor: only decisions that changed since.")] = None,
+    after: Annotated[int | None, Option(help="A cursor, printed by the last export: only what changed since.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a pool's decisions to a file, one row each."""
@@ -72,9 +72,9 @@ def replay(
 
 
 def backup(
-    store: Annotated[str, Argument(help="The database to copy, also while it is used: sqlite:///…")],
+    store: Annotated[str, Argument(help="The database to copy, even while it is in use: sqlite:///…")],
     file: Annotated[Path, Argument(help="A new file, which is a database itself: sqlite:///FILE.")],
-    verify: Annotated[bool, Option("--verify", help="Replay every pool of the copy.")] = False,
+    verify: Annotated[bool, Option("--verify", help="Check the copy: replay every pool in it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Copy a SQLite database to a file at one moment (for PostgreSQL use pg_dump)."""
@@ -119,9 +119,12 @@ def archive(
 def erase(
     store: StoreArgument,
     name: PoolArgument,
-    tickets: Annotated[list[str], Argument(help="The tickets to erase: all of them, or none if one is unknown.")],
+    tickets: Annotated[list[str], Argument(help="The tickets to erase; if one is unknown, none is erased.")],
 ) -> None:
-    """Erase the ticket, context and candidates of decisions; what was learnt from them stays."""
+    """Erase who decisions were for; what was learnt stays.
+
+    Ticket, context and candidates are removed; the numbers stay.
+    """
     with opened_pool(store, name, read_only=False) as pool:
         for ticket in tickets:
             pool.find(ticket)
@@ -134,7 +137,7 @@ def add_key(
     name: KeyName,
     role: Annotated[str, Option(help="read, decide, report, write (decide and report) or admin.")],
     expires: Annotated[str, Option(help="How long it is valid: 90d, 12h.")] = "never",
-    pool: Annotated[list[str] | None, Option(help="A pool it is valid for; may be repeated. None: all.")] = None,
+    pool: Annotated[list[str] | None, Option(help="A pool it is valid for; may be repeated. All by default.")] = None,
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """Create a key. It is shown only once."""
@@ -153,10 +156,13 @@ def add_key(
 def renew_key(
     name: KeyName,
     expires: Annotated[str, Option(help="How long the new key is valid: 90d, never.")],
-    overlap: Annotated[str, Option(help="How long the old key still works; one before that ends now.")] = "1d",
+    overlap: Annotated[str, Option(help="How long the old key still works; an even older one ends now.")] = "1d",
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
-    """Create a successor with the same name and rights; the old key works for a while longer."""
+    """Replace a key; the old one works a while longer.
+
+    The new key has the same name and rights. It is shown only once.
+    """
     from statepool.live.service import keys
 
     lifetime, longer = _lifetime(expires), seconds_of(overlap, "overlap")
@@ -184,7 +190,10 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
 
 
 def drop_key(name: KeyName, store: StoreOption = DEFAULT_STORE) -> None:
-    """Delete a key, and the one it replaced; a running service notices within seconds."""
+    """Delete a key, and the one it replaced.
+
+    A running service notices within seconds.
+    """
     from statepool.live.service import keys
 
     with opened(store, read_only=False) as database:

@@ -85,7 +85,7 @@ def simulate(
     learners: Annotated[list[str] | None, Argument(help="Learners; state-exp3 and self-tuned by default.")] = None,
     delay: Annotated[int, Option(help="Rounds before an outcome is delivered.")] = 50,
     seeds: Annotated[int, Option(help="How many instances; seeds 0, 1, …")] = 10,
-    stream: Annotated[int | None, Option(help="Added to an instance's seed for its runs; 80 000 by default.")] = None,
+    stream: Annotated[int | None, Option(help="A run's seed is this plus the instance's; 80 000 by default.")] = None,
     setting: Annotated[list[str] | None, Option("--set", help="A setting of the family: n_actions=400.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -139,11 +139,11 @@ def parse_setting(family: Any, text: str) -> tuple[str, Any]:
 
 def dimension(
     file: Annotated[Path | None, Argument(help="A map: CSV, NPY or AUDIT.json.")] = None,
-    funnel: Annotated[int | None, Option(help="Instead of a file: the funnel family with so many actions.")] = None,
+    funnel: Annotated[int | None, Option(help="Instead of a file: the funnel family with this many actions.")] = None,
     horizon: Annotated[int, Option(help="Rounds, for the regret bounds.")] = 20_000,
     delay: Annotated[int, Option(help="Delay in rounds, for the regret bounds.")] = 50,
-    gap: Annotated[float, Option(help="Relative gap of the bracket to stop at.")] = 0.01,
-    seconds: Annotated[float | None, Option(help="Stop after so many seconds with the best bracket so far.")] = 60,
+    gap: Annotated[float, Option(help="Stop when the bracket is this narrow, relative to its size.")] = 0.01,
+    seconds: Annotated[float | None, Option(help="Stop after this many seconds, with the best bracket so far.")] = 60,
     normalise: Annotated[bool, Option("--normalise", help="Scale rows to sum to 1.")] = False,
     as_json: JsonOption = False,
 ) -> None:

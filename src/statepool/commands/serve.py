@@ -36,13 +36,13 @@ class Options:
 def serve(
     store: Annotated[str | None, Option(help=f"{DEFAULT_STORE} by default; with --demo a temporary one.")] = None,
     host: Annotated[str, Option(help="Address to listen on; beyond this machine only with keys.")] = "127.0.0.1",
-    port: Annotated[int, Option(help="0: any free port.")] = 8000,
-    workers: Annotated[int, Option(help="Processes; more than one pays with PostgreSQL.")] = 1,
-    map_file: Annotated[Path | None, Option("--map", help="AUDIT.json: create a pool from it.")] = None,
-    name: Annotated[str, Option(help="The name of the pool of --map.")] = "home",
+    port: Annotated[int, Option(help="Port to listen on; 0: any free one.")] = 8000,
+    workers: Annotated[int, Option(help="Processes; more than one pays only with PostgreSQL.")] = 1,
+    map_file: Annotated[Path | None, Option("--map", help="Create a pool from this AUDIT.json.")] = None,
+    name: Annotated[str, Option(help="The name of the pool that --map creates.")] = "home",
     demo: Annotated[bool, Option("--demo", help="Run a pool against a simulated shop.")] = False,
     follow: Annotated[bool, Option("--follow", help="Read only: dashboard, metrics and rows.")] = False,
-    open_: Annotated[bool, Option("--open", help="Serve other machines without keys.")] = False,
+    open_: Annotated[bool, Option("--open", help="Let other machines in without keys.")] = False,
     quiet: Annotated[bool, Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
     """Serve pools over HTTP: the API, the dashboard at /, metrics."""
