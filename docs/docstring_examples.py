@@ -19,7 +19,7 @@ class DocstringExamples(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if not obj.docstring:
             return
-        if obj.is_function and obj.path.startswith(WRITTEN_AT_RUN_TIME):
+        if obj.is_function and obj.parent.is_module and obj.path.startswith(WRITTEN_AT_RUN_TIME):
             module, _, name = obj.path.rpartition(".")
             obj.docstring.value = inspect.getdoc(getattr(importlib.import_module(module), name)) or ""
         obj.docstring.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", obj.docstring.value)

@@ -313,7 +313,8 @@ def measure_lateness(rows: Rows, maturity: Maturity, delay: int | None = None) -
         window = max(round(maturity.window * rows.pace), 1)
         waits = np.array([maturity.window / 2]) if maturity.waits is None else maturity.waits.waits
         draws = np.clip(np.round(waits * rows.pace), 0, window - 1)
-        events = float((maturity.matured(rows).loss[rows.decided <= maturity.cut] != maturity.default).mean())
+        final = maturity.matured(rows).loss[rows.decided <= maturity.cut]
+        events = float((final != maturity.default).mean()) if final.size else 0.0
         typical = float(np.median(draws)) if events >= 0.5 else float(window)
         return Lateness(True, np.quantile(waits, QUANTILES).tolist(), typical, draws, window)
     waits, dated = rows.resolved - rows.decided, rows.dated

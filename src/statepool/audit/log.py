@@ -409,7 +409,7 @@ def _number(ibis: Any, column: Any) -> Any:
     """A column as numbers, null where it is none; true and false are 1 and 0."""
     kind = column.type()
     if kind.is_boolean():
-        return column.cast("int8").cast("float64")
+        return column.cast("int32").cast("float64")  # PostgreSQL casts truth values to no smaller integer
     if kind.is_numeric():
         return column.cast("float64") if kind.is_integer() else _finite(ibis, column.cast("float64"))
     if not (kind.is_string() or kind.is_json()):

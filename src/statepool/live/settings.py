@@ -218,7 +218,8 @@ class Scale:
                 "reward: this pool has no reward_bounds, expected a loss, or reward_bounds=(low, high) in its settings"
             )
         inside = min(max(reported, bounds[0]), bounds[1])
-        return Outcome((inside - unit.zero) / unit.slope, reported, reward is not None, inside != reported or None)
+        loss = (inside - unit.zero) / unit.slope + 0.0  # no negative zero
+        return Outcome(loss, reported, reward is not None, inside != reported or None)
 
     def default(self, settings: Settings) -> Outcome:
         """The outcome of a decision whose window is over."""
