@@ -243,14 +243,13 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     most = SPREAD / sqrt(clock.numbers[ROUND] + 1.0)
     share = min(LOOK, most)
     _weigh_hypotheses(leaders, memory.predictions, min(ASK, most))
-    rarest = 1e300
+    rarest, kept = 1e300, MEMORIES[RECENT] ** clock.numbers[ROUND]
     for s in range(states.shape[1]):
-        known = states[PRIOR_COUNT, s] * MEMORIES[RECENT] ** clock.numbers[ROUND]
-        rarest = min(rarest, states[VISITS + RECENT, s] * clock.fading[READING, RECENT] + known)
+        rarest = min(rarest, states[VISITS + RECENT, s] * clock.fading[READING, RECENT] + kept * states[PRIOR_COUNT, s])
     if rarest >= SEEN_ENOUGH:
         share = 0.0
     believed = _believed(memory, rows)
-    _find_leaders(memory, believed)
+    _find_leaders(memory, believed, share > 0.0)
     last = leaders.shape[1] - 1
     for a in range(out.size):
         out[a] = 0.0
@@ -324,7 +323,7 @@ def _leaning(leanings: Any) -> float:
 
 
 @compiled_part
-def _find_leaders(memory: Any, rows: Any) -> None:
+def _find_leaders(memory: Any, rows: Any, look: bool) -> None:
     """The best action under each hypothesis, and the best by the recent past alone."""
     states, leaders, n, usual_worth = memory.predictions.states, memory.leaders, rows.actions.size, 1.0
     values, room = memory.values[0, :n], memory.values[3, :n]
@@ -339,7 +338,7 @@ def _find_leaders(memory: Any, rows: Any) -> None:
     for a in range(n):
         cell = find(memory.cells, rows.actions[a] + 1)
         if cell >= 0 or learnt:
-            _offer_known(memory, rows, a, cell, usual_worth, slack)
+            _offer_known(memory, rows, a, cell, usual_worth, slack, look)
             values[a] = OFFERED
     last = leaders.shape[1] - 1
     for q in range(last):
@@ -348,20 +347,21 @@ def _find_leaders(memory: Any, rows: Any) -> None:
             room[a] = values[a] + leaders[UNPLAYED, q] * abs(memory.values[2 if of_price else 1, a])
         best = lowest_index(room, slack)
         _offer(leaders, q, room[best], best, slack)
-    combine(rows.columns, states[RECENT_HOPE], room)
-    for a in range(n):
-        room[a] = room[a] if values[a] < OFFERED else OFFERED
-    best = lowest_index(room, slack)
-    _offer(leaders, last, room[best], best, slack)
+    if look:
+        combine(rows.columns, states[RECENT_HOPE], room)
+        for a in range(n):
+            room[a] = room[a] if values[a] < OFFERED else OFFERED
+        best = lowest_index(room, slack)
+        _offer(leaders, last, room[best], best, slack)
 
 
 @compiled_inside
-def _offer_known(memory: Any, rows: Any, a: int, cell: int, usual_worth: float, slack: float) -> None:
+def _offer_known(memory: Any, rows: Any, a: int, cell: int, usual_worth: float, slack: float, look: bool) -> None:
     """Offer an action of which something is known: its row is doubted or learnt, and it may have effects."""
     cells, states, leaders, n_states = memory.cells, memory.predictions.states, memory.leaders, memory.cells.n_states
     value, deviation, mean = memory.values[0, a], memory.values[1, a], memory.values[2, a]
     recent = 0.0
-    for s in range(n_states):
+    for s in range(n_states if look else 0):
         recent += rows.columns[s, a] * states[RECENT_HOPE, s]
     if memory.worth.size > 0 and not rows.own:
         value -= _hope_for_row(states, rows.columns, a, value, memory.worth[a], usual_worth)
