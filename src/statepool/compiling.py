@@ -1,7 +1,7 @@
 """How functions are compiled: Numba's options and the on-disk cache.
 
-Functions that Python calls (`entry_point`) are cached, with the functions they call (`compiled`) inside. The folder has
-a hash of the sources with compiled code as its name: Numba notices a change only in the file of the entry point.
+Every function is cached by itself, so loops, learners and processes share what is compiled. The folder has a hash of the
+sources with compiled code as its name: Numba notices a change only in the file of the function that it loads.
 """
 
 import hashlib
@@ -44,17 +44,17 @@ def compiled_inside(function: Function) -> Function:
 
 
 def compiled_part(function: Function) -> Function:
-    """The same, cached on disk by itself and not copied into its callers."""
+    """The same, and not copied into its callers."""
     return _cached({**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}, function)
 
 
 def compiled_allocating(function: Function) -> Function:
-    """Compile a function that allocates arrays, and cache it on disk."""
+    """Compile a function that allocates arrays."""
     return _cached({**OPTIONS, "_nrt": True}, function)
 
 
 def entry_point(function: Function) -> Function:
-    """Compile a function that Python calls, and cache it on disk."""
+    """Compile a function that Python calls."""
     return _cached(OPTIONS, function)
 
 
