@@ -1,7 +1,7 @@
 """How functions are compiled: Numba's options and the on-disk cache.
 
-Every function is cached by itself, so loops, learners and processes share what is compiled. The folder has a hash of the
-sources with compiled code as its name: Numba notices a change only in the file of the function that it loads.
+Every function is cached by itself, so loops, learners and processes share what is compiled. The folder has a hash of
+the sources with compiled code as its name: Numba notices a change only in the file of the function that it loads.
 """
 
 import hashlib
