@@ -190,13 +190,12 @@ def read_exposure(clock: Clock) -> None:
     if count >= FIRST_FIT and count >= GROWTH * numbers[FITTED]:
         numbers[FITTED] = count
         half_round, n = 0.5 / rounds_per_time(numbers), int(min(count, SAMPLE))
-        fit_curve(clock.curve, clock.sample, n, -1, numbers[TIME], clock.window, half_round)
-        for s in range(clock.by_state.shape[0]):
-            own = clock.by_state[s]
-            for k in range(1, own.shape[1]):
-                own[WEIGHT, k] = clock.curve[WEIGHT, k]
-                own[PRIOR, k] = PRIOR_REPORTS * clock.curve[WEIGHT, k]
-            fit_curve(own, clock.sample, n, s, numbers[TIME], clock.window, half_round)
+        for s in range(-1, clock.by_state.shape[0]):
+            curve = clock.curve if s < 0 else clock.by_state[s]
+            for k in range(1, curve.shape[1] if s >= 0 else 0):
+                curve[WEIGHT, k] = clock.curve[WEIGHT, k]
+                curve[PRIOR, k] = PRIOR_REPORTS * clock.curve[WEIGHT, k]
+            fit_curve(curve, clock.sample, n, s, numbers[TIME], clock.window, half_round)
     _read_coefficients(clock, clock.curve)
     for s in range(clock.by_state.shape[0]):
         _read_coefficients(clock, clock.by_state[s])

@@ -145,8 +145,7 @@ class SelfTuned(Learner):
         return SelfTunedMemory(
             clock, start_predictions(problem, clock, Q), start_cells(problem, clock), start_safe(problem),
             _start_leaders(problem, Q), plays, np.empty((4, K)), np.empty(S * learnt),
-            np.zeros(learnt), np.zeros(len(LEANINGS)), not self.learn_map and not problem.has_contexts,
-            0.0 if problem.window is None else float(problem.default),
+            np.zeros(learnt), np.zeros(len(LEANINGS)), 0.0 if problem.window is None else float(problem.default),
         )  # fmt: skip
 
     def grow(self, memory: Any, before: Problem, after: Problem) -> Any:
@@ -170,7 +169,8 @@ class SelfTuned(Learner):
             if place >= 0:
                 grown.cells.table[place] = cell
                 grown.cells.table[place, KEY] = key
-                if grown.doubts and (before.P[action] != after.P[action]).any():
+                row = (context, action) if before.P.ndim == 3 else action
+                if not self.learn_map and (before.P[row] != after.P[row]).any():
                     grown.cells.table[place, WEIGHED : HEAD + (COUNTED + 1) * S] = 0.0
         return grown
 
@@ -211,8 +211,6 @@ class SelfTunedMemory(NamedTuple):
     """With `learn_map`: how many rounds each of these rows is worth."""
     leanings: Floats
     """With `learn_map` and contexts: the log likelihood of each κ."""
-    doubts: bool
-    """Whether rows that were given are doubted."""
     default: float
     """0 without a window."""
 
@@ -365,16 +363,18 @@ def _offer_known(memory: Any, rows: Any, a: int, cell: int, usual_worth: float, 
         recent += rows.columns[s, a] * states[RECENT_HOPE, s]
     if memory.worth.size > 0 and not rows.own:
         value -= _hope_for_row(states, rows.columns, a, value, memory.worth[a], usual_worth)
-    elif memory.doubts and not rows.own:
-        if cells.table[cell, WEIGHED] < cells.table[cell, PLAYS]:
-            doubt_row(cells.table[cell], n_states, rows.columns, a)
-        value = deviation = mean = recent = 0.0
-        for s in range(n_states):
-            believed = cells.table[cell, HEAD + ROW * n_states + s]
-            value += believed * states[HOPE, s]
-            deviation += believed * states[SD, s]
-            mean += believed * states[MEAN, s]
-            recent += believed * states[RECENT_HOPE, s]
+    elif not rows.own:
+        doubted = find(cells, key_of(cells, cells.n_tables - 1, rows.context, rows.actions[a]))
+        if doubted >= 0:
+            if cells.table[doubted, WEIGHED] < cells.table[doubted, PLAYS]:
+                doubt_row(cells.table[doubted], n_states, rows.columns, a)
+            value = deviation = mean = recent = 0.0
+            for s in range(n_states):
+                believed = cells.table[doubted, HEAD + ROW * n_states + s]
+                value += believed * states[HOPE, s]
+                deviation += believed * states[SD, s]
+                mean += believed * states[MEAN, s]
+                recent += believed * states[RECENT_HOPE, s]
     _offer(leaders, 0, value, a, slack)
     _offer(leaders, leaders.shape[1] - 1, recent, a, slack)
     for kind in range(cells.n_kinds):
