@@ -15,8 +15,8 @@ there a second kind of effect moves the mean of state s from m(s) to (1 + ε) m(
 z = Σ m (x - m)/σ² and N = Σ m²/σ².
 
 *Rows.* P(s|a) = Σ_κ w_κ (pairs + κ given)/(plays + κ) with κ = ∞, 100, 10, 1 of prior 31/32 and 1/96 each, and w by the
-likelihood of the pairs seen. A map that is learnt has κ = 1 on even rows; with contexts the row of a pair leans on its
-action's by κ = 1, 10 or 100, chosen by likelihood.
+likelihood of the pairs seen; with contexts for each pair of a context and an action. A map that is learnt has κ = 1 on
+even rows; with contexts the row of a pair leans on its action's by κ = 10.
 """
 
 from __future__ import annotations

@@ -100,8 +100,10 @@ EFFECTS = N_SAVED + 2
 whether its request brought rows of its own, and with contexts the state probabilities of `safe`."""
 OFFERED = 1e300
 """The value of an action on offer that was compared already."""
-LEANINGS = (1.0, 10.0, 100.0)
+LEANING = 10.0
 """κ of a learnt map with contexts: how many rounds of its own outweigh what its action does elsewhere."""
+ROW_OPTIMISM = OPTIMISM / 2
+"""Of rows that are learnt: g(s) is optimistic already."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class SelfTuned(Learner):
         return SelfTunedMemory(
             clock, start_predictions(problem, clock, Q), start_cells(problem, clock), start_safe(problem),
             _start_leaders(problem, Q), plays, np.empty((4, K)), np.empty(S * learnt),
-            np.zeros(learnt), np.zeros(len(LEANINGS)), 0.0 if problem.window is None else float(problem.default),
+            np.zeros(learnt), 0.0 if problem.window is None else float(problem.default),
         )  # fmt: skip
 
     def grow(self, memory: Any, before: Problem, after: Problem) -> Any:
@@ -159,7 +161,6 @@ class SelfTuned(Learner):
         for new, old in zip(grown.safe[:2], memory.safe[:2], strict=True):
             new[...] = old
         grown.plays[: memory.plays.size] = memory.plays
-        grown.leanings[:] = memory.leanings
         grown.cells.table[-grown.cells.n_tables :][:tables] = table[-tables:]
         for cell in table[:-tables][table[:-tables, KEY] > 0]:
             table_number, context, action = _from_key(int(cell[KEY]), before.n_actions)
@@ -209,8 +210,6 @@ class SelfTunedMemory(NamedTuple):
     """With `learn_map`: the rows of the request as they are believed."""
     worth: Floats
     """With `learn_map`: how many rounds each of these rows is worth."""
-    leanings: Floats
-    """With `learn_map` and contexts: the log likelihood of each κ."""
     default: float
     """0 without a window."""
 
@@ -283,12 +282,12 @@ def _believed(memory: Any, rows: Any) -> Any:
         n_states, n = columns.shape
         columns = memory.columns[: n_states * n].reshape(n_states, n)
         for a in range(n):
-            memory.worth[a] = _learnt_row(memory.cells, memory.leanings, columns, a, rows.context, rows.actions[a])
+            memory.worth[a] = _learnt_row(memory.cells, columns, a, rows.context, rows.actions[a])
     return Rows(columns, rows.actions, rows.context, rows.vary, rows.own)
 
 
 @compiled_part
-def _learnt_row(cells: Any, leanings: Any, columns: Any, a: int, context: int, action: int) -> float:
+def _learnt_row(cells: Any, columns: Any, a: int, context: int, action: int) -> float:
     """The row of an action as it is learnt, into column a; how many rounds it is worth is returned.
 
     It starts even; with contexts the row of a pair leans on its action's.
@@ -306,18 +305,8 @@ def _learnt_row(cells: Any, leanings: Any, columns: Any, a: int, context: int, a
                 columns[s, a] = (pairs[s] + kappa * columns[s, a]) / (own + kappa)
         elsewhere = worth - own if table > 0 else 0.0
         worth = own + kappa * elsewhere / (kappa + elsewhere)
-        kappa = _leaning(leanings)
+        kappa = LEANING
     return worth
-
-
-@compiled_inside
-def _leaning(leanings: Any) -> float:
-    """The κ that is likeliest."""
-    best = 0
-    for i in range(len(LEANINGS)):
-        if leanings[i] > leanings[best]:
-            best = i
-    return LEANINGS[best]
 
 
 @compiled_part
@@ -423,7 +412,7 @@ def _hope_for_row(states: Any, columns: Any, a: int, value: float, worth: float,
     squares = 0.0
     for s in range(states.shape[1]):
         squares += columns[s, a] * states[HOPE, s] * states[HOPE, s]
-    return sqrt(OPTIMISM * max(squares - value * value, 0.0) / (worth + 1.0) * log(usual / (worth + 1.0)))
+    return sqrt(ROW_OPTIMISM * max(squares - value * value, 0.0) / (worth + 1.0) * log(usual / (worth + 1.0)))
 
 
 @compiled_inside
@@ -467,27 +456,9 @@ def see(memory: Any, played: Any, saved: Any) -> None:
     memory.plays[0] += 1.0
     if memory.cells.n_tables > 1:
         memory.plays[1 + played.context] += 1.0
-        if memory.worth.size > 0 and saved[own] == 0.0:
-            _weigh_leanings(memory.cells, memory.leanings, played)
     see_in_cells(memory.cells, clock, played, saved[own] > 0.0)
     if clock.window > 0.0:
         count_decision(memory.predictions, clock, played, saved, EFFECTS, 0.0, 1.0)
-
-
-@compiled_part
-def _weigh_leanings(cells: Any, leanings: Any, played: Any) -> None:
-    """How likely the state was under each κ."""
-    row, own, pairs = 1.0 / cells.n_states, 0.0, 0.0
-    for table in range(2):
-        cell = find(cells, key_of(cells, table, played.context, played.action))
-        if cell >= 0:
-            own = cells.table[cell, PLAYS]
-            pairs = cells.table[cell, HEAD + PAIRS * cells.n_states + played.state]
-            row = (pairs + row) / (own + 1.0) if table == 0 else row
-        else:
-            own = pairs = 0.0
-    for i in range(len(LEANINGS)):
-        leanings[i] += log((pairs + LEANINGS[i] * row) / (own + LEANINGS[i]))
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
