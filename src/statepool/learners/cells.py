@@ -46,10 +46,10 @@ PRIOR_DOUBT = 1 / 32
 LEAK = 1e-3
 """A row that was given may lead to any state with this probability, so that no pair is impossible."""
 
-KEY, PLAYS, WEIGHED, LIKELIHOOD = range(4)
+PLAYS, WEIGHED, LIKELIHOOD = range(3)
 HEAD = LIKELIHOOD + N_STRENGTHS
-"""A cell is one row of `Cells.table`: one more than its key (0: free), plays, how many of them the row as believed
-takes into account, the log likelihood of each κ, and then one number for each state of:"""
+"""A cell is one row of `Cells.table`: plays, how many of them the row as believed takes into account, the log likelihood
+of each κ, and then one number for each state of:"""
 PAIRS, COUNTED, ROW, NEWS, COUNTS = range(5)
 """how often the state followed where the row was the catalogue's; how many of these the likelihood counts; the row as
 believed; Σω(x - saved m), with a window Σx; and Σω, with a window decisions, those of k > 0 fading with τ_k."""
@@ -58,6 +58,8 @@ believed; Σω(x - saved m), with a window Σx; and Σω, with a window decision
 class Cells(NamedTuple):
     """What is known of actions, and with contexts of pairs of a context and an action."""
 
+    keys: Floats
+    """Of each cell its key; 0 where there is none yet. Kept apart, since a policy looks up every action on offer."""
     table: Floats
     """One row for each cell, then the sums over all cells of actions, and over all cells of pairs."""
     scales: Floats
@@ -80,7 +82,7 @@ def start_cells(problem: Problem, clock: Clock) -> Cells:
     size = min(K, MOST_CELLS) + (min(problem.n_contexts * K, MOST_CELLS) if n_tables > 1 else 0)
     table = np.zeros((size + n_tables, HEAD + (COUNTS + n) * S))
     n_kinds = n_tables + (problem.window is not None)
-    cells = Cells(table, np.zeros((6, n * S)), np.zeros(n_kinds), S, K, n_tables, n_kinds)
+    cells = Cells(np.zeros(size), table, np.zeros((6, n * S)), np.zeros(n_kinds), S, K, n_tables, n_kinds)
     if problem.cells is not None:
         _give_cells(cells, problem)
     return cells
@@ -95,7 +97,7 @@ def _give_cells(cells: Cells, problem: Problem) -> None:
         place = -2 - find.py_func(cells, action + 1)  # type: ignore[attr-defined]
         if place >= 0:
             row, total = cells.table[place], cells.table[-cells.n_tables]
-            row[KEY], row[PLAYS] = action + 1, counts[action].sum()
+            cells.keys[place], row[PLAYS] = action + 1, counts[action].sum()
             for what, given in ((NEWS, news[action]), (COUNTS, counts[action])):
                 first = HEAD + what * problem.n_states
                 row[first : first + problem.n_states] += given
@@ -111,12 +113,12 @@ def key_of(cells: Any, table: int, context: int, action: int) -> int:
 @compiled_inside
 def find(cells: Any, key: int) -> int:
     """The cell of a key, or -1; if it could be made at a place that is free, -2 less the place."""
-    size = cells.table.shape[0] - cells.n_tables
+    size = cells.keys.size
     place = key - 1 if key <= size else (key - 1) % size
     for _ in range(PROBES if key > 0 else 0):
-        if cells.table[place, KEY] == key:
+        if cells.keys[place] == key:
             return place
-        if cells.table[place, KEY] == 0.0:
+        if cells.keys[place] == 0.0:
             return -2 - place
         place = place + 1 if place + 1 < size else 0
     return -1
@@ -146,7 +148,7 @@ def see_in_cells(cells: Any, clock: Any, played: Any, own_rows: bool) -> None:
         cell = find(cells, key)
         if cell < -1:
             cell = -2 - cell
-            cells.table[cell, KEY] = key
+            cells.keys[cell] = key
         if cell >= 0:
             cells.table[cell, PLAYS] += 1.0
             cells.table[cell, HEAD + PAIRS * cells.n_states + played.state] += 0.0 if own_rows else 1.0

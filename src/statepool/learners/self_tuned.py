@@ -31,7 +31,6 @@ from statepool.kernels import combine, lowest_index
 from statepool.learners.cells import (
     COUNTED,
     HEAD,
-    KEY,
     N_EFFECTS,
     PAIRS,
     PLAYS,
@@ -152,7 +151,7 @@ class SelfTuned(Learner):
 
     def grow(self, memory: Any, before: Problem, after: Problem) -> Any:
         """Cells are found again by their keys; what the pairs said of a row that has changed is forgotten."""
-        grown, table = self.start(after), memory.cells.table
+        grown, (keys, table) = self.start(after), memory.cells[:2]
         S, tables = before.n_states, memory.cells.n_tables
         for name in ("clock", "predictions"):
             for new, old in zip(getattr(grown, name), getattr(memory, name), strict=True):
@@ -162,14 +161,13 @@ class SelfTuned(Learner):
             new[...] = old
         grown.plays[: memory.plays.size] = memory.plays
         grown.cells.table[-grown.cells.n_tables :][:tables] = table[-tables:]
-        for cell in table[:-tables][table[:-tables, KEY] > 0]:
-            table_number, context, action = _from_key(int(cell[KEY]), before.n_actions)
+        for old in np.flatnonzero(keys):
+            table_number, context, action = _from_key(int(keys[old]), before.n_actions)
             key = key_of.py_func(grown.cells, table_number, context, action)  # type: ignore[attr-defined]
             found = find.py_func(grown.cells, key)  # type: ignore[attr-defined]
             place = found if found >= 0 else -2 - found
             if place >= 0:
-                grown.cells.table[place] = cell
-                grown.cells.table[place, KEY] = key
+                grown.cells.table[place], grown.cells.keys[place] = table[old], key
                 row = (context, action) if before.P.ndim == 3 else action
                 if not self.learn_map and (before.P[row] != after.P[row]).any():
                     grown.cells.table[place, WEIGHED : HEAD + (COUNTED + 1) * S] = 0.0
@@ -329,9 +327,9 @@ def _find_leaders(memory: Any, rows: Any, look: bool) -> None:
             values[a] = OFFERED
     last = leaders.shape[1] - 1
     for q in range(last):
-        of_price = q > N_EFFECTS * memory.cells.n_tables
+        unit, hope = memory.values[2 if q > N_EFFECTS * memory.cells.n_tables else 1, :n], leaders[UNPLAYED, q]
         for a in range(n):
-            room[a] = values[a] + leaders[UNPLAYED, q] * abs(memory.values[2 if of_price else 1, a])
+            room[a] = values[a] + hope * abs(unit[a])
         best = lowest_index(room, slack)
         _offer(leaders, q, room[best], best, slack)
     if look:
@@ -373,11 +371,13 @@ def _offer_known(memory: Any, rows: Any, a: int, cell: int, usual_worth: float, 
         if cell >= 0:
             plays = cells.table[cell, PLAYS]
             known, news = evidence_of(cells, cell, kind)
-        unit = mean if of_price else deviation
+        unit, worth = (mean, known) if of_price else (deviation, plays)
+        hope = _hope_for_effect(leaders[USUAL, 1 + N_EFFECTS * kind], plays)
         for q in range(1 + N_EFFECTS * kind, 1 + N_EFFECTS * (1 + kind)):
             c = variance_of(q, of_price)
-            bonus = _bonus(leaders[USUAL, q], plays, known if of_price else plays, c)
-            moved = unit * effect_of(known, news, c) - abs(unit) * bonus
+            moved = unit * effect_of(known, news, c)
+            if hope > 0.0:
+                moved -= abs(unit) * sqrt(hope * c / (1.0 + worth * c))
             _offer(leaders, q, value + moved, a, slack)
 
 
@@ -389,7 +389,7 @@ def _start_search(leaders: Any, states: Any, plays: Any, context: int, n: int, c
         by_pair = cells.n_tables > 1 and N_EFFECTS < q <= 2 * N_EFFECTS
         leaders[USUAL, q] = plays[1 + context] / n if by_pair else plays[0] / cells.n_actions
         c = variance_of(q, q > N_EFFECTS * cells.n_tables)
-        leaders[UNPLAYED, q] = -_bonus(leaders[USUAL, q], 0.0, 0.0, c) if q > 0 else 0.0
+        leaders[UNPLAYED, q] = -sqrt(_hope_for_effect(leaders[USUAL, q], 0.0) * c) if q > 0 else 0.0
     largest = 0.0
     for s in range(states.shape[1]):
         largest = max(largest, states[SD, s])
@@ -397,11 +397,9 @@ def _start_search(leaders: Any, states: Any, plays: Any, context: int, n: int, c
 
 
 @compiled_inside
-def _bonus(usual: float, plays: float, worth: float, c: float) -> float:
-    """Optimism for the effect of an action that was played less than is usual, in units of σ."""
-    if plays >= usual:
-        return 0.0
-    return sqrt(OPTIMISM * log((usual + 1.0) / (plays + 1.0)) * c / (1.0 + worth * c))
+def _hope_for_effect(usual: float, plays: float) -> float:
+    """Optimism for the effect of an action that was played less than is usual: to be multiplied by its variance."""
+    return OPTIMISM * log((usual + 1.0) / (plays + 1.0)) if plays < usual else 0.0
 
 
 @compiled_inside
