@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import statepool as sp
+from statepool.learners.cells import WEIGHED
 from statepool.learners.contract import Played, Problem, Rows
 from statepool.learners.predictions import HOPE, MEAN, MEMORIES, N_PREDICTIONS, VARIANCE, H
 from statepool.learners.rows import make_tables, rows_at
@@ -239,8 +240,8 @@ def test_cells_move_with_a_growing_catalogue() -> None:
     changed = P.copy()
     changed[1] = P[0]
     doubts = drive.stepper.grow(problem(changed)).memory.cells.table
-    assert doubts[1, 2] == 0
-    assert doubts[2, 2] > 0
+    assert doubts[1, WEIGHED] == 0
+    assert doubts[2, WEIGHED] > 0
 
 
 @pytest.mark.parametrize("learn_map", [False, True])
@@ -276,3 +277,28 @@ def test_known_cells_decide_where_it_starts(learner: Any, window: float | None) 
     grown = stepper.grow(larger)
     grown.advance(1, 1.0)
     assert grown.policy(rows_of(larger.P), 1)[2] > 0.8
+
+
+def test_rows_are_doubted_in_the_context_that_contradicts_them() -> None:
+    """In the second of two contexts, the row of the action that seems best belongs to another action."""
+    T, g = 4_000, np.random.default_rng(11)
+    P, theta = np.stack([random_map(3)] * 2), np.array([0.1, 0.4, 0.6, 0.9])
+    values = P[0] @ theta
+    given = P.copy()
+    given[1, values.argmax()] = P[1, values.argmin()]
+    given[1, values.argmin()] = P[1, values.argmax()]
+    tables = make_tables(given)
+    stepper = Stepper(sp.SelfTuned(), problem(given, has_contexts=True))
+    best = 0
+    for t in range(T):
+        context = t % 2
+        rows = rows_at.py_func(tables, context)
+        stepper.advance(t, float(t))
+        policy = stepper.policy(rows, t)
+        action = int(g.choice(policy.size, p=policy / policy.sum()))
+        best += t >= T // 2 and context == 1 and action == values.argmin()
+        state = int(g.choice(4, p=P[context, action]))
+        saved = stepper.remember(rows, policy, action, state)
+        stepper.see(Played(t, float(t), action, state, context, 0.0), saved)
+        stepper.learn(Played(t, float(t), action, state, context, 0.0), float(g.random() < theta[state]), saved)
+    assert best > 0.8 * T / 4

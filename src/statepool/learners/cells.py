@@ -48,8 +48,8 @@ LEAK = 1e-3
 
 PLAYS, WEIGHED, LIKELIHOOD = range(3)
 HEAD = LIKELIHOOD + N_STRENGTHS
-"""A cell is one row of `Cells.table`: plays, how many of them the row as believed takes into account, the log likelihood
-of each κ, and then one number for each state of:"""
+"""A cell is one row of `Cells.table`: plays, how many of them the row as believed takes into account, the log
+likelihood of each κ, and then one number for each state of:"""
 PAIRS, COUNTED, ROW, NEWS, COUNTS = range(5)
 """how often the state followed where the row was the catalogue's; how many of these the likelihood counts; the row as
 believed; Σω(x - saved m), with a window Σx; and Σω, with a window decisions, those of k > 0 fading with τ_k."""
