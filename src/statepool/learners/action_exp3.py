@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from statepool.checks import Floats
 from statepool.kernels import LARGEST_ESTIMATE, lowest, mix_evenly, softmin
 from statepool.learners.contract import Learner, Problem, add_rule, check_copies, check_settings, n_copies
+from statepool.learners.parts import remember_action
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,6 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
         mix_evenly(memory.mixing, out)
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    saved[0] = policy[choice]
-
-
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
     amount = loss - 1.0 if memory.gains else loss
     if amount != 0.0 and played.action >= 0:
@@ -115,4 +112,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
         memory.changed[0] = True
 
 
-add_rule(ActionMemory, policy, remember, learn)
+add_rule(ActionMemory, policy, remember_action, learn)

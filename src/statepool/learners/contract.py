@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -260,11 +260,6 @@ def problem_of(instance: Instance, learner: Learner, delay: int, stream: Stream)
     if alike and instance.effects is None:
         return Problem(instance.P[0], instance.horizon, delay, stream, instance)  # copies of one map are one map
     return Problem(instance.P, instance.horizon, delay, stream, instance, has_contexts=True)
-
-
-def without_contexts(problem: Problem, P: Floats, horizon: int | None, delay: int) -> Problem:
-    """The problem of one context alone."""
-    return replace(problem, P=P, horizon=horizon, delay=delay, instance=None, has_contexts=False)
 
 
 def unknown_policy(learner: str) -> str:

@@ -32,9 +32,10 @@ from numpy.typing import NDArray
 
 from statepool.checks import Floats, Ints, check_count, check_rate
 from statepool.compiling import compiled
-from statepool.kernels import LARGEST_ESTIMATE, combine, dot, lowest, softmin
+from statepool.kernels import LARGEST_ESTIMATE, combine, lowest, softmin
 from statepool.kernels import log as fast_log
 from statepool.learners.contract import Learner, Problem, add_rule
+from statepool.learners.parts import remember_state
 
 LARGEST_RATE = 12
 """Theorem F holds for rates up to 1/(12 d), where the parameter-free version starts."""
@@ -239,10 +240,6 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     softmin(out, memory.numbers[RATE], out)
 
 
-def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    saved[0] = dot(policy, rows.columns[state])
-
-
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
     if played.t < memory.clock[USED]:  # it was given up
         return
@@ -251,4 +248,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
     memory.outcomes[slot], memory.estimates[slot] = loss, min(loss / saved[0], LARGEST_ESTIMATE)
 
 
-add_rule(HintedMemory, policy, remember, learn)
+add_rule(HintedMemory, policy, remember_state, learn)

@@ -38,6 +38,9 @@ from statepool.learners.exposure import (
     weigh_decision,
 )  # fmt: skip
 
+NO_KEY: NDArray[np.uint64] = np.zeros(1, np.uint64)
+"""Of learners that draw nothing."""
+
 
 class MeanLosses(NamedTuple):
     """One number for each unit: a state, or a pair of a context and an action."""
@@ -161,33 +164,23 @@ def _best(memory: Any, rows: Any, key: Any, t: int, sample: int, n: int) -> int:
     return lowest_index(values, TIE)
 
 
-class GreedyMemory(NamedTuple):
-    means: MeanLosses
-    guesses: Floats
-    values: Floats
-    exploration: float
-
-
-def greedy_policy(memory: Any, rows: Any, t: int, out: Any) -> None:
-    read_exposure(memory.means.clock)
-    out[:] = memory.exploration / out.size
-    out[_best(memory, rows, np.uint64(0), t, -1, out.size)] += 1.0 - memory.exploration
-
-
-class ThompsonMemory(NamedTuple):
+class MeansMemory(NamedTuple):
     means: MeanLosses
     guesses: Floats
     values: Floats
     key: NDArray[np.uint64]
     samples: int
-    mixing: float
+    """How many draws a decision chooses among; 0 to play by the means."""
+    exploration: float
 
 
-def thompson_policy(memory: Any, rows: Any, t: int, out: Any) -> None:
+def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     read_exposure(memory.means.clock)
-    out[:] = memory.mixing / out.size
-    for sample in range(memory.samples):
-        out[_best(memory, rows, memory.key[0], t, sample, out.size)] += (1.0 - memory.mixing) / memory.samples
+    out[:] = memory.exploration / out.size
+    n = max(memory.samples, 1)
+    for i in range(n):
+        sample = i if memory.samples > 0 else -1
+        out[_best(memory, rows, memory.key[0], t, sample, out.size)] += (1.0 - memory.exploration) / n
 
 
 class UCBMemory(NamedTuple):
@@ -274,8 +267,7 @@ def _advance(means: Any, t: int, now: float) -> None:
                         means.counts[k, unit] *= factor
 
 
-add_rule(GreedyMemory, greedy_policy, learn=learn, see=see, advance=advance)
-add_rule(ThompsonMemory, thompson_policy, learn=learn, see=see, advance=advance)
+add_rule(MeansMemory, policy, learn=learn, see=see, advance=advance)
 add_rule(UCBMemory, ucb_policy, learn=learn, see=ucb_see, advance=advance)
 
 
@@ -305,8 +297,8 @@ class PooledGreedy(Means):
         check_number(self.forgetting, "forgetting", 0, 1, open_low=True)
         check_number(self.exploration, "exploration", 0, 1)
 
-    def start(self, problem: Problem) -> GreedyMemory:
-        return GreedyMemory(*self._start(problem, self.forgetting), float(self.exploration))
+    def start(self, problem: Problem) -> MeansMemory:
+        return MeansMemory(*self._start(problem, self.forgetting), NO_KEY.copy(), 0, float(self.exploration))
 
 
 @dataclass(frozen=True)
@@ -340,9 +332,9 @@ class PooledThompson(Means):
         check_number(self.mixing, "mixing", 0, 1)
         check_count(self.samples, "samples")
 
-    def start(self, problem: Problem) -> ThompsonMemory:
+    def start(self, problem: Problem) -> MeansMemory:
         means = self._start(problem, self.forgetting)
-        return ThompsonMemory(*means, problem.stream.key(), self.samples, float(self.mixing))
+        return MeansMemory(*means, problem.stream.key(), self.samples, float(self.mixing))
 
 
 @dataclass(frozen=True)
@@ -366,8 +358,8 @@ class ActionGreedy(Means):
     def __post_init__(self) -> None:
         check_number(self.exploration, "exploration", 0, 1)
 
-    def start(self, problem: Problem) -> GreedyMemory:
-        return GreedyMemory(*self._start(problem), float(self.exploration))
+    def start(self, problem: Problem) -> MeansMemory:
+        return MeansMemory(*self._start(problem), NO_KEY.copy(), 0, float(self.exploration))
 
 
 @dataclass(frozen=True)
@@ -412,5 +404,5 @@ class ActionThompson(Means):
     def __post_init__(self) -> None:
         check_count(self.samples, "samples")
 
-    def start(self, problem: Problem) -> ThompsonMemory:
-        return ThompsonMemory(*self._start(problem), problem.stream.key(), self.samples, 0.0)
+    def start(self, problem: Problem) -> MeansMemory:
+        return MeansMemory(*self._start(problem), problem.stream.key(), self.samples, 0.0)

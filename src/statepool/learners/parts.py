@@ -219,10 +219,6 @@ def save_alone(policy: Any, choice: int, saved: Any) -> None:
     saved[choice] = 1.0 / policy[choice]
 
 
-def remember_nothing(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    pass
-
-
 def remember_action(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
     """The probability of the action."""
     saved[0] = policy[choice]

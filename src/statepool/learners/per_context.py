@@ -13,7 +13,7 @@ a learner of interleaved copies is refused.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 from statepool.checks import Floats, Ints, shown
 from statepool.learners import contract
 from statepool.learners.action_exp3 import ActionEXP3
-from statepool.learners.contract import Learner, Played, Problem, Rows, add_rule, is_own, without_contexts
+from statepool.learners.contract import Learner, Played, Problem, Rows, add_rule, is_own
 
 ROUND, CHOICE = -2, -1
 """Behind what a copy saves: the copy's round, and the position of the action."""
@@ -86,7 +86,8 @@ def _one_context(problem: Problem, P: Floats) -> Problem:
     """The problem of one of equally frequent contexts."""
     n = problem.n_contexts
     horizon = None if problem.horizon is None else -(-problem.horizon // n)
-    return without_contexts(problem, P, horizon, -(-problem.delay // n))
+    delay = -(-problem.delay // n)
+    return replace(problem, P=P, horizon=horizon, delay=delay, instance=None, has_contexts=False)
 
 
 class PerContextMemory(NamedTuple):

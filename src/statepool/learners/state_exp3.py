@@ -4,16 +4,15 @@
 
 G holds one number for each state, and that is all there is to remember. With `copies` > 1, copy t mod copies plays
 round t and learns from it alone (Interleaved-State-EXP3 at "d+1"). With `groups`, states of one group share G and q.
+With contexts q(s) is averaged over the latest requests, this one among them.
 
     copies="idle"     BOLD (Joulani et al. 2013): the lowest-numbered copy that waits for nothing plays, a new one if
                       all wait; with one delay for all this is "d+1"
-    denominator       with contexts: "marginal", q(s) averaged over the latest requests, this one among them, or
-                      "conditional", q(s) of the own context alone, which is blind to states it cannot reach
     caution=γ         implicit exploration (Neu 2015, Kocák et al. 2014), pooled: divide by q(s) + γ; theirs: "rate/2"
     rate="capacity"   Eldowa et al. 2024, d = 0: sqrt(2 log K/((vbar - 1) T)), vbar a proved bound of the dimension
 
 Source: paper, Section 3 and Appendices A and B; guarantees: Theorems A, 1 and B (one copy), 3 and 4.
-Differs from the source: nothing. The three options are of the neighbours named, read in abstract only; BOLD's rate is
+Differs from the source: nothing. The other options are of the neighbours named, read in abstract only; BOLD's rate is
 that of "d+1", the pooled caution and its bound are ours (docs/theory.md).
 """
 
@@ -25,14 +24,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from statepool.checks import Floats, Ints, check_groups, check_name, check_number, shown
+from statepool.checks import Floats, Ints, check_groups, check_number, shown
 from statepool.compiling import compiled
 from statepool.dimension import bracket
 from statepool.kernels import LARGEST_ESTIMATE, combine, dot, dots, mix_evenly, softmin
 from statepool.learners.contract import Learner, Problem, add_rule, check_copies, check_settings, n_copies
 
 CAPACITY, IDLE, HALF = "capacity", "idle", "rate/2"
-MARGINAL, CONDITIONAL = "marginal", "conditional"
 CAPACITY_GAP = 0.05
 """How closely the dimension is bracketed for a rate."""
 
@@ -57,8 +55,6 @@ class StateEXP3(Learner):
         The share of uniform play.
     caution : float or "rate/2"
         Added to the probability of the state in the denominator.
-    denominator : "marginal" or "conditional"
-        With contexts: whether the probability of a state is averaged over the latest requests.
 
     Examples
     --------
@@ -72,7 +68,6 @@ class StateEXP3(Learner):
     groups: ArrayLike | None = None
     mixing: float = 0.0
     caution: float | str = 0.0
-    denominator: str = MARGINAL
     knows_contexts: ClassVar[bool] = True
     needs_state_probability: ClassVar[bool] = True
     scratch: ClassVar[tuple[str, ...]] = ("totals",)
@@ -83,7 +78,6 @@ class StateEXP3(Learner):
             check_copies(self.copies)
         if self.caution != HALF:
             check_number(self.caution, "caution", 0, 1e9)
-        check_name("denominator", self.denominator, (MARGINAL, CONDITIONAL))
         if self.groups is not None:
             labels = check_groups(self.groups)
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
@@ -110,7 +104,6 @@ class StateEXP3(Learner):
             np.zeros((rows, S)), groups, np.empty(K), np.ones(1, np.bool_), np.zeros(1, np.int64),
             np.zeros(rows if idle else 0, np.bool_), np.zeros(S + 1 if problem.has_contexts else 0), rate,
             float(self.mixing), rate / 2 if self.caution == HALF else float(self.caution),
-            self.denominator == MARGINAL,
         )  # fmt: skip
 
     def _rate(self, problem: Problem, n_groups: int, copies: int) -> float:
@@ -145,7 +138,6 @@ class StateMemory(NamedTuple):
     rate: float
     mixing: float
     caution: float
-    marginal: bool
 
 
 def capacity_rate(P: Floats, horizon: int) -> float:
@@ -219,7 +211,7 @@ def _denominator(memory: Any, state: int, saved: Any) -> float:
         return saved[0]
     own = _of_group(memory, saved[2:], state)
     # Contexts may reach different states: an estimate divided by the average is unbiased for all of them.
-    return (saved[0] + own) / (saved[1] + 1.0) if memory.marginal else own
+    return (saved[0] + own) / (saved[1] + 1.0)
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:

@@ -171,4 +171,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
     learn_about(memory, played.action)
 
 
-add_rule(ImpatientMemory, policy, parts.remember_nothing, learn, see)
+add_rule(ImpatientMemory, policy, learn=learn, see=see)

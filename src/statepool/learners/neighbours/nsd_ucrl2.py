@@ -126,4 +126,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
     memory.counts[played.state] += 1.0
 
 
-add_rule(OptimistMemory, policy, parts.remember_nothing, learn, see)
+add_rule(OptimistMemory, policy, learn=learn, see=see)

@@ -64,4 +64,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
     memory.counts[played.state] += sign
 
 
-add_rule(BestStateMemory, policy, parts.remember_nothing, learn)
+add_rule(BestStateMemory, policy, learn=learn)

@@ -79,10 +79,6 @@ def policy_greedy(memory: Any, rows: Any, t: int, out: Any) -> None:
     out[lowest_index(memory.stale, TIE)] = 1.0
 
 
-def learn_nothing(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    pass
-
-
 def policy_optimistic(memory: Any, rows: Any, t: int, out: Any) -> None:
     _read_vector(memory.oracle, rows, t)
     hoped = memory.oracle.stale
@@ -95,5 +91,5 @@ def learn_optimistic(memory: Any, played: Any, loss: float, saved: Any, sign: fl
     memory.losses[played.action] += min(loss / saved[0], LARGEST_ESTIMATE)
 
 
-add_rule(GreedyStaleMemory, policy_greedy, parts.remember_nothing, learn_nothing)
+add_rule(GreedyStaleMemory, policy_greedy)
 add_rule(OptimisticStaleMemory, policy_optimistic, parts.remember_action, learn_optimistic)
