@@ -225,14 +225,6 @@ def label(
     )
 
 
-def leave_room(ax: Axes, left: float, right: float, far: float) -> None:
-    """Leave room for labels: x goes on to `far`, while axis and grid end at `right`."""
-    ax.set_xlim(left, far)
-    ax.grid(False)
-    ax.hlines(ax.get_yticks(), left, right, color=FAINT, linewidth=0.5, zorder=0)
-    ax.spines["bottom"].set_bounds(left, right)
-
-
 def log_axis(axis: Any, ticks: Sequence[float] = ()) -> None:
     """A logarithmic axis with these ticks only, or with 1, 2 and 5 of each power of ten."""
     (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
