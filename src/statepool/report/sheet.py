@@ -207,11 +207,6 @@ def frame_cells(ax: Axes, columns: list[str], rows: list[str]) -> None:
     ax.spines[:].set_visible(False)
 
 
-def short_number(number: float) -> str:
-    """A whole number that fits into a cell."""
-    return f"{number:.0f}" if abs(number) < 999.5 else f"{number / 1000:.1f}k"
-
-
 def label(
     ax: Axes, x: float, y: float, text: str, colour: str, shift: tuple[float, float] = (5, 0), **style: Any
 ) -> None:
