@@ -145,7 +145,8 @@ def python() -> str:
     sections = dict(SECTIONS)
     said = {name for names in sections.values() for name in names}
     sections["Learners"] = tuple(name for name in sp.__all__ if name[0].isupper() and name not in said)
-    lines = ["# Python", "", "`import statepool as sp`; everything here is public ([Versions](versions.md)).", ""]
+    public = "everything here is public ([Versions](../explanation/design.md#versions))"
+    lines = ["# Python", "", f"`import statepool as sp`; {public}.", ""]
     for title, names in sections.items():
         lines += [f"## {title}", ""]
         if title == "Learners":
@@ -179,7 +180,7 @@ OTHER_MODULES = """
 
 ::: statepool.testing
     options:
-      members: [Check, ContractError, check_learner, learner_checks, check_family, family_checks]
+      members: [Check, ContractError, check_learner, learner_checks, check_family]
       show_root_heading: false
 """  # noqa: E501
 

@@ -186,3 +186,13 @@ def test_outcomes_and_states_that_are_none():
             player.update(decision, **given)
     with pytest.raises(ValueError, match="reward: is 2"):
         player.update(decision, reward=2)
+
+
+def test_one_array_is_the_delay_of_each_round():
+    band = sp.families.band(0, horizon=60)
+    waits = np.arange(60) % 7
+    found = sp.compare(band, "uniform", delays=waits, seeds=[1])
+    assert found.regret.shape == (1, 1, 1, 1)
+    assert found.regret.item() == sp.simulate(band, "uniform", waits, 80_001).regret
+    with pytest.raises(ValueError, match=r"delay: has shape \(2,\)"):
+        sp.compare(band, "uniform", delays=np.array([10, 50]))

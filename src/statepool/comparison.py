@@ -260,7 +260,8 @@ def _learners(given: Any) -> dict[str, Learner]:
 
 
 def _delays(given: Any) -> dict[Any, Callable[[int, int], Any]]:
-    return {name: _waiting(delay) for name, delay in _named(given, "delays", "delays", _NUMBER | Conversions).items()}
+    named = _named(given, "delays", "delays", _NUMBER | Conversions | np.ndarray)
+    return {name: _waiting(delay) for name, delay in named.items()}
 
 
 def _waiting(delay: Any) -> Callable[[int, int], Any]:

@@ -39,6 +39,8 @@ def geometric(seed: int, horizon: int, mean: float) -> Ints:
 def heavy_tailed(seed: int, horizon: int, mean: float) -> Ints:
     """Delays with a Pareto distribution of shape 1.5: a finite mean, no variance.
 
+    They are rounded down, which takes about half a round from the mean.
+
     >>> import statepool as sp
     >>> sp.delays.heavy_tailed(seed=1, horizon=8, mean=3.0).tolist()
     [1, 1, 1, 4, 1, 1, 3, 1]

@@ -40,8 +40,6 @@ from statepool.checks import (
     has_contexts,
     read_only,
 )
-from statepool.compiling import compiled
-from statepool.kernels import row_of
 
 _CHUNK_ENTRIES = 1 << 20
 _NO_CONTEXTS: Ints = read_only(np.empty(0, dtype=np.int64))
@@ -204,8 +202,7 @@ class Instance:
 
     def pseudo_loss(self, actions: ArrayLike) -> float:
         """The summed mean loss of the actions taken, one per round."""
-        taken = self._checked(actions)
-        return float(_pseudo_loss(*self._tables, taken))
+        return float(self._mean_losses(self._checked(actions)).sum())
 
     def regret(self, actions: ArrayLike) -> float:
         """Pseudo-regret of the actions taken: their summed mean loss less the comparator's."""
@@ -213,13 +210,13 @@ class Instance:
 
     def regret_path(self, actions: ArrayLike) -> Floats:
         """Pseudo-regret against the comparator of the whole horizon, after each round."""
-        path, taken = np.empty(self.horizon), self._checked(actions)
-        _regret_path(*self._tables, taken, self.best_policy, path)
-        return path
+        best = self.best_policy[0 if self.contexts is None else self.contexts]
+        return np.cumsum(self._mean_losses(self._checked(actions)) - self._mean_losses(best))
 
-    @property
-    def _tables(self) -> tuple[Any, Any, int, Any, Any]:
-        return self.rows, self.requests, self.n_actions, self.theta, self.direct.reshape(-1)
+    def _mean_losses(self, actions: Any) -> Floats:
+        """The mean loss of an action in each round."""
+        rows = actions if self.contexts is None else self.contexts * self.n_actions + actions
+        return np.asarray((self.rows[rows] * self.theta).sum(axis=1) + self.direct.ravel()[rows])
 
     def _checked(self, actions: ArrayLike) -> Ints:
         taken = np.asarray(actions)
@@ -301,32 +298,3 @@ def _with_contexts(
 def _restored(arguments: dict[str, Any]) -> Instance:
     """An instance from its pickled arguments, whose arrays would otherwise come back writable."""
     return Instance(**arguments)
-
-
-@compiled
-def _mean_loss(rows: Any, requests: Any, n_actions: int, theta: Any, direct: Any, t: int, action: int) -> float:
-    row = row_of(requests, n_actions, t, action)
-    mean = direct[row]
-    for s in range(rows.shape[1]):
-        mean += rows[row, s] * theta[t, s]
-    return mean
-
-
-@compiled
-def _pseudo_loss(rows: Any, requests: Any, n_actions: int, theta: Any, direct: Any, actions: Any) -> float:
-    total = 0.0
-    for t in range(actions.size):
-        total += _mean_loss(rows, requests, n_actions, theta, direct, t, actions[t])
-    return total
-
-
-@compiled
-def _regret_path(
-    rows: Any, requests: Any, n_actions: int, theta: Any, direct: Any, actions: Any, policy: Any, path: Any
-) -> None:
-    regret = 0.0
-    for t in range(actions.size):
-        best = policy[0] if requests.size == 0 else policy[requests[t]]
-        taken = _mean_loss(rows, requests, n_actions, theta, direct, t, actions[t])
-        regret += taken - _mean_loss(rows, requests, n_actions, theta, direct, t, best)
-        path[t] = regret

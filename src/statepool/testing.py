@@ -33,7 +33,7 @@ from statepool.learners.contract import Learner
 from statepool.learners.player import PlayedRound
 from statepool.model import Instance
 
-__all__ = ["Check", "ContractError", "check_family", "check_learner", "family_checks", "learner_checks"]
+__all__ = ["Check", "ContractError", "check_family", "check_learner", "learner_checks"]
 
 Family = Callable[..., Instance]
 ROUNDS, NEVER, SLACK = 60, 10**9, 1e-9
@@ -122,8 +122,8 @@ def check_learner(learner: Learner, instances: Iterable[Instance] | None = None)
         check()
 
 
-def family_checks(family: Family, **settings: Any) -> list[Check]:
-    """Every promise of a family, as checks to run one by one.
+def check_family(family: Family, **settings: Any) -> None:
+    """Run every check of a family; the first that fails raises.
 
     Parameters
     ----------
@@ -131,30 +131,6 @@ def family_checks(family: Family, **settings: Any) -> list[Check]:
         A function of a seed that returns an `Instance`.
     **settings
         Small ones; a short horizon by default.
-
-    Returns
-    -------
-    list of Check
-
-    Examples
-    --------
-    >>> import statepool as sp
-    >>> from statepool.testing import family_checks
-    >>> str(family_checks(sp.families.band, horizon=60)[0])
-    'gives an instance'
-    """
-    small = {"horizon": 50} if "horizon" in inspect.signature(family).parameters else {}
-    chosen = small | settings
-    return [Check(promise.__name__.replace("_", " "), partial(promise, family, chosen)) for promise in FAMILY_PROMISES]
-
-
-def check_family(family: Family, **settings: Any) -> None:
-    """Run every check of a family; the first that fails raises.
-
-    Parameters
-    ----------
-    family, **settings
-        As for `family_checks`.
 
     Raises
     ------
@@ -166,8 +142,9 @@ def check_family(family: Family, **settings: Any) -> None:
     >>> from statepool.testing import check_family
     >>> check_family(sp.families.band, horizon=60)
     """
-    for check in family_checks(family, **settings):
-        check()
+    small = {"horizon": 50} if "horizon" in inspect.signature(family).parameters else {}
+    for promise in FAMILY_PROMISES:
+        promise(family, small | settings)
 
 
 def ragged(seed: int = 0, horizon: int = ROUNDS) -> Ints:

@@ -5,7 +5,7 @@ import pytest
 import statepool as sp
 from statepool.learners.neighbours.impatient_thompson import prior_of
 from statepool.studies import STUDIES
-from statepool.studies.neighbours import ARMS, COVERED, OF_ACTIONS, bounds, build, compared
+from statepool.studies.neighbours import ARMS, COVERED, bounds, build, compared
 from statepool.studies.runner import run_studies
 from statepool.studies.self_tuned import GREEDY, THOMPSON, crossing
 from statepool.studies.study import Cell, Task
@@ -78,14 +78,6 @@ def test_neighbours_are_built_from_plain_data():
         assert isinstance(build(name, settings, sibling), sp.learners.REGISTRY[name])
     assert build(*ARMS["impatient Thompson"], sibling).prior == prior_of(sibling.P, sibling.theta)
     assert build(*ARMS["MetaBIO on ZS"], sibling).base == sp.learners.ZimmertSeldin(tuning="anytime")
-
-
-def test_only_neighbours_below_the_line_see_the_action_alone():
-    below = list(ARMS)[OF_ACTIONS:]
-    assert all(
-        name in ("action-exp3", "exp3-ix", "auer-exp3", "anytime", "zimmert-seldin") for name, _ in map(ARMS.get, below)
-    )
-    assert all(ARMS[arm][1].get("pooled") is False for arm in below if ARMS[arm][0] == "anytime")
 
 
 def test_regrets_are_those_of_the_runs():

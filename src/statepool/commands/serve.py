@@ -1,10 +1,10 @@
 """`statepool serve`: open the database, print the address, run until it is stopped."""
 
 import gc
-import os
 import sys
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +12,6 @@ from typer import Option
 
 from statepool.commands import DEFAULT_STORE, opened
 
-OPTIONS = "STATEPOOL_SERVE"
-"""The environment variable that passes the options to worker processes."""
 UVICORN: dict[str, Any] = {
     "ws": "none", "lifespan": "on", "access_log": False, "log_level": "error", "server_header": False,
     "date_header": False, "timeout_keep_alive": 75, "timeout_graceful_shutdown": 30, "timeout_worker_healthcheck": 60,
@@ -91,14 +89,11 @@ def make_service(options: Options, worker: str = "1") -> Any:
     return service
 
 
-def make_worker() -> Any:
-    """The application of a worker process, which finds its options in the environment."""
+def make_worker(options: Options) -> Any:
+    """The application of a worker process."""
     from multiprocessing import current_process
 
-    import msgspec
-
-    number = current_process().name.rpartition("-")[2]  # SpawnProcess-1, -2, …
-    return make_service(msgspec.json.decode(os.environ[OPTIONS], type=Options), worker=number)
+    return make_service(options, worker=current_process().name.rpartition("-")[2])  # SpawnProcess-1, -2, …
 
 
 def _is_local(host: str) -> bool:
@@ -167,8 +162,5 @@ def _run(options: Options, listening: Any, demo: bool) -> None:
             service.demo = Demo(service.pools.adopt(create(service.pools.database)))
         uvicorn.Server(uvicorn.Config(service, **UVICORN)).run([listening])
         return
-    import msgspec
-
-    os.environ[OPTIONS] = msgspec.json.encode(asdict(options)).decode()
-    config = uvicorn.Config(f"{__name__}:make_worker", factory=True, workers=options.workers, **UVICORN)
+    config = uvicorn.Config(partial(make_worker, options), factory=True, workers=options.workers, **UVICORN)
     Multiprocess(config, sockets=[listening]).run()

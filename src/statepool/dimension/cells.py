@@ -24,9 +24,8 @@ Good multipliers for a cell come from a linear program, solved by column generat
 has the last word. The program ranges over joint measures of (action, q in the cell). Its columns (a, mu) cost
 -sum_s U(s|a)/q(s) and weigh mu(k) P(s|a) in row (k, s); its pairs m(j, k) stand for mu(j) mu(k) and tie the measure's
 moments together. The duals are the lam_k. A revised simplex method with a dense inverse solves it; new columns come
-from `descend`, priced at a mixture of the best multipliers so far and the present ones. Differs from textbooks: the
-first basis mixes actions at the cell's centre, so no first phase is needed; artificial columns whose cost grows with
-1/q stand in where the centre cannot be reached.
+from `descend`, priced at a mixture of the best multipliers so far and the present ones. The first basis holds
+artificial columns at the cell's centre; their cost grows with 1/q.
 """
 
 from typing import NamedTuple
@@ -233,11 +232,8 @@ CLOSE = 5e-4
 PENALTY = 30.0
 """How steep lam may grow, relative to 1/q, to show that a cell misses the reachable distributions."""
 
-SHRINK = 0.2
-"""The first columns sit this far from the corners towards the centre: at a corner 1/q may be infinite."""
-
-START = -(2**40)
-"""Marks the starting column mu = centre in a basis."""
+START, ARTIFICIAL = -2, -1
+"""Mark the starting column mu = centre, and artificial columns, in a basis."""
 
 
 class Tableau(NamedTuple):
@@ -285,7 +281,7 @@ def propose(
 ) -> tuple[float, Floats, Floats, Floats, Floats]:
     """Multipliers for the cell from a simplex method with column generation, and the relaxed solution."""
     K, S = P.shape
-    at = start(P, U, V)
+    at = start(V)
     best, tried = at.duals.copy(), at.duals.copy()
     mu, c, L = np.full((K, S), 1.0 / S), np.empty((K, S)), np.empty((K, S))
     scale, phi, worst = np.empty(K), np.zeros(K), np.empty(S)
@@ -318,55 +314,21 @@ def propose(
 
 
 @compiled
-def start(P: Floats, U: Floats, V: Floats) -> Tableau:
-    """A feasible basis: mu at the centre, reached by a best mixture of actions there, each near every corner."""
-    S = P.shape[1]
+def start(V: Floats) -> Tableau:
+    """A feasible basis: mu at the centre, which artificial columns stand in for until actions reach it."""
+    S = V.shape[0]
     n = S * S + 1
-    centre = (V / S).sum(axis=0)
-    rows, inverse, mass = reach(P, U, centre)
-    basis, xB, cB, B = np.empty(n, np.int64), np.empty(n), np.empty(n), np.zeros((n, n))
+    centre = V.sum(axis=0) / S
+    basis, xB, cB, B = np.full(n, ARTIFICIAL), np.empty(n), np.empty(n), np.eye(n)
     for k in range(S):
-        for i in range(S):
-            here, a = k * S + i, rows[i]
-            basis[here], xB[here], cB[here] = max(a, -1), mass[i] / S, 0.0
-            B[here, n - 1] = mass[i] / S
-            for s in range(S):
-                if a >= 0 and U[a, s] > 0:
-                    cB[here] -= U[a, s] / ((1 - SHRINK) * V[k, s] + SHRINK * centre[s])
-            if a < 0:
-                cB[here] = -PENALTY / centre[-1 - a]
-            for k2 in range(S):
-                mix = ((1.0 if k == k2 else 0.0) - SHRINK / S) / (1 - SHRINK)
-                for s in range(S):
-                    B[here, k2 * S + s] = mix * inverse[i, s]
-    basis[n - 1], xB[n - 1], cB[n - 1], B[n - 1, n - 1] = START, 1.0, 0.0, 1.0
+        for s in range(S):
+            xB[k * S + s], cB[k * S + s] = centre[s] / S, -PENALTY / centre[s]
+            B[k * S + s, n - 1] = centre[s] / S
+    basis[n - 1], xB[n - 1], cB[n - 1] = START, 1.0, 0.0
     pi = np.zeros(n)
     for i in range(n):
         pi += cB[i] * B[i]
     return Tableau(basis, B, xB, cB, pi, np.empty(n))
-
-
-@compiled
-def reach(P: Floats, U: Floats, centre: Floats) -> tuple[Ints, Floats, Floats]:
-    """Primal simplex: actions (negative: artificial) whose mixture has state distribution `centre` and least U/q."""
-    S = P.shape[1]
-    rows, inverse, mass = -1 - np.arange(S), np.eye(S), centre.copy()
-    lam, cost = np.empty(S), -(U / centre).sum(axis=1)
-    for _ in range(20 * S):
-        lam[:] = 0.0
-        for i in range(S):
-            lam += (cost[rows[i]] if rows[i] >= 0 else -PENALTY / centre[-1 - rows[i]]) * inverse[i]
-        gains = cost - (P * lam).sum(axis=1)
-        entering = gains.argmax()
-        if gains[entering] <= 1e-9:
-            break
-        w = (inverse * P[entering]).sum(axis=1)
-        leaving = ratio_test(mass, w)
-        if leaving < 0:
-            break
-        pivot(inverse, mass, w, leaving)
-        rows[leaving] = entering
-    return rows, inverse, mass
 
 
 @compiled

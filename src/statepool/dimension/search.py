@@ -56,9 +56,6 @@ NEGLIGIBLE = 1e-9
 FAINT = 1e-18
 """Entries up to this are searched over as 0, so that no square of one is lost below the smallest float."""
 
-PURE = 0.05
-"""How far from private (0) a state may be and still be split off first."""
-
 ALL_ACTIVE = 100
 """Up to this many actions, cells are solved over all of them; above, over those that have mattered so far."""
 
@@ -184,44 +181,20 @@ class Search:
         return self.upper <= self.cut or time.monotonic() > self.deadline
 
     def run(self) -> None:
-        """Climb, split off a nearly private state, then cut cells, until the gap is reached or the work is spent."""
+        """Climb, then cut cells, until the gap is reached or the work is spent."""
         for x in starts(self.P, RANDOM_STARTS if self.P.size <= LARGE else 0):
             self.try_policy(x)
             if self.finished:
                 return
         if self.P.shape[1] > MOST_STATES:
             return
-        self.split_state()
-        if not self.finished:
-            self.cover()
+        self.cover()
 
     def try_policy(self, x: Floats) -> None:
         """Climb from x and keep the policy reached if it is the best so far."""
         reached, play = ascend(self.P, x)
         if reached > self.lower:
             self.lower, self.play = reached, play
-
-    def split_state(self) -> None:
-        """Bound one state's ratio by its maximum and bracket the rest alone.
-
-        Nothing is lost when some action leads to that state only, and most surely: mixed with a vanishing part of any
-        other policy it adds its maximum. Cells around such an action always contain it.
-        """
-        s, a, loss = purest(self.P, self.M)
-        if loss > PURE or self.P.shape[1] < 2:
-            return
-        others = np.delete(self.P, s, axis=1)
-        now = time.monotonic()
-        rest = Search(np.ascontiguousarray(others), self.P.shape[0], self.gap, now + 0.5 * (self.deadline - now))
-        rest.run()
-        self.nodes += rest.nodes
-        bound = (self.M[s] + rest.upper) * (1 + 8 * UNIT)
-        if bound < self.upper:
-            self.upper, self.proof = float(bound), f"a state split off, then {rest.proof}"
-        for part in (0.3, 0.03, 1e-3, 1e-5):
-            x = part * rest.play
-            x[a] += 1 - part
-            self.try_policy(x)
 
     def cover(self) -> None:
         """Best-first search over cells; lowers `upper` to the largest bound in the cover."""
@@ -289,14 +262,6 @@ class Search:
             x /= x.sum()
             if value(self.P, x) > self.lower * (1 + 1e-9):
                 self.try_policy(x)
-
-
-def purest(P: Floats, M: Floats) -> tuple[int, int, float]:
-    """The state and the action that reaches it most nearly alone and most surely, and how far it is from both."""
-    weight = np.maximum(P.sum(axis=1, keepdims=True), 1e-300)
-    loss = (1 - P / np.maximum(M, 1e-300)) + (1 - P / weight)
-    a, s = np.unravel_index(int(loss.argmin()), loss.shape)
-    return int(s), int(a), float(loss[a, s])
 
 
 def root(P: Floats) -> Floats:

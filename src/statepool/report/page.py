@@ -72,5 +72,5 @@ def _inline(svg: str, prefix: str, drawing: "Drawing") -> str:
     svg = re.sub("|".join(_VARIABLES), lambda match: _VARIABLES[match[0]], svg)
     # A marker's outline is left to the place that uses it, where pointing turns it on.
     svg = svg.replace('" style="stroke: #000000; stroke-opacity: 0"/>', '"/>')
-    heading = f'<svg tabindex="0" role="img" aria-label="{escape(drawing.title)}. Arrow keys step through its values." '
+    heading = f'<svg role="img" aria-label="{escape(drawing.title)}" '
     return re.sub(r'<svg width="[^"]*" height="[^"]*" |<svg height="[^"]*" ', heading, svg, count=1)

@@ -11,7 +11,7 @@
     keep(root.dataset.theme);
   });
 
-  // Values: on pointing, on tapping, or step by step with the arrow keys of a focused chart.
+  // Values: on pointing or tapping.
   let lit = null;
   const hide = () => { lit?.classList.remove("lit"); lit = null; tip.hidden = true; };
   const show = (target) => {
@@ -30,28 +30,9 @@
   document.addEventListener("pointerout", (event) => { if (targetOf(event) && event.pointerType === "mouse") hide(); });
   document.addEventListener("pointerdown", (event) => { const target = targetOf(event); if (target) show(target); else hide(); });
   document.addEventListener("scroll", hide, { passive: true });
-  for (const svg of document.querySelectorAll(".drawing svg")) {
-    svg.addEventListener("blur", hide);
-    svg.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-      if (event.key === "Escape") hide();
-      if (!step) return;
-      const targets = [...svg.querySelectorAll(".tip")];
-      if (!targets.length) return;
-      event.preventDefault();
-      const at = targets.indexOf(lit);
-      show(targets[at < 0 ? (step > 0 ? 0 : targets.length - 1) : (at + step + targets.length) % targets.length]);
-    });
-  }
-
-  // Contents: open beside the page, folded above it; the study being read is marked.
+  // Contents: open beside the page, folded above it.
   const contents = document.getElementById("contents"), roomy = matchMedia("(min-width: 1100px)");
   const fold = () => { contents.open = roomy.matches; };
   fold();
   roomy.addEventListener("change", fold);
-  const links = new Map([...document.querySelectorAll("nav li a")].map((link) => [link.hash.slice(1), link]));
-  const watcher = new IntersectionObserver((entries) => {
-    for (const entry of entries) links.get(entry.target.id)?.classList.toggle("here", entry.isIntersecting);
-  }, { rootMargin: "-20% 0px -70% 0px" });
-  for (const section of document.querySelectorAll("section.study")) watcher.observe(section);
 })();

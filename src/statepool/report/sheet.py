@@ -207,11 +207,6 @@ def frame_cells(ax: Axes, columns: list[str], rows: list[str]) -> None:
     ax.spines[:].set_visible(False)
 
 
-def short_number(number: float) -> str:
-    """A whole number that fits into a cell."""
-    return f"{number:.0f}" if abs(number) < 999.5 else f"{number / 1000:.1f}k"
-
-
 def label(
     ax: Axes, x: float, y: float, text: str, colour: str, shift: tuple[float, float] = (5, 0), **style: Any
 ) -> None:
@@ -223,14 +218,6 @@ def label(
     ax.annotate(
         text, (x, y), xytext=shift, textcoords="offset points", color=colour, in_layout=False, **(plain | style)
     )
-
-
-def leave_room(ax: Axes, left: float, right: float, far: float) -> None:
-    """Leave room for labels: x goes on to `far`, while axis and grid end at `right`."""
-    ax.set_xlim(left, far)
-    ax.grid(False)
-    ax.hlines(ax.get_yticks(), left, right, color=FAINT, linewidth=0.5, zorder=0)
-    ax.spines["bottom"].set_bounds(left, right)
 
 
 def log_axis(axis: Any, ticks: Sequence[float] = ()) -> None:

@@ -11,21 +11,8 @@ from matplotlib.axes import Axes
 from statepool.dimension import bracket, estimate
 from statepool.guarantees import theorem_1, theorem_3
 from statepool.learners import StateEXP3
-from statepool.report.palette import (
-    ACTION,
-    AMBER,
-    BLUE,
-    FAINT,
-    GREEN,
-    INK,
-    INTERLEAVED,
-    ORACLE,
-    PLUG_IN,
-    PURPLE,
-    STATE,
-    UNIFORM,
-    Look,
-)
+from statepool.report import palette
+from statepool.report.palette import Look
 from statepool.report.sheet import Sheet, Value, log_axis
 from statepool.studies.study import (
     Arms,
@@ -83,8 +70,8 @@ def _gain_tables(results: Results) -> list[Table]:
 def _draw_gain(sheet: Sheet, results: Results) -> None:
     left, right = sheet.panels(2, 2.2)
     by_actions, by_delay = (table.rows for table in _gain_tables(results))
-    looks = {"interleaved": INTERLEAVED, "action": ACTION, "state": STATE}
-    sheet.lines(left, SIZES, by_actions, {"bound": Look(AMBER, "_")}, proved=True)
+    looks = {"interleaved": palette.INTERLEAVED, "action": palette.ACTION, "state": palette.STATE}
+    sheet.lines(left, SIZES, by_actions, {"bound": Look(palette.AMBER, "_")}, proved=True)
     sheet.lines(left, SIZES, by_actions, looks, "xy", xlabel="actions $K$", title="Regret at $d=50$")
     looks.pop("interleaved")
     sheet.lines(right, WAITS, by_delay, looks, "x", xlabel="delay $d$", title="Regret at $K=40$", ylim=(0, None))
@@ -132,9 +119,9 @@ def _gap_tables(results: Results) -> list[Table]:
 def _draw_certificates(sheet: Sheet, results: Results) -> None:
     left, right = sheet.panels(2, 2.3)
     rows = _gap_tables(results)[1].rows
-    looks = {"action": ACTION, "known": STATE, "plug-in": PLUG_IN}
+    looks = {"action": palette.ACTION, "known": palette.STATE, "plug-in": palette.PLUG_IN}
     sheet.lines(left, GAP_ACTIONS, rows, looks, "xy", ylabel="regret over $T=5\\,000$", title="Measured")
-    looks = {"warm start / plug-in": Look(PURPLE, "x"), "Theorem 3 / plug-in": Look(INK, "_")}
+    looks = {"warm start / plug-in": Look(palette.PURPLE, "x"), "Theorem 3 / plug-in": Look(palette.INK, "_")}
     sheet.lines(right, GAP_ACTIONS, rows, looks, "x", proved=True, ylim=(0, 23), title="Certified, over measured")
     for ax in (left, right):
         ax.set_xlabel("actions $K$")
@@ -161,7 +148,7 @@ SATURATED = [(4_000, 0.1, 4), (4_000, 0.1, 8), (4_000, 0.1, 32), (2_500, 0.1, 16
 RATE = sqrt(2 * log(HARD_ACTIONS) / (HARD_ACTIONS * HARD_HORIZON))
 HARD_ARMS: Arms = {"action": ("action-exp3", {"rate": RATE}), "state": ("state-exp3", {"rate": RATE}),
                    "greedy-stale": ("greedy-stale", {})}  # fmt: skip
-LOOKS = {"uniform": UNIFORM, "action": ACTION, "state": STATE, "greedy-stale": ORACLE}
+LOOKS = {"uniform": palette.UNIFORM, "action": palette.ACTION, "state": palette.STATE, "greedy-stale": palette.ORACLE}
 
 
 def with_uniform(task: Task) -> dict[str, float]:
@@ -221,7 +208,7 @@ def _draw_drift_scaling(sheet: Sheet, results: Results) -> None:
     rows = _ratio_rows(results, CELLS)
     _draw_regret(sheet, left, rows)
     every = [row[policy].number for row in rows.values() for policy in LOOKS]
-    right.axhspan(min(every), max(every), color=FAINT, alpha=0.45, linewidth=0)
+    right.axhspan(min(every), max(every), color=palette.FAINT, alpha=0.45, linewidth=0)
     places = list(enumerate(GRID))
     for (x, place), (j, policy) in product(places, enumerate(LOOKS)):
         value, at = rows[_name(*place)][policy], x + (j - 1.5) * 0.16
@@ -241,7 +228,7 @@ def _draw_regret(sheet: Sheet, ax: Axes, rows: Rows) -> None:
     scales = [row["scale"].number for row in rows.values()]
     middle = sum(row["uniform"].number for row in rows.values()) / len(rows)
     ends = np.array([min(scales), max(scales)])
-    ax.plot(ends, middle * ends, color=INK, linestyle="--", linewidth=0.8, label="slope one")
+    ax.plot(ends, middle * ends, color=palette.INK, linestyle="--", linewidth=0.8, label="slope one")
     for policy, look in LOOKS.items():
         regrets = [row[policy].number * row["scale"].number for row in rows.values()]
         ax.plot(scales, regrets, look.marker, color=look.colour, markersize=3.2, label=policy)
@@ -307,7 +294,13 @@ def _dependence_tables(results: Results) -> list[Table]:
 
 
 def _draw_dependence(sheet: Sheet, results: Results) -> None:
-    looks = dict(zip(OVERLAPS, (Look(BLUE, "o"), Look(GREEN, "^"), Look(AMBER, "D"), Look(PURPLE, "v")), strict=True))
+    looks = dict(
+        zip(
+            OVERLAPS,
+            (Look(palette.BLUE, "o"), Look(palette.GREEN, "^"), Look(palette.AMBER, "D"), Look(palette.PURPLE, "v")),
+            strict=True,
+        )
+    )
     for ax, delay in zip(sheet.panels(3, 2.0, sharey=not sheet.narrow), WAITS, strict=True):
         for overlap, look in looks.items():
             name = f"overlap {overlap:g}"

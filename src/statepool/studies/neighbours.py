@@ -1,6 +1,5 @@
 """Study E (ours): every method the paper names, side by side on common random numbers, and how tight each bound is."""
 
-from math import log2
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,10 @@ from statepool.learners import Learner
 from statepool.learners.neighbours.impatient_thompson import prior_of
 from statepool.model import Instance
 from statepool.probes import NO_PROBE
-from statepool.report.palette import MUTED
-from statepool.report.sheet import Sheet, Value, short_number
+from statepool.report.sheet import Value
 from statepool.studies import funnel
 from statepool.studies.estimated_maps import KINDS
-from statepool.studies.study import Arms, Cell, Figure, Results, Rows, Sweep, Table, Task, add_study
+from statepool.studies.study import Arms, Cell, Results, Rows, Sweep, Table, Task, add_study
 
 ZS, ANYTIME = "zimmert-seldin", "anytime"
 ARMS: Arms = {
@@ -48,9 +46,6 @@ ARMS: Arms = {
     "ZS, advanced": (ZS, {"tuning": "advanced"}),
     "Masoudian": (ZS, {"tuning": "anytime", "shift": True}),
 }
-OF_ACTIONS = 19
-"""The arms from here on see the action alone."""
-
 SETTINGS: dict[str, tuple[str, dict[str, Any], int]] = {
     **funnel.SETTINGS,
     **{f"hostile, {kind}": ("hostile", {"kind": kind, "horizon": 8_000}, 50) for kind in KINDS},
@@ -143,23 +138,6 @@ def _tables(results: Results) -> list[Table]:
     ]
 
 
-def _draw_heat_map(sheet: Sheet, results: Results) -> None:
-    """Learners × settings; in two parts on a phone, to be legible."""
-    regrets = _regrets(results)
-    cells = list(regrets)
-    parts = [cells[: len(cells) // 2], cells[len(cells) // 2 :]] if sheet.narrow else [cells]
-    state = {id(row[arm]): row["State-EXP3"].number for row in regrets.values() for arm in ARMS}
-    for ax, part in zip(sheet.panels(len(parts), 0.17 * len(ARMS) + 0.95), parts, strict=True):
-        rows = {arm: {cell: regrets[cell][arm] for cell in part} for arm in ARMS}
-        sheet.heat_map(
-            ax, rows, lambda value: float(np.clip(-log2(ratio_to_state(value.number, state[id(value)])) / 4, -1, 1)),
-            lambda value: short_number(value.number), 4.4,
-        )  # fmt: skip
-        ax.tick_params(axis="x", rotation=90, top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=6)
-        ax.tick_params(axis="y", labelsize=5.5 if sheet.narrow else 6.5)
-        ax.axhline(OF_ACTIONS - 0.5, color=MUTED, linewidth=0.6)
-
-
 add_study(
     "neighbours",
     [
@@ -169,6 +147,5 @@ add_study(
               90_000, bounds),
     ],
     _tables,
-    [Figure("neighbours", _draw_heat_map)],
     beyond=True,
 )  # fmt: skip

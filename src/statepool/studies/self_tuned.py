@@ -1,17 +1,16 @@
 """Studies C and D (ours): SelfTuned and eleven simple rules, and direct effects of actions on outcomes."""
 
 from collections.abc import Sequence
-from math import log1p
 
 import numpy as np
 
 from statepool import delays
 from statepool.rates import default_rate
 from statepool.report import palette
-from statepool.report.sheet import Sheet, Value, short_number
+from statepool.report.sheet import Sheet, Value
 from statepool.studies import bounds, funnel
 from statepool.studies.estimated_maps import KINDS
-from statepool.studies.study import Arms, Cell, Figure, Results, Rows, Sweep, Table, add_study, standard_error
+from statepool.studies.study import Arms, Cell, Figure, Results, Sweep, Table, add_study, standard_error
 
 GREEDY: Arms = {
     f"greedy {forgetting:g}{' +1%' if exploration else ''}": (
@@ -120,28 +119,10 @@ def _tables(results: Results) -> list[Table]:
     ]  # fmt: skip
 
 
-def _draw_excess(sheet: Sheet, results: Results) -> None:
-    rows: Rows = {}
-    for sweep in (*CLOSED, HELD[0], HELD[2]):
-        for cell in sweep.labels:
-            best = _best(results, sweep.name, cell, ARMS)
-            rows[cell] = {arm: Value(results.mean(sweep.name, cell, arm) - best) for arm in ARMS}
-    (ax,) = sheet.panels(1, 0.155 * len(rows) + 0.75)
-    size = 5.2 if sheet.narrow else 6.5
-    sheet.heat_map(
-        ax, rows, lambda value: -min(log1p(value.number) / log1p(1_000), 1.0),
-        lambda value: short_number(value.number), size,
-    )  # fmt: skip
-    ax.tick_params(axis="x", rotation=90, top=True, labeltop=True, bottom=False, labelbottom=False)
-    ax.tick_params(axis="y", labelsize=5.8 if sheet.narrow else 7)
-    ax.axvline(len(RULES) - 0.5, color=palette.MUTED, linewidth=0.5)
-
-
 add_study(
     "self-tuned",
     [*CLOSED, *HELD, FUNNEL, UNKNOWN_MAP],
     _tables,
-    [Figure("self-tuned-excess", _draw_excess)],
     beyond=True,
 )
 
