@@ -138,7 +138,7 @@ def opens(audit: Audit) -> bool:
 def examine(seed: int, worlds: int) -> dict[str, Any]:
     """One shop: the truth, the advice, and what the advised pool then has."""
     shop = make_shop(seed)
-    audit = audit_log(shop.log(seed), missing=0, horizon=None if worlds else 100, seconds=1e-9, seed=seed)
+    audit = audit_log(shop.log(seed), missing=0, horizon=None if worlds else 100, seed=seed)
     verdict = audit.advice.verdict
     found = {"seed": seed, "kind": shop.kind, "rows": shop.n_rows, "products": len(shop.P), "verdict": verdict,
              "missing": audit.advice.missing, **truth_of(shop)}  # fmt: skip
@@ -150,8 +150,7 @@ def examine(seed: int, worlds: int) -> dict[str, Any]:
     if worlds:
         learner = str(audit.advice.learner)
         regrets = true_regrets(shop, audit, worlds, seed)
-        promised = audit.advice.regret_of(learner)
-        assert promised is not None
+        promised = next(one for one in audit.advice.expected if one.name == learner)
         own = np.array(regrets[learner])
         gaps = [own - np.array(values) for name, values in regrets.items() if name != learner]
         found |= {

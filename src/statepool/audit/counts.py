@@ -89,7 +89,7 @@ class Unit:
         """Bounds for a pool, with headroom, so that the first larger order is not cut off."""
         if (self.low, self.high) == (0.0, 1.0):
             return [0.0, 1.0]
-        return [_rounded_away(HEADROOM * end) for end in (self.low, self.high)]
+        return [HEADROOM * self.low, HEADROOM * self.high]
 
     def outcome(self, loss: Loss) -> Loss:
         """A mean loss, or an array of them, as the mean outcome that the user knows."""
@@ -102,14 +102,6 @@ class Unit:
     def loss(self, outcome: Loss) -> Loss:
         """The loss of an outcome, or of an array of them."""
         return (self.high - outcome if self.is_reward else outcome - self.low) / self.scale
-
-
-def _rounded_away(value: float) -> float:
-    """Away from 0, to two digits."""
-    if value == 0:
-        return 0.0
-    step = 10.0 ** (np.floor(np.log10(abs(value))) - 1)
-    return float(np.sign(value) * np.ceil(abs(value) / step - 1e-9) * step)
 
 
 WEIGHTED = ("n", "nn", "k", "kk", "loss", "wloss", "wsquare")
