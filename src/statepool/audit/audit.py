@@ -167,7 +167,7 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     names = context_names(log) if log.columns.context else ()
     if log.columns.context:
         check_contexts(log.columns.context, names, counts)
-    recorded = draw_rows(log, counts, unit, seed, names or None)
+    recorded = draw_rows(log, counts, unit, seed)
     maturity = find_maturity(recorded, length)
     held = recorded.held is not None and bool(
         (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
@@ -190,9 +190,7 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     drift = measure_drift(rows, map_.P, counts.state_means, lateness.typical)
     contexts = None
     if names:
-        contexts = examine_contexts(
-            log.columns.context, names, by_context, counts, rows, map_, effects, base, level, seed
-        )
+        contexts = examine_contexts(log.columns.context, names, by_context, counts, map_, effects, level)
     seen = Evidence(counts, unit, map_, test, effects, rows, maturity, lateness, drift)
     advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else contexts.least_gain)
     return Audit(**vars(seen), log=log, held=held, level=level, advice=advice, contexts=contexts, by_context=by_context)

@@ -1,6 +1,4 @@
-"""Who is asking: does the context move the outcome beyond the state, a map for each context, what personalising gains.
-
-**Test.** That of `sufficiency` with contexts in the place of actions.
+"""Who is asking: a map for each context, and what personalising gains.
 
 **Maps.** A row (context, action) is shrunk to the action's row tilted by the context, as if both moved the states
 independently; the tilt is shrunk to none. All strengths are estimated from the counts (`estimates.shrinkage`).
@@ -14,17 +12,16 @@ of rows and state means, and for the direct effects of actions that the log leav
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.audit.counts import Counts, Rows
-from statepool.audit.effects import LEVEL, ActionEffects
+from statepool.audit.counts import Counts
+from statepool.audit.effects import ActionEffects
 from statepool.audit.estimates import Map, shrink_rows
 from statepool.audit.log import JOINT
-from statepool.audit.sufficiency import Sufficiency, sufficiency_test
 from statepool.checks import Floats, Ints
 
 PAYS, NOT, OPEN = "pays", "does not pay", "may pay or not"
@@ -61,7 +58,6 @@ class Contexts:
     offered: NDArray[np.bool_] = field(repr=False)
     best: Ints = field(repr=False)
     """The action that looks best in each context."""
-    test: Sufficiency = field(repr=False)
     gain: Gain
 
     @property
@@ -71,7 +67,7 @@ class Contexts:
     @property
     def least_gain(self) -> float:
         """What personalising gains at the least."""
-        return max(self.gain.lower, 0.0) if self.test.p >= LEVEL else 0.0
+        return max(self.gain.lower, 0.0)
 
 
 def check_contexts(columns: tuple[str, ...], names: tuple[str, ...], counts: Counts) -> None:
@@ -88,16 +84,13 @@ def check_contexts(columns: tuple[str, ...], names: tuple[str, ...], counts: Cou
 
 
 def examine_contexts(
-    columns: tuple[str, ...], names: tuple[str, ...], tables: list[Counts], counts: Counts, rows: Rows, map_: Map,
-    effects: ActionEffects, base: float, level: float, seed: int,
+    columns: tuple[str, ...], names: tuple[str, ...], tables: list[Counts], counts: Counts, map_: Map,
+    effects: ActionEffects, level: float,
 ) -> Contexts:  # fmt: skip
-    """From the counts of each context, and the sample with final outcomes."""
-    assert rows.context is not None
+    """From the counts of each context, and of all."""
     n = np.array([table.effective for table in tables])
     tried = n.sum(axis=2)
     totals = tried.sum(axis=1)
-    known = replace(rows, loss=np.where(rows.context >= 0, rows.loss, np.nan), action=np.maximum(rows.context, 0))
-    test = sufficiency_test(known, len(names), counts.n_states, seed, base)
     P, strength = context_maps(n, map_.P)
     expected = totals[:, None] * tried.sum(axis=0) / max(tried.sum(), 1e-300)
     offered = (tried > 0) | (expected < OFFERED)
@@ -105,7 +98,7 @@ def examine_contexts(
     gain = _gain(P, n, strength, best, offered, counts, effects, level)
     shown = tuple(name.replace(JOINT, " / ") for name in names)
     blank = max(counts.rows - int(sum(table.rows for table in tables)), 0)
-    return Contexts(columns, shown, totals, blank, P, offered, best, test, gain)
+    return Contexts(columns, shown, totals, blank, P, offered, best, gain)
 
 
 def context_maps(n: Floats, rows: Floats) -> tuple[Floats, float]:

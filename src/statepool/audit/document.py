@@ -19,7 +19,6 @@ from statepool.audit.contexts import PAYS
 from statepool.audit.delays import GIVEN, QUANTILES
 from statepool.audit.effects import LEVEL
 from statepool.audit.estimates import state_intervals
-from statepool.audit.sufficiency import Sufficiency
 
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit
@@ -100,21 +99,17 @@ def _reasons(audit: Audit) -> list[str]:
 
 
 def _about_states(audit: Audit) -> str:
+    found = audit.sufficiency
     blind = f"{amount(audit.unit.amount(audit.effects.blind))}{audit.unit.suffix} per decision"
-    if audit.sufficiency.p >= LEVEL:
-        return f"{differing(audit.sufficiency, 'actions')} Choosing well gains {blind} over choosing blindly."
-    return (
-        f"{differing(audit.sufficiency, 'actions')} Choosing through the states alone loses {audit.effects.lost:.0%} "
-        f"of the {blind} that can be gained."
-    )
-
-
-def differing(found: Sufficiency, between: str) -> str:
-    rejected, n_states = sum(p < LEVEL for p in found.corrected), len(found.states)
     if found.p >= LEVEL:
-        return f"In the same state, {between} do not differ beyond chance (p = {found.p:.2g})."
-    where = f"In {rejected} of {n_states} states {between} differ" if rejected else f"Amounts differ between {between}"
-    return f"{where} beyond chance (p = {found.p:.1g})."
+        same = f"In the same state, actions do not differ beyond chance (p = {found.p:.2g})."
+        return f"{same} Choosing well gains {blind} over choosing blindly."
+    rejected = sum(p < LEVEL for p in found.corrected)
+    where = f"In {rejected} of {len(found.states)} states actions" if rejected else "Amounts of actions"
+    return (
+        f"{where} differ beyond chance (p = {found.p:.1g}). Choosing through the states alone loses "
+        f"{audit.effects.lost:.0%} of the {blind} that can be gained."
+    )
 
 
 def _why_not(audit: Audit) -> str:
@@ -224,7 +219,7 @@ def _about_map(audit: Audit) -> list[str]:
     if audit.held:
         lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
     if audit.contexts is not None:
-        lines += [_about_gain(audit), differing(audit.contexts.test, "contexts")]
+        lines.append(_about_gain(audit))
     return lines
 
 
@@ -263,7 +258,7 @@ def _states(audit: Audit) -> Table:
         for s, name in enumerate(counts.states)
     ]  # fmt: skip
     note = "p: that actions do not differ in this state, corrected for the number of states; drift: standard deviation."
-    return Table("State by state", ("rows", f"mean {unit.name}", "p", "drift"), rows, note)
+    return Table("State by state", ("rows", f"mean {unit.column}", "p", "drift"), rows, note)
 
 
 def _actions(audit: Audit) -> Table:
@@ -273,7 +268,7 @@ def _actions(audit: Audit) -> Table:
         own, error = unit.outcome(float(effects.own[a])), unit.amount(float(effects.own_error[a]))
         estimate = "new" if counts.is_new[a] else f"{own:.3g} ± {error:.2g}"
         rows.append((counts.actions[a], counted(counts.n[a].sum()), estimate, f"{unit.outcome(effects.pooled[a]):.3g}"))
-    return Table("The ten best actions", ("rows", f"{unit.name} per decision", "through the states"), rows)
+    return Table("The ten best actions", ("rows", f"{unit.column} per decision", "through the states"), rows)
 
 
 # Plain data
@@ -308,7 +303,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
                          for one in advice.expected],
         },
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
-                    "unit": unit.name, "low": unit.low, "high": unit.high},
+                    "unit": unit.column, "low": unit.low, "high": unit.high},
         "window": {"length": maturity.window, "known": maturity.how, "why": maturity.why,
                    "by_exposure": counts.exposed, "sentence": " ".join(_window(audit))},
         "log": {"name": audit.log.name, "columns": vars(audit.log.columns), "rows": counts.total, "used": counts.rows,
@@ -348,7 +343,7 @@ def _context_data(audit: Audit) -> dict[str, Any] | None:
         return None
     gain = contexts.gain
     return {
-        "columns": contexts.columns, "p": contexts.test.p, "sentence": _about_gain(audit), "in_pool": contexts.pays,
+        "columns": contexts.columns, "sentence": _about_gain(audit), "in_pool": contexts.pays,
         "verdict": gain.verdict, "gain": {name: unit.amount(end) for name, end in vars(gain).items()},
         "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
         "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,

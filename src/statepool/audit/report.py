@@ -65,6 +65,6 @@ def _draw_prediction(sheet: Sheet, audit: Audit) -> None:
     for a in shown:
         text = f"{audit.counts.actions[a]}: {predicted[a]:.3g} through the states, {own[a]:.3g} with direct effects"
         sheet.target(ax, predicted[a], own[a], f"{text} ({visits[a]:.0f} rows)", 7)
-    name = audit.unit.name
+    name = audit.unit.column
     ax.set(xlabel=f"mean {name}, through the states", ylabel=f"mean {name}, with direct effects")
     ax.grid(axis="x")
