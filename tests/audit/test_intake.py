@@ -182,6 +182,12 @@ def test_odd_times_and_propensities(usual, tmp_path):
     assert found.counts.weighted
 
 
+def test_the_end_of_the_log_is_its_last_time_of_any_kind(usual, tmp_path):
+    usual["resolved_at"][usual["state"] == "browse"] = np.nan
+    usual["resolved_at"][0], usual["state"][0] = 700.0, "cart"
+    assert audit_log(write_columns(usual, tmp_path / "log.parquet"), **QUICK).rows.latest == 700
+
+
 def test_dates_are_seconds(tmp_path):
     rows = ["action,state,loss,decided_at,resolved_at"]
     for i in range(300):

@@ -235,7 +235,8 @@ def sections_of(audit: Audit) -> list[Section]:
         Section("time", "Delays and drift", [*_window(audit), *_about_time(audit)]),
         Section("log", "The log", _about_log(audit)),
     ]
-    return found if audit.counts.has_outcomes else found[2::2]
+    shown = found if audit.counts.has_outcomes else found[2::2]
+    return [section for section in shown if section.lines or section.tables]
 
 
 def _regrets(audit: Audit) -> Table:
