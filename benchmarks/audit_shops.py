@@ -25,8 +25,13 @@ A shop is clear if all three hold:
 3. An action to start on can be named. In 95 % of 400 draws of m with its errors (of the map; of m - c too unless the
    verdict is pool), the product that looks best is worth .9 of the best.
 
-These rules were fixed before the first shop was audited under them. Seeds below 100 000, from 500 000 to 500 300 and
-from 600 000 to 600 100 were looked at while the audit was changed: use others for figures to quote.
+The promised regret agrees with what the pool then has if one is at most twice the other, or if both are below a
+hundredth of blind choice's regret on the true shop over the same decisions. A regret that small is that of a pool which
+starts on the best product and stays there: its ratio to another such regret is chance, and 0 agrees with 0.
+
+These rules were fixed before the first shop was audited under them. Seeds below 100 000, from 500 000 to 500 300,
+from 600 000 to 600 100 and from 8 100 000 to 8 100 040 were looked at while the audit was changed: use others for
+figures to quote.
 """
 
 import argparse
@@ -47,6 +52,9 @@ from statepool.audit.advice import ALONE, CORRECT, POOL, UNCLEAR, informed
 from statepool.delays import Conversions
 from statepool.engine import simulate
 from statepool.model import Instance
+
+SMALL = 0.01
+"""Regrets below this share of blind choice's agree with each other."""
 
 
 def truth_of(shop: Shop) -> dict[str, Any]:
@@ -130,7 +138,7 @@ def opens(audit: Audit) -> bool:
 def examine(seed: int, worlds: int) -> dict[str, Any]:
     """One shop: the truth, the advice, and what the advised pool then has."""
     shop = make_shop(seed)
-    audit = audit_log(shop.log(seed), missing=0, horizon=None if worlds else 100, seconds=1e-9, seed=seed)
+    audit = audit_log(shop.log(seed), missing=0, horizon=None if worlds else 100, seed=seed)
     verdict = audit.advice.verdict
     found = {"seed": seed, "kind": shop.kind, "rows": shop.n_rows, "products": len(shop.P), "verdict": verdict,
              "missing": audit.advice.missing, **truth_of(shop)}  # fmt: skip
@@ -142,8 +150,7 @@ def examine(seed: int, worlds: int) -> dict[str, Any]:
     if worlds:
         learner = str(audit.advice.learner)
         regrets = true_regrets(shop, audit, worlds, seed)
-        promised = audit.advice.regret_of(learner)
-        assert promised is not None
+        promised = next(one for one in audit.advice.expected if one.name == learner)
         own = np.array(regrets[learner])
         gaps = [own - np.array(values) for name, values in regrets.items() if name != learner]
         found |= {
@@ -152,6 +159,12 @@ def examine(seed: int, worlds: int) -> dict[str, Any]:
             "beaten": any(bool(gap.mean() > 2 * gap.std(ddof=1) / gap.size**0.5 + 1e-9) for gap in gaps),
         }  # fmt: skip
     return found
+
+
+def agrees(shop: dict[str, Any]) -> bool:
+    """Whether the promised regret agrees with what the pool had (see the module's docstring)."""
+    low, high = sorted((shop["promised"], shop["had"]))
+    return bool(high <= 2 * low or high < SMALL * shop["regrets"]["blind"])
 
 
 def print_figures(shops: list[dict[str, Any]]) -> None:
@@ -171,8 +184,7 @@ def print_figures(shops: list[dict[str, Any]]) -> None:
     good, opened = (sum(values) for values in ([s["first"] >= 0.9 for s in told], [s["opens"] for s in told]))
     print(f"first action worth .9 of the best: {good} of {len(told)}; opens: {opened} of {len(told)}")
     run = [shop for shop in told if "promised" in shop]
-    near = sum(0.5 <= shop["promised"] / max(shop["had"], 1e-9) <= 2 for shop in run)
-    print(f"promised regret within a factor of two: {near} of {len(run)}")
+    print(f"promised regret within a factor of two: {sum(map(agrees, run))} of {len(run)}")
     for kind in (POOL, CORRECT, ALONE):
         beaten = [shop["beaten"] for shop in run if shop["verdict"] == kind]
         print(f"advised learner beaten, {kind}: {sum(beaten)} of {len(beaten)}")

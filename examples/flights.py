@@ -59,7 +59,7 @@ def main() -> None:
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "flights")
     out.mkdir(parents=True, exist_ok=True)
     write_log(out / "flights.parquet")
-    audit = audit_log(out / "flights.parquet", horizon=100_000, seconds=30)
+    audit = audit_log(out / "flights.parquet", horizon=100_000)
     print_audit(audit)
     print(f"Report: {audit.write(out)}")
     flights, lines = read_flights(out / "flights.parquet")

@@ -69,7 +69,7 @@ UNEVEN = 3.0
 
 SIMULATED = ("self-tuned", "action-thompson", "state-exp3")
 ALWAYS, BLIND = "always the first", "blind choice"
-WORLDS, BEYOND = 8, 2.0
+WORLDS = 8
 WORK = 300_000
 """Rounds × actions of a simulation, unless a horizon is given."""
 SHORTEST, LONGEST = 500, 10_000
@@ -107,17 +107,11 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Expected:
-    """Regret over the horizon in simulated worlds, in losses, and how far it is behind the advised choice."""
+    """Regret over the horizon in simulated worlds, in losses."""
 
     name: str
     regret: float
     error: float
-    behind: float
-    behind_error: float
-
-    @property
-    def tied(self) -> bool:
-        return abs(self.behind) <= BEYOND * self.behind_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +131,6 @@ class Advice:
     @property
     def learner(self) -> str | None:
         return LEARNERS[self.verdict]
-
-    def regret_of(self, name: str) -> Expected | None:
-        return next((each for each in self.expected if each.name == name), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,23 +327,14 @@ def _known_states(seen: Evidence) -> tuple[Floats, Floats]:
 # Expected regret
 
 
-@dataclass(frozen=True, eq=False)
-class Worlds:
-    """Worlds drawn from what the log says, in losses of a simulation whose outcomes are 0 or 1.
+def draw_worlds(
+    seen: Evidence, verdict: str, horizon: int, seed: int
+) -> tuple[list[Instance], list[Any], float, dict[str, Any]]:
+    """Worlds drawn from what the log says of map and direct effects, their delays, scale, and what learners know.
 
-    The largest outcome of a simulation is not the log's but the size of a typical event, R = E[x²]/E[x], so that means
-    and variances are those of the log.
+    Outcomes of a simulation are 0 or 1. The largest is not the log's but the size of a typical event, R = E[x²]/E[x],
+    so that means and variances are those of the log.
     """
-
-    instances: list[Instance]
-    delays: list[Any]
-    scale: float
-    known: dict[str, Any]
-    """What a learner starts from."""
-
-
-def draw_worlds(seen: Evidence, verdict: str, horizon: int, seed: int) -> Worlds:
-    """Map and direct effects are drawn from what is known of them."""
     counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.waits
     turned = counts.mean >= 0.5  # outcomes are measured from the largest loss
     k, loss, square = float(counts.k.sum()), float(counts.loss.sum()), float(counts.square.sum())
@@ -384,7 +366,7 @@ def draw_worlds(seen: Evidence, verdict: str, horizon: int, seed: int) -> Worlds
     if verdict in (CORRECT, ALONE):
         cells, outcomes = known_cells(seen, means)
         known["cells"] = (scaled(cells), outcomes)
-    return Worlds(instances, delays, scale, known)
+    return instances, delays, scale, known
 
 
 def informed(name: str, **known: Any) -> Learner:
@@ -407,7 +389,7 @@ def default_horizon(seen: Evidence) -> int:
 
 def expected_regrets(seen: Evidence, verdict: str, first: int, horizon: int, seed: int) -> tuple[Expected, ...]:
     """What is expected of the advised learner and of what people would do instead, on the same worlds."""
-    worlds, advised = draw_worlds(seen, verdict, horizon, seed), str(LEARNERS[verdict])
+    instances, delays, scale, knowledge = draw_worlds(seen, verdict, horizon, seed)
     # Thompson sampling per action draws a number for each action and round: fewer worlds where these are many.
     few = int(np.clip(WORLDS * WORK // (horizon * seen.counts.n_actions), 2, WORLDS))
     runs = [(name, i) for name in SIMULATED for i in range(WORLDS if name != "action-thompson" else few)]
@@ -415,21 +397,16 @@ def expected_regrets(seen: Evidence, verdict: str, first: int, horizon: int, see
     def regret(run: tuple[str, int]) -> float:
         name, i = run
         # Only the advised learner starts from what the log knows of single actions.
-        known = {part: given for part, given in worlds.known.items() if part != "cells" or name == advised}
-        return simulate(worlds.instances[i], informed(name, **known), worlds.delays[i], seed + i).regret
+        known = {part: given for part, given in knowledge.items() if part != "cells" or name == LEARNERS[verdict]}
+        return simulate(instances[i], informed(name, **known), delays[i], seed + i).regret
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         found = np.array(list(pool.map(regret, runs)))
     regrets = {name: found[[run[0] == name for run in runs]] for name in SIMULATED}
-    totals = [instance.total_losses for instance in worlds.instances]
+    totals = [instance.total_losses for instance in instances]
     regrets[ALWAYS] = np.array([float(total[first] - total.min()) for total in totals])
     regrets[BLIND] = np.array([float(total.mean() - total.min()) for total in totals])
-    own = regrets[advised] * worlds.scale
-    return tuple(_summed_up(name, values * worlds.scale, own) for name, values in regrets.items())
-
-
-def _summed_up(name: str, regrets: Floats, advised: Floats) -> Expected:
-    paired = min(regrets.size, advised.size)
-    behind = regrets[:paired] - advised[:paired]
-    errors = [float(values.std(ddof=1) / values.size**0.5) for values in (regrets, behind)]
-    return Expected(name, float(regrets.mean()), errors[0], float(behind.mean()), errors[1])
+    return tuple(
+        Expected(name, scale * float(values.mean()), scale * float(values.std(ddof=1) / values.size**0.5))
+        for name, values in regrets.items()
+    )

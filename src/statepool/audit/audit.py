@@ -26,7 +26,6 @@ from statepool.audit.evaluate import WhatIf, evaluate
 from statepool.audit.log import Log, first_line, open_log
 from statepool.audit.sufficiency import sufficiency_test
 from statepool.checks import check_count, check_number, check_whole
-from statepool.dimension import Bracket, bracket
 
 SINCE_1970 = (5e8, 5e9)
 """Times that are numbers between these are taken for seconds since 1970 when lengths of time are shown."""
@@ -41,8 +40,6 @@ class Audit(Evidence):
     """Everything the audit found. `document` is all of it as plain data; `write` makes the report."""
 
     log: Log
-    width: Bracket
-    """Of the map's effective dimension."""
     held: bool
     """Whether means and effects rest on the rows of a holdout alone."""
     level: float
@@ -76,11 +73,10 @@ class Audit(Evidence):
 
 def audit_log(
     log: Any, *, action: str | None = None, state: str | None = None, outcome: str | None = None,
-    decided: str | None = None, observed: str | None = None, resolved: str | None = None,
-    propensity: str | None = None, ticket: str | None = None, holdout: str | None = None,
-    context: str | Sequence[str] | None = None, table: str | None = None, reward: bool | None = None,
-    rescale: bool = False, window: Any = None, missing: Any = None, delay: int | None = None,
-    horizon: int | None = None, level: float = 0.95, seconds: float = 5.0, seed: int = 0,
+    decided: str | None = None, resolved: str | None = None, propensity: str | None = None,
+    ticket: str | None = None, holdout: str | None = None, context: str | Sequence[str] | None = None,
+    table: str | None = None, reward: bool | None = None, window: Any = None, missing: Any = None,
+    delay: int | None = None, horizon: int | None = None, level: float = 0.95, seed: int = 0,
 ) -> Audit:  # fmt: skip
     """Audit a log of decisions: should you pool, and how would a pool start?
 
@@ -89,14 +85,12 @@ def audit_log(
     log : path, frame, Ibis table or str
         A file, folder or pattern (CSV, Parquet, JSON lines), a pandas or polars frame, an Ibis table, a database's
         address with `table`, or the address of a pool's store.
-    action, state, outcome, decided, observed, resolved, propensity, ticket, holdout : str, optional
+    action, state, outcome, decided, resolved, propensity, ticket, holdout : str, optional
         Names of columns; found by name when not given.
     context : str or sequence of str, optional
         Columns that say who is asking.
     reward : bool, optional
         Whether larger outcomes are better; by default the outcome's name decides.
-    rescale : bool
-        Accepted for older scripts; outcomes of any range are read.
     window : str, number or timedelta, optional
         How long after a decision its outcome is final ("30d", or a number where times are numbers; 0: all are final).
         By default it is found in the log.
@@ -108,8 +102,6 @@ def audit_log(
         Decisions to simulate.
     level : float
         Level of intervals.
-    seconds : float
-        Time allowed for the bracket of the dimension.
 
     Raises
     ------
@@ -125,18 +117,16 @@ def audit_log(
     Audit(pandas frame: 1200 rows, 3 actions, 2 states: ...)
     """
     columns = {
-        "action": action, "state": state, "outcome": outcome, "decided": decided, "observed": observed,
-        "resolved": resolved, "propensity": propensity, "ticket": ticket, "holdout": holdout,
-        "context": context,
+        "action": action, "state": state, "outcome": outcome, "decided": decided, "resolved": resolved,
+        "propensity": propensity, "ticket": ticket, "holdout": holdout, "context": context,
     }  # fmt: skip
     with _opened(log, columns, reward, missing, table, level, seed) as opened:
-        return _examine(opened, window, delay, horizon, level, seconds, seed)
+        return _examine(opened, window, delay, horizon, level, seed)
 
 
 def what_if(
     log: Any, policies: Sequence[str], *, columns: dict[str, Any] | None = None, table: str | None = None,
-    reward: bool | None = None, rescale: bool = False, window: Any = None, missing: Any = None, level: float = 0.95,
-    seed: int = 0,
+    reward: bool | None = None, window: Any = None, missing: Any = None, level: float = 0.95, seed: int = 0,
 ) -> list[WhatIf]:  # fmt: skip
     """Estimate what the log would have been worth under each policy (see `evaluate`).
 
@@ -145,7 +135,7 @@ def what_if(
     if not policies:
         raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
     with _opened(log, columns or {}, reward, missing, table, level, seed) as opened:
-        audit = _examine(opened, window, None, 1, level, 1e-9, seed)
+        audit = _examine(opened, window, None, 1, level, seed)
         if not audit.counts.has_outcomes:
             raise ValueError("log: has no final outcome, expected some to estimate from")
         return [evaluate(audit, policy, level) for policy in policies]
@@ -167,20 +157,17 @@ def _opened(
             raise ValueError(f"{opened.name}: cannot be counted ({first_line(error)})") from None
 
 
-def _examine(
-    log: Log, window: Any, delay: int | None, horizon: int | None, level: float, seconds: float, seed: int
-) -> Audit:
+def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, level: float, seed: int) -> Audit:
     if delay is not None:
         check_count(delay, "delay", lowest=0)
     if horizon is not None:
         check_count(horizon, "horizon")
-    check_number(seconds, "seconds", 0, 1e6, open_low=True)
     length = read_window(window, log.seconds)
     counts, unit = count_log(log)
     names = context_names(log) if log.columns.context else ()
     if log.columns.context:
         check_contexts(log.columns.context, names, counts)
-    recorded = draw_rows(log, counts, unit, seed, names or None)
+    recorded = draw_rows(log, counts, unit, seed)
     maturity = find_maturity(recorded, length)
     held = recorded.held is not None and bool(
         (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
@@ -203,13 +190,7 @@ def _examine(
     drift = measure_drift(rows, map_.P, counts.state_means, lateness.typical)
     contexts = None
     if names:
-        contexts = examine_contexts(
-            log.columns.context, names, by_context, counts, rows, map_, effects, base, level, seed
-        )
+        contexts = examine_contexts(log.columns.context, names, by_context, counts, map_, effects, level)
     seen = Evidence(counts, unit, map_, test, effects, rows, maturity, lateness, drift)
     advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else contexts.least_gain)
-    width = bracket(map_.P, gap=0.01, seconds=seconds)
-    return Audit(
-        **vars(seen), log=log, width=width, held=held, level=level, advice=advice, contexts=contexts,
-        by_context=by_context,
-    )  # fmt: skip
+    return Audit(**vars(seen), log=log, held=held, level=level, advice=advice, contexts=contexts, by_context=by_context)

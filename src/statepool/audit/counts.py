@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.audit.log import TIMES, Columns, Log, audit_engine, split_words
+from statepool.audit.log import Columns, Log, audit_engine
 from statepool.checks import Floats, Ints
 
 if TYPE_CHECKING:
@@ -40,11 +40,6 @@ BLANK = 0.01
 UNUSABLE = 0.1
 """Propensities are not used if more than this share of the rows has no usable one."""
 
-PLURALS = (
-    "conversions:converted,conversion purchases:purchase,purchased,bought orders:order,ordered clicks:clicked,click "
-    "returns:returned,return churns:churned,churn refunds:refunded,refund bounces:bounced subscriptions:subscribed "
-    "cancellations:cancelled,canceled signups:signup sales:sold,sale failures:failed wins:won successes:success"
-)
 NO_UNITS = frozenset(("outcome", "reward", "loss", "y", "value"))
 
 
@@ -66,15 +61,9 @@ class Unit:
         return cls(columns.outcome, columns.is_reward, min(low, 0.0), max(high, 0.0))
 
     @property
-    def name(self) -> str:
-        """What amounts are called: conversions, revenue, or the column's own name."""
-        words, plurals = split_words(self.column), (entry.split(":") for entry in PLURALS.split())
-        return next((plural for plural, known in plurals if words & set(known.split(","))), self.column)
-
-    @property
     def suffix(self) -> str:
-        """What follows an amount: its unit, where it has one."""
-        return "" if self.name in NO_UNITS else f" {self.name}"
+        """What follows an amount: the column's name, unless it says nothing."""
+        return "" if self.column in NO_UNITS else f" {self.column}"
 
     @property
     def kind(self) -> str:
@@ -89,7 +78,7 @@ class Unit:
         """Bounds for a pool, with headroom, so that the first larger order is not cut off."""
         if (self.low, self.high) == (0.0, 1.0):
             return [0.0, 1.0]
-        return [_rounded_away(HEADROOM * end) for end in (self.low, self.high)]
+        return [HEADROOM * self.low, HEADROOM * self.high]
 
     def outcome(self, loss: Loss) -> Loss:
         """A mean loss, or an array of them, as the mean outcome that the user knows."""
@@ -104,14 +93,6 @@ class Unit:
         return (self.high - outcome if self.is_reward else outcome - self.low) / self.scale
 
 
-def _rounded_away(value: float) -> float:
-    """Away from 0, to two digits."""
-    if value == 0:
-        return 0.0
-    step = 10.0 ** (np.floor(np.log10(abs(value))) - 1)
-    return float(np.sign(value) * np.ceil(abs(value) / step - 1e-9) * step)
-
-
 WEIGHTED = ("n", "nn", "k", "kk", "loss", "wloss", "wsquare")
 """Sums with weights w = 1/propensity: of all rows w, w²; of those with an outcome w, w², w·loss, w²·loss, w²·loss²."""
 
@@ -122,7 +103,7 @@ class Counts:
 
     `n` counts rows and `k` outcomes (final ones, and with `exposed` the exposure of younger rows); `loss` and `square`
     sum losses and their squares. `w` has the sums of `WEIGHTED`; without propensities every weight is 1. `spellings`
-    names the state that each spelling in the log stands for, `latest` the last moment that the log names.
+    names the state that each spelling in the log stands for.
     """
 
     actions: tuple[str, ...]
@@ -138,7 +119,6 @@ class Counts:
     notes: dict[str, int] = field(default_factory=dict)
     spellings: dict[str, str] = field(default_factory=dict)
     blank: int = 0
-    latest: float = float("nan")
     exposed: bool = False
 
     @property
@@ -214,7 +194,7 @@ def _kish(total: Floats, squares: Floats) -> Floats:
 class Rows:
     """The sample in order of decision, one entry for each row; NaN where there is no outcome or no time.
 
-    `population` is how many rows of the log it stands for, `latest` the log's last moment; `context` is -1 where blank.
+    `population` is how many rows of the log it stands for, `latest` its last moment.
     """
 
     action: Ints
@@ -226,7 +206,6 @@ class Rows:
     timed: bool
     latest: float
     held: Floats | None = None
-    context: Ints | None = None
 
     @property
     def age(self) -> Floats:
@@ -262,8 +241,8 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
     unit = Unit.of(log.columns, low, high)
     nameless = np.array([not label for label in cells["action"]], dtype=bool)
     stateless = np.array([not label for label in cells["state"]], dtype=bool) & ~nameless
-    total, blank, unread = int(cells["n"].sum()), int(cells["blank"].sum()), log.unread_lines()
-    latest = max((float(cells[part].max()) for part in TIMES if np.isfinite(cells[part]).any()), default=float("nan"))
+    total, unread = int(cells["n"].sum()), log.unread_lines()
+    blank = total - int(cells["k"].sum()) - unreadable
     dropped = {
         "line cannot be read": unread,
         "repeated ticket": log.repeated,
@@ -289,7 +268,7 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
     nothing = np.zeros((len(actions), len(states)))
     like = Counts(
         tuple(actions), tuple(states), nothing, nothing, nothing, nothing, {}, weighted,
-        total + log.repeated + unread, dropped, odd | notes, spellings, blank, latest,
+        total + log.repeated + unread, dropped, odd | notes, spellings, blank,
     )  # fmt: skip
     return _by_worth(_filled(cells, like, unit)), unit
 
@@ -351,10 +330,8 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArr
     """Sums by action and state, of rows that are used and of others."""
     ibis = audit_engine()
     wanted = {
-        "n": rows.count(), "k": rows.k.sum(), "x": rows.x.sum(), "xx": rows.xx.sum(), "known": rows.outcome.count(),
-        "events": (rows.outcome != 0).sum(), "low": rows.outcome.min(), "high": rows.outcome.max(),
-        "blank": rows.blank.sum(), "unreadable": rows.unreadable.sum(),
-        **{part: rows[part].max() for part in TIMES},
+        "n": rows.count(), "k": rows.k.sum(), "x": rows.x.sum(), "xx": rows.xx.sum(),
+        "low": rows.outcome.min(), "high": rows.outcome.max(), "unreadable": rows.unreadable.sum(),
     }  # fmt: skip
     if log.columns.propensity:
         valid = (rows.propensity > 0) & (rows.propensity <= 1)
@@ -365,9 +342,8 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArr
             "unusable": rows.count() - w.count(), "unknown": rows.count() - rows.propensity.count(),
         }  # fmt: skip
     found = fetch(rows.group_by("action", "state", "used", *keys).aggregate(**wanted))
-    as_they_are = {"low", "high", *TIMES}
     return {
-        name: values if values.dtype == object or name in as_they_are else _settled(values)
+        name: values if values.dtype == object or name in ("low", "high") else _settled(values)
         for name, values in found.items()
     }
 
@@ -375,16 +351,17 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArr
 def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float, float]:
     """The range of outcomes; before that, the questions that only the caller can answer, the first that is open."""
     column = log.columns.outcome
-    total, blank, known, events = (int(cells[name].sum()) for name in ("n", "blank", "known", "events"))
+    total, known = int(cells["n"].sum()), int(cells["k"].sum())
+    blank = total - known - int(cells["unreadable"].sum())
     if not total:
         raise ValueError(f"{log.name}: has no rows, expected one for each decision")
     if not known:
         raise ValueError(f"outcome: column {column!r} holds no number, expected one in the rows with an outcome")
     if untimed == total:
         raise ValueError(f"decided: column {log.columns.decided!r} holds no time, expected dates or numbers")
-    has = cells["known"] > 0
+    has = cells["k"] > 0
     low, high = float(cells["low"][has].min()), float(cells["high"][has].max())
-    if log.missing is not None or blank <= BLANK * total or not (low == high or events == known):
+    if log.missing is not None or blank <= BLANK * total or not (low == high or low > 0 or high < 0):
         return low, high
     values = f"every other value is {low:g}" if low == high else "no value is 0"
     raise ValueError(
@@ -489,30 +466,28 @@ def fetch(table: Table) -> dict[str, NDArray[Any]]:
 # The sample
 
 
-def draw_rows(log: Log, counts: Counts, unit: Unit, seed: int = 0, contexts: tuple[str, ...] | None = None) -> Rows:
+def draw_rows(log: Log, counts: Counts, unit: Unit, seed: int = 0) -> Rows:
     """The sample with outcomes as recorded, sorted by time; rows of the same moment in random order."""
     timed = log.columns.decided is not None
     rows = _recorded(log)
-    found = _fetch_sample(rows.filter(rows.used), counts.rows, timed, contexts is not None)
+    found = _fetch_sample(rows.filter(rows.used), counts.rows, timed)
     found["action"], found["state"] = read_labels(found, counts)
-    if contexts is not None:
-        found["context"] = _places(found["context"], {name: i for i, name in enumerate(contexts)})
     kept = (found["action"] >= 0) & (found["state"] >= 0)
     found = {name: values[kept] for name, values in found.items()}
     # Threads hand rows over in any order: sort by all there is before ties are broken.
-    first = np.lexsort([found[name] for name in ("context", "x", "resolved", "state", "action", "decided")
-                        if name in found])  # fmt: skip
+    first = np.lexsort([found[name] for name in ("x", "resolved", "state", "action", "decided")])
     ties = np.random.default_rng((seed, 10)).permutation(first.size)
     order = first[np.lexsort((ties, found["decided"][first] if timed else ties))]
     found = {name: values[order] for name, values in found.items()}
+    latest = float(np.fmax.reduce(np.append(found["decided"], found["resolved"]), initial=np.nan))
     return Rows(
         found["action"], found["state"], unit.loss(found["x"]), found["decided"], found["resolved"], counts.rows, timed,
-        counts.latest, found["held"] if log.columns.holdout else None, found.get("context"),
+        latest, found["held"] if log.columns.holdout else None,
     )  # fmt: skip
 
 
-def _fetch_sample(rows: Table, population: int, timed: bool, contexts: bool) -> dict[str, NDArray[Any]]:
-    names = ["decided", "state", "action", "x", "resolved", "held", *(["context"] if contexts else [])]
+def _fetch_sample(rows: Table, population: int, timed: bool) -> dict[str, NDArray[Any]]:
+    names = ["decided", "state", "action", "x", "resolved", "held"]
     looked_at = rows.select(*names)
     if population <= MOST_ROWS:
         return fetch(looked_at)

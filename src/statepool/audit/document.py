@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statepool.audit.advice import ALWAYS, BLIND, CORRECT, HOLDOUT, POOL, UNCLEAR, is_alike
+from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
 from statepool.audit.contexts import PAYS
 from statepool.audit.delays import GIVEN, QUANTILES
 from statepool.audit.effects import LEVEL
 from statepool.audit.estimates import state_intervals
-from statepool.audit.sufficiency import Sufficiency
 
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit
@@ -100,21 +99,17 @@ def _reasons(audit: Audit) -> list[str]:
 
 
 def _about_states(audit: Audit) -> str:
+    found = audit.sufficiency
     blind = f"{amount(audit.unit.amount(audit.effects.blind))}{audit.unit.suffix} per decision"
-    if audit.sufficiency.p >= LEVEL:
-        return f"{differing(audit.sufficiency, 'actions')} Choosing well gains {blind} over choosing blindly."
-    return (
-        f"{differing(audit.sufficiency, 'actions')} Choosing through the states alone loses {audit.effects.lost:.0%} "
-        f"of the {blind} that can be gained."
-    )
-
-
-def differing(found: Sufficiency, between: str) -> str:
-    rejected, n_states = sum(p < LEVEL for p in found.corrected), len(found.states)
     if found.p >= LEVEL:
-        return f"In the same state, {between} do not differ beyond chance (p = {found.p:.2g})."
-    where = f"In {rejected} of {n_states} states {between} differ" if rejected else f"Amounts differ between {between}"
-    return f"{where} beyond chance (p = {found.p:.1g})."
+        same = f"In the same state, actions do not differ beyond chance (p = {found.p:.2g})."
+        return f"{same} Choosing well gains {blind} over choosing blindly."
+    rejected = sum(p < LEVEL for p in found.corrected)
+    where = f"In {rejected} of {len(found.states)} states actions" if rejected else "Amounts of actions"
+    return (
+        f"{where} differ beyond chance (p = {found.p:.1g}). Choosing through the states alone loses "
+        f"{audit.effects.lost:.0%} of the {blind} that can be gained."
+    )
 
 
 def _why_not(audit: Audit) -> str:
@@ -149,18 +144,9 @@ def _start(audit: Audit) -> str:
 
 def _how_much_more(audit: Audit) -> str:
     """What is missing for a verdict, and how much of it."""
-    needed, counts, pace = audit.advice.needed, audit.counts, audit.rows.pace
+    needed, pace = audit.advice.needed, audit.rows.pace
     if needed is None:
-        window = audit.maturity.window
-        if not counts.has_outcomes and window is not None:
-            span = audit.rows.latest - float(audit.rows.decided[0])
-            left = duration(audit, max(window - span, 0) + 0.25 * window)
-            return f"The window of {duration(audit, window)} is not over for any row: wait for about {left}."
-        if counts.n_actions < 2:
-            return f"Try other actions: a holdout of {HOLDOUT:.0%} among two or more."
-        if counts.n_states < 2:
-            return "Log what is seen at once in at least two states: a click, a depth, a time on the page."
-        return "Log outcomes that differ."
+        return "The log needs final outcomes that differ, of two or more actions, in two or more states."
     decisions, spent = needed.decisions_with_holdout if needed.holdout else needed.more, ""
     if pace and audit.seconds:
         years = decisions / pace / YEAR
@@ -178,8 +164,6 @@ def _about_gain(audit: Audit) -> str:
     contexts, unit = audit.contexts, audit.unit
     assert contexts is not None
     title, gain = " and ".join(contexts.columns), contexts.gain
-    if gain is None:
-        return f"Whether {title} pays cannot be judged: no action was tried in nearly every context."
     value, low, high = (amount(unit.amount(end)) for end in (gain.value, gain.lower, gain.upper))
     then = "the pool has a map for each context" if gain.verdict == PAYS else "it is left out of the pool"
     worth = f"{value}{unit.suffix} per decision, {low} to {high}".replace("-", "−")
@@ -228,18 +212,14 @@ def _about_time(audit: Audit) -> list[str]:
 
 
 def _about_map(audit: Audit) -> list[str]:
-    width, counts = audit.width, audit.counts
-    lines = [
-        f"{counts.n_actions} actions over {counts.n_states} states behave like {width.lower:.2f} to {width.upper:.2f} "
-        "different ones."
-    ]
+    counts, lines = audit.counts, []
     if counts.weighted:
         worth = counted(float(counts.effective_rows.sum()))
         lines.append(f"Rows are weighted by 1/propensity and are worth {worth} even ones.")
     if audit.held:
         lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
     if audit.contexts is not None:
-        lines += [_about_gain(audit), differing(audit.contexts.test, "contexts")]
+        lines.append(_about_gain(audit))
     return lines
 
 
@@ -249,28 +229,14 @@ def _about_map(audit: Audit) -> list[str]:
 def sections_of(audit: Audit) -> list[Section]:
     """At most five sections: those for which the log has something to show."""
     found = [
-        Section("advice", "What to expect", [_would_change(audit)], [_regrets(audit)] if audit.advice.expected else []),
+        Section("advice", "What to expect", [], [_regrets(audit)] if audit.advice.expected else []),
         Section("evidence", "Is the state all that matters?", [], [_states(audit)]),
         Section("actions", "Actions and states", _about_map(audit), [_actions(audit)]),
         Section("time", "Delays and drift", [*_window(audit), *_about_time(audit)]),
         Section("log", "The log", _about_log(audit)),
     ]
-    return found if audit.counts.has_outcomes else found[2::2]
-
-
-def _would_change(audit: Audit) -> str:
-    verdict, effects = audit.advice.verdict, audit.effects
-    if verdict == UNCLEAR:
-        return _how_much_more(audit)
-    turn = {
-        POOL: f"The log leaves open up to {effects.possible.at_most:.0%}. From 5 % on it would take corrections.",
-        CORRECT: "If both lost 67 % or more, pooling would not pay.",
-    }
-    return (
-        f"Of what can be gained, choosing through the states alone loses {effects.lost:.0%} with these actions, and "
-        f"{effects.typical_loss:.0%} with new ones that differ as much. "
-        f"{turn.get(verdict, 'A state that tells the actions apart would make pooling pay.')}"
-    )
+    shown = found if audit.counts.has_outcomes else found[2::2]
+    return [section for section in shown if section.lines or section.tables]
 
 
 def _regrets(audit: Audit) -> Table:
@@ -278,27 +244,22 @@ def _regrets(audit: Audit) -> Table:
     rows = []
     for one in audit.advice.expected:
         name = f"always {first}" if one.name == ALWAYS else NAMES.get(one.name, one.name)
-        regret, error, behind = (unit.amount(value) for value in (one.regret, one.error, one.behind))
-        gap = "advised" if one.name == audit.advice.learner else "no difference" if one.tied else amount(behind)
-        rows.append((name, f"{amount(regret)} ± {amount(error)}", gap, amount(regret / audit.advice.horizon)))
+        regret, error = unit.amount(one.regret), unit.amount(one.error)
+        rows.append((name, f"{amount(regret)} ± {amount(error)}", amount(regret / audit.advice.horizon)))
     note = "Regret: what is lost against the best action from the start. ±: one standard error over simulated worlds."
     title = f"Regret in {counted(audit.advice.horizon)} decisions like the log's{unit.suffix and f', in{unit.suffix}'}"
-    return Table(title, ("regret", "more than advised", "per decision"), rows, note)
+    return Table(title, ("regret", "per decision"), rows, note)
 
 
 def _states(audit: Audit) -> Table:
     found, counts, unit = audit.sufficiency, audit.counts, audit.unit
     rows = [
         (name, counted(counts.n[:, s].sum()), f"{unit.outcome(counts.state_means[s]):.3g}",
-         f"{unit.amount(test.size):.3g} ± {unit.amount(test.size_error):.2g}", f"{found.corrected[s]:.2g}",
-         f"{unit.amount(audit.drift.spread[s]):.2g}")
-        for s, (name, test) in enumerate(zip(counts.states, found.states, strict=True))
+         f"{found.corrected[s]:.2g}", f"{unit.amount(audit.drift.spread[s]):.2g}")
+        for s, name in enumerate(counts.states)
     ]  # fmt: skip
-    note = (
-        "direct effects: standard deviation over actions of what they add in the same state at the same time, net of "
-        "noise; p: corrected for the number of states; drift: standard deviation over time."
-    )
-    return Table("State by state", ("rows", f"mean {unit.name}", "direct effects", "p", "drift"), rows, note)
+    note = "p: that actions do not differ in this state, corrected for the number of states; drift: standard deviation."
+    return Table("State by state", ("rows", f"mean {unit.column}", "p", "drift"), rows, note)
 
 
 def _actions(audit: Audit) -> Table:
@@ -308,7 +269,7 @@ def _actions(audit: Audit) -> Table:
         own, error = unit.outcome(float(effects.own[a])), unit.amount(float(effects.own_error[a]))
         estimate = "new" if counts.is_new[a] else f"{own:.3g} ± {error:.2g}"
         rows.append((counts.actions[a], counted(counts.n[a].sum()), estimate, f"{unit.outcome(effects.pooled[a]):.3g}"))
-    return Table("The ten best actions", ("rows", f"{unit.name} per decision", "through the states"), rows)
+    return Table("The ten best actions", ("rows", f"{unit.column} per decision", "through the states"), rows)
 
 
 # Plain data
@@ -322,7 +283,6 @@ def document_of(audit: Audit) -> dict[str, Any]:
     test, maturity, drift = audit.sufficiency, audit.maturity, audit.drift
     intervals = np.sort(unit.outcome(np.column_stack(state_intervals(counts, audit.level))), axis=1)
     actions = [counts.actions[a] for a in order]
-    in_units = ("regret", "error", "behind", "behind_error")
     return plain({
         "actions": actions,
         "states": counts.states,
@@ -340,11 +300,11 @@ def document_of(audit: Audit) -> dict[str, Any]:
             "verdict": advice.verdict, "learner": advice.learner, "reasons": summary.reasons, "to_do": summary.todo,
             "missing": advice.missing, "needed": advice.needed and vars(advice.needed), "holdout": HOLDOUT,
             "horizon": advice.horizon,
-            "expected": [{"name": one.name, **{name: unit.amount(getattr(one, name)) for name in in_units}}
+            "expected": [{"name": one.name, "regret": unit.amount(one.regret), "error": unit.amount(one.error)}
                          for one in advice.expected],
         },
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
-                    "unit": unit.name, "low": unit.low, "high": unit.high},
+                    "unit": unit.column, "low": unit.low, "high": unit.high},
         "window": {"length": maturity.window, "known": maturity.how, "why": maturity.why,
                    "by_exposure": counts.exposed, "sentence": " ".join(_window(audit))},
         "log": {"name": audit.log.name, "columns": vars(audit.log.columns), "rows": counts.total, "used": counts.rows,
@@ -353,8 +313,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
         "sufficiency": {"p": test.p, "amounts_p": test.amounts.p, "states": [
             {"state": name, "rows": each.rows, "mean": unit.outcome(counts.state_means[s]), "interval": intervals[s],
-             "p": each.p, "p_corrected": test.corrected[s], "direct_effect": unit.amount(each.size),
-             "direct_effect_error": unit.amount(each.size_error)}
+             "p": each.p, "p_corrected": test.corrected[s]}
             for s, (name, each) in enumerate(zip(counts.states, test.states, strict=True))]},
         "pooling": {"regret_through_states": unit.amount(effects.price), "regret_blind": unit.amount(effects.blind),
                     "share_lost": effects.lost, "share_lost_by_new_actions": effects.typical_loss,
@@ -363,7 +322,6 @@ def document_of(audit: Audit) -> dict[str, Any]:
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
         "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},
         "drift": {"spread": drift.spread * unit.scale, "E2": drift.e2, "floor": unit.amount(drift.floor)},
-        "dimension": [audit.width.lower, audit.width.upper],
         "personalising": _context_data(audit),
     })  # fmt: skip
 
@@ -386,8 +344,8 @@ def _context_data(audit: Audit) -> dict[str, Any] | None:
         return None
     gain = contexts.gain
     return {
-        "columns": contexts.columns, "p": contexts.test.p, "sentence": _about_gain(audit), "in_pool": contexts.pays,
-        "verdict": gain and gain.verdict, "gain": gain and {name: unit.amount(end) for name, end in vars(gain).items()},
+        "columns": contexts.columns, "sentence": _about_gain(audit), "in_pool": contexts.pays,
+        "verdict": gain.verdict, "gain": {name: unit.amount(end) for name, end in vars(gain).items()},
         "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
         "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,
     }  # fmt: skip

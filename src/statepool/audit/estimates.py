@@ -32,9 +32,14 @@ def estimate_map(counts: Counts) -> Map:
     n = counts.effective
     overall = (n.sum(axis=0) + 1e-9) / (n.sum() + 1e-9 * counts.n_states)
     prior = np.tile(overall, (counts.n_actions, 1))
-    strength = shrinkage(n, prior)
+    return Map(*shrink_rows(n, prior), prior)
+
+
+def shrink_rows(n: Floats, prior: Floats, own: Floats | None = None) -> tuple[Floats, float]:
+    """Rows shrunk to their priors, and kappa; `own` as in `shrinkage`."""
+    strength = shrinkage(n, prior, own)
     P = (n + strength * prior) / (n.sum(axis=1, keepdims=True) + strength)
-    return Map(P / P.sum(axis=1, keepdims=True), strength, prior)
+    return P / P.sum(axis=1, keepdims=True), strength
 
 
 def shrinkage(n: Floats, prior: Floats, own: Floats | None = None) -> float:

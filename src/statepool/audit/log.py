@@ -7,7 +7,7 @@ action, state, ticket, context             text; several context columns are joi
 outcome, propensity, held                  numbers; a blank outcome is null, or what `missing` says
 blank, unreadable                          there is no outcome; it is there and is not a number
 used                                       the row has a decision time, if the log has them, and no unreadable outcome
-decided, observed, resolved                numbers as they are, dates as seconds since 1970 (UTC)
+decided, resolved                          numbers as they are, dates as seconds since 1970 (UTC)
 
 Whatever has to be known before anything can be computed is asked here, one question at a time, as a ValueError that
 names the option which answers it.
@@ -41,7 +41,6 @@ NAMES: dict[str, list[str]] = {
         "profit margin clicked returned churned refunded success y",
         "decided": "decided_at decided decision_time time timestamp ts event_time shown_at served_at created_at "
         "datetime date",
-        "observed": "observed_at observed state_time",
         "resolved": "resolved_at resolved outcome_time converted_at conversion_time purchased_at purchase_time "
         "bought_at ordered_at outcome_at",
         "propensity": "propensity probability p_action pscore prob",
@@ -53,7 +52,7 @@ NAMES: dict[str, list[str]] = {
 
 LIKELY_IDS = ("visit_id", "request_id", "view_id", "row_id", "uuid", "id")
 """Columns whose repeated values are reported, though rows are not dropped for them."""
-NEEDED, TIMES = ("action", "state", "outcome"), ("decided", "observed", "resolved")
+NEEDED, TIMES = ("action", "state", "outcome"), ("decided", "resolved")
 JOINT = "\x1f"
 """Joins the values of several context columns: a character that values do not have."""
 
@@ -91,7 +90,6 @@ class Columns:
     state: str
     outcome: str
     decided: str | None
-    observed: str | None
     resolved: str | None
     propensity: str | None
     ticket: str | None

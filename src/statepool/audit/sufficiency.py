@@ -46,12 +46,9 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class StateTest:
-    """One state: the test, the size of its direct effects, and the sums it rests on."""
+    """One state: the test, and the sums it rests on."""
 
     p: float
-    size: float
-    """tau, the standard deviation of direct effects over actions, net of noise; 0 where noise explains all."""
-    size_error: float
     rows: int
     variance: float
     """sigma², of outcomes around their stretch's mean."""
@@ -137,15 +134,14 @@ def examine(strata: list[tuple[Ints, Floats]], n_actions: int, seed: int) -> Sta
     squares, groups = sum(float((r**2).sum()) for _, r in cut), sum(len(r) for _, r in cut)
     variance = squares / max(n - groups, 1)
     if (sums.C > 0).sum() < 2 or variance <= 1e-15:
-        return StateTest(1.0, 0.0, 0.0, n, variance if variance > 1e-15 else 0.0, sums)
+        return StateTest(1.0, n, variance if variance > 1e-15 else 0.0, sums)
     weights = 1 / (1 + MATTERS**2 * sums.C) ** 2 * (sums.C > 0)
     statistic = float((weights * sums.U**2).sum())
     rng, drawn = np.random.default_rng((seed, 11)), []
     for _ in range(int(np.clip(WORK / n, *SHUFFLES))):
         shuffled = [np.bincount(a.ravel(), rng.permuted(r, axis=1).ravel(), n_actions) for a, r in cut]
         drawn.append(float((weights * np.sum(shuffled, axis=0) ** 2).sum()))
-    size, error = _size(sums, weights, np.array(drawn))
-    return StateTest(p_value(statistic, np.array(drawn)), size, error, n, variance, sums)
+    return StateTest(p_value(statistic, np.array(drawn)), n, variance, sums)
 
 
 def stretches(action: Ints, loss: Floats) -> tuple[Ints, Floats]:
@@ -181,22 +177,10 @@ def p_value(statistic: float, drawn: Floats) -> float:
     return max(float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean)), 1e-300)
 
 
-def _size(sums: Sums, weights: Floats, drawn: Floats) -> tuple[float, float]:
-    """tau and its standard error, by moments: an effect of a moves U(a) by C(a)."""
-    pulls = weights * sums.C**2
-    square = float((weights * (sums.U**2 - sums.V)).sum() / pulls.sum())
-    size = max(square, 0.0) ** 0.5
-    # Two sources: the noise of outcomes, and which effects these few actions happen to have.
-    sampled = size**2 * (2 * float((pulls**2).sum())) ** 0.5 / float(pulls.sum())
-    error = float(np.hypot(drawn.std() / pulls.sum(), sampled))
-    return size, error / (2 * size) if size**2 > error else error**0.5
-
-
 def holm(p: list[float]) -> list[float]:
     """Holm's step-down correction."""
     order = np.argsort(p, kind="stable")
-    corrected, largest = np.empty(len(p)), 0.0
-    for rank, i in enumerate(order):
-        largest = max(largest, min(1.0, p[i] * (len(p) - rank)))
-        corrected[i] = largest
-    return [float(value) for value in corrected]
+    steps = np.minimum(np.array(p)[order] * np.arange(len(p), 0, -1), 1.0)
+    corrected = np.empty(len(p))
+    corrected[order] = np.maximum.accumulate(steps)
+    return corrected.tolist()

@@ -19,7 +19,6 @@ Action = Annotated[str | None, Option(help="Column of the action; found by name 
 State = Annotated[str | None, Option(help="Column of the state.")]
 Outcome = Annotated[str | None, Option(help="Column of the outcome.")]
 Decided = Annotated[str | None, Option(help="Column of the decision time.")]
-Observed = Annotated[str | None, Option(help="Column of the time the state was observed.")]
 Resolved = Annotated[str | None, Option(help="Column of the time the outcome came.")]
 Propensity = Annotated[str | None, Option(help="Column of the action's probability when it was chosen.")]
 Ticket = Annotated[str | None, Option(help="Column that identifies a decision; repeated ones are dropped.")]
@@ -33,13 +32,12 @@ Level = Annotated[float, Option(help="Confidence level of intervals.")]
 
 def audit(
     log: Log, table: Table = None, action: Action = None, state: State = None, outcome: Outcome = None,
-    decided: Decided = None, observed: Observed = None, resolved: Resolved = None, propensity: Propensity = None,
-    ticket: Ticket = None, holdout: Holdout = None, context: Context = None,
-    reward: Reward = None, window: Window = None, missing: Missing = None,
+    decided: Decided = None, resolved: Resolved = None, propensity: Propensity = None, ticket: Ticket = None,
+    holdout: Holdout = None, context: Context = None, reward: Reward = None, window: Window = None,
+    missing: Missing = None,
     delay: Annotated[int | None, Option(help="How many decisions late outcomes come, if the log has no times.")] = None,
     horizon: Annotated[int | None, Option(help="Decisions to simulate; by default as many as time allows.")] = None,
     level: Level = 0.95,
-    seconds: Annotated[float, Option(help="Seconds allowed to bracket the effective dimension.")] = 5.0,
     seed: Annotated[int, Option(help="Random seed.")] = 0,
     out: Annotated[Path | None, Option(help="Folder or .html file for the report and AUDIT.json.")] = None,
     details: Annotated[bool, Option("--details", help="Print everything the answer rests on.")] = False,
