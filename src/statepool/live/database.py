@@ -216,8 +216,10 @@ class Database:
         if self.path is not None and read_only and not self.path.exists():
             raise ValueError(f"url: {self.shown_url} is not there, expected a file with pools")
         self.engine = _engine(self.url, self.is_postgres, read_only)
-        # With connections of its own, since switching one to autocommit and back costs time in each call.
-        self._autocommit = _engine(self.url, self.is_postgres, read_only, isolation_level="AUTOCOMMIT")
+        # With connections of its own, since switching one to autocommit and back costs time in each call. They have no
+        # transaction that would have to be ended.
+        alone = {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
+        self._autocommit = _engine(self.url, self.is_postgres, read_only, **alone)
         snapshots = {"isolation_level": "REPEATABLE READ"} if self.is_postgres else {}
         self._snapshots = self.engine.execution_options(**snapshots)
         self._turn, self._opening = threading.Lock(), threading.Lock()
