@@ -25,7 +25,6 @@ def test_few_frames_of_ours_lie_between_a_call_and_the_database(place, call):
     }
     depths = []
 
-    @sa.event.listens_for(pool.database.engine, "before_cursor_execute")
     def count(*arguments):
         frame, files = sys._getframe(), []
         while frame is not None:
@@ -33,7 +32,11 @@ def test_few_frames_of_ours_lie_between_a_call_and_the_database(place, call):
             frame = frame.f_back
         depths.append(sum(name.startswith(OURS) for name in files))
 
-    calls[call]()
+    sa.event.listen(sa.Engine, "before_cursor_execute", count)
+    try:
+        calls[call]()
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", count)
     assert 0 < max(depths) <= 15
 
 

@@ -216,7 +216,10 @@ class Database:
         if self.path is not None and read_only and not self.path.exists():
             raise ValueError(f"url: {self.shown_url} is not there, expected a file with pools")
         self.engine = _engine(self.url, self.is_postgres, read_only)
-        self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        # With connections of its own, since switching one to autocommit and back costs time in each call. They have no
+        # transaction that would have to be ended.
+        alone = {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
+        self._autocommit = _engine(self.url, self.is_postgres, read_only, **alone)
         snapshots = {"isolation_level": "REPEATABLE READ"} if self.is_postgres else {}
         self._snapshots = self.engine.execution_options(**snapshots)
         self._turn, self._opening = threading.Lock(), threading.Lock()
@@ -341,6 +344,7 @@ class Database:
             self._writer.close()
             self._writer = None
         self.engine.dispose()
+        self._autocommit.dispose()
         if self._file is not None:  # only now: closing a file drops the locks that SQLite has on it
             os.close(self._file)
             self._file = None
@@ -428,14 +432,14 @@ def _parse(url: Any) -> sa.URL:
     return parsed.set(drivername="sqlite+pysqlite")
 
 
-def _engine(url: sa.URL, is_postgres: bool, read_only: bool) -> sa.Engine:
+def _engine(url: sa.URL, is_postgres: bool, read_only: bool, **options: Any) -> sa.Engine:
     if is_postgres:
         # Prepared statements would not survive PgBouncer in transaction mode.
         arguments = {"prepare_threshold": None, "connect_timeout": 10}
-        return sa.create_engine(url, connect_args=arguments, pool_size=8, max_overflow=32)
+        return sa.create_engine(url, connect_args=arguments, pool_size=8, max_overflow=32, **options)
     engine = sa.create_engine(
         url, paramstyle="named", connect_args={"timeout": BUSY_SECONDS, "isolation_level": None}, pool_size=4,
-        max_overflow=32,
+        max_overflow=32, **options,
     )  # fmt: skip
     pragmas = ["journal_mode=WAL", "synchronous=FULL", *(["query_only=ON"] if read_only else [])]
 
@@ -446,9 +450,9 @@ def _engine(url: sa.URL, is_postgres: bool, read_only: bool) -> sa.Engine:
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        options = connection.get_execution_options()
-        if options.get("isolation_level") != "AUTOCOMMIT":
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writes") else "BEGIN")
+        if not options:
+            writes = connection.get_execution_options().get("writes")
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
 

@@ -21,6 +21,8 @@ from statepool.stream import Stream
 
 T = TypeVar("T")
 MAX_BATCH = 256
+GATHER_SECONDS = 0.001
+"""After a batch of several calls the next one waits so long, so that the same callers can share it again."""
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -64,7 +66,7 @@ class Batcher:
                 future.set_exception(result)
             else:
                 future.set_result(result)
-        self._start(loop)
+        loop.call_later(GATHER_SECONDS if len(batch) > 1 else 0.0, self._start, loop)
 
     def _run(self, calls: list[Any]) -> Sequence[Any]:
         """A result or an exception for each call."""
