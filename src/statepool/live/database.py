@@ -436,7 +436,7 @@ def _engine(url: sa.URL, is_postgres: bool, read_only: bool, **options: Any) -> 
     if is_postgres:
         # Prepared statements would not survive PgBouncer in transaction mode.
         arguments = {"prepare_threshold": None, "connect_timeout": 10}
-        return sa.create_engine(url, connect_args=arguments, pool_size=8, max_overflow=32, **options)
+        return sa.create_engine(url, connect_args=arguments, pool_size=4, max_overflow=16, **options)
     engine = sa.create_engine(
         url, paramstyle="named", connect_args={"timeout": BUSY_SECONDS, "isolation_level": None}, pool_size=4,
         max_overflow=32, **options,
