@@ -25,16 +25,15 @@ from statepool.learners.contract import (
     Problem,
     advance,
     learn,
-    make_tables,
     problem_of,
     remember,
-    rows_at,
     see,
     short_name,
     typical_delay,
 )  # fmt: skip
 from statepool.learners.contract import policy as choose
 from statepool.learners.outside import explained, suited
+from statepool.learners.rows import make_tables, rows_at
 from statepool.model import Instance
 from statepool.probes import NO_PROBE, DimensionProbe, JointDimensionProbe, PolicyProbe, look
 from statepool.stream import Seed, Stream

@@ -18,9 +18,11 @@ from numba.extending import overload
 from statepool.checks import Floats, Ints
 from statepool.compiling import INLINED, compiled
 from statepool.kernels import dot, effective_dimension
-from statepool.learners.contract import is_own, rows_at
+from statepool.learners.contract import is_own
 from statepool.learners.contract import policy as choose
-from statepool.learners.paper.estimated_map import denominator_of, estimate_column
+from statepool.learners.paper.counted_denominator import denominator_of
+from statepool.learners.parts import estimate_column
+from statepool.learners.rows import rows_at
 
 _LOOKS: dict[type, Callable[..., None]] = {}
 

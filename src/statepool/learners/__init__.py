@@ -6,9 +6,7 @@ methods from the literature.
 
 from statepool import extras
 from statepool.checks import shown, unknown_name
-from statepool.learners.action_exp3 import EXP3IX as EXP3IX
 from statepool.learners.action_exp3 import ActionEXP3 as ActionEXP3
-from statepool.learners.action_exp3 import AuerEXP3 as AuerEXP3
 from statepool.learners.contract import Learner as Learner
 from statepool.learners.contract import Played as Played
 from statepool.learners.contract import Problem as Problem
@@ -21,19 +19,21 @@ from statepool.learners.mean_losses import ActionUCB as ActionUCB
 from statepool.learners.mean_losses import PooledGreedy as PooledGreedy
 from statepool.learners.mean_losses import PooledThompson as PooledThompson
 from statepool.learners.neighbours.anytime import Anytime as Anytime
+from statepool.learners.neighbours.auer_exp3 import AuerEXP3 as AuerEXP3
 from statepool.learners.neighbours.certified import Certified as Certified
+from statepool.learners.neighbours.coin_graph import CoinGraph as CoinGraph
+from statepool.learners.neighbours.delay_adapted import DelayAdapted as DelayAdapted
+from statepool.learners.neighbours.evolving import Evolving as Evolving
 from statepool.learners.neighbours.impatient_thompson import ImpatientThompson as ImpatientThompson
 from statepool.learners.neighbours.meta_bio import MetaBIO as MetaBIO
 from statepool.learners.neighbours.nsd_ucrl2 import NSDUCRL2 as NSDUCRL2
-from statepool.learners.neighbours.variants import CoinGraph as CoinGraph
-from statepool.learners.neighbours.variants import DelayAdapted as DelayAdapted
-from statepool.learners.neighbours.variants import Evolving as Evolving
-from statepool.learners.neighbours.variants import NaiveSharing as NaiveSharing
-from statepool.learners.neighbours.variants import SurrogateIndex as SurrogateIndex
+from statepool.learners.neighbours.surrogate_index import SurrogateIndex as SurrogateIndex
 from statepool.learners.paper.best_state import BestState as BestState
-from statepool.learners.paper.estimated_map import CountedDenominator as CountedDenominator
-from statepool.learners.paper.estimated_map import PlugIn as PlugIn
-from statepool.learners.paper.estimated_map import SafePool as SafePool
+from statepool.learners.paper.counted_denominator import CountedDenominator as CountedDenominator
+from statepool.learners.paper.exp3_ix import EXP3IX as EXP3IX
+from statepool.learners.paper.naive_sharing import NaiveSharing as NaiveSharing
+from statepool.learners.paper.plug_in import PlugIn as PlugIn
+from statepool.learners.paper.safe_pool import SafePool as SafePool
 from statepool.learners.paper.stale_vector import GreedyStale as GreedyStale
 from statepool.learners.paper.stale_vector import OptimisticStale as OptimisticStale
 from statepool.learners.paper.zimmert_seldin import ZimmertSeldin as ZimmertSeldin

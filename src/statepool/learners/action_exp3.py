@@ -3,32 +3,20 @@
     L(A) += X / x(A)        x(A) as of the round played        x(a) ∝ exp(-rate · L(a))
 
 Source: Auer et al. 2002, with delays as in paper, Appendix E. Differs from the source: nothing.
-
-*EXP3-IX* adds implicit exploration, a little bias for much less variance: L(A) += X / (x(A) + rate/2).
-Source: Neu 2015, with delays as in paper, Appendix E. Differs from the source: nothing.
-
-*AuerEXP3* is EXP3 as first published: gains instead of losses, and uniform exploration mixed in.
-
-    G(A) += (1 - X) / x(A)        x(a) = (1 - γ) exp(γ G(a)/K) / sum_b exp(γ G(b)/K) + γ/K
-
-γ is `exploration`, min(1, sqrt(K log K / ((e - 1) T))) by default.
-Source: Auer et al. 2002; guarantee: 2.63 sqrt(K T log K) without delay (recalled). Differs from the source: an
-outcome is divided by the probability of the round played, so that it may come late.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import e, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.checks import Floats, check_number
+from statepool.checks import Floats
 from statepool.kernels import LARGEST_ESTIMATE, lowest, mix_evenly, softmin
 from statepool.learners.contract import Learner, Problem, add_rule, check_copies, check_settings, n_copies
-from statepool.learners.parts import remember_action, settled
+from statepool.learners.parts import remember_action
 
 
 @dataclass(frozen=True)
@@ -76,44 +64,6 @@ class ActionEXP3(Learner):
         grown.losses[:, before.n_actions :] = memory.losses.min(axis=1)[:, None]
         grown.changed[0] = True
         return grown
-
-
-@settled
-class EXP3IX(Learner):
-    """`ActionEXP3` with implicit exploration: a little bias for much less variance.
-
-    >>> import statepool as sp
-    >>> sp.learners.EXP3IX(rate=0.1)
-    EXP3IX(rate=0.1)
-    """
-
-    rate: float | None = None
-
-    def start(self, problem: Problem) -> ActionMemory:
-        rate = problem.rate(self.rate, width=problem.n_actions)
-        return start_actions(problem, rate, mixing=0.0, caution=rate / 2)
-
-
-@settled
-class AuerEXP3(Learner):
-    """EXP3 as first published: gains instead of losses, and uniform exploration mixed in.
-
-    >>> import statepool as sp
-    >>> sp.learners.AuerEXP3(exploration=0.1)
-    AuerEXP3(exploration=0.1)
-    """
-
-    exploration: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.exploration is not None:
-            check_number(self.exploration, "exploration", 0, 1, open_low=True)
-
-    def start(self, problem: Problem) -> ActionMemory:
-        K, share = problem.n_actions, self.exploration
-        if share is None:
-            share = min(1.0, sqrt(K * log(K) / ((e - 1) * problem.known_horizon())))
-        return start_actions(problem, share / K, share, gains=True)
 
 
 class ActionMemory(NamedTuple):

@@ -34,11 +34,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 from numpy.typing import ArrayLike
 
-from statepool.checks import Bools, Floats, Ints, check_count, check_number, check_rate, shown
+from statepool.checks import Floats, Ints, check_count, check_number, check_rate, shown
 from statepool.compiling import INLINED, OPTIONS
 from statepool.kernels import columns_of
 from statepool.model import Instance
@@ -62,39 +62,6 @@ class Rows(NamedTuple):
     """Whether requests bring different rows: then a policy is computed for each of them."""
     own: bool = False
     """Whether the request brought these rows itself (candidates), in place of the catalogue's."""
-
-
-class RowTables(NamedTuple):
-    """The rows of all contexts one after another, for the actions that each may be answered with."""
-
-    columns: Floats
-    actions: Ints
-    starts: Ints
-    """Where the actions of each context begin, and where the last ones end."""
-    n_states: int
-    vary: bool
-
-
-def make_tables(P: Floats, available: Bools | None = None) -> RowTables:
-    """The tables of one map, or of a map for each context."""
-    maps = P if P.ndim == 3 else P[None]
-    n_contexts, n_actions, n_states = maps.shape
-    if available is None or available.all():
-        actions, starts = np.tile(np.arange(n_actions), n_contexts), n_actions * np.arange(n_contexts + 1)
-        return RowTables(columns_of(maps).ravel(), actions, starts, n_states, P.ndim == 3)
-    columns = np.concatenate([columns_of(rows[on]).ravel() for rows, on in zip(maps, available, strict=True)])
-    actions = np.concatenate([np.flatnonzero(on) for on in available])
-    starts = np.concatenate([[0], available.sum(axis=1).cumsum()])
-    return RowTables(columns, actions, starts, n_states, P.ndim == 3)
-
-
-@njit(inline="always")  # type: ignore[untyped-decorator]  # inlined, its arrays are counted as its caller counts
-def rows_at(tables: Any, context: int) -> Any:
-    """The rows of a context; it is ignored where there is one map for all."""
-    number = context if tables.vary else 0
-    first, last = tables.starts[number], tables.starts[number + 1]
-    columns = tables.columns[tables.n_states * first : tables.n_states * last].reshape(tables.n_states, last - first)
-    return Rows(columns, tables.actions[first:last], number, tables.vary, False)
 
 
 class Played(NamedTuple):

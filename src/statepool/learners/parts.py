@@ -5,6 +5,10 @@
 pooled       G(s) += amount        x(a) ∝ exp(-rate · (P G)(a))
 not pooled   L(A) += amount        x(a) ∝ exp(-rate · L(a))
 
+*Counted map.* The action-to-state map, estimated from the pairs seen so far.
+
+P_hat(s|a) = (pairs(a, s) + smoothing) / (visits(a) + smoothing · |S|)
+
 *Outstanding.* How many outcomes are waited for, summed over the rounds, and which are given up.
 
     active   rounds played whose outcome has neither come nor been given up
@@ -30,10 +34,12 @@ from numpy.typing import NDArray
 from statepool.arguments import Argument, count, number, with_sections
 from statepool.checks import Floats, check_rate
 from statepool.compiling import compiled
-from statepool.kernels import LARGEST_ESTIMATE, combine, dot, softmin
+from statepool.kernels import LARGEST_ESTIMATE, add_scaled, combine, dot, softmin
 from statepool.learners.contract import Learner, Problem, check_flag
 
 Kind = TypeVar("Kind", bound=Learner)
+SMOOTHING = 0.01
+"""Added to the count of each pair, where nothing else is set."""
 TALLY = np.dtype([("active", "i8"), ("waited", "f8"), ("front", "i8"), ("given_up", "i8")], align=True)
 
 LONGEST_WAIT = 1 << 16
@@ -105,9 +111,8 @@ def start_estimates(problem: Problem, pooled: bool) -> Estimates:
 def weigh(estimates: Any, columns: Any, rate: float, out: Any) -> None:
     """The policy, into `out`."""
     if estimates.pooled:
-        totals = estimates.totals[: out.size]
-        combine(columns, estimates.losses, totals)
-        softmin(totals, rate, out)
+        combine(columns, estimates.losses, estimates.totals)
+        softmin(estimates.totals, rate, out)
     else:
         softmin(estimates.losses, rate, out)
 
@@ -122,6 +127,35 @@ def probability(estimates: Any, columns: Any, policy: Any, action: int, state: i
 def add_estimate(estimates: Any, action: int, state: int, amount: float) -> None:
     """An estimate of the state, or of the action."""
     estimates.losses[state if estimates.pooled else action] += min(amount, LARGEST_ESTIMATE)
+
+
+class MapCounts(NamedTuple):
+    pairs: Floats
+    """One row for each state, one column for each action."""
+    visits: Floats
+    """By action."""
+    smoothing: float
+
+
+def start_counts(problem: Problem, smoothing: float = SMOOTHING) -> MapCounts:
+    """Nothing seen: every row even."""
+    K = problem.n_actions
+    return MapCounts(np.zeros((problem.n_states, K)), np.zeros(K), float(smoothing))
+
+
+@compiled
+def count_pair(counts: Any, action: int, state: int) -> None:
+    """One more (action, state) pair."""
+    counts.pairs[state, action] += 1.0
+    counts.visits[action] += 1.0
+
+
+@compiled
+def estimate_column(counts: Any, state: int, out: Any) -> None:
+    """P_hat(state|a) for every action, into `out`."""
+    spread = counts.smoothing * counts.pairs.shape[0]
+    for a in range(out.size):
+        out[a] = (counts.pairs[state, a] + counts.smoothing) / (counts.visits[a] + spread)
 
 
 class Outstanding(NamedTuple):
@@ -178,6 +212,13 @@ def count_arrival(outstanding: Any, t: int) -> bool:
     return True
 
 
+@compiled
+def save_alone(policy: Any, choice: int, saved: Any) -> None:
+    """What a loss of the action played is worth to each action, if the action learns alone."""
+    saved[:] = 0.0
+    saved[choice] = 1.0 / policy[choice]
+
+
 def remember_action(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
     """The probability of the action."""
     saved[0] = policy[choice]
@@ -196,3 +237,8 @@ def remember_estimate(memory: Any, rows: Any, policy: Any, choice: int, state: i
 def see_round(memory: Any, played: Any, saved: Any) -> None:
     """Count the round, for a memory with `outstanding`."""
     count_round(memory.outstanding, played.t)
+
+
+def learn_saved(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
+    """Add the loss to `totals`, where a decision saves what a loss is worth to each action."""
+    add_scaled(memory.totals, saved, loss)

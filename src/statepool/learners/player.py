@@ -20,7 +20,8 @@ from statepool.checks import (
     unknown_name,
 )  # fmt: skip
 from statepool.kernels import draw
-from statepool.learners.contract import Learner, Played, Problem, RowTables, make_tables, rows_at, unknown_policy
+from statepool.learners.contract import Learner, Played, Problem, unknown_policy
+from statepool.learners.rows import RowTables, make_tables, rows_at
 from statepool.learners.stepper import Stepper
 from statepool.model import Instance
 from statepool.stream import Seed, Stream

@@ -8,7 +8,9 @@ import numpy as np
 from statepool import families
 from statepool.engine import simulate
 from statepool.kernels import columns_of
-from statepool.learners.paper.estimated_map import CountedDenominator, PlugIn, SafePool
+from statepool.learners.paper.counted_denominator import CountedDenominator
+from statepool.learners.paper.plug_in import PlugIn
+from statepool.learners.paper.safe_pool import SafePool
 from statepool.probes import BiasProbe, HalfBiasProbe, PooledProbe
 from statepool.rates import default_rate
 from statepool.report.sheet import Value
