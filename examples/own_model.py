@@ -18,7 +18,7 @@ ACTIONS = ["plain", "discount", "free shipping", "video"]
 STATES = ["left", "browsed", "cart"]
 BUYS = np.array([0.01, 0.05, 0.50])  # what nobody here knows: how likely a purchase is after each state
 WANTS = np.random.default_rng(7).normal(scale=1.5, size=(len(ACTIONS), 3, len(STATES)))  # nor what visitors want
-PAST, VISITORS, AT_ONCE, DELAY = 4_000, 3_000, 50, 300
+PAST, VISITORS, AT_ONCE, DELAY = 4_000, 10_000, 50, 300
 
 
 def true_rows(person):
@@ -45,11 +45,12 @@ def visitors(rng, count):
 
 
 def serve(pool, people, candidates, seed):
-    """The share of visitors who buy; states are seen at once, purchases are told 300 visitors later."""
+    """The share of visitors who buy; states are seen at once, purchases are reported 300 visitors later."""
     rng, waiting, bought = np.random.default_rng(seed), deque(), 0
     for start in range(0, len(people), AT_ONCE):
         while len(waiting) > DELAY:
             pool.resolve_many(rewards=[waiting.popleft() for _ in range(AT_ONCE)])
+            pool.learn()
         rows = None if candidates is None else candidates[start : start + AT_ONCE]
         decisions = pool.decide_many(AT_ONCE, candidates=rows)
         states = []

@@ -28,7 +28,7 @@ def test_embedded(tmp_path):
 def test_a_classifier_is_worth_its_rows():
     told = run(sys.executable, EXAMPLES / "own_model.py")
     ignoring, own, best = (float(found) for found in re.findall(r"\d\.\d+", told))
-    # Of what knowing everything would add, most; three thousand visitors buy by chance, hence not all.
+    # Of what knowing everything would add, most; learning takes some visitors and purchases are chance, hence not all.
     assert own - ignoring > 0.5 * (best - ignoring) > 0.02
 
 
