@@ -2,7 +2,7 @@
 
 A `Sweep` is a list of cells. One function runs each cell on each seed: it gets a `Task`, which is plain data, and
 returns named numbers. A `Study` holds sweeps, a function from their results to tables, and figures. Running and caching
-(`runner`), comparing with published numbers (`published`) and reporting (`report`, `terminal`) are written once.
+(`runner`), and comparing with published numbers and reporting (`report`), are written once.
 """
 
 from __future__ import annotations
