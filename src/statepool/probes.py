@@ -24,13 +24,6 @@ from statepool.learners.paper.counted_denominator import denominator_of
 from statepool.learners.parts import estimate_column
 from statepool.learners.rows import rows_at
 
-_LOOKS: dict[type, Callable[..., None]] = {}
-
-
-def add_probe(probe: type, look: Callable[..., None]) -> None:
-    """Tie a function `look(probe, memory, tables, rows, policy, t)` to a probe type."""
-    _LOOKS[probe] = look
-
 
 def look(probe: Any, memory: Any, *rest: Any) -> None:
     """What the probe's type says."""
@@ -212,10 +205,7 @@ def _look_pooled(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t
     probe.total[0] = memory.n_pooled[0]
 
 
-add_probe(DimensionProbe, _look_dimension)
-add_probe(JointDimensionProbe, _look_joint_dimension)
-add_probe(PolicyProbe, _look_policy)
-add_probe(StepProbe, _look_step)
-add_probe(BiasProbe, _look_bias)
-add_probe(HalfBiasProbe, _look_half_bias)
-add_probe(PooledProbe, _look_pooled)
+_LOOKS: dict[type, Callable[..., None]] = {
+    DimensionProbe: _look_dimension, JointDimensionProbe: _look_joint_dimension, PolicyProbe: _look_policy,
+    StepProbe: _look_step, BiasProbe: _look_bias, HalfBiasProbe: _look_half_bias, PooledProbe: _look_pooled,
+}  # fmt: skip
