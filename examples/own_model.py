@@ -45,7 +45,7 @@ def visitors(rng, count):
 
 
 def serve(pool, people, candidates, seed):
-    """The share of visitors who buy; states are seen at once, purchases are told 300 visitors later."""
+    """The share of visitors who buy; states are seen at once, purchases are reported 300 visitors later."""
     rng, waiting, bought = np.random.default_rng(seed), deque(), 0
     for start in range(0, len(people), AT_ONCE):
         while len(waiting) > DELAY:
