@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from statepool.checks import Floats, Ints
+from statepool.checks import Floats
 from statepool.compiling import INLINED, compiled
 from statepool.kernels import dot, effective_dimension
 from statepool.learners.contract import is_own
@@ -141,12 +141,6 @@ class HalfBiasProbe(NamedTuple):
     sums: Floats
 
 
-class PooledProbe(NamedTuple):
-    """How many (round, action) pairs Safe-Pool has pooled."""
-
-    total: Ints
-
-
 @compiled
 def _certified_cost(probe: Any, policy: Any, visits: Any, q_hat: Any, bernstein: bool) -> float:
     """min(4, 2 max_a r1 + 2 rho), with Hoeffding or Bernstein radii for the entries."""
@@ -201,11 +195,7 @@ def _look_half_bias(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any
     probe.sums[0] += abs(bias)
 
 
-def _look_pooled(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int) -> None:
-    probe.total[0] = memory.n_pooled[0]
-
-
 _LOOKS: dict[type, Callable[..., None]] = {
     DimensionProbe: _look_dimension, JointDimensionProbe: _look_joint_dimension, PolicyProbe: _look_policy,
-    StepProbe: _look_step, BiasProbe: _look_bias, HalfBiasProbe: _look_half_bias, PooledProbe: _look_pooled,
+    StepProbe: _look_step, BiasProbe: _look_bias, HalfBiasProbe: _look_half_bias,
 }  # fmt: skip
