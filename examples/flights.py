@@ -6,8 +6,7 @@
     times      decided at the scheduled departure (or the departure, if earlier), state seen at departure, outcome at
                the gate: departure, time in the air, and 25 minutes on the ground
 
-Would a traveller who picks a line learn faster by pooling outcomes through the departure delay? After the audit:
-which line to one's destination (destinations.py), and how fast that is learnt (travellers.py).
+Would a traveller who picks a line learn faster by pooling outcomes through the departure delay?
 """
 
 import sys
@@ -18,10 +17,8 @@ from pathlib import Path
 
 import duckdb
 
-from destinations import print_choices, read_flights
 from statepool import audit_log
 from statepool.commands.audit import print_audit
-from travellers import print_learning
 
 LOG = """
     WITH flights AS (
@@ -62,9 +59,6 @@ def main() -> None:
     audit = audit_log(out / "flights.parquet", horizon=100_000)
     print_audit(audit)
     print(f"Report: {audit.write(out)}")
-    flights, lines = read_flights(out / "flights.parquet")
-    print_choices(flights, lines)
-    print_learning(flights, lines)
 
 
 if __name__ == "__main__":

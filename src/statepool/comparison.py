@@ -157,6 +157,13 @@ def standard_error(values: Floats) -> float:
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
 
 
+def threads(jobs: int) -> ThreadPoolExecutor:
+    """An executor of so many threads; -1 for one per core."""
+    if not isinstance(jobs, int) or (jobs < 1 and jobs != -1):
+        raise ValueError(f"jobs: is {shown(jobs)}, expected a positive number, or -1 for one per core")
+    return ThreadPoolExecutor(cpu_count() if jobs == -1 else jobs)
+
+
 def compare(
     families: Any,
     learners: Any,
@@ -203,12 +210,10 @@ def compare(
         raise ValueError(f"seeds: is {shown(seeds)}, expected whole numbers such as range(10)")
     numbers = tuple(check_whole(seed, "seeds") for seed in seeds)
     check_count(stream, "stream", lowest=0)
-    if not isinstance(jobs, int) or (jobs < 1 and jobs != -1):
-        raise ValueError(f"jobs: is {shown(jobs)}, expected a positive number, or -1 for one per core")
     for name, axis in (("families", makers), ("learners", arms), ("delays", waits), ("seeds", numbers)):
         if not axis:
             raise ValueError(f"{name}: is empty, expected at least one")
-    lock = threading.Lock()
+    pool, lock = threads(jobs), threading.Lock()
 
     def cell(family: str, seed: int) -> Floats:
         instance = makers[family](seed)
@@ -225,7 +230,7 @@ def compare(
         return found
 
     # Threads: the compiled loop releases the interpreter's lock, and instances need not be copied.
-    with ThreadPoolExecutor(cpu_count() if jobs == -1 else jobs) as pool:
+    with pool:
         cells = list(pool.map(lambda each: cell(*each), product(makers, numbers)))
     grid = np.array(cells).reshape(len(makers), len(numbers), len(waits), len(arms), 3 + POINTS)
     regret, loss, seconds, *paths = np.ascontiguousarray(grid.transpose(4, 0, 2, 3, 1))

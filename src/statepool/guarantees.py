@@ -115,13 +115,18 @@ def theorem_1(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
     >>> round(sp.guarantees.theorem_1(n_actions=200, horizon=20_000, delay=50, budget=30_000.0).value)
     4766
     """
+    bound = _below_cap(n_actions, delay, 3.3 / 2 * budget + delay * horizon, rate)
+    return Guarantee(bound.value + delay, bound.rate, bound.covered)
+
+
+def _below_cap(n_actions: int, delay: int, variance: float, rate: float | None) -> Guarantee:
+    """log K/rate + rate · variance, by default at its best rate up to 1/(e(d+1))."""
     cap = largest_covered_rate(delay)
-    variance = 3.3 * budget + 2 * delay * horizon
     if rate is None:
-        rate = min(cap, sqrt(2 * log(n_actions) / variance)) if variance > 0 else cap
+        rate = min(cap, sqrt(log(n_actions) / variance)) if variance > 0 else cap
     check_number(rate, "rate", 0, LARGEST, open_low=n_actions > 1)
     learning = log(n_actions) / rate if n_actions > 1 else 0.0
-    return Guarantee(learning + rate / 2 * variance + delay, rate, rate <= cap)
+    return Guarantee(learning + rate * variance, rate, rate <= cap)
 
 
 @dataclass(frozen=True)
@@ -367,13 +372,7 @@ def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
     3139
     """
     check_count(delay, "delay")
-    variance = 3 * budget + 3 / 8 * delay * min(budget, horizon)
-    cap = largest_covered_rate(delay)
-    if rate is None:
-        rate = min(cap, sqrt(log(n_actions) / variance)) if variance > 0 else cap
-    check_number(rate, "rate", 0, LARGEST, open_low=n_actions > 1)
-    learning = log(n_actions) / rate if n_actions > 1 else 0.0
-    return Guarantee(learning + rate * variance, rate, rate <= cap)
+    return _below_cap(n_actions, delay, 3 * budget + 3 / 8 * delay * min(budget, horizon), rate)
 
 
 @guarantee

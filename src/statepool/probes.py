@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from statepool.checks import Floats, Ints
+from statepool.checks import Floats
 from statepool.compiling import INLINED, compiled
 from statepool.kernels import dot, effective_dimension
 from statepool.learners.contract import is_own
@@ -23,13 +23,6 @@ from statepool.learners.contract import policy as choose
 from statepool.learners.paper.counted_denominator import denominator_of
 from statepool.learners.parts import estimate_column
 from statepool.learners.rows import rows_at
-
-_LOOKS: dict[type, Callable[..., None]] = {}
-
-
-def add_probe(probe: type, look: Callable[..., None]) -> None:
-    """Tie a function `look(probe, memory, tables, rows, policy, t)` to a probe type."""
-    _LOOKS[probe] = look
 
 
 def look(probe: Any, memory: Any, *rest: Any) -> None:
@@ -148,12 +141,6 @@ class HalfBiasProbe(NamedTuple):
     sums: Floats
 
 
-class PooledProbe(NamedTuple):
-    """How many (round, action) pairs Safe-Pool has pooled."""
-
-    total: Ints
-
-
 @compiled
 def _certified_cost(probe: Any, policy: Any, visits: Any, q_hat: Any, bernstein: bool) -> float:
     """min(4, 2 max_a r1 + 2 rho), with Hoeffding or Bernstein radii for the entries."""
@@ -208,14 +195,7 @@ def _look_half_bias(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any
     probe.sums[0] += abs(bias)
 
 
-def _look_pooled(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int) -> None:
-    probe.total[0] = memory.n_pooled[0]
-
-
-add_probe(DimensionProbe, _look_dimension)
-add_probe(JointDimensionProbe, _look_joint_dimension)
-add_probe(PolicyProbe, _look_policy)
-add_probe(StepProbe, _look_step)
-add_probe(BiasProbe, _look_bias)
-add_probe(HalfBiasProbe, _look_half_bias)
-add_probe(PooledProbe, _look_pooled)
+_LOOKS: dict[type, Callable[..., None]] = {
+    DimensionProbe: _look_dimension, JointDimensionProbe: _look_joint_dimension, PolicyProbe: _look_policy,
+    StepProbe: _look_step, BiasProbe: _look_bias, HalfBiasProbe: _look_half_bias,
+}  # fmt: skip

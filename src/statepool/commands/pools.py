@@ -77,7 +77,7 @@ def backup(
     verify: Annotated[bool, Option("--verify", help="Check the copy: replay every pool in it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy a SQLite database to a file at one moment (for PostgreSQL use pg_dump)."""
+    """Write a consistent copy of a SQLite database, also while it is in use (for PostgreSQL use pg_dump)."""
     from statepool.live import maintenance
     from statepool.live.pool import Pool
 

@@ -24,25 +24,20 @@ def reproduce(
     as_json: JsonOption = False,
 ) -> None:
     """Run the paper's studies, with every published number beside ours."""
-    import os
-    from concurrent.futures import ThreadPoolExecutor
-
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from statepool.comparison import threads
     from statepool.studies import STUDIES, find
     from statepool.studies.report import print_study, print_summary, records_of, write_report
     from statepool.studies.runner import check_writable, run_studies
 
-    if jobs == 0 or jobs < -1:
-        raise ValueError(f"jobs: is {jobs}, expected a positive number, or -1 for one per core")
     chosen = [find(name) for name in studies or [s.name for s in STUDIES.values() if not s.beyond]]
     most_seeds, progress = QUICK_SEEDS if quick else None, Console(stderr=True)
     check_writable(out)
     say_compiling(progress)
     with ExitStack() as stack:
-        executor = stack.enter_context(_client(cluster) if cluster else ThreadPoolExecutor(
-            os.cpu_count() if jobs == -1 else jobs))  # fmt: skip
+        executor = stack.enter_context(_client(cluster) if cluster else threads(jobs))
         bars = stack.enter_context(Progress(
             TextColumn("{task.description:<22}"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(),
             console=progress,

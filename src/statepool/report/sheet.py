@@ -98,11 +98,6 @@ class Sheet:
         """A spot around a value that shows `text` when pointed at."""
         ax.plot([x], [y], "o", color="none", markersize=size, gid=self._gid(text), zorder=10, in_layout=False)
 
-    def target_box(self, ax: Axes, x: float, y: float, width: float, height: float, text: str) -> None:
-        """A rectangle, in data units, that shows `text` when pointed at."""
-        style: dict[str, Any] = {"facecolor": "none", "edgecolor": "none", "zorder": 10, "in_layout": False}
-        ax.add_artist(Rectangle((x, y), width, height, gid=self._gid(text), **style))
-
     def _gid(self, text: str) -> str:
         self.tips.append(text)
         return f"tip-{len(self.tips) - 1}"
@@ -140,13 +135,26 @@ class Sheet:
     ) -> None:  # fmt: skip
         """A table as a heat map: blue where `strength` (-1 to 1) is above 0, orange below."""
         columns = list(next(iter(rows.values())))
+        cell: dict[str, Any] = {"linewidth": 0, "antialiased": False, "in_layout": False}
         # Column by column, so that a map in two parts has its values in the order of the whole.
         for j, column in enumerate(columns):
             for i, (row, values) in enumerate(rows.items()):
                 value = values[column]
                 power, shown = strength(value), value.shown() if text is None else text(value)
-                draw_cell(self, ax, j, i, abs(power), shown, f"{row}, {column}: {value.with_error()}", power < 0, size)
-        frame_cells(ax, columns, list(rows))
+                # Strength is opacity, so that the map fits a light page and a dark one.
+                look: dict[str, Any] = {"facecolor": CHILL if power < 0 else HEAT, "alpha": 0.04 + 0.86 * abs(power)}
+                ax.add_artist(Rectangle((j - 0.5, i - 0.5), 1, 1, **cell, **look))
+                number = ax.text(j, i, shown.replace("-", "−"), ha="center", va="center_baseline", fontsize=size)
+                # Cells need no place in the layout: measuring some hundreds would take half of the time.
+                number.set(color=INK, in_layout=False)
+                gid = self._gid(f"{row}, {column}: {value.with_error()}")
+                ax.add_artist(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor="none", zorder=10, gid=gid, **cell))
+        ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
+        ax.set_xticks(range(len(columns)), columns)
+        ax.set_yticks(range(len(rows)), list(rows))
+        ax.grid(False)
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
 
     def saved(self, kind: str) -> bytes:
         """The figure as the bytes of an SVG, PDF or PNG file."""
@@ -179,32 +187,6 @@ def drawing_of(wide: Sheet, narrow: Sheet, name: str, title: str, caption: str, 
     """The drawing of two sheets that were drawn on by the same function."""
     shapes = [sheet.saved("svg").decode() for sheet in (wide, narrow)]
     return Drawing(name, title, caption, home, shapes[0], shapes[1], tuple(wide.tips))
-
-
-def draw_cell(
-    sheet: Sheet, ax: Axes, column: int, row: int, strength: float, text: str, tip: str, negative: bool = False,
-    size: float = 7,
-) -> None:  # fmt: skip
-    """A cell of a heat map. Strength is opacity, so that the map fits a light page and a dark one."""
-    colour, opacity = CHILL if negative else HEAT, 0.04 + 0.86 * strength
-    box = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=colour, alpha=opacity, linewidth=0, antialiased=False)
-    # Cells lie within the axes and need no place in the layout: measuring some hundreds would take half of the time.
-    box.set_in_layout(False)
-    ax.add_artist(box)
-    number = ax.text(column, row, text.replace("-", "−"), ha="center", va="center_baseline", fontsize=size, color=INK)
-    number.set_in_layout(False)
-    sheet.target_box(ax, column - 0.5, row - 0.5, 1, 1, tip)
-
-
-def frame_cells(ax: Axes, columns: list[str], rows: list[str]) -> None:
-    """Axes of a heat map: names, no ticks, no grid, first row on top."""
-    ax.grid(False)
-    ax.set_xlim(-0.5, len(columns) - 0.5)
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xticks(range(len(columns)), columns)
-    ax.set_yticks(range(len(rows)), rows)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
 
 
 def label(

@@ -15,6 +15,7 @@ from statepool.report import palette
 from statepool.report.palette import Look
 from statepool.report.sheet import Sheet, Value, log_axis
 from statepool.studies.study import (
+    PAIR,
     Arms,
     Cell,
     Figure,
@@ -33,7 +34,6 @@ from statepool.studies.study import (
 
 SIZES, WAITS, GAIN_HORIZON = (8, 20, 40, 80), (10, 50, 200), 10_000
 BAND = {"n_states": 4, "horizon": GAIN_HORIZON, "drift": 0.05}
-PAIR: Arms = {"state": ("state-exp3", {}), "action": ("action-exp3", {})}
 ALL: Arms = {"interleaved": ("state-exp3", {"copies": "d+1"}), **PAIR}
 BY_ACTIONS = Sweep("actions", [Cell(f"K={k}", "band", BAND | {"n_actions": k}, 50, ALL) for k in SIZES], 100, 10_000)
 BY_DELAY = Sweep("delay", [Cell(f"d={d}", "band", BAND | {"n_actions": 40}, d, PAIR) for d in WAITS], 40, 10_000)

@@ -11,7 +11,7 @@ from statepool.kernels import columns_of
 from statepool.learners.paper.counted_denominator import CountedDenominator
 from statepool.learners.paper.plug_in import PlugIn
 from statepool.learners.paper.safe_pool import SafePool
-from statepool.probes import BiasProbe, HalfBiasProbe, PooledProbe
+from statepool.probes import NO_PROBE, BiasProbe, HalfBiasProbe
 from statepool.rates import default_rate
 from statepool.report.sheet import Value
 from statepool.studies.study import (
@@ -135,9 +135,9 @@ BUDGET = ("budget", "summed |<x,b> - b(a*)|", "summed max |b|", "certified, Hoef
 
 def paired_with_share(task: Task) -> dict[str, float]:
     """The paired regrets, and the share of (round, action) pairs that Safe-Pool pooled."""
-    instance, probe = task.instance(), PooledProbe(np.zeros(1, np.int64))
-    task.run(instance, SafePool()).measure(probe)
-    return {"pooled": float(probe.total[0] / (instance.horizon * instance.n_actions)), **paired(task)}
+    instance = task.instance()
+    memory = task.run(instance, SafePool()).measure(NO_PROBE)
+    return {"pooled": float(memory.n_pooled[0] / (instance.horizon * instance.n_actions)), **paired(task)}
 
 
 def bias_budget(task: Task) -> dict[str, float]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from statepool.comparison import standard_error
 from statepool.guarantees import drift_lemma, interleaving_pays
 from statepool.learners import StateEXP3
 from statepool.rates import default_rate, largest_covered_rate
@@ -24,7 +25,6 @@ from statepool.studies.study import (
     estimated_dimension,
     growth_exponent,
     paired,
-    standard_error,
 )
 
 DELAYS, CATALOGUES, HORIZON, N_ITEMS = (10, 50, 200), (25, 50, 100, 200, 400, 800), 20_000, 200
@@ -156,9 +156,7 @@ WORST = 12.0
 
 def _baseline_tables(results: Results) -> list[Table]:
     rows, pair = results.rows("settings", SETTINGS, ARMS), ("best-state", "state")
-    errors = {
-        cell: {name: standard_error(results.of("settings", cell, name)) or np.nan for name in pair} for cell in SETTINGS
-    }
+    errors = {cell: {name: standard_error(results.of("settings", cell, name)) for name in pair} for cell in SETTINGS}
     spreads = {cell: {f"{name} ±": Value(found[name], None, 0) for name in pair} for cell, found in errors.items()}
     average = [float(np.mean([found[name] for found in errors.values()])) for name in pair]
     leads = [min(PAPER, key=lambda name: row[name].number) for row in rows.values()]

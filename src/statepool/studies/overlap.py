@@ -18,10 +18,9 @@ from statepool.model import Instance
 from statepool.rates import default_rate
 from statepool.report.palette import BLUE, FAINT, GREEN, INK, MUTED, STATE, SURFACE, VERMILLION, Look
 from statepool.report.sheet import Sheet, Value, label, log_axis
-from statepool.studies.study import Arms, Cell, Figure, Results, Rows, Sweep, Table, Task, add_study
+from statepool.studies.study import PAIR, Arms, Cell, Figure, Results, Rows, Sweep, Table, Task, add_study
 
 FREE_OVERLAPS, OVERLAPS = (0, 0.25, 0.5, 0.75, 0.95), (0, 0.35, 0.65, 0.85, 0.95)
-PAIR: Arms = {"state": ("state-exp3", {}), "action": ("action-exp3", {})}
 
 
 def _places(overlaps: tuple[float, ...]) -> list[str]:

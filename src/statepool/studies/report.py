@@ -5,7 +5,7 @@ The report has every table and figure, needs no network, and its bytes repeat.
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -165,47 +165,31 @@ def _summary(count: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {WORDS[how]}" for how, number in count.items() if number) or "no published numbers"
 
 
+NAME, NUMBER = 28, 13
+"""Room for the name of a row, and for a column of numbers: columns that do not fit side by side follow below."""
 LEGEND = "= published, to the digit;  ~ within one standard error of the published number below it;  ≠ not met"
-STYLES = {"digit": ("=", "green"), "within one standard error": ("~", "yellow"), "not met": ("≠", "bold red")}
-WIDEST_NAME = 26
-Places = dict[tuple[str, str, str], Record]
+STYLES = {"digit": "green", "within one standard error": "yellow", "not met": "bold red"}
 
 
 def print_study(console: Console, study: Study, tables: list[Table], records: list[Record], quick: bool) -> None:
     """A study's question and its tables; below each number that differs, the published one and the difference."""
     console.print(Panel(study.asks, title=f"{study.number}. {study.title}", title_align="left", width=console.width))
-    places = {(record.table, record.cell, record.column): record for record in records}
     for table in tables:
-        for grid in _grids(console.width, table, places, quick):
+        found = {(each.cell, each.column): each for each in records if each.table == table.title}
+        title = table.title + (" (ours)" if table.ours else "") + (" · QUICK: fewer seeds" if quick else "")
+        side_by_side = max(1, (console.width - NAME) // NUMBER)
+        for start in range(0, len(table.columns), side_by_side):
+            grid = Grid(title=None if start else title, title_justify="left")
+            grid.add_column("", overflow="fold")
+            names = table.columns[start : start + side_by_side]
+            for name in names:
+                grid.add_column(name, justify="right", overflow="fold")
+            for cell in table.rows:
+                grid.add_row(cell, *(_entry(found[cell, name]) if (cell, name) in found else "" for name in names))
             console.print(grid)
-        published = any(places[table.title, cell, name].how for cell, row in table.rows.items() for name in row)
-        for note in (LEGEND if published else "", table.note):
+        for note in (LEGEND if any(each.how for each in found.values()) else "", table.note):
             if note:
                 console.print(note, style="italic", width=console.width, markup=False, highlight=False)
-
-
-def _grids(width: int, table: Table, places: Places, quick: bool) -> Iterator[Grid]:
-    """The table, or several one below the other if its columns do not fit side by side."""
-    entries = {key[1:]: _entry(record) for key, record in places.items() if key[0] == table.title}
-    lines = {name: [line for (_, each), text in entries.items() if each == name for line in text.plain.splitlines()]
-             for name in table.columns}  # fmt: skip
-    least = {name: max(map(len, [*name.split(), *lines[name]])) for name in table.columns}
-    pieces: list[list[str]] = [[]]
-    first = min(max(map(len, table.rows)), WIDEST_NAME) + 4  # with the rules between columns
-    for name in table.columns:
-        if pieces[-1] and first + sum(least[each] + 3 for each in [*pieces[-1], name]) > width:
-            pieces.append([])
-        pieces[-1].append(name)
-    title = table.title + (" (ours)" if table.ours else "") + (" · QUICK: fewer seeds" if quick else "")
-    for names in pieces:
-        grid = Grid(title=title if names is pieces[0] else None, title_justify="left")
-        grid.add_column("", overflow="fold", max_width=WIDEST_NAME)
-        tight = first + sum(max(least[name], len(name)) + 3 for name in names) > width
-        for name in names:
-            grid.add_column(name, justify="right", width=least[name] if tight else None)
-        for cell in table.rows:
-            grid.add_row(cell, *(entries.get((cell, name), "") for name in names))
-        yield grid
 
 
 def _entry(record: Record) -> Text:
@@ -213,8 +197,7 @@ def _entry(record: Record) -> Text:
     text = Text(record.ours.shown())
     if record.how is None:
         return text
-    mark, style = STYLES[record.how]
-    text.append(f" {mark}", style)
+    text.append(f" {MARKS[record.how]}", STYLES[record.how])
     return text.append(f"\n{record.published} {record.difference:+g}", "dim") if record.difference else text
 
 

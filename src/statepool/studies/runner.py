@@ -18,7 +18,7 @@ from typing import Any
 import statepool
 from statepool.studies.study import Results, Study, Task
 
-PRESENTATION = ("audit/", "cli.py", "client/", "commands/", "live/", "report/", "studies/report.py",
+PRESENTATION = ("audit/", "cli.py", "client.py", "commands/", "live/", "report/", "studies/report.py",
                 "studies/runner.py", "testing")  # fmt: skip
 """Sources that cannot change a number."""
 

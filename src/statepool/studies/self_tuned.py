@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from statepool import delays
+from statepool.comparison import standard_error
 from statepool.rates import default_rate
 from statepool.report import palette
 from statepool.report.sheet import Sheet, Value
 from statepool.studies import bounds, funnel
 from statepool.studies.estimated_maps import KINDS
-from statepool.studies.study import Arms, Cell, Figure, Results, Sweep, Table, add_study, standard_error
+from statepool.studies.study import Arms, Cell, Figure, Results, Sweep, Table, add_study
 
 GREEDY: Arms = {
     f"greedy {forgetting:g}{' +1%' if exploration else ''}": (
@@ -90,7 +91,7 @@ def _held_row(results: Results, sweep: str, cell: str) -> dict[str, Value]:
     row = _row(results, sweep, cell)
     difference = results.of(sweep, cell, "self-tuned") - results.of(sweep, cell, "state")
     row["ratio"] = Value(row["self-tuned"].number / row["state"].number, None, 2)
-    row["in se"] = Value(float(difference.mean()) / (standard_error(difference) or np.nan))
+    row["in se"] = Value(float(difference.mean()) / standard_error(difference))
     return row
 
 

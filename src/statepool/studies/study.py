@@ -2,7 +2,7 @@
 
 A `Sweep` is a list of cells. One function runs each cell on each seed: it gets a `Task`, which is plain data, and
 returns named numbers. A `Study` holds sweeps, a function from their results to tables, and figures. Running and caching
-(`runner`), comparing with published numbers (`published`) and reporting (`report`, `terminal`) are written once.
+(`runner`), and comparing with published numbers and reporting (`report`), are written once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from statepool import delays, dimension, families, learners
 from statepool.checks import Floats
+from statepool.comparison import standard_error
 from statepool.engine import Run, simulate
 from statepool.learners import Learner
 from statepool.model import Instance
@@ -25,6 +26,7 @@ from statepool.report.sheet import Value
 
 Arms = Mapping[str, tuple[str, Mapping[str, Any]]]
 """Label → (name of a learner, its settings)."""
+PAIR: Arms = {"state": ("state-exp3", {}), "action": ("action-exp3", {})}
 Rows = dict[str, dict[str, Value]]
 """A table: values by row and column."""
 
@@ -130,15 +132,10 @@ class Sweep:
                 yield Task(self.function, cell, shift + self.instance, shift + self.stream)
 
 
-def standard_error(numbers: Floats) -> float | None:
-    """Of the mean over seeds; None if there is one seed only."""
-    return float(numbers.std(ddof=1) / np.sqrt(numbers.size)) if numbers.size > 1 else None
-
-
 def mean_of(numbers: Floats, digits: int = 1, over: float = 1.0) -> Value:
     """The mean over seeds, divided by a scale."""
-    error = standard_error(numbers)
-    return Value(float(numbers.mean()) / over, None if error is None else error / over, digits)
+    error = standard_error(numbers) / over if numbers.size > 1 else None
+    return Value(float(numbers.mean()) / over, error, digits)
 
 
 def ends_of(numbers: Iterable[float], digits: int = 1) -> dict[str, Value]:
