@@ -57,7 +57,7 @@ def test_decisions_can_be_read_with_sql(place):
         rows = connection.execute(query).mappings().all()
     assert list(rows[0]) == [
         "pool", "ticket", "action", "probability", "context", "state", "loss", "reward", "decided_at", "observed_at",
-        "resolved_at", "is_holdout", "expired", "version",
+        "resolved_at", "is_holdout", "expired", "version", "clipped",
     ]  # fmt: skip
     assert [(row["state"], row["reward"], row["loss"], bool(row["expired"])) for row in rows] == [
         ("buy", 5.0, 0.5, False), (None, 2.0, 0.8, True),

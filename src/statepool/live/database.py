@@ -179,7 +179,8 @@ SELECT p.name AS pool, d.ticket, {text(action)} AS action, d.probability, {text(
        CASE WHEN coalesce(o.is_reward, e.is_reward) THEN coalesce(o.reported, e.reported) END AS reward,
        {moment("d.decided_at")} AS decided_at, {moment("s.at")} AS observed_at,
        {moment("coalesce(o.at, e.at)")} AS resolved_at,
-       d.is_holdout, (o.decision IS NULL AND e.decision IS NOT NULL) AS expired, d.version
+       d.is_holdout, (o.decision IS NULL AND e.decision IS NOT NULL) AS expired, d.version,
+       coalesce(o.is_clipped, false) AS clipped
 FROM {prefix}decisions d
 JOIN {prefix}pools p ON p.id = d.pool
 LEFT JOIN {prefix}reports s ON s.decision = d.id AND s.kind = '{STATE}'
