@@ -41,6 +41,7 @@ __all__ = [
 
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")
+AnyClient = TypeVar("AnyClient")
 Label = str | int | float | bool | tuple[Any, ...]
 """The name of an action, a state or a context; JSON writes a tuple as an array."""
 LATER = frozenset((429, 502, 503, 504))
@@ -70,7 +71,7 @@ class NotAllowed(ClientError):  # noqa: N818
 
 
 class Invalid(ClientError, ValueError):  # noqa: N818
-    """Something in the request is not as expected (400, 413, 422 and the like)."""
+    """Something in the request is not as expected (400, 422 and the like)."""
 
 
 class Unavailable(ClientError):  # noqa: N818
@@ -407,18 +408,20 @@ def _awaited(
     return send
 
 
-class RemotePool:
-    """A pool of a service, with the calls of `statepool.Pool`."""
-
-    def __init__(self, client: Client, name: str) -> None:
+class _Remote(Generic[AnyClient]):
+    def __init__(self, client: AnyClient, name: str) -> None:
         self.name, self._client, self._calls = name, client, PoolCalls(name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r} of {self._client!r})"
+
+
+class RemotePool(_Remote[Client]):
+    """A pool of a service, with the calls of `statepool.Pool`."""
 
     def rows(self, after: int | None = None) -> Iterator[dict[str, Any]]:
         """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
         return self._client.stream(self._calls.rows(after))
-
-    def __repr__(self) -> str:
-        return f"RemotePool({self.name!r} of {self._client!r})"
 
     decide, observe, resolve = _sent(PoolCalls.decide), _sent(PoolCalls.observe), _sent(PoolCalls.resolve)
     change, status, find = _sent(PoolCalls.change), _sent(PoolCalls.status), _sent(PoolCalls.find)
@@ -426,18 +429,12 @@ class RemotePool:
     reweight_action = _sent(PoolCalls.reweight_action)
 
 
-class AsyncRemotePool:
+class AsyncRemotePool(_Remote[AsyncClient]):
     """A pool of a service, with the calls of `statepool.Pool`, to be awaited."""
-
-    def __init__(self, client: AsyncClient, name: str) -> None:
-        self.name, self._client, self._calls = name, client, PoolCalls(name)
 
     def rows(self, after: int | None = None) -> AsyncIterator[dict[str, Any]]:
         """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
         return self._client.stream(self._calls.rows(after))
-
-    def __repr__(self) -> str:
-        return f"AsyncRemotePool({self.name!r} of {self._client!r})"
 
     decide, observe, resolve = _awaited(PoolCalls.decide), _awaited(PoolCalls.observe), _awaited(PoolCalls.resolve)
     change, status, find = _awaited(PoolCalls.change), _awaited(PoolCalls.status), _awaited(PoolCalls.find)

@@ -18,7 +18,7 @@ CALLS = (
 HERE_ONLY = {
     "decide_many", "observe_many", "resolve_many", "expire", "open", "close", "now",
     "n_pending", "learn", "work", "erase", "archive", "replay", "settings",
-    "catalogue", "policy", "refresh", "start_replay_here", "make_version",
+    "catalogue", "policy", "refresh", "make_version",
 }  # fmt: skip
 """What is of this process or of the store."""
 

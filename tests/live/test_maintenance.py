@@ -57,7 +57,7 @@ def test_decisions_can_be_read_with_sql(place):
         rows = connection.execute(query).mappings().all()
     assert list(rows[0]) == [
         "pool", "ticket", "action", "probability", "context", "state", "loss", "reward", "decided_at", "observed_at",
-        "resolved_at", "is_holdout", "expired", "version",
+        "resolved_at", "is_holdout", "expired", "version", "clipped",
     ]  # fmt: skip
     assert [(row["state"], row["reward"], row["loss"], bool(row["expired"])) for row in rows] == [
         ("buy", 5.0, 0.5, False), (None, 2.0, 0.8, True),
@@ -172,10 +172,8 @@ def test_a_backup_restored_under_a_running_process(sqlite, tmp_path):
 
 def test_a_database_of_another_release_is_refused(tmp_path):
     url = f"sqlite:///{tmp_path / 'old.db'}"
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        connection.execute(sa.text("CREATE TABLE events (x)"))
-    engine.dispose()
+    with sp.live.Database(url) as database:
+        database.write(lambda connection: connection.execute(sa.update(database.tables.meta).values(schema=1)))
     with pytest.raises(ValueError, match="another release"):
         sp.live.Database(url)
 

@@ -46,7 +46,6 @@ logger = logging.getLogger("statepool.live")
 SCHEMA = 2
 """The number of this layout; a database with another one is refused."""
 POSTGRES_SCHEMA = "statepool"
-OF_EARLIER_RELEASES = ("events", "lanes", "pools", "snapshots")
 STATE, OUTCOME, EXPIRY = "state", "outcome", "expiry"
 """The kinds of reports."""
 BUSY_SECONDS = 60
@@ -179,7 +178,8 @@ SELECT p.name AS pool, d.ticket, {text(action)} AS action, d.probability, {text(
        CASE WHEN coalesce(o.is_reward, e.is_reward) THEN coalesce(o.reported, e.reported) END AS reward,
        {moment("d.decided_at")} AS decided_at, {moment("s.at")} AS observed_at,
        {moment("coalesce(o.at, e.at)")} AS resolved_at,
-       d.is_holdout, (o.decision IS NULL AND e.decision IS NOT NULL) AS expired, d.version
+       d.is_holdout, (o.decision IS NULL AND e.decision IS NOT NULL) AS expired, d.version,
+       coalesce(o.is_clipped, false) AS clipped
 FROM {prefix}decisions d
 JOIN {prefix}pools p ON p.id = d.pool
 LEFT JOIN {prefix}reports s ON s.decision = d.id AND s.kind = '{STATE}'
@@ -363,16 +363,14 @@ class Database:
     def _check_tables(self) -> None:
         """Make the tables if there are none; refuse those of another release."""
         with self._explained():
-            names = set(sa.inspect(self.engine).get_table_names(self.schema))
-        is_earlier = "meta" not in names and bool(names & set(OF_EARLIER_RELEASES))
-        if not is_earlier:
-            if "meta" not in names:
-                if self.read_only:
-                    raise ValueError(f"url: {self.shown_url} has no pools, expected a database that a pool was made in")
-                self.write(self._make_tables)
-            with self.read() as connection:
-                is_earlier = connection.execute(sa.select(self.tables.meta.c.schema)).scalar_one_or_none() != SCHEMA
-        if is_earlier:
+            is_new = not sa.inspect(self.engine).has_table("meta", self.schema)
+        if is_new:
+            if self.read_only:
+                raise ValueError(f"url: {self.shown_url} has no pools, expected a database that a pool was made in")
+            self.write(self._make_tables)
+        with self.read() as connection:
+            known = connection.execute(sa.select(self.tables.meta.c.schema)).scalar_one_or_none()
+        if known != SCHEMA:
             raise ValueError(
                 f"url: {self.shown_url} has tables of another release of statepool, which this one does not read: "
                 "export with that release, or use another database"

@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 import sqlalchemy as sa
 
-from statepool.checks import check_number, shown
-from statepool.live.catalogue import Offer, check_label, decoded, encoded
+from statepool.checks import shown
+from statepool.live.catalogue import Offer, decoded, encoded
 from statepool.live.database import EXPIRY, OUTCOME, STATE, Database
 from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.learning import PolicyVersion
@@ -56,21 +56,12 @@ def check_ticket(ticket: Any) -> str:
 
 
 class Request(NamedTuple):
-    """What was asked for, checked as far as it can be without a version."""
+    """What one call of `decide` asked for."""
 
     ticket: str | None
-    context: Any
-    candidates: Any
-    uniform: float | None
-
-
-def make_request(ticket: Any, context: Any = None, candidates: Any = None, uniform: Any = None) -> Request:
-    """One call of `decide`."""
-    if uniform is not None and check_number(uniform, "uniform", 0, 1) == 1:
-        raise ValueError(f"uniform: is {uniform!r}, expected a finite number in [0, 1)")
-    context = None if context is None else check_label(context, "context")
-    ticket = None if ticket is None else check_ticket(ticket)
-    return Request(ticket, context, candidates, None if uniform is None else float(uniform))
+    context: Any = None
+    candidates: Any = None
+    uniform: float | None = None
 
 
 Row = dict[str, Any]
@@ -117,6 +108,9 @@ class Decisions:
         """
         if not requests:
             return 0, []
+        for request in requests:
+            if request.ticket is not None:
+                check_ticket(request.ticket)
         offers = [version.offer(request.context, request.candidates) for request in requests]
         keys = [request.ticket or place for place, request in enumerate(requests)]
         first: dict[Any, int] = {}

@@ -21,7 +21,7 @@ Differs from the source: two arms in one bet, and a finite mixture.
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite, log
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,16 +57,6 @@ class Tally:
         return max(self.squares - self.total * self.total / self.count, 0.0) / (self.count - 1) / self.count
 
 
-class Measured(Protocol):
-    """An arm's outcomes and their mean loss."""
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def mean(self) -> float: ...
-
-
 class Lift(NamedTuple):
     """How much less the learner loses than the holdout, with its interval of 95 % at all times together."""
 
@@ -75,7 +65,7 @@ class Lift(NamedTuple):
     high: float
 
 
-def lift(learner: Measured, holdout: Measured, share: float) -> Lift | None:
+def lift(learner: Tally, holdout: Tally, share: float) -> Lift | None:
     """None while either arm has no outcome; `share`: the holdout's part of the decisions, as it was set."""
     value = holdout.mean - learner.mean
     if not isfinite(value):
@@ -95,7 +85,7 @@ class Against(NamedTuple):
 class Bet:
     """log E, for the counts and sums of two arms: convex in the two means."""
 
-    def __init__(self, learner: Measured, holdout: Measured, share: float) -> None:
+    def __init__(self, learner: Tally, holdout: Tally, share: float) -> None:
         tilts, weights = make_tilts(share)
         self._counts = np.array([[learner.count], [holdout.count]])
         self._gains = np.log(weights) + np.array([learner.count * learner.mean, holdout.count * holdout.mean]) @ tilts

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from statepool.live.catalogue import Catalogue, decoded
 from statepool.live.database import EXPIRY, OUTCOME, Database
 from statepool.live.errors import UnknownTicket
+from statepool.live.learning import PolicyVersion, learn_reports
 
 if TYPE_CHECKING:
     from statepool.live.pool import Pool
@@ -186,8 +187,15 @@ def archive(pool: Pool, before: float, path: Path) -> int:
         return 0
     _to_disk(path)
 
-    def delete(connection: sa.Connection, number: int) -> int:
+    count = 0
+
+    def delete(connection: sa.Connection, before: PolicyVersion, now: float) -> PolicyVersion | None:
+        nonlocal count
         count = 0
+        made = learn_reports(connection, tables, before.revision, before, now, force=True)
+        assert made is not None
+        one = tables.pools.c.id == own
+        connection.execute(sa.update(tables.pools).where(one).values(replay_from=made.number))
         for start in range(0, len(ids), DELETED_AT_ONCE):
             piece = d.id.in_(ids[start : start + DELETED_AT_ONCE])
             connection.execute(sa.select(d.id).where(piece).with_for_update())  # nobody reports on them from now on
@@ -196,10 +204,11 @@ def archive(pool: Pool, before: float, path: Path) -> int:
             connection.execute(sa.delete(tables.reports).where(r.decision.in_(still)))
             count += len(still)
         named = sa.select(d.version).where(d.pool == own)
-        connection.execute(sa.delete(v).where(v.c.pool == own, v.c.number < number, v.c.number.not_in(named)))
-        return count
+        connection.execute(sa.delete(v).where(v.c.pool == own, v.c.number < made.number, v.c.number.not_in(named)))
+        return made
 
-    return pool.start_replay_here(delete)
+    pool.make_version(delete)
+    return count
 
 
 def backup(database: Database, path: Path) -> None:

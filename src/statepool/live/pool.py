@@ -12,7 +12,6 @@ many processes; nobody waits for a lock to decide or to report. One process at a
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil
@@ -38,7 +37,6 @@ from statepool.live.decisions import (
     Stale,
     check_pairs,
     check_ticket,
-    make_request,
 )
 from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
 from statepool.live.learning import PolicyVersion, learn_reports
@@ -92,7 +90,6 @@ class Pool:
         self._clock, self._owns_database = clock, owns_database
         self._decisions = Decisions(database, self.definition.id)
         self._reports = Reports(database, self.definition)
-        self._loading = threading.Lock()
         self._version, self._latest = version, version.number
         self._n_unlearned = 0
         """Reports that this process stored since it last made a version."""
@@ -184,7 +181,9 @@ class Pool:
         uniform : float, optional
             The random number to draw with; for simulations.
         """
-        return self._decide([make_request(ticket, context, candidates, uniform)])[0]
+        if uniform is not None and check_number(uniform, "uniform", 0, 1) == 1:
+            raise ValueError(f"uniform: is {uniform!r}, expected a finite number in [0, 1)")
+        return self._decide([Request(ticket, context, candidates, None if uniform is None else float(uniform))])[0]
 
     def decide_many(
         self, tickets: int | Iterable[str | None], *, contexts: Sequence[Any] | None = None,
@@ -207,14 +206,14 @@ class Pool:
             if given is not None and len(given) != len(listed):
                 raise ValueError(f"{name}: has {len(given)}, expected {len(listed)}, one for each decision")
             asked.append([None] * len(listed) if given is None else given)
-        return self._decide([make_request(*each) for each in zip(listed, *asked, strict=True)])
+        return self._decide([Request(*each) for each in zip(listed, *asked, strict=True)])
 
     def _decide(self, requests: Sequence[Request]) -> list[Decision]:
         for _ in range(ATTEMPTS):
             try:
                 latest, made = self._decisions.decide(self._current(), requests, self._given_time())
             except Stale:
-                self.refresh(trust_revision=False)
+                self.refresh()
                 continue
             self._latest = max(latest, self._version.number)
             return made
@@ -314,7 +313,7 @@ class Pool:
             return learn_reports(connection, self.database.tables, before.revision, before, now, force)
 
         try:
-            made = self._make_version(learn, wait)
+            made = self.make_version(learn, wait)
         except BaseException:
             self._n_unlearned += taken
             raise
@@ -322,7 +321,7 @@ class Pool:
         self._seconds_per_version = self._learned_at - begun
         return made is not None
 
-    def _make_version(
+    def make_version(
         self, job: Callable[[sa.Connection, PolicyVersion, float], PolicyVersion | None], wait: bool = True
     ) -> PolicyVersion | None:
         """Run a job that makes a version under the lock of the pool's row, and draw from that version from then on.
@@ -347,43 +346,15 @@ class Pool:
 
     def _current(self) -> PolicyVersion:
         """The version to draw from: the latest that this process has heard of."""
-        if self._latest > self._version.number and self._loading.acquire(blocking=False):
-            try:
-                self.refresh()
-            finally:
-                self._loading.release()
+        if self._latest > self._version.number:
+            self.refresh()
         return self._version
 
-    def refresh(self, trust_revision: bool = True) -> None:
-        """Read the latest version, which another process may have made.
-
-        Parameters
-        ----------
-        trust_revision : bool
-            Whether a catalogue of the number that is known need not be read again; it must after a restored backup.
-        """
+    def refresh(self) -> None:
+        """Read the latest version, which another process may have made."""
         with self.database.read() as connection:
-            version = latest_version(connection, self.database, self.definition, self._version, trust_revision)
+            version = latest_version(connection, self.database, self.definition, self._version)
         self._version, self._latest = version, version.number
-
-    def start_replay_here(self, job: Callable[[sa.Connection, int], int]) -> int:
-        """Make a version that keeps its state, from which replay starts.
-
-        `job` runs in the same transaction, with the version's number; what it returns is returned.
-        """
-        tables, done = self.database.tables, 0
-
-        def step(connection: sa.Connection, before: PolicyVersion, now: float) -> PolicyVersion | None:
-            nonlocal done
-            made = learn_reports(connection, tables, before.revision, before, now, force=True)
-            assert made is not None
-            one = tables.pools.c.id == self.definition.id
-            connection.execute(sa.update(tables.pools).where(one).values(replay_from=made.number))
-            done = job(connection, made.number)
-            return made
-
-        self._make_version(step)
-        return done
 
     def add_action(self, action: Any, row: ArrayLike | None = None, category: Any = None) -> None:
         """A new action, which starts with everything that was learnt about the states of its row.
@@ -455,7 +426,7 @@ class Pool:
             connection.execute(sa.update(tables.pools).where(one).values(revision=revision.number))
             return learn_reports(connection, tables, revision, before, now, force=True)
 
-        self._make_version(revise)
+        self.make_version(revise)
 
     def _adapt(self, given: _Given, update: bool) -> None:
         """Compare an existing pool with what it was opened with; change it if that is asked for."""
@@ -636,9 +607,8 @@ def read_version(database: Database, name: str) -> PolicyVersion | None:
 
 
 def latest_version(
-    connection: sa.Connection, database: Database, definition: Definition, held: PolicyVersion | None = None,
-    trust_revision: bool = True,
-) -> PolicyVersion:  # fmt: skip
+    connection: sa.Connection, database: Database, definition: Definition, held: PolicyVersion | None = None
+) -> PolicyVersion:
     """The latest version, as this transaction sees it; `held`: the version that this process has."""
     v, tables = database.tables.versions.c, database.tables
     latest = sa.select(v.number, v.uid).where(v.pool == definition.id).order_by(v.number.desc()).limit(1)
@@ -646,6 +616,9 @@ def latest_version(
     if held is not None and (held.number, held.uid) == (number, bytes(uid)):
         return held
     row = connection.execute(sa.select(tables.versions).where(v.pool == definition.id, v.number == number)).one()
-    if held is not None and trust_revision and held.revision.number == row.revision:
-        return PolicyVersion.from_row(held.revision, row)
+    if held is not None and held.revision.number == row.revision:
+        # After a restored backup another version has its number, and the revision may be another, too.
+        known = connection.execute(sa.select(v.uid).where(v.pool == definition.id, v.number == held.number)).scalar()
+        if known is not None and bytes(known) == held.uid:
+            return PolicyVersion.from_row(held.revision, row)
     return PolicyVersion.from_row(read_revision(connection, tables, definition, row.revision), row)

@@ -1,11 +1,13 @@
 """The pages as text: every number is there, every label escaped, whatever the pool is like."""
 
+import html
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 import statepool.live.dashboard as package
 from live.dashboard.watching import open_pool, play, service_of
@@ -80,7 +82,28 @@ def test_a_pool_with_one_action_and_one_state(tmp_path, look):
 def test_a_pool_with_decisions_and_nothing_after(tmp_path, look):
     with open_pool(tmp_path, holdout=0.2) as pool:
         pool.decide_many(30)
-    assert "waits for outcomes of both" in look()
+    page = look()
+    assert "waits for outcomes of both" in page
+    assert 'data-pace="per 1 s"' in page, "a point of a chart is a second at least"
+
+
+def test_a_young_pool_with_a_window_says_what_it_waits_for(tmp_path, look):
+    with open_pool(tmp_path, holdout=0.2, window=14 * 86_400) as pool:
+        pool.decide_many(30)
+    assert "A decision counts when its window is over, the first in 14 d." in look()
+
+
+def test_outcomes_out_of_bounds_are_found_also_after_the_bounds_were_widened(tmp_path, look):
+    with open_pool(tmp_path, reward_bounds=(0, 10)) as pool:
+        for ticket, reward in (("inside", 5), ("outside", 20)):
+            pool.decide(ticket)
+            pool.resolve(ticket, reward=reward)
+        pool.change(reward_bounds=(0, 100))
+        page = html.unescape(look())
+        assert "The latest is ticket outside." in page
+        query = re.search("SELECT ticket, reward, loss FROM decision_log WHERE [^<]*", page)[0]
+        with pool.database.read() as connection:
+            assert connection.execute(sa.text(query)).all() == [("outside", 20.0, 0.0)]
 
 
 def test_a_pool_at_work_in_the_users_unit(tmp_path, look):

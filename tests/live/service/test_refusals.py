@@ -3,7 +3,6 @@
 import pytest
 
 from live.service.clients import DECISIONS, POOL
-from statepool.live.service import app
 
 
 def refused(answer, status):
@@ -82,14 +81,6 @@ def test_bodies_that_are_no_json(client, content):
 
 def test_a_body_that_is_too_deep(client):
     refused(client.patch("/v1/pools/home", content='{"holdout": ' + "[" * 100_000), 400)
-
-
-def test_a_body_that_is_too_large_is_not_read(client, monkeypatch):
-    monkeypatch.setattr(app, "MAX_BODY", 1000)
-    large = b'{"ticket": "' + b"x" * 2_000 + b'"}'
-    assert "1000 bytes" in refused(client.post(DECISIONS, content=large), 413)
-    refused(client.post(DECISIONS, content=pieces(large[:600], 4)), 413)
-    refused(client.put("/v1/pools/new", content=large), 413)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ class Reading(NamedTuple):
     is_expired: Bools
     """Whether its window passed without an outcome."""
     is_waiting: Bools
+    clipped: str | None
+    """The latest ticket with an outcome outside the bounds of its time; None: there is none."""
 
 
 def read(pool: Pool, now: float) -> Reading:
@@ -64,8 +66,12 @@ def read(pool: Pool, now: float) -> Reading:
     plain = sa.and_(d.c.context.is_(None), d.c.candidates.is_(None))
     columns = (d.c.decided_at, d.c.is_holdout, d.c.action, s.c.state, plain, value, o.c.at, e.c.at)
     latest = sa.select(*columns).select_from(joined).where(d.c.pool == pool.definition.id)
+    r = pool.database.tables.reports.c
+    out_of_bounds = r.pool == pool.definition.id, r.is_clipped.is_(True), r.decision == d.c.id
     with pool.database.read() as connection:
         rows = connection.execute(latest.order_by(d.c.decided_at.desc()).limit(LATEST)).all()
+        last = sa.select(d.c.ticket).where(*out_of_bounds).order_by(d.c.id.desc()).limit(1)
+        clipped = connection.execute(last).scalar_one_or_none()
     table = np.array([tuple(row) for row in rows], np.float64).reshape(-1, len(columns)).T  # None is not a number
     at, held, action, state, is_plain, given, come, expired = table
     return Reading(
@@ -73,6 +79,7 @@ def read(pool: Pool, now: float) -> Reading:
         state=np.where(np.isnan(state), -1, state).astype(np.int64), is_plain=is_plain == 1,
         value=np.where(at <= now - (settings.window or 0.0), given, nan), wait=come - at,
         is_expired=np.isnan(come) & ~np.isnan(expired), is_waiting=np.isnan(come) & np.isnan(expired),
+        clipped=clipped,
     )  # fmt: skip
 
 
@@ -101,6 +108,8 @@ def page_of(pool: Pool) -> PageModel:
     settings, unit, reading = status.settings, status.unit, read(pool, now)
     view, lift = _View(status, reading), None if status.lift is None else unit.lift(status.lift)
     since = reading.at.min(initial=now)
+    drawn_from = min(since, now - N_POINTS)  # a point of a curve is a second at least
+    first_known = since + (settings.window or 0.0)
     oldest = status.counts["oldest_pending"]
     return {
         "name": pool.name,
@@ -116,6 +125,7 @@ def page_of(pool: Pool) -> PageModel:
         "lift": lift,
         "worth": None if lift is None or lift.low <= 0 <= lift.high else lift.value * status.losses["learner"].count,
         "window": settings.window,
+        "first_known": first_known - now if reading.at.size and first_known > now else None,
         "covers": now - since if reading.at.size else None,
         "in_reading": reading.at.size,
         "n_actions": len(status.numbers),
@@ -126,8 +136,8 @@ def page_of(pool: Pool) -> PageModel:
         "has_map": view.has_map,
         "waiting": view.waiting(now),
         "alarms": [alarm for alarm in view.alarms(now) if alarm is not None],
-        "curves": _curves(reading, since, now),
-        "pace": span((now - since) / N_POINTS),
+        "curves": _curves(reading, drawn_from, now),
+        "pace": span((now - drawn_from) / N_POINTS),
     }
 
 
@@ -212,7 +222,12 @@ class _View:
         counts, found = self._status.counts, [self._early(now), self._audit(), self._odds()]
         if counts["out_of_bounds"]:
             low, high = self._bounds
-            text = f"Outside {low:g} to {high:g}: {counts['out_of_bounds']}. Stored as reported, learnt as the bound."
+            where = f"pool = '{self._status.name}' AND clipped"
+            text = (
+                f"Reported outside the bounds, which are {low:g} to {high:g} now: {counts['out_of_bounds']}, learnt as "
+                f"the nearest bound. The latest is ticket {self._reading.clipped or '(erased)'}. All of them: "
+                f"SELECT ticket, reward, loss FROM decision_log WHERE {where}"
+            )
             found.append(Alarm("bounds", "Outcomes out of bounds", text))
         if counts["impossible"]:
             text = f"Reported after actions whose row of P gives them probability 0: {counts['impossible']}."
@@ -295,7 +310,7 @@ def _curves(reading: Reading, since: float, now: float) -> dict[str, list[Any]]:
     """Time in seconds, then one column per curve: decisions, and mean outcomes of both arms; None: no value."""
     if not reading.at.size:
         return {"time": [], "decisions": [], "learner": [], "holdout": []}
-    width = max(now - since, 1e-6) / N_POINTS
+    width = (now - since) / N_POINTS
     point = np.clip((reading.at - since) / width, 0, N_POINTS - 1).astype(int)
     held = reading.is_holdout
     return {

@@ -14,15 +14,13 @@ from starlette.routing import Router
 from statepool.live.database import Database
 from statepool.live.demo import Demo
 from statepool.live.errors import StoreUnavailable
-from statepool.live.service.keys import Exposure, Gate, Headers
+from statepool.live.service.keys import Exposure, Gate
 from statepool.live.service.messages import Refused, refusal
 from statepool.live.service.monitoring import Metrics, RequestLog
 from statepool.live.service.pools import Pools, in_thread
 from statepool.live.service.routes import ENDPOINTS, Call, Endpoint, match
 from statepool.live.service.site import Site
 
-MAX_BODY = 32 << 20
-"""Bytes; a proxy in front of the service may allow less."""
 RELOAD_SECONDS = 1.0
 """After which the keys are read again."""
 READ_ONLY = Refused(405, "this service is read-only (--follow): send this to one that decides", {"allow": "GET"})
@@ -110,7 +108,7 @@ class Service:
             call.key = self.gate.admit(headers, endpoint.need, path.get("name"))
         if endpoint.method != "GET" and self._follow:
             raise READ_ONLY
-        content = await read_body(receive, headers) if endpoint.body is not None else b""
+        content = await read_body(receive) if endpoint.body is not None else b""
         if content or endpoint.body_required:
             result = await endpoint.handler(call, decode(content, endpoint.body))
         else:
@@ -161,17 +159,13 @@ class Service:
                 logger.warning("the keys could not be read: %s", error)
 
 
-async def read_body(receive: Any, headers: Headers) -> bytes:
-    """The whole body; raises 413 if it is larger than MAX_BODY."""
-    length = headers.get(b"content-length", b"0")
-    size = int(length) if length.isdigit() else 0
-    message = await receive() if size <= MAX_BODY else {}
+async def read_body(receive: Any) -> bytes:
+    """The whole body; a proxy in front of the service limits its size."""
+    message = await receive()
     body: bytes = message.get("body", b"")
-    while message.get("more_body") and len(body) <= MAX_BODY:
+    while message.get("more_body"):
         message = await receive()
         body += message.get("body", b"")
-    if max(size, len(body)) > MAX_BODY:
-        raise Refused(413, f"the body is larger than {MAX_BODY} bytes", {"connection": "close"})
     if message["type"] == "http.disconnect":
         raise Refused(400, "the request ended before its body did")
     return body

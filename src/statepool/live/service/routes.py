@@ -313,17 +313,6 @@ def _encoded(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
         yield piece
 
 
-REFUSALS = {
-    400: "The body is not JSON.",
-    401: "No key, or one that is not known.",
-    403: "The key does not allow this, or the request comes from another site.",
-    404: "No such pool, ticket or action.",
-    405: "The address does not have this method.",
-    409: "It contradicts what is stored; nothing was changed.",
-    413: "The body is too large.",
-    422: "Something in the request is not as expected.",
-    503: "The store is away; the request may be repeated.",
-}
 PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "name": ("The pool's name.", {"pattern": "^[A-Za-z0-9_.-]+$", "maxLength": 64}),
     "ticket": ("The decision's ticket, percent-encoded.", {"minLength": 1, "maxLength": 200}),
@@ -346,7 +335,6 @@ def document() -> dict[str, Any]:
             for name in re.findall(r"{(\w+)}", each.path)
         ]  # fmt: skip
         paths.setdefault(each.path, {"parameters": parameters})[each.method.lower()] = _operation(each, named)
-    refused = {"application/json": {"schema": named[m.ErrorAnswer]}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "statepool", "version": __version__, "description": "Bandits with delayed outcomes."},
@@ -354,7 +342,6 @@ def document() -> dict[str, Any]:
         "components": {
             "schemas": components,
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "responses": {str(code): {"description": why, "content": refused} for code, why in REFUSALS.items()},
         },
     }
 
@@ -368,7 +355,8 @@ def _operation(endpoint: Endpoint, schemas: dict[Any, dict[str, Any]]) -> dict[s
     answers = [schemas[kind] for kind in _each(endpoint.answer)]
     schema = {"oneOf": answers} if len(answers) > 1 else answers[0]
     fine = {"description": summary, "content": {endpoint.media: {"schema": schema}}}
-    responses = {"200": fine, **{str(code): {"$ref": f"#/components/responses/{code}"} for code in REFUSALS}}
+    refused = {"application/json": {"schema": schemas[m.ErrorAnswer]}}
+    responses = {"200": fine, "default": {"description": "Refused; `error` says why.", "content": refused}}
     operation: dict[str, Any] = {
         "operationId": endpoint.name, "summary": summary, "description": " ".join(more.split()), "responses": responses,
         "parameters": [AFTER] if endpoint.handler is rows else [],
