@@ -100,30 +100,6 @@ class Certified(Waiting):
         return 2 * self.bound - 2 * np.log(max(self.K, 2)) + len(self.pending())
 
 
-class StateEXP3(Arm):
-    copies, caution = "idle", 0.0
-
-    def setup(self):
-        self.e = self.eta(self.S, self.d + 1 if self.copies == "idle" else 1)
-        self.gamma = self.e / 2 if self.caution == "rate/2" else self.caution
-        self.Ls, self.waiting = [], set()
-
-    def play(self, t):
-        free = [i for i in range(len(self.Ls)) if i not in self.waiting] if self.copies == "idle" else [0]
-        self.turn = free[0] if free else len(self.Ls)
-        if self.turn >= len(self.Ls):
-            self.Ls.append(np.zeros(self.K))
-        return self.mixed(softmin(self.Ls[self.turn], self.e))
-
-    def note(self, t, a, s, x):
-        self.waiting.add(self.turn)
-        return self.turn, x @ self.P[:, s] + self.gamma
-
-    def learn(self, r, a, s, X, note):
-        self.waiting.discard(note[0])
-        self.Ls[note[0]] = self.Ls[note[0]] + self.P[:, s] * X / note[1]
-
-
 class DelayAdapted(Arm):
     pooled = True
 

@@ -20,8 +20,6 @@ LEARNERS = {name: cls() for name, cls in sp.learners.REGISTRY.items()} | {
     "pooled-thompson forgetting": sp.PooledThompson(forgetting=0.9),
     "zimmert-seldin shifted": find("zimmert-seldin")(scale=8.0, shift=True),
     "zimmert-seldin advanced": find("zimmert-seldin")(tuning="advanced", shift=True),
-    "state-exp3 idle": sp.StateEXP3(copies="idle", rate=0.3),
-    "state-exp3 cautious": sp.StateEXP3(rate=0.3, caution="rate/2"),
     "self-tuned learning": sp.SelfTuned(learn_map=True),
     "anytime skipping": find("anytime")(skip=True),
     "anytime by action": find("anytime")(pooled=False),
