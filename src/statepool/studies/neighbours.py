@@ -27,7 +27,6 @@ ARMS: Arms = {
     "evolving": ("evolving", {}),
     "coin graph": ("coin-graph", {}),
     "MetaBIO on Anytime": ("meta-bio", {"base": [ANYTIME, {}]}),
-    "MetaAdaBIO on Anytime": ("meta-bio", {"base": [ANYTIME, {}], "adaptive": True}),
     "MetaBIO on ZS": ("meta-bio", {"base": [ZS, {"tuning": "anytime"}]}),
     "NSD-UCRL2": ("nsd-ucrl2", {}),
     "NSD-UCRL2, radius .1": ("nsd-ucrl2", {"radius": 0.1}),
@@ -41,8 +40,6 @@ ARMS: Arms = {
     "adaptive EXP3": (ANYTIME, {"pooled": False}),
     "ZS, as released": (ZS, {}),
     "ZS, anytime": (ZS, {"tuning": "anytime"}),
-    "ZS, advanced": (ZS, {"tuning": "advanced"}),
-    "Masoudian": (ZS, {"tuning": "anytime", "shift": True}),
 }
 SETTINGS: dict[str, tuple[str, dict[str, Any], int]] = {
     **funnel.SETTINGS,
