@@ -100,30 +100,6 @@ class Certified(Waiting):
         return 2 * self.bound - 2 * np.log(max(self.K, 2)) + len(self.pending())
 
 
-class StateEXP3(Arm):
-    copies, caution = "idle", 0.0
-
-    def setup(self):
-        self.e = self.eta(self.S, self.d + 1 if self.copies == "idle" else 1)
-        self.gamma = self.e / 2 if self.caution == "rate/2" else self.caution
-        self.Ls, self.waiting = [], set()
-
-    def play(self, t):
-        free = [i for i in range(len(self.Ls)) if i not in self.waiting] if self.copies == "idle" else [0]
-        self.turn = free[0] if free else len(self.Ls)
-        if self.turn >= len(self.Ls):
-            self.Ls.append(np.zeros(self.K))
-        return self.mixed(softmin(self.Ls[self.turn], self.e))
-
-    def note(self, t, a, s, x):
-        self.waiting.add(self.turn)
-        return self.turn, x @ self.P[:, s] + self.gamma
-
-    def learn(self, r, a, s, X, note):
-        self.waiting.discard(note[0])
-        self.Ls[note[0]] = self.Ls[note[0]] + self.P[:, s] * X / note[1]
-
-
 class DelayAdapted(Arm):
     pooled = True
 
@@ -183,18 +159,11 @@ class AuerEXP3(Arm):
 
 
 class ZimmertSeldin(Waiting):
-    pooled, tuning, shift = False, "anytime", False
-
-    def setup(self):
-        super().setup()
-        self.skip = self.tuning == "advanced"
+    pooled, tuning = False, "anytime"
 
     def play(self, t):
         self.wait(t)
-        logs, K, d = np.log(self.K), self.K, self.d
-        t0, D0 = 10 * d + d**2 / (K ** (1 / 3) * logs) ** 2, 576 * d**2 * K ** (2 / 3) * logs
-        t0, D0 = (t0, D0) if self.shift else (0, 0)
-        root, entropy = np.sqrt(t + 1 + t0), np.sqrt(2 * (self.waited + D0) / logs)
+        K, root, entropy = self.K, np.sqrt(t + 1), np.sqrt(2 * self.waited / np.log(self.K))
 
         def x_of(mu):
             """Where L + mu = root/sqrt(x) - entropy · log x, each coordinate by itself."""
@@ -215,35 +184,28 @@ class ZimmertSeldin(Waiting):
 
 
 class MetaBIO(Arm):
-    base, adaptive = None, False
+    base = None
 
     def setup(self):
         kind, shared = arm_of(globals()[type(self.base).__name__], **asdict(self.base))
-        self.fresh = lambda: kind(self.P, self.T, self.d, self.seed, self.theta, **shared)
-        self.arm, self.begun = self.fresh(), -1 if self.adaptive else 0
-        self.seen, self.losses, self.pending, self.waited = np.zeros(self.S), [[] for _ in range(self.S)], set(), 0
+        self.arm = kind(self.P, self.T, self.d, self.seed, self.theta, **shared)
+        self.seen, self.losses = np.zeros(self.S), [[] for _ in range(self.S)]
 
     def play(self, t):
-        self.waited += len(self.pending)
-        limit = 16 * self.S * (t + 1) * np.log(2 * self.S * (t + 1) ** 2)
-        if self.begun < 0 and 8 * self.waited * np.log(max(self.K, 2)) > limit:
-            self.arm, self.begun = self.fresh(), t
         return self.arm.play(t)
 
     def note(self, t, a, s, x):
-        self.pending.add(t)
         self.seen[s] += 1
         note, seen = self.arm.note(t, a, s, x), len(self.losses[s])
-        fed = self.begun >= 0 and seen >= max(1, self.seen[s] / 2)
+        fed = seen >= max(1, self.seen[s] / 2)
         if fed:
             radius = np.sqrt(np.log(2 * self.S * self.T**2) / (2 * seen))
             self.arm.learn(t, a, s, max(0, np.sum(self.losses[s]) / seen - radius), note)
         return note, fed
 
     def learn(self, r, a, s, X, note):
-        self.pending.discard(r)
         self.losses[s].append(X)
-        if r >= self.begun and not note[1]:
+        if not note[1]:
             self.arm.learn(r, a, s, X, note[0])
 
 

@@ -65,8 +65,8 @@ def _family(make: Callable[..., Any]) -> dict[str, Any]:
 
 
 GOOD = {
-    "n_actions": 5, "n_states": 3, "horizon": 100, "delay": 4, "budget": 20.0, "rate": 0.05, "caution": 0.02,
-    "drift": 0.5, "confidence": 0.1, "spread": 20.0, "waited": 50.0, "most_in_flight": 4, "given_up": 3,
+    "n_actions": 5, "n_states": 3, "horizon": 100, "delay": 4, "budget": 20.0, "rate": 0.05,
+    "drift": 0.5, "spread": 20.0, "waited": 50.0, "most_in_flight": 4, "given_up": 3,
     "n_drifting": 1, "dimension": None, "most_arrivals": 3, "n_signs": 8, "n_walks": 3,
     "log_actions": 2.0, "instance": INSTANCE, "seed": 1, "mean": 3.0, "share": 0.1, "P": P,
     "states": np.arange(30) % 3, "outcomes": np.arange(30) % 2, "rehearsals": 4, "n": 50,

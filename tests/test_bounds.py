@@ -89,15 +89,3 @@ def test_regret_stays_below_theorem_b(family):
 
 def test_neighbours_bounds():
     assert guarantees.zimmert_seldin(4, 100, 50) == pytest.approx(80 + np.sqrt(400 * np.log(4)))
-    assert guarantees.idle_copies(4, 3, 100) == guarantees.theorem_3(4, 3, 100).value
-    assert guarantees.cautious(9, 3, 1_000, 0.05, 0.025, 0.1) > np.log(9) / 0.05
-
-
-def test_cautious_regret_exceeds_its_bound_no_more_often_than_it_says():
-    instance = small("band")
-    rate, K, S = 0.1, instance.n_actions, instance.n_states
-    bound = guarantees.cautious(K, S, T, rate, rate / 2, 0.05)
-    best = instance.total_losses.min()
-    runs = [sp.simulate(instance, sp.StateEXP3(rate, caution="rate/2"), 0, seed) for seed in range(RUNS)]
-    lost = np.array([run.outcomes.sum() - best for run in runs])
-    assert (lost > bound).mean() <= 0.05

@@ -106,8 +106,7 @@ def test_plots_have_a_panel_for_each_delay_and_a_logarithmic_axis_where_a_line_l
 
 def test_a_run_says_how_it_went():
     run = sp.simulate(MINE, sp.StateEXP3(rate=0.5), 5, seed=1)
-    assert repr(run) == f"Run(StateEXP3(rate=0.5), 300 rounds, delay 5: regret {run.regret:.1f}, loss {run.loss:.1f})"
-    assert "a delay for each round" in repr(sp.simulate(MINE, sp.Uniform(), np.arange(300)))
+    assert repr(run) == f"Run(StateEXP3(rate=0.5), 300 rounds: regret {run.regret:.1f})"
 
 
 def test_frames_go_in_wherever_arrays_do():

@@ -80,7 +80,7 @@ def test_means_are_unbiased_before_any_window_closes() -> None:
                 stepper.learn(Played(r, float(r), 0, 0, 0, when - r), 0.0, np.zeros(0))
             stepper.see(Played(t, float(t), 0, 0, 0, 0.0), np.zeros(0))
         stepper.advance(T, float(T))
-        kept = stepper.memory.means
+        kept = stepper.memory
         read = kept.clock
         exposed = sum(coefficients(read)[k] * kept.counts[k, 0] for k in range(len(kept.counts)))
         means.append(-kept.sums[0] / exposed)
@@ -105,7 +105,7 @@ def test_coefficients_follow_the_formula() -> None:
             stepper.learn(Played(t, float(t), 0, 0, 0, 0.5), 0.2, np.zeros(0))
     stepper.advance(50, 50.0)
     stepper.policy(rows, 50)
-    means = stepper.memory.means
+    means = stepper.memory
     np.testing.assert_allclose(means.clock.curve[COEFFICIENT], coefficients(means.clock), rtol=1e-12)
     ages = 50.0 - np.arange(50)
     exposed = share(means.clock.by_state[0], ages).sum()
@@ -139,7 +139,7 @@ def test_states_with_other_waits_have_other_curves() -> None:
         stepper.see(Played(t, float(t), 0, int(states[t]), 0, 0.0), np.zeros(0))
     stepper.advance(n, float(n))
     stepper.policy(rows, n)
-    means = stepper.memory.means
+    means = stepper.memory
     rates = [-means.sums[s] / count_of.py_func(means, s) for s in range(2)]
     common = [-means.sums[s] / (means.clock.curve[COEFFICIENT] @ means.counts[:, s]) for s in range(2)]
     assert abs(rates[0] - rates[1]) < 0.75 * abs(common[0] - common[1])

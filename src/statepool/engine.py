@@ -122,15 +122,7 @@ class Run:
     outcomes: NDArray[np.float64]
 
     def __repr__(self) -> str:
-        delay = (
-            f"delay {self.delay}"
-            if isinstance(self.delay, int)
-            else "conversions"
-            if isinstance(self.delay, Conversions)
-            else "a delay for each round"
-        )
-        figures = f"regret {self.regret:.1f}, loss {self.loss:.1f}"
-        return f"Run({short_name(self.learner)}, {self.instance.horizon} rounds, {delay}: {figures})"
+        return f"Run({short_name(self.learner)}, {self.instance.horizon} rounds: regret {self.regret:.1f})"
 
     @cached_property
     def loss(self) -> float:
@@ -259,12 +251,19 @@ def _run(
 
     memory = learner.start(problem)
     saved = np.empty((calendar.n_slots, sum(learner.saved_width(problem))))
+    x = np.zeros(instance.n_actions)
     actions, states, outcomes = np.empty(horizon, np.int32), np.empty(horizon, np.int32), np.empty(horizon)
     with explained(learner, memory):
         suited(_play_rounds, memory)(
             memory, probe, calendar, saved, tables, instance.rows, instance.requests, instance.n_actions,
-            instance.theta, effects, gains, uniforms, draws, np.empty(instance.n_actions), actions, states, outcomes,
+            instance.theta, effects, gains, uniforms, draws, x, actions, states, outcomes,
         )  # fmt: skip
+    # A sum that is no number stays one, so it is enough to look at the policy of the last round.
+    if not np.isfinite(x).all():
+        raise ValueError(
+            f"learner: the policy of {type(learner).__name__} in round {horizon - 1} is not a number, "
+            "expected probabilities"
+        )
     return Run(instance, learner, delay, stream, draws, actions, states, outcomes), memory
 
 

@@ -46,8 +46,8 @@ from statepool.rates import largest_covered_rate
 from statepool.stream import Seed
 
 __all__ = [
-    "Guarantee", "LowerBound", "cautious", "certified_worst_case", "choices_of",
-    "drift_between_actions", "drift_lemma", "expected_best_walk", "idle_copies", "interleaving_pays",
+    "Guarantee", "LowerBound", "certified_worst_case", "choices_of",
+    "drift_between_actions", "drift_lemma", "expected_best_walk", "interleaving_pays",
     "skipping_cost", "theorem_1", "theorem_2", "theorem_3",
     "theorem_4", "theorem_a", "theorem_a_anytime", "theorem_a_skip", "theorem_b", "theorem_d", "theorem_f",
     "theorem_f_free", "theorem_f_tuned", "theorem_g", "total_wait", "zimmert_seldin",
@@ -79,8 +79,6 @@ ARGUMENTS = {
     "given_up": count("Number of rounds given up.", lowest=0),
     "log_actions": number("Mean over contexts of the logarithm of the number of actions.", 0, LARGEST),
     "dimension": number("Largest effective dimension of a policy.", 0, LARGEST),
-    "caution": number("What is added to the probability of a state.", 0, LARGEST),
-    "confidence": number("Probability with which the bound may be exceeded.", 0, LARGEST),
     "instance": Argument("Instance", "The problem.", _check_instance),
     "seed": Argument("int", "Random seed of the run."),
 }
@@ -553,33 +551,3 @@ def zimmert_seldin(n_actions: int, horizon: int, waited: float) -> float:
     14510
     """
     return 4 * sqrt(n_actions * horizon) + sqrt(8 * waited * log(n_actions))
-
-
-@guarantee
-def idle_copies(n_actions: int, most_in_flight: int, budget: float, rate: float | None = None) -> float:
-    """`StateEXP3(copies="idle")`: (most in flight + 1) log K/rate + rate/2 sum_t v_t. Derived from Theorem 3.
-
-    Here `budget` bounds the sum of v_t.
-
-    >>> import statepool as sp
-    >>> round(sp.guarantees.idle_copies(n_actions=200, most_in_flight=50, budget=30_000.0, rate=0.01))
-    27171
-    """
-    check_number(1.0 if rate is None else rate, "rate", 0, LARGEST, open_low=True)
-    learning = (most_in_flight + 1) * log(n_actions)
-    return sqrt(2 * learning * budget) if rate is None else learning / rate + rate / 2 * budget
-
-
-@guarantee
-def cautious(n_actions: int, n_states: int, horizon: int, rate: float, caution: float, confidence: float) -> float:
-    """`StateEXP3(caution=…)` without delay: exceeded with probability at most `confidence`. Derived, (28).
-
-    >>> import statepool as sp
-    >>> round(sp.guarantees.cautious(200, 6, horizon=20_000, rate=0.01, caution=0.005, confidence=0.05))
-    2632
-    """
-    check_number(confidence, "confidence", 0, 1, open_low=True)
-    check_number(caution, "caution", 0, LARGEST, open_low=True)
-    check_number(rate, "rate", 0, LARGEST, open_low=True)
-    seen = n_states * horizon + log(2 / confidence) / (2 * caution)
-    return log(n_actions) / rate + (rate / 2 + caution) * seen + log(2 * n_actions / confidence) / (2 * caution)

@@ -158,5 +158,9 @@ def undefined_policy(memory, rows, t, out):
     out[:] = lowest_indx(memory.P)  # noqa: F821
 
 
+def nan_policy(memory, rows, t, out):
+    out[:] = np.nan
+
+
 def short_policy(memory, t, out):
     out[:] = 1.0 / out.size

@@ -73,7 +73,8 @@ REFUSED = {
         (begin, outside.typo_policy),
         r"outside\.py, line \d+ \(out\[:\] = memory\.sumz\[0\]\.min\(\)\), expected",
     ),
-    "Undefined": ((begin, outside.undefined_policy), r"uses 'lowest_indx' at outside\.py, line \d+, expected a name"),
+    "Undefined": ((begin, outside.undefined_policy), "uses 'lowest_indx', expected a name"),
+    "NotANumber": ((begin, outside.nan_policy), "the policy of NotANumber in round 59 is not a number"),
     "Arguments": ((begin, outside.short_policy), r"expected policy\(memory, rows, t, out\)"),
     "Frames": ((lambda problem: ("a", object()), outside.first_policy), "field 'P' of Frames's memory holds object"),
 }

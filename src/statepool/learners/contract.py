@@ -291,9 +291,7 @@ def check_copies(copies: Any) -> None:
     """A whole number of at least 1, or "d+1"."""
     if isinstance(copies, str):
         if copies != "d+1":
-            raise ValueError(
-                f"copies: is {shown(copies)}, expected a whole number of at least 1, 'd+1', or (pooled) 'idle'"
-            )
+            raise ValueError(f"copies: is {shown(copies)}, expected a whole number of at least 1, or 'd+1'")
     else:
         check_count(copies, "copies")
 

@@ -38,8 +38,8 @@ from statepool.learners.exposure import (
     weigh_decision,
 )  # fmt: skip
 
-NO_KEY: NDArray[np.uint64] = np.zeros(1, np.uint64)
-"""Of learners that draw nothing."""
+MEAN, UCB = 0, -1
+"""In place of a number of draws: play by the means, or by confidence bounds."""
 
 
 class MeanLosses(NamedTuple):
@@ -55,6 +55,17 @@ class MeanLosses(NamedTuple):
     """0 without a window."""
     n_actions: int
     pooled: bool
+    guesses: Floats
+    """Room for the means of states, as they are or as drawn."""
+    values: Floats
+    """Room for the mean losses of the actions on offer."""
+    played: Floats
+    """How often each unit was played. Among actions without outcomes UCB plays the least played one."""
+    key: NDArray[np.uint64]
+    """Of the draws."""
+    samples: int
+    """How many draws a decision chooses among, or MEAN, or UCB."""
+    exploration: float
 
 
 class Means(Learner):
@@ -69,23 +80,28 @@ class Means(Learner):
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return 0, 0
 
-    def _start(self, problem: Problem, forgetting: float = 1.0) -> tuple[MeanLosses, Floats, Floats]:
-        """Nothing seen, unless something is known beforehand; and room for guesses of units and values of actions."""
+    def _start(
+        self, problem: Problem, forgetting: float = 1.0, samples: int = MEAN, exploration: float = 0.0
+    ) -> MeanLosses:
+        """Nothing seen, unless something is known beforehand."""
         K, S = problem.n_actions, problem.n_states
         n_units = S if self.pooled else problem.n_contexts * K
         clock = start_clock(problem, (forgetting,), S if self.pooled else 0)
         default = 0.0 if problem.window is None else problem.default
         sums, squares = np.zeros((2, n_units))
-        means = MeanLosses(clock, np.zeros((clock.curve.shape[1], n_units)), sums, squares, default, K, self.pooled)
+        counts = np.zeros((clock.curve.shape[1], n_units))
         if problem.cells is not None and not self.pooled:
-            known, counts = problem.cells
+            known, given = problem.cells
             usual = 0.0 if problem.prior is None else problem.prior[0]
-            mean = np.clip((problem.P * np.where(counts > 0, known, usual)).sum(axis=-1).ravel(), 0.0, 1.0)
-            count = np.tile(counts.sum(axis=1), problem.n_contexts)
-            means.counts[0] += count
+            mean = np.clip((problem.P * np.where(given > 0, known, usual)).sum(axis=-1).ravel(), 0.0, 1.0)
+            count = np.tile(given.sum(axis=1), problem.n_contexts)
+            counts[0] += count
             sums += count * (mean - default)
             squares += count * ((mean - default) ** 2 + mean * (1 - mean))  # as of outcomes of 0 and 1
-        return means, np.empty(S if self.pooled else 0), np.empty(K)
+        return MeanLosses(
+            clock, counts, sums, squares, default, K, self.pooled, np.empty(S if self.pooled else 0), np.empty(K),
+            np.zeros(n_units), problem.stream.key(), samples, float(exploration),
+        )  # fmt: skip
 
 
 @compiled_inside
@@ -147,128 +163,89 @@ def _draw_mean(means: Any, unit: int, source: Any) -> float:
 
 
 @compiled_part
-def _best(memory: Any, rows: Any, key: Any, t: int, sample: int, n: int) -> int:
-    """The position of the best of n actions: by the means, or by a draw of them (`sample` from 0 on)."""
-    means, values = memory.means, memory.values[:n]
-    guesses = memory.guesses if means.pooled else values
+def _best(memory: Any, rows: Any, t: int, sample: int, n: int) -> int:
+    """The position of the best of n actions: by the means, or by a draw of them."""
+    values = memory.values[:n]
+    guesses = memory.guesses if memory.pooled else values
     for i in range(guesses.size):
-        unit = i if means.pooled else _unit(means, rows.context, rows.actions[i], 0)
+        unit = i if memory.pooled else _unit(memory, rows.context, rows.actions[i], 0)
         guesses[i] = 0.5
-        if unit >= 0 and sample >= 0:
-            guesses[i] = _draw_mean(means, unit, source_of(key, t, sample * guesses.size + i))
+        if unit >= 0 and memory.samples > 0:
+            guesses[i] = _draw_mean(memory, unit, source_of(memory.key[0], t, sample * guesses.size + i))
         elif unit >= 0:
-            count = count_of(means, unit)
-            guesses[i] = (loss_of(means, unit, count) + 1.0) / (count + 2.0)
-    if means.pooled:
+            count = count_of(memory, unit)
+            guesses[i] = (loss_of(memory, unit, count) + 1.0) / (count + 2.0)
+    if memory.pooled:
         combine(rows.columns, guesses, values)
     return lowest_index(values, TIE)
 
 
-class MeansMemory(NamedTuple):
-    means: MeanLosses
-    guesses: Floats
-    values: Floats
-    key: NDArray[np.uint64]
-    samples: int
-    """How many draws a decision chooses among; 0 to play by the means."""
-    exploration: float
-
-
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
-    read_exposure(memory.means.clock)
+    read_exposure(memory.clock)
     out[:] = memory.exploration / out.size
     n = max(memory.samples, 1)
     for i in range(n):
-        sample = i if memory.samples > 0 else -1
-        out[_best(memory, rows, memory.key[0], t, sample, out.size)] += (1.0 - memory.exploration) / n
+        best = _most_hopeful(memory, rows, out.size) if memory.samples == UCB else _best(memory, rows, t, i, out.size)
+        out[best] += (1.0 - memory.exploration) / n
 
 
-class UCBMemory(NamedTuple):
-    means: MeanLosses
-    guesses: Floats
-    values: Floats
-    played: Floats
-    """How often each unit was played. Among actions without outcomes the one least played comes first."""
-
-
-def ucb_policy(memory: Any, rows: Any, t: int, out: Any) -> None:
-    means, values, total = memory.means, memory.values[: out.size], 0.0
-    read_exposure(means.clock)
-    for a in range(out.size):
-        unit = _unit(means, rows.context, rows.actions[a], 0)
-        total += count_of(means, unit) if unit >= 0 else 0.0
-    for a in range(out.size):
-        unit = _unit(means, rows.context, rows.actions[a], 0)
-        count = count_of(means, unit) if unit >= 0 else 0.0
+@compiled_part
+def _most_hopeful(memory: Any, rows: Any, n: int) -> int:
+    """The position of the action of least lower confidence bound."""
+    values, total = memory.values[:n], 0.0
+    for a in range(n):
+        unit = _unit(memory, rows.context, rows.actions[a], 0)
+        total += count_of(memory, unit) if unit >= 0 else 0.0
+    for a in range(n):
+        unit = _unit(memory, rows.context, rows.actions[a], 0)
+        count = count_of(memory, unit) if unit >= 0 else 0.0
         if unit < 0:
             values[a] = 1.0
         elif count < 0.5:
             values[a] = memory.played[unit] - 1e9
         else:
-            loss, term = loss_of(means, unit, count), log(max(total, 2.0)) / count
-            spread = _variance(means, unit, count, loss)
+            loss, term = loss_of(memory, unit, count), log(max(total, 2.0)) / count
+            spread = _variance(memory, unit, count, loss)
             values[a] = loss / count - np.sqrt(term * min(0.25, spread + np.sqrt(2.0 * term)))
-    out[:] = 0.0
-    out[lowest_index(values, TIE)] = 1.0
+    return lowest_index(values, TIE)
 
 
 def see(memory: Any, played: Any, saved: Any) -> None:
-    _see(memory.means, played)
-
-
-@compiled_part
-def _see(means: Any, played: Any) -> None:
-    """With a window a decision counts from now on."""
-    unit = _unit(means, played.context, played.action, played.state)
-    if unit >= 0 and means.clock.window > 0.0:
-        weigh_decision(means.clock, played.t, played.time)
-        _count(means, unit, 1.0)
-
-
-def ucb_see(memory: Any, played: Any, saved: Any) -> None:
-    _see(memory.means, played)
-    if played.action >= 0:
-        memory.played[_unit(memory.means, played.context, played.action, 0)] += 1.0
+    unit = _unit(memory, played.context, played.action, played.state)
+    if unit >= 0:
+        memory.played[unit] += 1.0
+        if memory.clock.window > 0.0:  # a decision counts from now on
+            weigh_decision(memory.clock, played.t, played.time)
+            _count(memory, unit, 1.0)
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    _learn(memory.means, played, loss, sign)
-
-
-@compiled_part
-def _learn(means: Any, played: Any, loss: float, sign: float) -> None:
-    unit = _unit(means, played.context, played.action, played.state)
+    unit = _unit(memory, played.context, played.action, played.state)
     if unit >= 0:
-        weigh_decision(means.clock, played.t, played.time)
-        if means.clock.window == 0.0:
-            _count(means, unit, sign)
-        weight, news = sign * means.clock.fading[MARK, 0], loss - means.default
-        means.sums[unit] += weight * news
-        means.squares[unit] += weight * news * news
-        note_report(means.clock, played.time, played.wait, played.state, sign)
+        weigh_decision(memory.clock, played.t, played.time)
+        if memory.clock.window == 0.0:
+            _count(memory, unit, sign)
+        weight, news = sign * memory.clock.fading[MARK, 0], loss - memory.default
+        memory.sums[unit] += weight * news
+        memory.squares[unit] += weight * news * news
+        note_report(memory.clock, played.time, played.wait, played.state, sign)
 
 
 def advance(memory: Any, t: int, now: float) -> None:
-    _advance(memory.means, t, now)
-
-
-@compiled_part
-def _advance(means: Any, t: int, now: float) -> None:
-    """Where the base of a weight is raised, sums follow: that of the memory (0) is in all of them, τ_k in counts k."""
-    if set_time(means.clock, t, now):
-        for i in range(means.clock.fading.shape[1]):
-            factor = raised(means.clock, i)
-            for unit in range(means.sums.size if factor != 1.0 else 0):
+    # Where the base of a weight is raised, sums follow: that of the memory (0) is in all of them, τ_k in counts k.
+    if set_time(memory.clock, t, now):
+        for i in range(memory.clock.fading.shape[1]):
+            factor = raised(memory.clock, i)
+            for unit in range(memory.sums.size if factor != 1.0 else 0):
                 if i == 0:
-                    means.sums[unit] *= factor
-                    means.squares[unit] *= factor
-                for k in range(means.counts.shape[0]):
+                    memory.sums[unit] *= factor
+                    memory.squares[unit] *= factor
+                for k in range(memory.counts.shape[0]):
                     if i in (0, k):
-                        means.counts[k, unit] *= factor
+                        memory.counts[k, unit] *= factor
 
 
-add_rule(MeansMemory, policy, learn=learn, see=see, advance=advance)
-add_rule(UCBMemory, ucb_policy, learn=learn, see=ucb_see, advance=advance)
+add_rule(MeanLosses, policy, learn=learn, see=see, advance=advance, large=True)
 
 
 @dataclass(frozen=True)
@@ -297,8 +274,8 @@ class PooledGreedy(Means):
         check_number(self.forgetting, "forgetting", 0, 1, open_low=True)
         check_number(self.exploration, "exploration", 0, 1)
 
-    def start(self, problem: Problem) -> MeansMemory:
-        return MeansMemory(*self._start(problem, self.forgetting), NO_KEY.copy(), 0, float(self.exploration))
+    def start(self, problem: Problem) -> MeanLosses:
+        return self._start(problem, self.forgetting, exploration=self.exploration)
 
 
 @dataclass(frozen=True)
@@ -332,9 +309,8 @@ class PooledThompson(Means):
         check_number(self.mixing, "mixing", 0, 1)
         check_count(self.samples, "samples")
 
-    def start(self, problem: Problem) -> MeansMemory:
-        means = self._start(problem, self.forgetting)
-        return MeansMemory(*means, problem.stream.key(), self.samples, float(self.mixing))
+    def start(self, problem: Problem) -> MeanLosses:
+        return self._start(problem, self.forgetting, self.samples, self.mixing)
 
 
 @dataclass(frozen=True)
@@ -358,8 +334,8 @@ class ActionGreedy(Means):
     def __post_init__(self) -> None:
         check_number(self.exploration, "exploration", 0, 1)
 
-    def start(self, problem: Problem) -> MeansMemory:
-        return MeansMemory(*self._start(problem), NO_KEY.copy(), 0, float(self.exploration))
+    def start(self, problem: Problem) -> MeanLosses:
+        return self._start(problem, exploration=self.exploration)
 
 
 @dataclass(frozen=True)
@@ -375,8 +351,8 @@ class ActionUCB(Means):
     ActionUCB()
     """
 
-    def start(self, problem: Problem) -> UCBMemory:
-        return UCBMemory(*self._start(problem), np.zeros(problem.n_contexts * problem.n_actions))
+    def start(self, problem: Problem) -> MeanLosses:
+        return self._start(problem, samples=UCB)
 
 
 @dataclass(frozen=True)
@@ -404,5 +380,5 @@ class ActionThompson(Means):
     def __post_init__(self) -> None:
         check_count(self.samples, "samples")
 
-    def start(self, problem: Problem) -> MeansMemory:
-        return MeansMemory(*self._start(problem), problem.stream.key(), self.samples, 0.0)
+    def start(self, problem: Problem) -> MeanLosses:
+        return self._start(problem, samples=self.samples)

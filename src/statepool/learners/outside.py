@@ -56,7 +56,7 @@ def explained(learner: Any, memory: Any) -> Iterator[None]:
         try:
             yield
         except NumbaError as error:
-            raise ValueError(_sentence(name, str(error), type(memory))) from None
+            raise ValueError(_sentence(name, str(error))) from None
         except IndexError:
             raise ValueError(
                 f"learner: {name} reads or writes past the end of an array, expected indices inside it"
@@ -81,35 +81,21 @@ def check_memory(name: str, memory: Any) -> None:
             ) from None
 
 
-def _undefined(name: str, text: str, memory: type) -> str | None:
-    """Where a rule uses a name that is not defined, which Numba reports without the line."""
-    missing = UNDEFINED.search(text)
-    if missing is None:
-        return None
-    for function in rule_of(memory) or ():
-        code = getattr(function, "__code__", None)
-        if code is None or missing[1] not in code.co_names:
-            continue
-        first, source = code.co_firstlineno, Path(code.co_filename).name
-        lines = enumerate(linecache.getlines(code.co_filename)[first - 1 :], first)
-        place = next((n for n, line in lines if re.search(rf"\b{missing[1]}\b", line)), first)
-        return f"learner: {name} uses {missing[1]!r} at {source}, line {place}, expected a name that is defined there"
-    return f"learner: {name} uses {missing[1]!r} in a function that its rule calls, expected a name that is defined"
-
-
 def _is_theirs(source: Path | str) -> bool:
     return not any(Path(source).resolve().is_relative_to(folder) for folder in NOT_THEIRS)
 
 
-def _sentence(name: str, text: str, memory: type) -> str:
+def _sentence(name: str, text: str) -> str:
     """Which line of the rule's file it was; if none is named, what the contract expects."""
     for path, number in PLACE.findall(COLOURS.sub("", text)):
         source = Path(path.strip())
         if _is_theirs(source):
             line = linecache.getline(str(source.resolve()), int(number)).strip()
             return f"learner: {name} does not compile at {source.name}, line {number} ({line}), {EXPECTED}"
-    undefined = _undefined(name, text, memory)
-    return undefined or (
+    missing = UNDEFINED.search(text)
+    if missing:
+        return f"learner: {name} uses {missing[1]!r}, expected a name that is defined"
+    return (
         f"learner: {name} does not fit the contract, expected policy(memory, rows, t, out), "
         "remember(memory, rows, policy, choice, state, saved) and learn(memory, played, loss, saved, sign)"
     )

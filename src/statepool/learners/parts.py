@@ -51,7 +51,6 @@ def _flag(meaning: str) -> Argument:
 
 
 SETTINGS = {
-    "adaptive": _flag("Whether it is fed true outcomes alone until waiting has become too dear (MetaAdaBIO)."),
     "base": Argument("Learner", "The learner that is fed."),
     "block": count("The rounds of a block.", lowest=2),
     "certified": _flag("Whether the radii hold with high probability; else they are a heuristic."),
@@ -65,10 +64,10 @@ SETTINGS = {
     "radius": number("Scales the squared radii; 1 is what is proved.", 0, 1e9),
     "rate": Argument("float", "The learning rate; None is the paper's default.", lambda value, name: check_rate(value)),
     "scale": number("Multiplies the fixed rate.", 0, 1e9, open_low=True),
-    "shift": _flag("Whether the rates start later, for a delay that is known."),
+    "shift": _flag("Whether the rates start later, as in the paper's tuned baseline."),
     "skip": _flag("Whether to give up on outcomes that are too late."),
     "smoothing": number("Added to the count of each pair.", 0, 1e9, open_low=True),
-    "tuning": Argument("str", '"fixed" as in the paper, "anytime" as in the source, or "advanced", which gives up.'),
+    "tuning": Argument("str", '"fixed" as in the paper, or "anytime" as in the source.'),
     "window": count("Rows are counted over this many rounds; None: over all."),
 }
 """What the settings of the paper's learners and of the neighbours mean and may be."""

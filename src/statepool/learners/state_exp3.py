@@ -6,14 +6,8 @@ G holds one number for each state, and that is all there is to remember. With `c
 round t and learns from it alone (Interleaved-State-EXP3 at "d+1"). With `groups`, states of one group share G and q.
 With contexts q(s) is averaged over the latest requests, this one among them.
 
-    copies="idle"     BOLD (Joulani et al. 2013): the lowest-numbered copy that waits for nothing plays, a new one if
-                      all wait; with one delay for all this is "d+1"
-    caution=γ         implicit exploration (Neu 2015, Kocák et al. 2014), pooled: divide by q(s) + γ; theirs: "rate/2"
-    rate="capacity"   Eldowa et al. 2024, d = 0: sqrt(2 log K/((vbar - 1) T)), vbar a proved bound of the dimension
-
 Source: paper, Section 3 and Appendices A and B; guarantees: Theorems A, 1 and B (one copy), 3 and 4.
-Differs from the source: nothing. The other options are of the neighbours named, read in abstract only; BOLD's rate is
-that of "d+1", the pooled caution and its bound are ours (docs/theory.md).
+Differs from the source: nothing.
 """
 
 from __future__ import annotations
@@ -24,15 +18,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from statepool.checks import Floats, Ints, check_groups, check_number, shown
+from statepool.checks import Floats, Ints, check_groups, shown
 from statepool.compiling import compiled
-from statepool.dimension import bracket
 from statepool.kernels import LARGEST_ESTIMATE, combine, dot, dots, mix_evenly, softmin
 from statepool.learners.contract import Learner, Problem, add_rule, check_copies, check_settings, n_copies
-
-CAPACITY, IDLE, HALF = "capacity", "idle", "rate/2"
-CAPACITY_GAP = 0.05
-"""How closely the dimension is bracketed for a rate."""
 
 KEPT = 1 - 1 / 32
 """What a request leaves of the state probabilities of those before it."""
@@ -44,17 +33,14 @@ class StateEXP3(Learner):
 
     Parameters
     ----------
-    rate : float, "capacity" or None
-        The learning rate. None is the paper's default for the horizon and the delay; "capacity" uses a proved bound
-        of the effective dimension.
-    copies : int, "d+1" or "idle"
-        How many learners take turns: a number, one more than the delay, or as many as wait at a time.
+    rate : float, optional
+        The learning rate; None is the paper's default for the horizon and the delay.
+    copies : int or "d+1"
+        How many learners take turns: a number, or one more than the delay.
     groups : array_like of int, optional
         Merges states: the group of each state.
     mixing : float
         The share of uniform play.
-    caution : float or "rate/2"
-        Added to the probability of the state in the denominator.
 
     Examples
     --------
@@ -63,21 +49,17 @@ class StateEXP3(Learner):
     (0, 0, 1)
     """
 
-    rate: float | str | None = None
+    rate: float | None = None
     copies: int | str = 1
     groups: ArrayLike | None = None
     mixing: float = 0.0
-    caution: float | str = 0.0
     knows_contexts: ClassVar[bool] = True
     needs_state_probability: ClassVar[bool] = True
     scratch: ClassVar[tuple[str, ...]] = ("totals",)
 
     def __post_init__(self) -> None:
-        check_settings(None if self.rate == CAPACITY else self.rate, self.mixing)  # type: ignore[arg-type]
-        if self.copies != IDLE:
-            check_copies(self.copies)
-        if self.caution != HALF:
-            check_number(self.caution, "caution", 0, 1e9)
+        check_settings(self.rate, self.mixing)
+        check_copies(self.copies)
         if self.groups is not None:
             labels = check_groups(self.groups)
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed
@@ -87,29 +69,20 @@ class StateEXP3(Learner):
         return self.copies == 1
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
-        if problem.has_contexts:
-            return 2, problem.n_states
-        return (2 if self.copies == IDLE else 1), 0
+        return (2, problem.n_states) if problem.has_contexts else (1, 0)
 
     def start(self, problem: Problem) -> StateMemory:
         K, S = problem.n_actions, problem.n_states
         groups = np.zeros(0, np.int64) if self.groups is None else check_groups(self.groups, S)
-        idle = self.copies == IDLE
-        copies = problem.delay + 1 if idle else n_copies(self.copies, problem.delay)
         if problem.has_contexts and self.copies != 1:
             raise ValueError(f"copies: is {shown(self.copies)}, expected 1 where there are contexts")
-        rows = problem.known_horizon() if idle else n_copies(self.copies, problem.delay, problem.horizon)
-        rate = self._rate(problem, S if self.groups is None else int(groups.max()) + 1, copies)
+        n_groups = S if self.groups is None else int(groups.max()) + 1
+        rate = problem.rate(self.rate, n_groups, n_copies(self.copies, problem.delay))
+        copies = n_copies(self.copies, problem.delay, problem.horizon)
         return StateMemory(
-            np.zeros((rows, S)), groups, np.empty(K), np.ones(1, np.bool_), np.zeros(1, np.int64),
-            np.zeros(rows if idle else 0, np.bool_), np.zeros(S + 1 if problem.has_contexts else 0), rate,
-            float(self.mixing), rate / 2 if self.caution == HALF else float(self.caution),
+            np.zeros((copies, S)), groups, np.empty(K), np.ones(1, np.bool_),
+            np.zeros(S + 1 if problem.has_contexts else 0), rate, float(self.mixing),
         )  # fmt: skip
-
-    def _rate(self, problem: Problem, n_groups: int, copies: int) -> float:
-        if self.rate == CAPACITY:
-            return capacity_rate(problem.P.reshape(-1, problem.n_states), problem.known_horizon())
-        return problem.rate(self.rate, width=n_groups, copies=copies)  # type: ignore[arg-type]
 
     def grow(self, memory: Any, before: Problem, after: Problem) -> Any:
         """A state that no action could lead to before starts level with the best action, not at 0."""
@@ -129,45 +102,18 @@ class StateMemory(NamedTuple):
     """Room for P G."""
     changed: NDArray[np.bool_]
     """Whether G has changed since the last policy."""
-    turn: Ints
-    """The copy that plays."""
-    busy: NDArray[np.bool_]
-    """Which copies wait for an outcome; empty where they take turns."""
     reached: Floats
     """With contexts: the state probabilities of the latest requests, summed, and how many requests; else empty."""
     rate: float
     mixing: float
-    caution: float
-
-
-def capacity_rate(P: Floats, horizon: int) -> float:
-    """The rate for a budget (vbar - 1) T without delay; vbar is bounded from above."""
-    n_actions = P.shape[0]
-    spread = (bracket(P, gap=CAPACITY_GAP).upper - 1) * horizon
-    return float(np.sqrt(2 * np.log(n_actions) / spread)) if spread > 0 else 1.0
-
-
-@compiled
-def _take_turn(memory: Any, t: int) -> bool:
-    """Choose the copy that plays; whether it is another one than before."""
-    if memory.losses.shape[0] == 1:
-        return False
-    before = memory.turn[0]
-    if memory.busy.size > 0:
-        copy = 0
-        while memory.busy[copy]:
-            copy += 1
-        memory.turn[0] = copy
-    else:
-        memory.turn[0] = t % memory.losses.shape[0]
-    return memory.turn[0] != before
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
-    if _take_turn(memory, t) or memory.changed[0] or rows.vary:
+    copies = memory.losses.shape[0]
+    if memory.changed[0] or copies > 1 or rows.vary:
         memory.changed[0] = False
         totals = memory.totals[: out.size]
-        combine(rows.columns, memory.losses[memory.turn[0]], totals)
+        combine(rows.columns, memory.losses[t % copies], totals)
         softmin(totals, memory.rate, out)
         mix_evenly(memory.mixing, out)
 
@@ -181,8 +127,6 @@ def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved
     for s in range(memory.groups.size):
         if s != state and memory.groups[s] == memory.groups[state]:
             saved[0] += dot(policy, rows.columns[s])
-    if memory.busy.size > 0:
-        saved[1] = memory.turn[0]
 
 
 @compiled
@@ -196,8 +140,6 @@ def _of_group(memory: Any, values: Any, state: int) -> float:
 
 
 def see(memory: Any, played: Any, saved: Any) -> None:
-    if memory.busy.size > 0:
-        memory.busy[memory.turn[0]] = True
     if memory.reached.size > 0:
         n_states = memory.losses.shape[1]
         for s in range(n_states):
@@ -215,12 +157,9 @@ def _denominator(memory: Any, state: int, saved: Any) -> float:
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    copy = 0 if memory.losses.shape[0] == 1 else played.t % memory.losses.shape[0]
-    if memory.busy.size > 0:
-        copy = int(saved[1])
-        memory.busy[copy] = False
+    copy = played.t % memory.losses.shape[0]
     if loss > 0.0:
-        amount = sign * min(loss / (_denominator(memory, played.state, saved) + memory.caution), LARGEST_ESTIMATE)
+        amount = sign * min(loss / _denominator(memory, played.state, saved), LARGEST_ESTIMATE)
         memory.losses[copy, played.state] += amount
         for s in range(memory.groups.size):
             if s != played.state and memory.groups[s] == memory.groups[played.state]:

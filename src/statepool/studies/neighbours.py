@@ -6,7 +6,7 @@ import numpy as np
 
 from statepool import delays, learners
 from statepool.engine import simulate
-from statepool.guarantees import idle_copies, theorem_1, theorem_a, theorem_a_anytime, theorem_b, zimmert_seldin
+from statepool.guarantees import theorem_1, theorem_a, theorem_a_anytime, theorem_b, zimmert_seldin
 from statepool.learners import Learner
 from statepool.learners.neighbours.impatient_thompson import prior_of
 from statepool.model import Instance
@@ -25,11 +25,8 @@ ARMS: Arms = {
     "Anytime, skip": (ANYTIME, {"skip": True}),
     "delay-adapted": ("delay-adapted", {}),
     "evolving": ("evolving", {}),
-    "cautious": ("state-exp3", {"caution": "rate/2"}),
     "coin graph": ("coin-graph", {}),
-    "BOLD": ("state-exp3", {"copies": "idle"}),
     "MetaBIO on Anytime": ("meta-bio", {"base": [ANYTIME, {}]}),
-    "MetaAdaBIO on Anytime": ("meta-bio", {"base": [ANYTIME, {}], "adaptive": True}),
     "MetaBIO on ZS": ("meta-bio", {"base": [ZS, {"tuning": "anytime"}]}),
     "NSD-UCRL2": ("nsd-ucrl2", {}),
     "NSD-UCRL2, radius .1": ("nsd-ucrl2", {"radius": 0.1}),
@@ -43,8 +40,6 @@ ARMS: Arms = {
     "adaptive EXP3": (ANYTIME, {"pooled": False}),
     "ZS, as released": (ZS, {}),
     "ZS, anytime": (ZS, {"tuning": "anytime"}),
-    "ZS, advanced": (ZS, {"tuning": "advanced"}),
-    "Masoudian": (ZS, {"tuning": "anytime", "shift": True}),
 }
 SETTINGS: dict[str, tuple[str, dict[str, Any], int]] = {
     **funnel.SETTINGS,
@@ -58,7 +53,7 @@ LATE = [Cell(f"{name}, {kind}", *funnel.FAMILIES[name], 50, ARMS, {"kind": kind}
 BOUNDED = ("funnel 20k, d=10", "funnel 20k, d=50", "funnel 20k, d=200", "dirichlet d=50", "spread d=50", "hard d=50")
 COVERED = {
     "State-EXP3": ("Theorem A", "Theorem 1", "Theorem B"), "Anytime": ("A, anytime",), "Certified": ("certificate",),
-    "BOLD": ("Theorem 3",), "ZS, anytime": ("Zimmert–Seldin",),
+    "ZS, anytime": ("Zimmert–Seldin",),
 }  # fmt: skip
 """Learner → the bounds that hold for its regret."""
 
@@ -89,7 +84,7 @@ def bounds(task: Task) -> dict[str, float]:
     K, S, T = instance.n_actions, instance.n_states, instance.horizon
     runs = {label: task.run(instance, task.learner(label)) for label in task.cell.arms}
     rate, spread = runs["State-EXP3"].measure(NO_PROBE).rate, (runs["State-EXP3"].dimension - 1) * T
-    anytime, bold = runs["Anytime"].measure(NO_PROBE), runs["BOLD"]
+    anytime = runs["Anytime"].measure(NO_PROBE)
     waited = float(anytime.outstanding.tally["waited"][0])
     return {label: run.regret for label, run in runs.items()} | {
         "Theorem 1": theorem_1(K, T, delay, spread, rate).value,
@@ -97,7 +92,6 @@ def bounds(task: Task) -> dict[str, float]:
         "Theorem B": theorem_b(K, T, delay, spread, rate).value,
         "A, anytime": theorem_a_anytime(K, S, float(anytime.pace["spread"][0]), waited),
         "certificate": runs["Certified"].certificate,
-        "Theorem 3": idle_copies(K, delay, bold.dimension * T, bold.measure(NO_PROBE).rate),
         "Zimmert–Seldin": zimmert_seldin(K, T, waited),
     }
 

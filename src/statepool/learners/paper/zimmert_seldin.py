@@ -2,12 +2,11 @@
 
     x = argmin <x, L> - B_t sum sqrt(x) + (1/rate_t) sum x log x        L(A) += X / x(A)
 
-    tuning       B_t                     1/rate_t                                       with `shift`
-    "fixed"      sqrt(t + 1 + t0)        sqrt(max(d, 1) T / log K) / scale              t0 = 64 d²
-    "anytime"    2 sqrt(t + 1 + t0)      sqrt(2 (D_t + D0) / log K), 0 while D_t = 0    t0 = 10d + d²/(K^⅓ log K)²
-    "advanced"   the same, giving up on outcomes that are waited for too long           D0 = 24² d² K^⅔ log K
+    tuning       B_t                     1/rate_t
+    "fixed"      sqrt(t + 1 + t0)        sqrt(max(d, 1) T / log K) / scale        t0 = 64 d² with `shift`, else 0
+    "anytime"    2 sqrt(t + 1)           sqrt(2 D_t / log K), 0 while D_t = 0
 
-D_t sums what was outstanding in the rounds so far (`outstanding`); d is known only where `shift` or "fixed" need it.
+D_t sums what was outstanding in the rounds so far (`parts.Outstanding`); only "fixed" knows d.
 
 The solver works in y = 1/sqrt(x). Stationarity reads F(y_a) = L_a + mu with F(y) = B y/2 + (2/rate) log y, and mu is
 set by sum 1/y² = 1. Newton's method on all y and mu at once, started from the last
@@ -15,10 +14,7 @@ round's solution, and stopped when the residual before a step is below `SMALL_RE
 (convergence is quadratic) it is at rounding level.
 
 Source: Zimmert & Seldin 2020. "fixed" is the seed paper's released study 16, with its scale and shift; it is neither
-anytime nor at the source's factor of 2, which the two others have. Guarantees, recalled: "anytime"
-4 sqrt(KT) + sqrt(8 D log K), "advanced" sqrt(KT) + min_R (|R| + sqrt(D outside R · log K)) up to constants. The shift
-of the new tunings is Masoudian, Zimmert & Seldin 2022, recalled; their skipping of 2024 could not be checked and is
-left out.
+anytime nor at the source's factor of 2, which "anytime" has. Its guarantee, recalled: 4 sqrt(KT) + sqrt(8 D log K).
 """
 
 from math import log as natural_log
@@ -33,7 +29,7 @@ from statepool.kernels import LARGEST_ESTIMATE, log
 from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule
 
-TUNINGS = ("fixed", "anytime", "advanced")
+TUNINGS = ("fixed", "anytime")
 SOLUTION = np.dtype([("mu", "f8"), ("strength", "f8"), ("inverse_rate", "f8")], align=True)
 
 SMALL_RESIDUAL = 1e-7
@@ -53,7 +49,7 @@ class HybridMemory(NamedTuple):
     follows: bool
     """Whether 1/rate follows what is outstanding."""
     offset: float
-    waited_before: float
+    """t0."""
 
 
 @parts.settled
@@ -71,8 +67,8 @@ class ZimmertSeldin(Learner):
 
     def __post_init__(self) -> None:
         check_name("tuning", self.tuning, TUNINGS)
-        if self.tuning != "fixed" and self.scale != 1.0:
-            raise ValueError(f"scale: is {self.scale!r} with tuning={self.tuning!r}, expected 1, or tuning='fixed'")
+        if self.tuning != "fixed" and (self.scale != 1.0 or self.shift):
+            raise ValueError(f"tuning: is {self.tuning!r} with a scale or a shift, expected 'fixed'")
 
     def start(self, problem: Problem) -> HybridMemory:
         K = problem.n_actions
@@ -84,17 +80,8 @@ class ZimmertSeldin(Learner):
             solution["inverse_rate"] = 1 / rate if rate > 0 else 0.0
         return HybridMemory(
             np.zeros(K), np.full(K, sqrt(K)), np.empty(K), np.empty(K), solution,
-            parts.start_outstanding(problem, skip=self.tuning == "advanced"), follows, *self._offsets(problem),
+            parts.start_outstanding(problem), follows, 64.0 * problem.delay**2 if self.shift else 0.0,
         )  # fmt: skip
-
-    def _offsets(self, problem: Problem) -> tuple[float, float]:
-        """What is added to the round and to D."""
-        d, K, logs = problem.delay, problem.n_actions, natural_log(max(problem.n_actions, 2))
-        if not self.shift:
-            return 0.0, 0.0
-        if self.tuning == "fixed":
-            return 64.0 * d**2, 0.0
-        return 10 * d + (d / (K ** (1 / 3) * logs)) ** 2, 24**2 * d**2 * K ** (2 / 3) * logs
 
 
 @compiled_reassociated
@@ -156,7 +143,7 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     solution.strength = np.sqrt(t + 1.0 + memory.offset)
     if memory.follows:
         solution.strength *= 2.0
-        waited = memory.outstanding.tally[0].waited + memory.waited_before
+        waited = memory.outstanding.tally[0].waited
         solution.inverse_rate = np.sqrt(2.0 * waited / memory.outstanding.log_actions)
     _solve(memory, solution.strength)
     total = 0.0
