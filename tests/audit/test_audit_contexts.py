@@ -92,3 +92,19 @@ def test_joint_contexts_blanks_and_actions_that_are_not_offered(tmp_path):
     assert "desk / true" in found.contexts.names
     assert found.contexts.blank == 1_600
     assert not found.contexts.offered[found.contexts.names.index("desk / true"), 0]
+
+
+def test_few_rows_are_no_evidence_that_a_context_does_not_pay():
+    import pandas as pd
+
+    columns, gain = make(2, n=300, crossed=1.0)
+    found = audit_log(pd.DataFrame(columns), context="device", **QUICK)
+    assert found.contexts.gain.upper >= gain
+    assert found.contexts.gain.verdict != "does not pay"
+
+
+def test_a_given_context_is_always_spoken_of(plain_shop):
+    log = plain_shop.log(0).iloc[:200].assign(device=["phone", "desk"] * 100)
+    found = audit_log(log, missing=0, context="device", **QUICK)
+    assert found.advice.verdict == "cannot tell"
+    assert found.document["personalising"]["sentence"] in found.document["advice"]["to_do"]

@@ -105,3 +105,18 @@ def test_importing_statepool_leaves_the_engines_alone():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "audit_log\n"
+
+
+def test_the_printed_command_names_a_file_that_is_there(plain_audit, tmp_path):
+    import io
+
+    from rich.console import Console
+
+    from statepool.commands.audit import print_audit
+
+    for report in (None, plain_audit.write(tmp_path)):
+        console = Console(width=400, record=True, file=io.StringIO())
+        print_audit(plain_audit, console, report=report)
+        said = console.export_text()
+        assert ("--out audit, then statepool serve --map audit/AUDIT.json" in said) == (report is None)
+        assert (f"serve --map {tmp_path}/AUDIT.json" in said) == (report is not None)

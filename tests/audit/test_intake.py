@@ -283,11 +283,28 @@ def test_a_window_that_is_no_length_of_time(window, usual, tmp_path):
         audit_log(write_columns(usual, tmp_path / "log.parquet"), window=window)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("revenue", "rewards"), ("is_converted", "rewards"), ("churned", "losses"), ("y", "losses")]
-)
+@pytest.mark.parametrize(("name", "kind"), [("revenue", "rewards"), ("is_converted", "rewards"), ("churned", "losses")])
 def test_which_way_is_good_is_read_from_the_name(name, kind, usual, tmp_path):
     usual[name] = usual.pop("loss")
     found = audit_log(write_columns(usual, tmp_path / "log.parquet"), **QUICK).document["reading"]
     assert found["outcomes_are"] == kind
-    assert ("assumed" in found["sentence"]) == (name == "y")
+
+
+@pytest.mark.parametrize("name", ["y", "outcome", "amount_eur"])
+def test_a_name_that_does_not_say_which_way_is_good_is_asked_about(name, usual, tmp_path):
+    usual[name] = 40 * usual.pop("loss")
+    log = write_columns(usual, tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match=rf"outcome: the name '{name}' .* --reward if .* --loss if") as asked:
+        audit_log(log, outcome=name, **QUICK)
+    assert "\n" not in str(asked.value)
+    assert audit_log(log, outcome=name, reward=True, **QUICK).document["reading"]["outcomes_are"] == "rewards"
+
+
+def test_undated_outcomes_are_said_to_leave_the_window_open(usual, tmp_path):
+    del usual["resolved_at"]
+    log = write_columns(usual, tmp_path / "log.parquet")
+    assert "window is not known" in audit_log(log, **QUICK).document["window"]["sentence"]
+    assert audit_log(log, window=0, **QUICK).document["window"]["sentence"] == ""
+    del usual["decided_at"]
+    untimed = write_columns(usual, tmp_path / "untimed.parquet")
+    assert "--decided COLUMN and --window" in audit_log(untimed, **QUICK).document["window"]["sentence"]

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from quick import QUICK
@@ -98,3 +99,13 @@ def test_the_pool_that_is_started_is_the_one_advised(plain_audit, priced_audit, 
         with Pool.open(url, "home") as pool:
             status = pool.status()
             assert name_of(type(status.learner)) == audit.advice.learner
+
+
+def test_no_pool_is_started_from_an_audit_that_cannot_tell(plain_shop, tmp_path):
+    from statepool.commands.serve import _open_map
+
+    found = audit_log(plain_shop.log(0).iloc[:200], missing=0, **QUICK)
+    assert found.advice.verdict == "cannot tell"
+    found.write(tmp_path)
+    with pytest.raises(ValueError, match=r"AUDIT.json: this audit cannot tell .* holdout"):
+        _open_map(None, tmp_path / "AUDIT.json", "home")

@@ -202,10 +202,10 @@ def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed
     if p >= CERTAIN:
         if possible.at_most < DOUBT:
             return POOL, "", None
-        what = f"{int(counts.k.sum())} outcomes are too few to see a direct effect that would cost {DOUBT:.0%}"
+        what = f"{int(counts.k.sum())} outcomes are too few to rule out that actions matter beyond the state"
         if p < LEVEL:
             what = f"there is a hint of direct effects (p = {p:.2g}) that may be chance"
-        about = f"{what}; pooling may lose up to {possible.at_most:.0%} of what can be gained"
+        about = f"{what}. Pooling may lose up to {possible.at_most:.0%} of what can be gained; {DOUBT:.0%} is too much"
         return UNCLEAR, about, rows_needed(seen)
     if possible.at_least < SMALL and possible.at_most >= LARGE:
         span = f"pooling may lose anything from {possible.at_least:.0%} to {possible.at_most:.0%} of what can be gained"

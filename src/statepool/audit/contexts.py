@@ -7,12 +7,14 @@ independently; the tilt is shrunk to none. All strengths are estimated from the 
 
 **Gain.** Each context's best action by its map, against one action for all, through the states. Rows that are shrunk by
 estimated strengths are posterior means, so the best of them is not overestimated. The interval has room for the errors
-of rows and state means, and for the direct effects of actions that the log leaves possible.
+of rows and state means, and for the direct effects of actions that the log leaves possible. Its upper end is at least
+what the best choice would gain if rows differed by context as much as the log leaves possible: where rows are few they
+are shrunk until nothing differs, which is no evidence that nothing does.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -24,12 +26,14 @@ from statepool.audit.estimates import Map, shrink_rows
 from statepool.audit.log import JOINT
 from statepool.checks import Floats, Ints
 
-PAYS, NOT, OPEN = "pays", "does not pay", "may pay or not"
+PAYS, NOT, OPEN = "pays", "does not pay", "cannot tell"
 WORTHWHILE = 0.1
 """Less than this share of what choosing well gains over choosing blindly is not worth asking who it is."""
 OFFERED = 20.0
 """An action never seen in a context where so many of its rows were to be expected is not offered there."""
 MOST_CONTEXTS, MOST_ENTRIES = 1_000, 2_000_000
+DRAWS, DOUBT = 100, 1.645
+"""`DOUBT`: standard errors by which rows may differ more than they seem to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,17 +100,33 @@ def examine_contexts(
     offered = (tried > 0) | (expected < OFFERED)
     best = np.where(offered, P @ counts.state_means, np.inf).argmin(axis=1)
     gain = _gain(P, n, strength, best, offered, counts, effects, level)
+    gain = replace(gain, upper=max(gain.upper, _possible_gain(n, map_.P, offered, counts.state_means, level)))
     shown = tuple(name.replace(JOINT, " / ") for name in names)
     blank = max(counts.rows - int(sum(table.rows for table in tables)), 0)
     return Contexts(columns, shown, totals, blank, P, offered, best, gain)
 
 
-def context_maps(n: Floats, rows: Floats) -> tuple[Floats, float]:
+def _possible_gain(n: Floats, rows: Floats, offered: NDArray[np.bool_], h: Floats, level: float) -> float:
+    """What the best action of each context gains, at the upper end, with rows shrunk as little as the log allows."""
+    P, strength = context_maps(n, rows, DOUBT)
+    c, visits, rng = P @ h, n.sum(axis=2), np.random.default_rng(17)
+    share = visits.sum(axis=1) / n.sum()
+    error = np.sqrt(np.maximum(P @ h**2 - c**2, 0.0) / (visits + strength + 1))
+    gains = []
+    for _ in range(DRAWS):
+        drawn = c + error * rng.standard_normal(c.shape)
+        one = int((share @ drawn).argmin())
+        best = np.where(offered, drawn, np.inf).min(axis=1)
+        gains.append(float((share * offered[:, one]) @ (drawn[:, one] - best)))
+    return float(np.quantile(gains, 0.5 + level / 2))
+
+
+def context_maps(n: Floats, rows: Floats, doubt: float = 0.0) -> tuple[Floats, float]:
     """Maps from counts (contexts, actions, states) and the strength of their prior; `rows` are the actions' rows."""
     visits, seen = n.sum(axis=2), n.sum(axis=1)
     expected = visits @ rows + 1e-12 * rows.mean(axis=0)
     expected /= expected.sum(axis=1, keepdims=True)
-    leaning, _ = shrink_rows(seen, expected)
+    leaning, _ = shrink_rows(seen, expected, doubt=doubt)
     tilt = np.divide(leaning, expected, out=np.ones_like(leaning), where=expected > 0)
     prior = rows[None] * tilt[:, None]
     prior /= prior.sum(axis=2, keepdims=True)
@@ -114,7 +134,7 @@ def context_maps(n: Floats, rows: Floats) -> tuple[Floats, float]:
            for axis in (0, 1)]  # fmt: skip
     flat, priors = n.reshape(-1, n.shape[2]), prior.reshape(-1, n.shape[2])
     # A row's prior was made from its action's and its context's rows, itself among both.
-    P, strength = shrink_rows(flat, priors, (1 - (1 - own[0]) * (1 - own[1])).ravel())
+    P, strength = shrink_rows(flat, priors, (1 - (1 - own[0]) * (1 - own[1])).ravel(), doubt)
     return P.reshape(n.shape), strength
 
 

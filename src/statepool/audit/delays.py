@@ -144,7 +144,7 @@ def find_maturity(rows: Rows, window: float | None) -> Maturity:
     if window is not None and window > 0 and not rows.timed:
         raise ValueError("window: needs decision times to tell which rows are old enough, expected --decided")
     if not rows.timed or window == 0 or not np.isfinite(rows.loss).any():
-        return Maturity(window or None, GIVEN if window else NONE, rows.latest)
+        return Maturity(window or None, NONE if window is None else GIVEN, rows.latest)
     found = _find_window(rows, window)
     if found is None:
         if window is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
-from statepool.audit.contexts import PAYS
+from statepool.audit.contexts import OPEN, PAYS
 from statepool.audit.delays import GIVEN, QUANTILES
 from statepool.audit.effects import LEVEL
 from statepool.audit.estimates import state_intervals
@@ -70,8 +70,6 @@ def summary_of(audit: Audit) -> Summary:
 def _reading(audit: Audit) -> str:
     unit, counts, how = audit.unit, audit.counts, audit.log.columns.direction
     seen = [name for s, name in enumerate(counts.states) if counts.k[:, s].sum() > 0]
-    if how == "assumed":
-        how = f"assumed; {'--loss' if unit.is_reward else '--reward'} turns it round"
     ends = f": best state {seen[0]}, worst {seen[-1]}" if len(seen) > 1 else ""
     return f"{unit.column} is read as {unit.kind} ({how}){ends}."
 
@@ -79,12 +77,18 @@ def _reading(audit: Audit) -> str:
 def _window(audit: Audit) -> list[str]:
     maturity, counts = audit.maturity, audit.counts
     if maturity.window is None:
-        return []
+        if maturity.how == GIVEN or audit.rows.dated.any() or not counts.has_outcomes:
+            return []
+        options = "--window 14d" if audit.rows.timed else "--decided COLUMN and --window 14d"
+        return [
+            "Outcomes have no times, so the window is not known and the pool has none. "
+            f"Give it with {options}, or say --window 0 if all outcomes are final."
+        ]
     young = round(float((audit.rows.decided > maturity.cut).mean()) * counts.rows)
-    used = "count by their exposure" if counts.exposed else "are used for the map only"
+    used = "each is weighted by its age" if counts.exposed else "only their states count"
     how = "as given" if maturity.how == GIVEN else f"found: {maturity.why}; --window changes it"
-    rest = f"; {counted(young)} younger rows {used}" if young else ""
-    return [f"Outcomes are final after {duration(audit, maturity.window)} ({how}){rest}."]
+    rest = f" {counted(young)} rows are younger: {used}." if young else ""
+    return [f"Outcomes are final after {duration(audit, maturity.window)} ({how}).{rest}"]
 
 
 def _reasons(audit: Audit) -> list[str]:
@@ -116,16 +120,19 @@ def _why_not(audit: Audit) -> str:
     """Why not just show the best one, or use Thompson sampling per action?"""
     advice, unit, own = audit.advice, audit.unit, audit.advice.learner
     costs = {one.name: amount(unit.amount(one.regret)) for one in advice.expected}
+    regrets = {one.name: one.regret for one in advice.expected}
     others = [f"{NAMES.get(name, name)} {costs[name]}" for name in (own, "action-thompson", BLIND) if name is not None]
+    always = f"costs {costs[ALWAYS]}{unit.suffix}" if regrets[ALWAYS] > 0 else "costs nothing if the log is right"
     return (
         f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? In {counted(advice.horizon)} simulated "
-        f"decisions that loses {costs[ALWAYS]}{unit.suffix}, {', '.join(dict.fromkeys(others))}."
+        f"decisions that {always}. Costs of the others: {', '.join(dict.fromkeys(others))}."
     )
 
 
 def _todo(audit: Audit) -> list[str]:
     if audit.advice.verdict == UNCLEAR:
-        return [_how_much_more(audit), "Start no pool yet; go on as before beside the holdout, then audit again."]
+        wait = f"Start no pool yet. Give {HOLDOUT:.0%} of the visitors an action drawn at random, then audit again."
+        return [_how_much_more(audit), wait, *([_about_gain(audit)] if audit.contexts is not None else [])]
     start = f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%})."
     return [start, _start(audit), *([_about_gain(audit)] if audit.contexts is not None else [])]
 
@@ -165,9 +172,11 @@ def _about_gain(audit: Audit) -> str:
     assert contexts is not None
     title, gain = " and ".join(contexts.columns), contexts.gain
     value, low, high = (amount(unit.amount(end)) for end in (gain.value, gain.lower, gain.upper))
-    then = "the pool has a map for each context" if gain.verdict == PAYS else "it is left out of the pool"
+    then = ": the pool has a map for each context" if gain.verdict == PAYS else ": it is left out of the pool"
+    then = "" if audit.advice.verdict == UNCLEAR else then
     worth = f"{value}{unit.suffix} per decision, {low} to {high}".replace("-", "−")
-    return f"A choice by {title} {gain.verdict} ({worth}): {then}."
+    said = f"The log cannot tell whether a choice by {title} pays"
+    return f"{said if gain.verdict == OPEN else f'A choice by {title} {gain.verdict}'} ({worth}){then}."
 
 
 def _about_log(audit: Audit) -> list[str]:

@@ -35,15 +35,20 @@ def estimate_map(counts: Counts) -> Map:
     return Map(*shrink_rows(n, prior), prior)
 
 
-def shrink_rows(n: Floats, prior: Floats, own: Floats | None = None) -> tuple[Floats, float]:
-    """Rows shrunk to their priors, and kappa; `own` as in `shrinkage`."""
-    strength = shrinkage(n, prior, own)
+def shrink_rows(
+    n: Floats, prior: Floats, own: Floats | None = None, doubt: float = 0.0
+) -> tuple[Floats, float]:  # fmt: skip
+    """Rows shrunk to their priors, and kappa; `own` and `doubt` as in `shrinkage`."""
+    strength = shrinkage(n, prior, own, doubt)
     P = (n + strength * prior) / (n.sum(axis=1, keepdims=True) + strength)
     return P / P.sum(axis=1, keepdims=True), strength
 
 
-def shrinkage(n: Floats, prior: Floats, own: Floats | None = None) -> float:
-    """kappa, by the mean of Pearson's statistic; `own` is each row's part in its prior, by default its part of all."""
+def shrinkage(n: Floats, prior: Floats, own: Floats | None = None, doubt: float = 0.0) -> float:
+    """kappa, by the mean of Pearson's statistic; smaller by `doubt` standard errors of that statistic.
+
+    `own` is each row's part in its prior, by default its part of all.
+    """
     visits = n.sum(axis=1)
     seen = (prior > 1e-8).sum(axis=1).max()
     if n.shape[0] < 2 or seen < 2:
@@ -55,7 +60,7 @@ def shrinkage(n: Floats, prior: Floats, own: Floats | None = None) -> float:
     pearson = float((np.divide((n - expected) ** 2, expected, out=np.zeros_like(n), where=counted)).sum())
     freedom = float((1 - own).sum()) * (seen - 1)
     growth = float(((1 - own) * (visits - 1)).sum()) * (seen - 1)
-    share = (pearson - freedom) / growth if growth > 0 else LEAST_SHARE
+    share = (pearson - freedom + doubt * (2 * freedom) ** 0.5) / growth if growth > 0 else LEAST_SHARE
     return float(1 / min(max(share, LEAST_SHARE), 0.5) - 1)
 
 

@@ -291,7 +291,7 @@ def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack
     opened.callback(engine.disconnect)
     if table is None:
         if "decision_log" not in engine.list_tables():
-            raise ValueError("table: is not given, expected --table, a table of the database or a query in brackets")
+            raise ValueError("table: is not given, expected --table, a table of the database or a query in parentheses")
         return _only_pool(engine.table("decision_log"), pool, hide_password(address)), pool or "decision_log"
     if table.lstrip().startswith("("):
         return engine.sql(table.strip()[1:-1]), "query"
@@ -341,9 +341,12 @@ def _find_columns(
         raise ValueError(f"{tried}; expected one of {', '.join(present)} to be named with {options}")
     words = split_words(str(found["outcome"]))
     good, bad = (bool(words & set(known.split())) for known in (REWARDS, LOSSES))
-    is_reward, direction = (good, "by its name") if good != bad else (False, "assumed")
-    if reward is not None:
-        is_reward, direction = reward, "as given"
+    is_reward, direction = (good, "by its name") if reward is None else (reward, "as given")
+    if reward is None and good == bad:
+        raise ValueError(
+            f"outcome: the name {found['outcome']!r} does not say whether more is better, expected --reward if more is "
+            "better, --loss if more is worse"
+        )
     return Columns(**found, context=context, is_reward=is_reward, direction=direction)  # type: ignore[arg-type]
 
 

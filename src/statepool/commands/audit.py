@@ -14,7 +14,7 @@ from statepool.commands import JsonOption, make_console, make_table, working
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
 LOG_HELP = "Files (CSV, Parquet, JSON lines), a database with --table, or a pool: sqlite:///pool.db#home."
 Log = Annotated[str, Argument(help=LOG_HELP)]
-Table = Annotated[str | None, Option(help="In a database: the table, or a query in brackets.")]
+Table = Annotated[str | None, Option(help='In a database: a table, or a query: "(SELECT ...)".')]
 Action = Annotated[str | None, Option(help="Column of the action; found by name if not given.")]
 State = Annotated[str | None, Option(help="Column of the state.")]
 Outcome = Annotated[str | None, Option(help="Column of the outcome.")]
@@ -35,7 +35,7 @@ def audit(
     decided: Decided = None, resolved: Resolved = None, propensity: Propensity = None, ticket: Ticket = None,
     holdout: Holdout = None, context: Context = None, reward: Reward = None, window: Window = None,
     missing: Missing = None,
-    delay: Annotated[int | None, Option(help="How many decisions late outcomes come, if the log has no times.")] = None,
+    delay: Annotated[int | None, Option(help="Decisions before an outcome is known, in logs without times.")] = None,
     horizon: Annotated[int | None, Option(help="Decisions to simulate; by default as many as time allows.")] = None,
     level: Level = 0.95,
     seed: Annotated[int, Option(help="Random seed.")] = 0,
@@ -71,10 +71,15 @@ def print_audit(audit: Any, console: Any = None, details: bool = False, report: 
         _print(console, line)
     for line in summary.reasons:
         _print(console, line, "• ")
-    # The command with the file that was written.
-    written = "audit/AUDIT.json" if report is None else shlex.quote(str(report.parent / "AUDIT.json"))
+    # The command that works: nothing was written without a report.
+    command, start = (
+        "statepool serve --map AUDIT.json",
+        "audit again with --out audit, then statepool serve --map audit/AUDIT.json",
+    )
+    if report is not None:
+        start = f"statepool serve --map {shlex.quote(str(report.parent / 'AUDIT.json'))}"
     for line in summary.todo:
-        _print(console, line.replace("--map AUDIT.json", f"--map {written}"), "→ ")
+        _print(console, line.replace(command, start), "→ ")
     for section in sections_of(audit) if details else ():
         _print_section(console, section)
     if report is not None:

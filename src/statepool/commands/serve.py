@@ -126,6 +126,12 @@ def _open_map(database: Any, file: Path, name: str) -> None:
 
     try:
         given = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        advice = given.get("advice")
+        if isinstance(advice, dict) and advice.get("verdict") == "cannot tell":
+            raise ValueError(
+                f"{file}: this audit cannot tell whether to pool, expected another one of a longer log: give a part of "
+                "the visitors an action drawn at random (a holdout), then audit again"
+            )
         known = {key: value for key, value in given.items() if key in PoolBody.__struct_fields__}
         body = msgspec.convert(known, PoolBody)
     except OSError as error:

@@ -46,6 +46,7 @@ logger = logging.getLogger("statepool.live")
 SCHEMA = 2
 """The number of this layout; a database with another one is refused."""
 POSTGRES_SCHEMA = "statepool"
+OF_EARLIER_RELEASES = ("events", "lanes", "pools", "snapshots")
 STATE, OUTCOME, EXPIRY = "state", "outcome", "expiry"
 """The kinds of reports."""
 BUSY_SECONDS = 60
@@ -363,14 +364,16 @@ class Database:
     def _check_tables(self) -> None:
         """Make the tables if there are none; refuse those of another release."""
         with self._explained():
-            is_new = not sa.inspect(self.engine).has_table("meta", self.schema)
-        if is_new:
-            if self.read_only:
-                raise ValueError(f"url: {self.shown_url} has no pools, expected a database that a pool was made in")
-            self.write(self._make_tables)
-        with self.read() as connection:
-            known = connection.execute(sa.select(self.tables.meta.c.schema)).scalar_one_or_none()
-        if known != SCHEMA:
+            names = set(sa.inspect(self.engine).get_table_names(self.schema))
+        is_other = "meta" not in names and bool(names & set(OF_EARLIER_RELEASES))
+        if not is_other:
+            if "meta" not in names:
+                if self.read_only:
+                    raise ValueError(f"url: {self.shown_url} has no pools, expected a database that a pool was made in")
+                self.write(self._make_tables)
+            with self.read() as connection:
+                is_other = connection.execute(sa.select(self.tables.meta.c.schema)).scalar_one_or_none() != SCHEMA
+        if is_other:
             raise ValueError(
                 f"url: {self.shown_url} has tables of another release of statepool, which this one does not read: "
                 "export with that release, or use another database"
