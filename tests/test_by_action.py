@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import statepool as sp
+from statepool.learners.contract import Played, Problem
+from statepool.learners.stepper import Stepper
+from statepool.stream import Stream
 
 
 def textbook(choose: Any, run: Any, delay: int) -> list[int]:
@@ -80,3 +83,22 @@ def test_revenue_counts_as_its_variance_says() -> None:
         for each in (coins, revenue)
     ]
     assert np.mean(runs[1]) < np.mean(runs[0])
+
+
+@pytest.mark.parametrize("learner", [sp.ActionGreedy(), sp.ActionUCB(), sp.ActionThompson()])
+def test_counts_stay_with_their_pair_when_actions_are_added(learner: Any) -> None:
+    """Three contexts and two actions; a third action is added."""
+    before = Problem(np.full((3, 2, 2), 0.5), None, 0, Stream.from_seed(0), has_contexts=True)
+    after = Problem(np.full((3, 3, 2), 0.5), None, 0, Stream.from_seed(0), has_contexts=True)
+    stepper = Stepper(learner, before)
+    stepper.advance(0, 0.0)
+    for context, action, loss in ((0, 1, 0.25), (1, 0, 0.5), (2, 1, 0.75)):
+        played, nothing = Played(0, 0.0, action, 0, context, 0.0), np.zeros(0)
+        stepper.see(played, nothing)
+        stepper.learn(played, loss, nothing)
+    grown = stepper.grow(after).memory
+    expected = np.zeros((3, 3))
+    expected[[0, 1, 2], [1, 0, 1]] = 0.25, 0.5, 0.75
+    np.testing.assert_array_equal(grown.sums.reshape(3, 3), expected)
+    np.testing.assert_array_equal(grown.played.reshape(3, 3), expected > 0)
+    np.testing.assert_array_equal(grown.counts.reshape(3, 3), expected > 0)

@@ -103,6 +103,20 @@ class Means(Learner):
             np.zeros(n_units), problem.stream.key(), samples, float(exploration),
         )  # fmt: skip
 
+    def grow(self, memory: MeanLosses, before: Problem, after: Problem) -> MeanLosses:
+        """Counts stay with their pair of a context and an action; the number of a pair depends on that of the actions."""
+        grown: MeanLosses = super().grow(memory, before, after)
+        if self.pooled:
+            return grown
+        firsts = after.n_actions * np.arange(before.n_contexts)
+        kept = (firsts[:, None] + np.arange(before.n_actions)).ravel()
+        fresh = self.start(after)
+        for name in ("counts", "sums", "squares", "played"):
+            counted = getattr(grown, name)
+            counted[...] = getattr(fresh, name)
+            counted[..., kept] = getattr(memory, name)
+        return grown
+
 
 @compiled_inside
 def _unit(means: Any, context: int, action: int, state: int) -> int:
