@@ -104,7 +104,7 @@ class Means(Learner):
         )  # fmt: skip
 
     def grow(self, memory: MeanLosses, before: Problem, after: Problem) -> MeanLosses:
-        """Counts stay with their pair of a context and an action; the number of a pair depends on that of the actions."""
+        """Counts stay with their pair of a context and an action."""
         grown: MeanLosses = super().grow(memory, before, after)
         if self.pooled:
             return grown
