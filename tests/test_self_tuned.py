@@ -11,8 +11,9 @@ import pytest
 import statepool as sp
 from statepool.learners.cells import WEIGHED
 from statepool.learners.contract import Played, Problem, Rows
-from statepool.learners.predictions import HOPE, MEAN, MEMORIES, N_PREDICTIONS, VARIANCE, H
+from statepool.learners.predictions import HOPE, MEAN, MEMORIES, N_PREDICTIONS, SD, VARIANCE, H
 from statepool.learners.rows import make_tables, rows_at
+from statepool.learners.self_tuned import EFFECTS
 from statepool.learners.stepper import Stepper
 from statepool.stream import Stream
 
@@ -61,7 +62,7 @@ class Drive:
     def sums(self) -> list[Any]:
         """Everything that is a sum."""
         memory = self.stepper.memory
-        return [memory.predictions.sums[:-1], memory.cells.table, memory.safe.states, memory.safe.numbers[2:4]]
+        return [memory.predictions.sums[:-1], memory.cells.table, memory.safe.states, memory.safe.numbers[2:3]]
 
 
 def history(P: Any, seed: int = 1, rounds: int = ROUNDS, delay: int = 5) -> list[tuple[int, int, float, int]]:
@@ -151,29 +152,27 @@ def slow_predictions(rounds: list[dict[str, Any]], t: int, n_states: int, n_visi
     grand = y.mean()
     h = np.zeros((N_PREDICTIONS, n_states))
     h[0] = (x[0] + grand) / (n[0] + 1)
-    for i in range(1, 4):
+    for i in range(1, 3):
         worth = 2 * MEMORIES[i] ** wait
         h[i] = (x[i] + worth * h[i - 1]) / (n[i] + worth)
-    for i in range(2):
-        level = np.array([each["saved"][N_PREDICTIONS + i] for each in rounds])
-        offset = (x[0] - one.T @ level + (y - level).mean()) / (n[0] + 1)
-        now = (x[2 + i] - n[2 + i] * offset).sum() / (n[2 + i].sum() + 2 * MEMORIES[2 + i] ** wait)
-        h[4 + i] = offset + now
+    level = np.array([each["saved"][N_PREDICTIONS] for each in rounds])
+    offset = (x[0] - one.T @ level + (y - level).mean()) / (n[0] + 1)
+    h[3] = offset + (x[2] - n[2] * offset).sum() / (n[2].sum() + 2 * MEMORIES[2] ** wait)
     within = np.array([((y[s == k] - y[s == k].mean()) ** 2).sum() if (s == k).any() else 0.0 for k in range(n_states)])
     pooled = within.sum() / max(n[0].sum() - min(n_states, n[0].sum() / 2), 0.5)
     variance = (within + 10 * pooled) / (n[0] + 10)
     age = ((1e4 + r) / (1e4 + t - 1)) ** 10
     saved = np.array([each["saved"][:N_PREDICTIONS] for each in rounds])
-    evidence = np.array([[(age * (y - saved[:, j]) ** 2)[s == k].sum() for k in range(n_states)] for j in range(6)])
+    evidence = np.array([[(age * (y - saved[:, j]) ** 2)[s == k].sum() for k in range(n_states)] for j in range(4)])
     evidence /= 2 * variance
     mean, seen = np.zeros(n_states), np.zeros(n_states)
     for k in range(n_states):
         others = -(evidence.sum(axis=1) - evidence[:, k])
-        score = -2.0 * (np.arange(6) > 0) - evidence[:, k] + np.maximum(others - others.max(), -3)
+        score = -2.0 * (np.arange(4) > 0) - evidence[:, k] + np.maximum(others - others.max(), -3)
         weight = np.exp(score - score.max())
         weight /= weight.sum()
         mean[k] = weight @ h[:, k]
-        seen[k] = weight @ n_visits[[0, 1, 2, 3, 0, 0], k]
+        seen[k] = weight @ n_visits[[0, 1, 2, 0], k]
     scarcity = np.maximum((seen.sum() + n_states) / (n_states * (seen + 1)), 1)
     hope = mean - np.sqrt(0.4 * variance * np.log(scarcity) / (seen + 2))
     return {"h": h, "variance": variance, "mean": mean, "hope": hope}
@@ -185,7 +184,7 @@ def test_slow_version_agrees() -> None:
     drive = Drive(P)
     come: list[dict[str, Any]] = []
     waiting: list[dict[str, Any]] = []
-    seen = np.zeros((4, S))
+    seen = np.zeros((3, S))
     for t, (action, state, loss, delay) in enumerate(made):
         drive.stepper.advance(t, float(t))
         for each in [w for w in waiting if w["t"] + delay + 1 == t]:
@@ -201,7 +200,7 @@ def test_slow_version_agrees() -> None:
             np.testing.assert_allclose(states[HOPE], expected["hope"], rtol=1e-8)
         saved = drive.stepper.remember(drive.rows, policy, action, state)
         drive.stepper.see(Played(t, float(t), action, state, 0, 0.0), saved)
-        effect = saved[13] * saved[9]
+        effect = saved[EFFECTS] * saved[SD]
         waiting.append({
             "t": t, "state": state, "loss": loss, "delay": delay, "saved": saved, "effect": effect,
             "played": Played(t, float(t), action, state, 0, float(delay)),

@@ -7,7 +7,7 @@ import statepool as sp
 from live.places import ACTIONS, play
 from statepool.live.errors import Conflict
 
-LEARNERS = [sp.StateEXP3(rate=0.3), sp.PooledGreedy(exploration=0.2), sp.ActionEXP3(rate=0.1)]
+LEARNERS = [sp.StateEXP3(rate=0.3), sp.PooledGreedy(exploration=0.2), sp.ActionThompson()]
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)

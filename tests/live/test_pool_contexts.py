@@ -42,11 +42,6 @@ def test_contexts_that_a_pool_does_not_have_are_refused(place):
         plain.decide(context="new")
 
 
-def test_a_learner_without_contexts_is_refused(place):
-    with pytest.raises(ValueError, match="knows no contexts"):
-        place.make(sp.ActionEXP3(rate=0.1), P=MAPS)
-
-
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("maps", [P, MAPS], ids=["plain", "contexts"])
 def test_candidates_are_drawn_learnt_and_replayed(place, kept, maps):

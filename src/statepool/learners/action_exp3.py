@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statepool.checks import Floats
-from statepool.kernels import LARGEST_ESTIMATE, lowest, mix_evenly, softmin
+from statepool.kernels import LARGEST_ESTIMATE, mix_evenly, softmin
 from statepool.learners.contract import Learner, Problem, add_rule, check_copies, check_settings, n_copies
 from statepool.learners.parts import remember_action
 
@@ -47,30 +47,14 @@ class ActionEXP3(Learner):
         check_settings(self.rate, self.mixing)
         check_copies(self.copies)
 
-    @property
-    def runs_live(self) -> bool:  # type: ignore[override]
-        return self.copies == 1
-
-    def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return 0, 1
-
     def start(self, problem: Problem) -> ActionMemory:
         rate = problem.rate(self.rate, problem.n_actions, n_copies(self.copies, problem.delay))
         return start_actions(problem, rate, self.mixing, n_copies(self.copies, problem.delay, problem.horizon))
-
-    def grow(self, memory: Any, before: Problem, after: Problem) -> Any:
-        """New actions start level with the best one, not at 0."""
-        grown = super().grow(memory, before, after)
-        grown.losses[:, before.n_actions :] = memory.losses.min(axis=1)[:, None]
-        grown.changed[0] = True
-        return grown
 
 
 class ActionMemory(NamedTuple):
     losses: Floats
     """L: the cumulative loss estimates, one row for each copy, one number for each action."""
-    totals: Floats
-    """Room for those of the actions on offer."""
     changed: NDArray[np.bool_]
     """Whether L has changed since the last policy."""
     rate: float
@@ -86,29 +70,23 @@ def start_actions(
 ) -> ActionMemory:
     """Nothing learnt: the uniform policy."""
     K = problem.n_actions
-    return ActionMemory(
-        np.zeros((copies, K)), np.empty(K), np.ones(1, np.bool_), rate, float(mixing), caution, gains,
-    )  # fmt: skip
+    return ActionMemory(np.zeros((copies, K)), np.ones(1, np.bool_), rate, float(mixing), caution, gains)
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     copies = memory.losses.shape[0]
     if memory.changed[0] or copies > 1 or rows.vary:
         memory.changed[0] = False
-        losses, totals = memory.losses[t % copies], memory.totals[: out.size]
-        for i in range(out.size):
-            # An action that is not in the catalogue starts level with the best one.
-            totals[i] = losses[rows.actions[i]] if rows.actions[i] >= 0 else lowest(losses)
-        softmin(totals, memory.rate, out)
+        softmin(memory.losses[t % copies, : out.size], memory.rate, out)
         mix_evenly(memory.mixing, out)
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
     amount = loss - 1.0 if memory.gains else loss
-    if amount != 0.0 and played.action >= 0:
+    if amount != 0.0:
         estimate = amount / (saved[0] + memory.caution)
         estimate = max(min(estimate, LARGEST_ESTIMATE), -LARGEST_ESTIMATE)
-        memory.losses[played.t % memory.losses.shape[0], played.action] += sign * estimate
+        memory.losses[played.t % memory.losses.shape[0], played.action] += estimate
         memory.changed[0] = True
 
 

@@ -43,6 +43,8 @@ STRENGTHS = (1e9, 100.0, 10.0, 1.0)
 """κ: what a row that was given is worth, in rounds."""
 N_STRENGTHS = len(STRENGTHS)
 PRIOR_DOUBT = 1 / 32
+LEANING = 10.0
+"""κ of a learnt map with contexts: how many rounds of its own outweigh what its action does elsewhere."""
 LEAK = 1e-3
 """A row that was given may lead to any state with this probability, so that no pair is impossible."""
 
@@ -124,6 +126,27 @@ def find(cells: Any, key: int) -> int:
     return -1
 
 
+@compiled_inside
+def pair_of(cells: Any, cell: int, context: int, action: int) -> int:
+    """The cell of a pair of a context and an action; without contexts that of the action, which is given."""
+    return cell if cells.n_tables == 1 else find(cells, key_of(cells, 1, context, action))
+
+
+def move_cells(old: Cells, new: Cells, before: Floats, after: Floats | None) -> None:
+    """Into the cells of a larger catalogue. Doubts about rows of P that have changed are forgotten (None: keep all)."""
+    new.table[-new.n_tables :][: old.n_tables] = old.table[-old.n_tables :]
+    for place in np.flatnonzero(old.keys):
+        above, action = divmod(int(old.keys[place]) - 1, old.n_actions)
+        key = key_of.py_func(new, min(above, 1), above - 1, action)  # type: ignore[attr-defined]
+        found = find.py_func(new, key)  # type: ignore[attr-defined]
+        target = found if found >= 0 else -2 - found
+        if target >= 0:
+            new.table[target], new.keys[target] = old.table[place], key
+            row = (max(above - 1, 0), action) if before.ndim == 3 else action
+            if after is not None and (before[row] != after[row]).any():
+                new.table[target, WEIGHED : HEAD + (COUNTED + 1) * new.n_states] = 0.0
+
+
 @compiled_part
 def rescale_cells(cells: Any, k: int, factor: float) -> None:
     """The base of τ_k was raised."""
@@ -182,13 +205,15 @@ def read_scales(cells: Any, clock: Any, states: Any) -> None:
     for kind in range(cells.n_kinds):
         cells.usual[kind] = 0.0
         table = kind if kind < cells.n_tables else 0
-        known, news = evidence_of(cells, cells.table.shape[0] - cells.n_tables + table, kind)
+        known, news, _ = evidence_of(cells, cells.table.shape[0] - cells.n_tables + table, kind)
         cells.usual[kind] = news / known if known > 0.0 else 0.0
 
 
 @compiled_inside
-def evidence_of(cells: Any, cell: int, kind: int) -> tuple[float, float]:
-    """N and z - N r of a cell, for one kind of effect."""
+def evidence_of(cells: Any, cell: int, kind: int) -> tuple[float, float, float]:
+    """N, z - N r and plays of a cell, for one kind of effect; zeros where there is no cell."""
+    if cell < 0:
+        return 0.0, 0.0, 0.0
     n_states, row, scales, first = cells.n_states, cells.table[cell], cells.scales, 0 if kind < cells.n_tables else 3
     known = news = 0.0
     for s in range(n_states):
@@ -197,7 +222,7 @@ def evidence_of(cells: Any, cell: int, kind: int) -> tuple[float, float]:
         known += row[HEAD + COUNTS * n_states + i] * scales[first, i]
         news -= row[HEAD + COUNTS * n_states + i] * scales[first + 1, i]
     known = max(known, 0.0)
-    return known, news - known * cells.usual[kind]
+    return known, news - known * cells.usual[kind], row[PLAYS]
 
 
 @compiled_inside
@@ -212,9 +237,17 @@ def effect_of(known: float, news: float, c: float) -> float:
     return news * c / (1.0 + known * c)
 
 
+@compiled_inside
+def doubt_row(cells: Any, cell: int, columns: Any, a: int) -> int:
+    """Doubt the row that was given, column a of `columns`; where it stands in the cell as believed is returned."""
+    if cells.table[cell, WEIGHED] < cells.table[cell, PLAYS]:
+        _weigh_doubts(cells.table[cell], cells.n_states, columns, a)
+    return HEAD + ROW * cells.n_states
+
+
 @compiled_part
-def doubt_row(row: Any, n_states: int, columns: Any, a: int) -> None:
-    """Weigh the doubts about the row that was given, column a of `columns`, by the pairs seen since the last time."""
+def _weigh_doubts(row: Any, n_states: int, columns: Any, a: int) -> None:
+    """Weigh the doubts about the row that was given by the pairs seen since the last time."""
     pairs, counted, believed = HEAD + PAIRS * n_states, HEAD + COUNTED * n_states, HEAD + ROW * n_states
     plays, row[WEIGHED] = 0.0, row[PLAYS]
     for s in range(n_states):
@@ -239,3 +272,26 @@ def doubt_row(row: Any, n_states: int, columns: Any, a: int) -> None:
             row[believed + s] += part * (row[pairs + s] + STRENGTHS[i] * columns[s, a]) / (plays + STRENGTHS[i])
     for s in range(n_states):
         row[believed + s] /= total
+
+
+@compiled_part
+def learnt_row(cells: Any, columns: Any, a: int, context: int, action: int) -> float:
+    """The row of an action as it is learnt, into column a; how many rounds it is worth is returned.
+
+    It starts even; with contexts the row of a pair leans on its action's.
+    """
+    n_states, worth, kappa = cells.n_states, 0.0, 1.0
+    for s in range(n_states):
+        columns[s, a] = 1.0 / n_states
+    for table in range(cells.n_tables):
+        cell, own = find(cells, key_of(cells, table, context, action)), 0.0
+        if cell >= 0:
+            pairs = cells.table[cell, HEAD + PAIRS * n_states : HEAD + (PAIRS + 1) * n_states]
+            for s in range(n_states):
+                own += pairs[s]
+            for s in range(n_states):
+                columns[s, a] = (pairs[s] + kappa * columns[s, a]) / (own + kappa)
+        elsewhere = worth - own if table > 0 else 0.0
+        worth = own + kappa * elsewhere / (kappa + elsewhere)
+        kappa = LEANING
+    return worth

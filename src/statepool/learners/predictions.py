@@ -1,11 +1,11 @@
-"""What is predicted of each state: six predictions, their noise, their weights, and optimism (SelfTuned, steps 1 to 4).
+"""What is predicted of each state: four predictions, their noise, weights and optimism (SelfTuned, steps 1 to 4).
 
 An outcome x counts as y = x - ê, ê being the effect of its action as predicted when the decision was made (`effects`).
 All sums are linear in decisions and reports, and fade by the round played. d is the mean delay of what has come.
 
     1  h_0 = (x_0 + μ)/(n_0 + 1)                                     μ the grand mean
-       h_i = (x_i + 2 γ_i^d h_{i-1})/(n_i + 2 γ_i^d)                 memories γ = .9999, .999, .99
-       o(s) + λ,  o = (x_0 - sum of saved λ + μ_o)/(n_0 + 1)         a common level λ of memory .999, or .99
+       h_i = (x_i + 2 γ_i^d h_{i-1})/(n_i + 2 γ_i^d)                 memories γ = .999, .99
+       o(s) + λ,  o = (x_0 - sum of saved λ + μ_o)/(n_0 + 1)         a common level λ of memory .99
     2  var(s) = (within-state sum of squares + 10 v)/(n_0 + 10)      v the same for all states together
     3  weights ∝ exp(-2 [j ≠ 0] - E_j(s) + max(-3, vote_j))          E_j(s) = sum (y - saved h_j)²/(2 var(s)), where
                                                                      round r counts as ((10⁴ + r)/(10⁴ + t))^10; the
@@ -26,32 +26,31 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
 from statepool.learners.contract import Problem
-from statepool.learners.exposure import MARK, READING, Clock, coefficient, mean_delay
+from statepool.learners.exposure import MARK, READING, ROUND, Clock, coefficient, mean_delay
 
-MEMORIES = (1.0, 0.9999, 0.999, 0.99)
+MEMORIES = (1.0, 0.999, 0.99)
 N_MEMORIES = len(MEMORIES)
-N_LEVELS = 2
-N_PREDICTIONS = N_MEMORIES + N_LEVELS
-RECENT = 2
+N_PREDICTIONS = N_MEMORIES + 1
+RECENT = 1
 """The memory that looks go by."""
 
 COUNT = 0
 LOSS = COUNT + N_MEMORIES
 MISS = LOSS + N_MEMORIES
 LEVEL_SUM = MISS + N_PREDICTIONS
-SQUARE = LEVEL_SUM + N_LEVELS
+SQUARE = LEVEL_SUM + 1
 DOUBT = SQUARE + 1
-"""Places in `Predictions.sums`: counts and losses in each memory, squared errors of each prediction, saved levels,
+"""Places in `Predictions.sums`: counts and losses in each memory, squared errors of each prediction, the saved level,
 squares, and (from here on) squared errors of each hypothesis on effects."""
 
 H = 0
 LEVEL = N_PREDICTIONS
-MEAN, SD, TRUST = range(LEVEL + N_LEVELS, LEVEL + N_LEVELS + 3)
+MEAN, SD, TRUST = range(LEVEL + 1, LEVEL + 4)
 N_SAVED = TRUST + 1
 VARIANCE, HOPE, RECENT_HOPE, SEEN, PRIOR_MEAN, PRIOR_COUNT = range(N_SAVED, N_SAVED + 6)
 VISITS = PRIOR_COUNT + 1
 N_ROWS = VISITS + N_MEMORIES
-"""Rows of `Predictions.states`. A decision saves the first: the predictions, the levels (the same for all states),
+"""Rows of `Predictions.states`. A decision saves the first: the predictions, the level (the same for all states),
 m(s), σ(s), and ω(s) = n_0/(n_0 + 10)."""
 
 PRIOR_WEIGHT = 1.0
@@ -132,8 +131,7 @@ def count_decision(p: Any, clock: Any, played: Any, saved: Any, effects: int, lo
             sums[LOSS + i] -= weight * fading[MARK, i] * effect
         for j in range(N_PREDICTIONS):
             sums[MISS + j] += weight * age * (saved[H + j] + effect - loss) ** 2
-        for i in range(N_LEVELS):
-            sums[LEVEL_SUM + i] += weight * saved[LEVEL + i]
+        sums[LEVEL_SUM] += weight * saved[LEVEL]
         sums[SQUARE] += weight * effect * effect
         sums[DOUBT] += weight * saved[TRUST] * (saved[MEAN] - loss) ** 2
         for q in range(1, n):
@@ -222,26 +220,25 @@ def _predict_by_memories(states: Any, totals: Any, delay: float) -> None:
         worth = NESTED * max(MEMORIES[i] ** delay, 1e-6)
         for s in range(n_states):
             states[H + i, s] = (totals[s, LOSS + i] + worth * states[H + i - 1, s]) / (totals[s, COUNT + i] + worth)
-    for i in range(N_LEVELS):
-        _predict_by_level(states, totals, i, count, loss, delay)
+    _predict_by_level(states, totals, count, loss, delay)
 
 
 @compiled_inside
-def _predict_by_level(states: Any, totals: Any, i: int, count: float, loss: float, delay: float) -> None:
-    n_states, memory, row = totals.shape[0], N_MEMORIES - N_LEVELS + i, H + N_MEMORIES + i
+def _predict_by_level(states: Any, totals: Any, count: float, loss: float, delay: float) -> None:
+    n_states, memory, row = totals.shape[0], N_MEMORIES - 1, H + N_MEMORIES
     saved = 0.0
     for s in range(n_states):
-        saved += totals[s, LEVEL_SUM + i]
+        saved += totals[s, LEVEL_SUM]
     grand = (loss - saved) / count if count > 1e-9 else 0.0
     above, known = 0.0, NESTED * max(MEMORIES[memory] ** delay, 1e-6)
     for s in range(n_states):
         given = states[PRIOR_COUNT, s]
-        offset = totals[s, LOSS] - totals[s, LEVEL_SUM + i] + PRIOR_WEIGHT * grand + given * states[PRIOR_MEAN, s]
+        offset = totals[s, LOSS] - totals[s, LEVEL_SUM] + PRIOR_WEIGHT * grand + given * states[PRIOR_MEAN, s]
         states[row, s] = offset / (totals[s, COUNT] + PRIOR_WEIGHT + given)
         above += totals[s, LOSS + memory] - totals[s, COUNT + memory] * states[row, s]
         known += totals[s, COUNT + memory]
     for s in range(n_states):
-        states[LEVEL + i, s] = above / known
+        states[LEVEL, s] = above / known
         states[row, s] += above / known
 
 
@@ -290,3 +287,12 @@ def _be_optimistic(states: Any, fading: Any) -> None:
 def _hope(variance: float, seen: float, usual: float) -> float:
     """Optimism for a state that was seen less than is usual."""
     return sqrt(OPTIMISM * variance * log(max((usual + 1.0) / (seen + 1.0), 1.0)) / (seen + 2.0))
+
+
+@compiled_inside
+def rarest(states: Any, clock: Any) -> float:
+    """How often the state that was seen least of late was seen, in memory RECENT."""
+    least, kept = 1e300, MEMORIES[RECENT] ** clock.numbers[ROUND]
+    for s in range(states.shape[1]):
+        least = min(least, states[VISITS + RECENT, s] * clock.fading[READING, RECENT] + kept * states[PRIOR_COUNT, s])
+    return least

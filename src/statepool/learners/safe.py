@@ -10,7 +10,7 @@ the policy,
 played has lost that much more than safe would have.
 
 Losses are scaled to [0, 1] by the bounds. With a window they are measured from the default, so that silence adds
-nothing. With contexts q(s) is averaged over the latest requests, as in State-EXP3, and there is no guard.
+nothing. Where requests bring rows of their own there is no shell: nothing is proved there.
 
 Source: the paper's State-EXP3. What it guarantees: Theorem G, docs/theory.md; proof: docs/theory-proofs.md.
 """
@@ -27,17 +27,15 @@ from statepool.compiling import compiled, compiled_inside, compiled_part
 from statepool.kernels import LARGEST_ESTIMATE, combine, dot, lowest, softmin
 from statepool.learners.contract import Problem
 
-SHARE = 1 / 32
+SHARE = 1 / 64
 GUARD = 3.0
-KEPT = 1 - 1 / 32
-"""What a request leaves of the state probabilities of those before it."""
 
-START, RATE, EXCESS, REQUESTS, PREPARED = range(5)
-"""Of `Safe.numbers`: the round that it started in, its rate, the guard's sum, how many requests REACHED sums, and the
-start that row PRIOR of `Safe.actions` belongs to."""
-ESTIMATE, ANCHOR, REACHED = range(3)
+START, RATE, EXCESS, PREPARED = range(4)
+"""Of `Safe.numbers`: the round that it started in, its rate, the guard's sum, and the start that row PRIOR of
+`Safe.actions` belongs to."""
+ESTIMATE, ANCHOR = range(2)
 """Of `Safe.states`: G, the cumulative loss estimates; the optimistic state means of the round that it started in, whose
-best action it starts on; with contexts, the state probabilities of the latest requests, summed."""
+best action it starts on."""
 POLICY, TOTAL, PRIOR = range(3)
 
 
@@ -45,22 +43,21 @@ class Safe(NamedTuple):
     numbers: Floats
     states: Floats
     actions: Floats
-    """[what, action on offer]"""
+    """[what, action on offer]; no actions where there is no shell."""
     low: float
     width: float
     """The least loss, and the range of losses."""
     default: float
     """What silence costs, scaled; 0 without a window."""
-    contexts: bool
 
 
 def start_safe(problem: Problem) -> Safe:
     """Nothing learnt."""
-    K, S = problem.n_actions, problem.n_states
+    K, S = 0 if problem.has_contexts else problem.n_actions, problem.n_states
     low, width = problem.bounds[0], problem.bounds[1] - problem.bounds[0]
     default = 0.0 if problem.window is None else min(max((problem.default - low) / width, 0.0), 1.0)
-    numbers = np.array([0.0, 1.0, 0.0, 0.0, -1.0])
-    return Safe(numbers, np.zeros((3, S)), np.zeros((3, K)), float(low), float(width), default, problem.has_contexts)
+    numbers = np.array([0.0, 1.0, 0.0, -1.0])
+    return Safe(numbers, np.zeros((2, S)), np.zeros((3, K)), float(low), float(width), default)
 
 
 @compiled
@@ -93,7 +90,7 @@ def add_safe(safe: Any, columns: Any, fixed: bool, out: Any) -> None:
     for a in range(n):
         totals[a] = rate * totals[a] + prior[a]
     softmin(totals, 1.0, x)
-    guilty = not safe.contexts and safe.numbers[EXCESS] > GUARD * sqrt(safe.numbers[START] / SHARE)
+    guilty = safe.numbers[EXCESS] > GUARD * sqrt(safe.numbers[START] / SHARE)
     share = 1.0 if guilty else SHARE
     for a in range(n):
         out[a] = (1.0 - share) * out[a] + share * x[a]
@@ -116,36 +113,17 @@ def _start_on_leader(safe: Any, columns: Any, out: Any, room: Any) -> None:
 
 
 @compiled_part
-def save_safe(safe: Any, columns: Any, policy: Any, state: int, saved: Any, place: int, request: int) -> None:
-    """What learning needs: q and q_safe of the state; with contexts the latest requests', and q of this one."""
-    if not safe.contexts:
-        saved[place] = dot(policy, columns[state])
-        saved[place + 1] = dot(safe.actions[POLICY, : policy.size], columns[state])
-        return
-    saved[place], saved[place + 1] = safe.states[REACHED, state], safe.numbers[REQUESTS]
-    for s in range(safe.states.shape[1]):
-        saved[request + s] = dot(policy, columns[s])
+def save_safe(safe: Any, columns: Any, policy: Any, state: int, saved: Any, place: int) -> None:
+    """What learning needs: q and q_safe of the state."""
+    saved[place] = dot(policy, columns[state])
+    saved[place + 1] = dot(safe.actions[POLICY, : policy.size], columns[state])
 
 
 @compiled_part
-def see_request(safe: Any, saved: Any, request: int) -> None:
-    """With contexts: the state probabilities of a request."""
-    if safe.contexts:
-        for s in range(safe.states.shape[1]):
-            safe.states[REACHED, s] = KEPT * safe.states[REACHED, s] + saved[request + s]
-        safe.numbers[REQUESTS] = KEPT * safe.numbers[REQUESTS] + 1.0
-
-
-@compiled_part
-def learn_safe(safe: Any, played: Any, loss: float, saved: Any, place: int, request: int, sign: float) -> None:
+def learn_safe(safe: Any, played: Any, loss: float, saved: Any, place: int, sign: float) -> None:
     """An outcome has come; it counts if safe has not started since."""
-    if played.t < safe.numbers[START]:
-        return
-    scaled = min(max((loss - safe.low) / safe.width, 0.0), 1.0) - safe.default
     q = saved[place]
-    if safe.contexts:
-        q = (saved[place] + saved[request + played.state]) / (saved[place + 1] + 1.0)
-    if q > 0.0:
+    if played.t >= safe.numbers[START] and q > 0.0:
+        scaled = min(max((loss - safe.low) / safe.width, 0.0), 1.0) - safe.default
         safe.states[ESTIMATE, played.state] += sign * min(max(scaled / q, -LARGEST_ESTIMATE), LARGEST_ESTIMATE)
-        if not safe.contexts:
-            safe.numbers[EXCESS] += sign * scaled * (1.0 - saved[place + 1] / q)
+        safe.numbers[EXCESS] += sign * scaled * (1.0 - saved[place + 1] / q)

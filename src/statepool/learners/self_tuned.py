@@ -4,7 +4,7 @@
     5    effects of actions beyond the state (`cells`): under each hypothesis q on their variance,
              value_q(a) = Σ_s P(s|a) [g(s) + σ_s (ε_q(a) - sqrt(.4 c/(1 + n_a c) · log⁺(n/(n_a + 1))))]
          with n_a plays of a and n on average; q is weighted ∝ prior · exp(-Σ ω (x - saved m - σ_s saved ε_q)²/(2 var))
-    6    each leader argmin value_q with its weight, at least min(1/32, 3/sqrt(t)) on those with effects together; while
+    6    each leader argmin value_q with its weight, at least min(1/64, 3/sqrt(t)) on those with effects together; while
          some state was seen less than ten times in memory .999, a look: min(1/16, 3/sqrt(t)) on the action that is best
          by that memory alone, with more optimism
     7    rows are believed as the pairs seen say (`cells`); `learn_map`: they are learnt, and optimism extends to them
@@ -28,80 +28,23 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
 from statepool.kernels import combine, lowest_index
-from statepool.learners.cells import (
-    COUNTED,
-    HEAD,
-    N_EFFECTS,
-    PAIRS,
-    PLAYS,
-    ROW,
-    WEIGHED,
-    Cells,
-    doubt_row,
-    effect_of,
-    evidence_of,
-    find,
-    key_of,
-    learn_in_cells,
-    read_scales,
-    rescale_cells,
-    see_in_cells,
-    start_cells,
-    variance_of,
-)  # fmt: skip
+from statepool.learners import cells, exposure, predictions, safe
+from statepool.learners.cells import N_EFFECTS
 from statepool.learners.contract import Learner, Problem, Rows, add_rule, check_flag
-from statepool.learners.exposure import (
-    MARK,
-    READING,
-    ROUND,
-    Clock,
-    mean_delay,
-    note_report,
-    raised,
-    read_exposure,
-    set_time,
-    start_clock,
-    weigh_decision,
-)  # fmt: skip
-from statepool.learners.predictions import (
-    DOUBT,
-    HOPE,
-    MEAN,
-    MEMORIES,
-    N_MEMORIES,
-    N_SAVED,
-    OPTIMISM,
-    PRIOR_COUNT,
-    RECENT,
-    RECENT_HOPE,
-    SD,
-    SEEN_ENOUGH,
-    TRUST,
-    VARIANCE,
-    VISITS,
-    Predictions,
-    count_decision,
-    count_report,
-    predict,
-    rescale,
-    start_predictions,
-)  # fmt: skip
-from statepool.learners.safe import START, Safe, add_safe, learn_safe, save_safe, see_request, start_again, start_safe
+from statepool.learners.predictions import HOPE, MEAN, MEMORIES, N_SAVED, SD
 
 EFFECTS_PRIOR, KNOWN_EFFECTS_PRIOR = 1 / 4, 31 / 32
 """Of the hypotheses with effects together; the second where `Problem.cells` says that there are effects."""
-ASK, LOOK, SPREAD = 1 / 32, 1 / 16, 3.0
+ASK, LOOK, SPREAD = 1 / 64, 1 / 16, 3.0
 """The least share of the hypotheses with effects, and the share of a look: both at most SPREAD/sqrt(t)."""
 WEIGHT, ACTION, BEST, USUAL, UNPLAYED, PRIOR = range(6)
 """Of `SelfTunedMemory.leaders`."""
 EFFECTS = N_SAVED + 2
 """Where a decision saves ê and ε: behind what it saves of its state, which is of `predictions` and of `safe`. Then
-whether its request brought rows of its own, and with contexts the state probabilities of `safe`."""
+whether its request brought rows of its own."""
 OFFERED = 1e300
 """The value of an action on offer that was compared already."""
-LEANING = 10.0
-"""κ of a learnt map with contexts: how many rounds of its own outweigh what its action does elsewhere."""
-ROW_OPTIMISM = OPTIMISM / 2
+ROW_OPTIMISM = predictions.OPTIMISM / 2
 """Of rows that are learnt: g(s) is optimistic already."""
 
 
@@ -136,48 +79,28 @@ class SelfTuned(Learner):
         return self.learn_map
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return N_SAVED + 2, n_hypotheses(problem) + 2 + (problem.n_states if problem.has_contexts else 0)
+        return N_SAVED + 2, n_hypotheses(problem) + 2
 
     def start(self, problem: Problem) -> SelfTunedMemory:
         K, S, Q = problem.n_actions, problem.n_states, n_hypotheses(problem)
-        clock, learnt = start_clock(problem, MEMORIES, S), K if self.learn_map else 0
+        clock, learnt = exposure.start_clock(problem, MEMORIES, S), K if self.learn_map else 0
         plays = np.zeros(1 + problem.n_contexts)
         plays[0] = 0.0 if problem.cells is None else problem.cells[1].sum()
         return SelfTunedMemory(
-            clock, start_predictions(problem, clock, Q), start_cells(problem, clock), start_safe(problem),
-            _start_leaders(problem, Q), plays, np.empty((4, K)), np.empty(S * learnt),
+            clock, predictions.start_predictions(problem, clock, Q), cells.start_cells(problem, clock),
+            safe.start_safe(problem), _start_leaders(problem, Q), plays, np.empty((4, K)), np.empty(S * learnt),
             np.zeros(learnt), 0.0 if problem.window is None else float(problem.default),
         )  # fmt: skip
 
     def grow(self, memory: Any, before: Problem, after: Problem) -> Any:
         """Cells are found again by their keys; what the pairs said of a row that has changed is forgotten."""
-        grown, (keys, table) = self.start(after), memory.cells[:2]
-        S, tables = before.n_states, memory.cells.n_tables
-        for name in ("clock", "predictions"):
-            for new, old in zip(getattr(grown, name), getattr(memory, name), strict=True):
-                if isinstance(new, np.ndarray):
-                    new[...] = old
-        for new, old in zip(grown.safe[:2], memory.safe[:2], strict=True):
-            new[...] = old
+        grown = self.start(after)
+        for name, parts in (("clock", 5), ("predictions", 2), ("safe", 2)):
+            for new, old in zip(getattr(grown, name)[:parts], getattr(memory, name)[:parts], strict=True):
+                new[...] = old
         grown.plays[: memory.plays.size] = memory.plays
-        grown.cells.table[-grown.cells.n_tables :][:tables] = table[-tables:]
-        for old in np.flatnonzero(keys):
-            table_number, context, action = _from_key(int(keys[old]), before.n_actions)
-            key = key_of.py_func(grown.cells, table_number, context, action)  # type: ignore[attr-defined]
-            found = find.py_func(grown.cells, key)  # type: ignore[attr-defined]
-            place = found if found >= 0 else -2 - found
-            if place >= 0:
-                grown.cells.table[place], grown.cells.keys[place] = table[old], key
-                row = (context, action) if before.P.ndim == 3 else action
-                if not self.learn_map and (before.P[row] != after.P[row]).any():
-                    grown.cells.table[place, WEIGHED : HEAD + (COUNTED + 1) * S] = 0.0
+        cells.move_cells(memory.cells, grown.cells, before.P, None if self.learn_map else after.P)
         return grown
-
-
-def _from_key(key: int, n_actions: int) -> tuple[int, int, int]:
-    """Table, context and action of a key."""
-    above, action = divmod(key - 1, n_actions)
-    return (0, 0, action) if above == 0 else (1, above - 1, action)
 
 
 def _start_leaders(problem: Problem, n_hypotheses: int) -> Floats:
@@ -193,10 +116,10 @@ def n_hypotheses(problem: Problem) -> int:
 
 
 class SelfTunedMemory(NamedTuple):
-    clock: Clock
-    predictions: Predictions
-    cells: Cells
-    safe: Safe
+    clock: exposure.Clock
+    predictions: predictions.Predictions
+    cells: cells.Cells
+    safe: safe.Safe
     leaders: Floats
     """[what, q]: the weight of each hypothesis, the position of its best action, that action's value, the mean plays of
     an action, the optimistic effect of one that was never played, and the log prior. The last column is the look."""
@@ -213,35 +136,33 @@ class SelfTunedMemory(NamedTuple):
 
 
 def advance(memory: Any, t: int, now: float) -> None:
-    clock, p = memory.clock, memory.predictions
-    if set_time(clock, t, now):
-        _raise_bases(clock, p, memory.cells)
-    if t >= 2.0 * memory.safe.numbers[START]:
-        start_again(memory.safe, t, mean_delay(clock.numbers), p.states[HOPE])
+    clock = memory.clock
+    if exposure.set_time(clock, t, now):
+        _raise_bases(clock, memory.predictions, memory.cells)
+    if memory.safe.actions.size > 0 and t >= 2.0 * memory.safe.numbers[safe.START]:
+        safe.start_again(memory.safe, t, exposure.mean_delay(clock.numbers), memory.predictions.states[HOPE])
 
 
 @compiled_part
-def _raise_bases(clock: Any, p: Any, cells: Any) -> None:
+def _raise_bases(clock: Any, p: Any, known: Any) -> None:
     for i in range(clock.fading.shape[1]):
-        factor = raised(clock, i)
+        factor = exposure.raised(clock, i)
         if factor != 1.0:
-            rescale(p, i, factor)
-            if i >= N_MEMORIES:
-                rescale_cells(cells, i - N_MEMORIES + 1, factor)
+            predictions.rescale(p, i, factor)
+            if i >= predictions.N_MEMORIES:
+                cells.rescale_cells(known, i - predictions.N_MEMORIES + 1, factor)
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     clock, states, leaders = memory.clock, memory.predictions.states, memory.leaders
-    read_exposure(clock)
-    predict(memory.predictions, clock, clock.numbers[ROUND])
-    read_scales(memory.cells, clock, states)
-    most = SPREAD / sqrt(clock.numbers[ROUND] + 1.0)
+    round_now = clock.numbers[exposure.ROUND]
+    exposure.read_exposure(clock)
+    predictions.predict(memory.predictions, clock, round_now)
+    cells.read_scales(memory.cells, clock, states)
+    most = SPREAD / sqrt(round_now + 1.0)
     share = min(LOOK, most)
     _weigh_hypotheses(leaders, memory.predictions, min(ASK, most))
-    rarest, kept = 1e300, MEMORIES[RECENT] ** clock.numbers[ROUND]
-    for s in range(states.shape[1]):
-        rarest = min(rarest, states[VISITS + RECENT, s] * clock.fading[READING, RECENT] + kept * states[PRIOR_COUNT, s])
-    if rarest >= SEEN_ENOUGH:
+    if predictions.rarest(states, clock) >= predictions.SEEN_ENOUGH:
         share = 0.0
     believed = _believed(memory, rows)
     _find_leaders(memory, believed, share > 0.0)
@@ -251,7 +172,8 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     for q in range(last):
         out[int(leaders[ACTION, q])] += (1.0 - share) * leaders[WEIGHT, q]
     out[int(leaders[ACTION, last])] += share
-    add_safe(memory.safe, believed.columns, not rows.vary and memory.worth.size == 0, out)
+    if memory.safe.actions.size > 0:
+        safe.add_safe(memory.safe, believed.columns, not rows.vary and memory.worth.size == 0, out)
 
 
 @compiled_part
@@ -262,7 +184,7 @@ def _weigh_hypotheses(leaders: Any, p: Any, least: float) -> None:
     for q in range(n):
         leaders[WEIGHT, q] = leaders[PRIOR, q]
         for s in range(totals.shape[0]):
-            leaders[WEIGHT, q] -= totals[s, DOUBT + q] / (2.0 * p.states[VARIANCE, s])
+            leaders[WEIGHT, q] -= totals[s, predictions.DOUBT + q] / (2.0 * p.states[predictions.VARIANCE, s])
         top = max(top, leaders[WEIGHT, q])
     total = 0.0
     for q in range(n):
@@ -280,31 +202,8 @@ def _believed(memory: Any, rows: Any) -> Any:
         n_states, n = columns.shape
         columns = memory.columns[: n_states * n].reshape(n_states, n)
         for a in range(n):
-            memory.worth[a] = _learnt_row(memory.cells, columns, a, rows.context, rows.actions[a])
+            memory.worth[a] = cells.learnt_row(memory.cells, columns, a, rows.context, rows.actions[a])
     return Rows(columns, rows.actions, rows.context, rows.vary, rows.own)
-
-
-@compiled_part
-def _learnt_row(cells: Any, columns: Any, a: int, context: int, action: int) -> float:
-    """The row of an action as it is learnt, into column a; how many rounds it is worth is returned.
-
-    It starts even; with contexts the row of a pair leans on its action's.
-    """
-    n_states, worth, kappa = cells.n_states, 0.0, 1.0
-    for s in range(n_states):
-        columns[s, a] = 1.0 / n_states
-    for table in range(cells.n_tables):
-        cell, own = find(cells, key_of(cells, table, context, action)), 0.0
-        if cell >= 0:
-            pairs = cells.table[cell, HEAD + PAIRS * n_states : HEAD + (PAIRS + 1) * n_states]
-            for s in range(n_states):
-                own += pairs[s]
-            for s in range(n_states):
-                columns[s, a] = (pairs[s] + kappa * columns[s, a]) / (own + kappa)
-        elsewhere = worth - own if table > 0 else 0.0
-        worth = own + kappa * elsewhere / (kappa + elsewhere)
-        kappa = LEANING
-    return worth
 
 
 @compiled_part
@@ -316,12 +215,12 @@ def _find_leaders(memory: Any, rows: Any, look: bool) -> None:
     combine(rows.columns, states[SD], memory.values[1, :n])
     if memory.cells.n_kinds > memory.cells.n_tables:
         combine(rows.columns, states[MEAN], memory.values[2, :n])
-    slack = _start_search(leaders, states, memory.plays, rows.context, n, memory.cells)
+    slack = _start_search(memory, rows.context, n)
     learnt = memory.worth.size > 0 and not rows.own
     for a in range(n if learnt else 0):
         usual_worth += memory.worth[a] / n
     for a in range(n):
-        cell = find(memory.cells, rows.actions[a] + 1)
+        cell = cells.find(memory.cells, rows.actions[a] + 1)
         if cell >= 0 or learnt:
             _offer_known(memory, rows, a, cell, usual_worth, slack, look)
             values[a] = OFFERED
@@ -333,7 +232,7 @@ def _find_leaders(memory: Any, rows: Any, look: bool) -> None:
         best = lowest_index(room, slack)
         _offer(leaders, q, room[best], best, slack)
     if look:
-        combine(rows.columns, states[RECENT_HOPE], room)
+        combine(rows.columns, states[predictions.RECENT_HOPE], room)
         for a in range(n):
             room[a] = room[a] if values[a] < OFFERED else OFFERED
         best = lowest_index(room, slack)
@@ -343,52 +242,48 @@ def _find_leaders(memory: Any, rows: Any, look: bool) -> None:
 @compiled_inside
 def _offer_known(memory: Any, rows: Any, a: int, cell: int, usual_worth: float, slack: float, look: bool) -> None:
     """Offer an action of which something is known: its row is doubted or learnt, and it may have effects."""
-    cells, states, leaders, n_states = memory.cells, memory.predictions.states, memory.leaders, memory.cells.n_states
+    known_of, states, leaders = memory.cells, memory.predictions.states, memory.leaders
     value, deviation, mean = memory.values[0, a], memory.values[1, a], memory.values[2, a]
-    recent = 0.0
-    for s in range(n_states if look else 0):
-        recent += rows.columns[s, a] * states[RECENT_HOPE, s]
+    pair = cells.pair_of(known_of, cell, rows.context, rows.actions[a])
+    row = rows.columns[:, a]
     if memory.worth.size > 0 and not rows.own:
-        value -= _hope_for_row(states, rows.columns, a, value, memory.worth[a], usual_worth)
-    elif not rows.own:
-        doubted = find(cells, key_of(cells, cells.n_tables - 1, rows.context, rows.actions[a]))
-        if doubted >= 0:
-            if cells.table[doubted, WEIGHED] < cells.table[doubted, PLAYS]:
-                doubt_row(cells.table[doubted], n_states, rows.columns, a)
-            value = deviation = mean = recent = 0.0
-            for s in range(n_states):
-                believed = cells.table[doubted, HEAD + ROW * n_states + s]
-                value += believed * states[HOPE, s]
-                deviation += believed * states[SD, s]
-                mean += believed * states[MEAN, s]
-                recent += believed * states[RECENT_HOPE, s]
+        value -= _hope_for_row(states, row, value, memory.worth[a], usual_worth)
+    elif not rows.own and pair >= 0:
+        first = cells.doubt_row(known_of, pair, rows.columns, a)
+        row = known_of.table[pair, first : first + row.size]
+        value = deviation = mean = 0.0
+        for s in range(row.size):
+            value += row[s] * states[HOPE, s]
+            deviation += row[s] * states[SD, s]
+            mean += row[s] * states[MEAN, s]
     _offer(leaders, 0, value, a, slack)
-    _offer(leaders, leaders.shape[1] - 1, recent, a, slack)
-    for kind in range(cells.n_kinds):
-        of_price = kind == cells.n_tables
-        cell = find(cells, key_of(cells, 0 if of_price else kind, rows.context, rows.actions[a]))
-        known = news = plays = 0.0
-        if cell >= 0:
-            plays = cells.table[cell, PLAYS]
-            known, news = evidence_of(cells, cell, kind)
+    if look:
+        recent = 0.0
+        for s in range(row.size):
+            recent += row[s] * states[predictions.RECENT_HOPE, s]
+        _offer(leaders, leaders.shape[1] - 1, recent, a, slack)
+    for kind in range(known_of.n_kinds):
+        of_price = kind == known_of.n_tables
+        of_kind = pair if kind == 1 and not of_price else cell
+        known, news, plays = cells.evidence_of(known_of, of_kind, kind)
         unit, worth = (mean, known) if of_price else (deviation, plays)
-        hope = _hope_for_effect(leaders[USUAL, 1 + N_EFFECTS * kind], plays)
         for q in range(1 + N_EFFECTS * kind, 1 + N_EFFECTS * (1 + kind)):
-            c = variance_of(q, of_price)
-            moved = unit * effect_of(known, news, c)
-            if hope > 0.0:
-                moved -= abs(unit) * sqrt(hope * c / (1.0 + worth * c))
-            _offer(leaders, q, value + moved, a, slack)
+            c = cells.variance_of(q, of_price)
+            moved = value + unit * cells.effect_of(known, news, c)
+            if moved + abs(unit) * leaders[UNPLAYED, q] < leaders[BEST, q]:  # otherwise no optimism could make it best
+                hope = _hope_for_effect(leaders[USUAL, q], plays)
+                _offer(leaders, q, moved - abs(unit) * sqrt(hope * c / (1.0 + worth * c)), a, slack)
 
 
 @compiled_inside
-def _start_search(leaders: Any, states: Any, plays: Any, context: int, n: int, cells: Any) -> float:
+def _start_search(memory: Any, context: int, n: int) -> float:
     """Nothing is best yet; how close values count as equal is returned."""
+    leaders, plays, known_of, states = memory.leaders, memory.plays, memory.cells, memory.predictions.states
     for q in range(leaders.shape[1]):
         leaders[ACTION, q], leaders[BEST, q] = 0.0, 1e300
-        by_pair = cells.n_tables > 1 and N_EFFECTS < q <= 2 * N_EFFECTS
-        leaders[USUAL, q] = plays[1 + context] / n if by_pair else plays[0] / cells.n_actions
-        c = variance_of(q, q > N_EFFECTS * cells.n_tables)
+        by_pair = known_of.n_tables > 1 and N_EFFECTS < q <= 2 * N_EFFECTS
+        leaders[USUAL, q] = plays[1 + context] / n if by_pair else plays[0] / known_of.n_actions
+        c = cells.variance_of(q, q > N_EFFECTS * known_of.n_tables)
         leaders[UNPLAYED, q] = -sqrt(_hope_for_effect(leaders[USUAL, q], 0.0) * c) if q > 0 else 0.0
     largest = 0.0
     for s in range(states.shape[1]):
@@ -399,17 +294,17 @@ def _start_search(leaders: Any, states: Any, plays: Any, context: int, n: int, c
 @compiled_inside
 def _hope_for_effect(usual: float, plays: float) -> float:
     """Optimism for the effect of an action that was played less than is usual: to be multiplied by its variance."""
-    return OPTIMISM * log((usual + 1.0) / (plays + 1.0)) if plays < usual else 0.0
+    return predictions.OPTIMISM * log((usual + 1.0) / (plays + 1.0)) if plays < usual else 0.0
 
 
 @compiled_inside
-def _hope_for_row(states: Any, columns: Any, a: int, value: float, worth: float, usual: float) -> float:
+def _hope_for_row(states: Any, row: Any, value: float, worth: float, usual: float) -> float:
     """Optimism for a row that is learnt: n rounds put Σ P g within sqrt(var g / n)."""
     if usual <= worth + 1.0:
         return 0.0
     squares = 0.0
-    for s in range(states.shape[1]):
-        squares += columns[s, a] * states[HOPE, s] * states[HOPE, s]
+    for s in range(row.size):
+        squares += row[s] * states[HOPE, s] * states[HOPE, s]
     return sqrt(ROW_OPTIMISM * max(squares - value * value, 0.0) / (worth + 1.0) * log(usual / (worth + 1.0)))
 
 
@@ -423,54 +318,50 @@ def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved
     for i in range(N_SAVED):
         saved[i] = memory.predictions.states[i, state]
     _save_effects(memory.cells, memory.leaders, rows.context, rows.actions[choice], saved)
-    own = EFFECTS + memory.leaders.shape[1]
-    saved[own] = 1.0 if rows.own else 0.0
-    save_safe(memory.safe, _believed(memory, rows).columns, policy, state, saved, N_SAVED, own + 1)
+    saved[EFFECTS + memory.leaders.shape[1]] = 1.0 if rows.own else 0.0
+    saved[N_SAVED] = saved[N_SAVED + 1] = 0.0
+    if memory.safe.actions.size > 0:
+        safe.save_safe(memory.safe, _believed(memory, rows).columns, policy, state, saved, N_SAVED)
 
 
 @compiled_part
-def _save_effects(cells: Any, leaders: Any, context: int, action: int, saved: Any) -> None:
+def _save_effects(known_of: Any, leaders: Any, context: int, action: int, saved: Any) -> None:
     """ê, ε of each hypothesis, and ê of prices (`predictions.effect_saved`)."""
     last = EFFECTS + leaders.shape[1] - 1
     saved[EFFECTS] = saved[last] = 0.0
-    for kind in range(cells.n_kinds):
-        of_price = kind == cells.n_tables
-        cell = find(cells, key_of(cells, 0 if of_price else kind, context, action))
-        known = news = 0.0
-        if cell >= 0:
-            known, news = evidence_of(cells, cell, kind)
+    cell = cells.find(known_of, action + 1)
+    pair = cells.pair_of(known_of, cell, context, action)
+    for kind in range(known_of.n_kinds):
+        of_price = kind == known_of.n_tables
+        known, news, _ = cells.evidence_of(known_of, pair if kind == 1 and not of_price else cell, kind)
         for q in range(1 + N_EFFECTS * kind, 1 + N_EFFECTS * (1 + kind)):
-            saved[EFFECTS + q] = effect_of(known, news, variance_of(q, of_price))
+            saved[EFFECTS + q] = cells.effect_of(known, news, cells.variance_of(q, of_price))
             saved[last if of_price else EFFECTS] += leaders[WEIGHT, q] * saved[EFFECTS + q]
 
 
 def see(memory: Any, played: Any, saved: Any) -> None:
     clock, states = memory.clock, memory.predictions.states
-    weigh_decision(clock, played.t, played.time)
-    for i in range(N_MEMORIES):
-        states[VISITS + i, played.state] += clock.fading[MARK, i]
-    own = EFFECTS + memory.leaders.shape[1]
-    see_request(memory.safe, saved, own + 1)
+    exposure.weigh_decision(clock, played.t, played.time)
+    for i in range(predictions.N_MEMORIES):
+        states[predictions.VISITS + i, played.state] += clock.fading[exposure.MARK, i]
     memory.plays[0] += 1.0
     if memory.cells.n_tables > 1:
         memory.plays[1 + played.context] += 1.0
-    see_in_cells(memory.cells, clock, played, saved[own] > 0.0)
+    cells.see_in_cells(memory.cells, clock, played, saved[EFFECTS + memory.leaders.shape[1]] > 0.0)
     if clock.window > 0.0:
-        count_decision(memory.predictions, clock, played, saved, EFFECTS, 0.0, 1.0)
+        predictions.count_decision(memory.predictions, clock, played, saved, EFFECTS, 0.0, 1.0)
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    clock, news = memory.clock, loss - memory.default
-    weigh_decision(clock, played.t, played.time)
+    clock, news, mean, trust = memory.clock, loss - memory.default, 0.0, sign
+    exposure.weigh_decision(clock, played.t, played.time)
     if clock.window == 0.0:
-        count_decision(memory.predictions, clock, played, saved, EFFECTS, news, sign)
-    count_report(memory.predictions, clock, played, saved, EFFECTS, news, sign)
-    if clock.window == 0.0:
-        learn_in_cells(memory.cells, clock, played, news, sign * saved[TRUST], saved[MEAN])
-    else:
-        learn_in_cells(memory.cells, clock, played, news, sign, 0.0)
-    learn_safe(memory.safe, played, loss, saved, N_SAVED, EFFECTS + memory.leaders.shape[1] + 1, sign)
-    note_report(clock, played.time, played.wait, played.state, sign)
+        predictions.count_decision(memory.predictions, clock, played, saved, EFFECTS, news, sign)
+        mean, trust = saved[MEAN], sign * saved[predictions.TRUST]
+    predictions.count_report(memory.predictions, clock, played, saved, EFFECTS, news, sign)
+    cells.learn_in_cells(memory.cells, clock, played, news, trust, mean)
+    safe.learn_safe(memory.safe, played, loss, saved, N_SAVED, sign)
+    exposure.note_report(clock, played.time, played.wait, played.state, sign)
 
 
 add_rule(SelfTunedMemory, policy, remember, learn, see, advance, large=True)

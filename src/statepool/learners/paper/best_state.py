@@ -4,10 +4,10 @@
 
 A heuristic, and what optimising clicks amounts to: it never weighs a mixture of good states, and nothing in it notices
 when that is what the best action offers.
-Source: paper, Appendix E. Differs from the source: with contexts, states that no action on offer leads to are left out.
+Source: paper, Appendix E. Differs from the source: nothing.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ class BestStateMemory(NamedTuple):
     counts: Floats
     """Of the outcomes that have come, by state."""
     exploration: float
-    has_contexts: bool
 
 
 @parts.settled
@@ -35,15 +34,9 @@ class BestState(Learner):
     """
 
     exploration: float = 0.08
-    knows_contexts: ClassVar[bool] = True
-    runs_live: ClassVar[bool] = True
-
-    def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return 0, 0
 
     def start(self, problem: Problem) -> BestStateMemory:
-        S = problem.n_states
-        return BestStateMemory(np.zeros(S), np.zeros(S), float(self.exploration), problem.has_contexts)
+        return BestStateMemory(np.zeros(problem.n_states), np.zeros(problem.n_states), float(self.exploration))
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
@@ -51,17 +44,15 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     for s in range(memory.counts.size):
         mean = memory.losses[s] / memory.counts[s] if memory.counts[s] > 0.0 else 0.5
         if mean < lowest:
-            action = rows.columns[s].argmax()
-            if rows.columns[s, action] > 0.0 or not memory.has_contexts:
-                favourite, lowest = action, mean
+            favourite, lowest = s, mean
     out[:] = 0.0
-    out[favourite] = 1.0
+    out[rows.columns[favourite].argmax()] = 1.0
     mix_evenly(memory.exploration, out)
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    memory.losses[played.state] += sign * loss
-    memory.counts[played.state] += sign
+    memory.losses[played.state] += loss
+    memory.counts[played.state] += 1.0
 
 
 add_rule(BestStateMemory, policy, learn=learn)

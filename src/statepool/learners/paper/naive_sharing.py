@@ -6,7 +6,7 @@ Biased as soon as the policy is not uniform: kept to show what the right denomin
 Source: paper's baseline study. Differs from the source: nothing.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ class NaiveMemory(NamedTuple):
     totals: Floats
     """Room for P G."""
     rate: float
-    has_contexts: bool
 
 
 @parts.settled
@@ -35,37 +34,23 @@ class NaiveSharing(Learner):
     """
 
     rate: float | None = None
-    knows_contexts: ClassVar[bool] = True
-    runs_live: ClassVar[bool] = True
-    scratch: ClassVar[tuple[str, ...]] = ("totals",)
-    needs_state_probability: ClassVar[bool] = True
-
-    def saved_width(self, problem: Problem) -> tuple[int, int]:
-        return (0, problem.n_states) if problem.has_contexts else (1, 0)
 
     def start(self, problem: Problem) -> NaiveMemory:
         rate = problem.rate(self.rate, width=problem.n_states)
-        return NaiveMemory(np.zeros(problem.n_states), np.empty(problem.n_actions), rate, problem.has_contexts)
+        return NaiveMemory(np.zeros(problem.n_states), np.empty(problem.n_actions), rate)
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
-    totals = memory.totals[: out.size]
-    combine(rows.columns, memory.losses, totals)
-    softmin(totals, memory.rate, out)
+    combine(rows.columns, memory.losses, memory.totals)
+    softmin(memory.totals, memory.rate, out)
 
 
 def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    if memory.has_contexts:
-        for s in range(memory.losses.size):
-            saved[s] = rows.columns[s].mean()
-    else:
-        saved[0] = rows.columns[state].mean()
+    saved[0] = rows.columns[state].mean()
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    if loss > 0.0:
-        share = saved[played.state] if memory.has_contexts else saved[0]
-        memory.losses[played.state] += sign * min(loss / share, LARGEST_ESTIMATE)
+    memory.losses[played.state] += min(loss / saved[0], LARGEST_ESTIMATE)
 
 
 add_rule(NaiveMemory, policy, remember, learn)
