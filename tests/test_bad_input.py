@@ -409,7 +409,7 @@ def test_players():
     with refuses("state: 0 cannot follow action 1"):
         impossible.observe(decision, 0)
     with refuses("only the latest can"):
-        impossible.observe(PlayedRound(0, 1, 0.5, 1, 1, 0, np.empty(1), player=impossible), 1)
+        impossible.observe(PlayedRound(0, 1, 0.5, 1, 1, 0, np.empty(1)), 1)
 
 
 def test_players_before_they_start():

@@ -299,10 +299,6 @@ def test_learning_the_map_of_each_context_beats_learning_without_states():
     assert ours < apart / 2
 
 
-def test_a_player_takes_its_own_decisions_only():
-    one, other = (sp.StateEXP3().player(np.eye(3), horizon=9) for _ in range(2))
-    decision = one.act(0.5)
-    with pytest.raises(ValueError, match="expected what `act` of this player has returned"):
-        other.observe(decision, decision.number)
+def test_a_player_of_one_map_takes_no_availability():
     with pytest.raises(ValueError, match="available: is given for one map"):
         sp.StateEXP3().player(np.eye(3), available=[[True, False, True]])

@@ -481,7 +481,7 @@ def theorem_g(n_actions: int, n_states: int, horizon: int, delay: int | ArrayLik
 
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_g(n_actions=200, n_states=6, horizon=10**6, delay=50))
-    256565
+    326267
     """
     delays = check_delay(delay, horizon)
     if isinstance(delays, np.ndarray):

@@ -4,6 +4,8 @@ Three rooms: this folder has the learners to run and to compare with, `paper` th
 methods from the literature.
 """
 
+import re
+
 from statepool import extras
 from statepool.checks import shown, unknown_name
 from statepool.learners.action_exp3 import ActionEXP3 as ActionEXP3
@@ -42,40 +44,17 @@ from statepool.learners.self_tuned import SelfTuned as SelfTuned
 from statepool.learners.state_exp3 import StateEXP3 as StateEXP3
 from statepool.learners.uniform import Uniform as Uniform
 
-REGISTRY: dict[str, type[Learner]] = {
-    "action-exp3": ActionEXP3,
-    "action-greedy": ActionGreedy,
-    "action-thompson": ActionThompson,
-    "action-ucb": ActionUCB,
-    "hinted-state-exp3": HintedStateEXP3,
-    "per-context": PerContext,
-    "pooled-greedy": PooledGreedy,
-    "pooled-thompson": PooledThompson,
-    "self-tuned": SelfTuned,
-    "state-exp3": StateEXP3,
-    "uniform": Uniform,
+KINDS: tuple[type[Learner], ...] = (
+    ActionEXP3, ActionGreedy, ActionThompson, ActionUCB, HintedStateEXP3, PerContext, PooledGreedy, PooledThompson,
+    SelfTuned, StateEXP3, Uniform,
     # the paper's other arms
-    "best-state": BestState,
-    "counted-denominator": CountedDenominator,
-    "exp3-ix": EXP3IX,
-    "greedy-stale": GreedyStale,
-    "naive-sharing": NaiveSharing,
-    "optimistic-stale": OptimisticStale,
-    "plug-in": PlugIn,
-    "safe-pool": SafePool,
-    "zimmert-seldin": ZimmertSeldin,
+    BestState, CountedDenominator, EXP3IX, GreedyStale, NaiveSharing, OptimisticStale, PlugIn, SafePool, ZimmertSeldin,
     # methods from the literature
-    "anytime": Anytime,
-    "auer-exp3": AuerEXP3,
-    "certified": Certified,
-    "coin-graph": CoinGraph,
-    "delay-adapted": DelayAdapted,
-    "evolving": Evolving,
-    "impatient-thompson": ImpatientThompson,
-    "meta-bio": MetaBIO,
-    "nsd-ucrl2": NSDUCRL2,
-    "surrogate-index": SurrogateIndex,
-}
+    Anytime, AuerEXP3, Certified, CoinGraph, DelayAdapted, Evolving, ImpatientThompson, MetaBIO, SurrogateIndex,
+)  # fmt: skip
+REGISTRY = {re.sub("(?<=[a-z0-9])(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in KINDS}
+"""Learners by name: `HintedStateEXP3` is "hinted-state-exp3"."""
+REGISTRY["nsd-ucrl2"] = NSDUCRL2
 
 DEFAULT = "self-tuned"
 

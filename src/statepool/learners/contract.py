@@ -192,7 +192,10 @@ class Learner(ABC):
     def check_policy(self) -> None:
         """Raise if the probability of an action cannot be reported."""
         if not self.known_policy:
-            raise ValueError(unknown_policy(type(self).__name__))
+            raise ValueError(
+                f"policy: {type(self).__name__} draws from a distribution without a closed form, expected a learner "
+                "whose policy is known"
+            )
 
     def check_contexts(self, n_contexts: int) -> None:
         """Raise if there are contexts and this learner does not know of them."""
@@ -260,13 +263,6 @@ def problem_of(instance: Instance, learner: Learner, delay: int, stream: Stream)
     if alike and instance.effects is None:
         return Problem(instance.P[0], instance.horizon, delay, stream, instance)  # copies of one map are one map
     return Problem(instance.P, instance.horizon, delay, stream, instance, has_contexts=True)
-
-
-def unknown_policy(learner: str) -> str:
-    """Why there is no probability to report."""
-    return (
-        f"policy: {learner} draws from a distribution without a closed form, expected a learner whose policy is known"
-    )
 
 
 def check_settings(rate: float | None = None, mixing: float = 0.0) -> None:

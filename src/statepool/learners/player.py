@@ -20,7 +20,7 @@ from statepool.checks import (
     unknown_name,
 )  # fmt: skip
 from statepool.kernels import draw
-from statepool.learners.contract import Learner, Played, Problem, unknown_policy
+from statepool.learners.contract import Learner, Played, Problem
 from statepool.learners.rows import RowTables, make_tables, rows_at
 from statepool.learners.stepper import Stepper
 from statepool.model import Instance
@@ -37,8 +37,8 @@ class PlayedRound:
     round: int
     action: Any
     """Its label, or its number where actions have none."""
-    known_probability: float | None
-    """None where the learner's policy is not known."""
+    probability: float | None
+    """Of the action, when it was drawn; None where the learner's policy is not known."""
     number: int = field(repr=False)
     choice: int = field(repr=False)
     context: int = field(repr=False)
@@ -46,15 +46,6 @@ class PlayedRound:
     state: Any = None
     seen: int = field(default=-1, repr=False)
     resolved: bool = False
-    player: Any = field(default=None, repr=False)
-    """Who made the decision."""
-
-    @property
-    def probability(self) -> float:
-        """Of the action, when it was drawn."""
-        if self.known_probability is None:
-            raise ValueError(unknown_policy("this learner"))
-        return self.known_probability
 
 
 def make_player(
@@ -83,6 +74,7 @@ class Player:
     """A learner driven by hand: `act`, then `observe` the state, and `update` when the outcome comes, in any order.
 
     Between an `act` and its `observe` there is no `update`: what is saved with a decision is the policy of that act.
+    Decisions belong to the player that made them.
     """
 
     def __init__(
@@ -123,7 +115,6 @@ class Player:
         self._latest = PlayedRound(
             t, number if self._actions is None else self._actions[number],
             float(self._policy[choice]) if self.learner.known_policy else None, number, choice, asked, np.empty(0),
-            player=self,
         )  # fmt: skip
         self._round += 1
         return self._latest
@@ -150,7 +141,6 @@ class Player:
 
     def observe(self, decision: PlayedRound, state: Any) -> None:
         """Report the state that the action led to."""
-        self._check_decision(decision)
         if decision is not self._latest or decision.state is not None:
             raise ValueError(f"decision: of round {decision.round} cannot be observed now, only the latest can, once")
         number, rows = self._state_number(state), rows_at.py_func(self._tables, decision.context)
@@ -171,7 +161,6 @@ class Player:
 
     def update(self, decision: PlayedRound, loss: float | None = None, reward: float | None = None) -> None:
         """Report the outcome, whenever it comes: a loss or a reward in [0, 1]."""
-        self._check_decision(decision)
         if decision.state is None or decision.resolved:
             raise ValueError(f"decision: of round {decision.round} has no state yet, or its outcome came already")
         if self._latest is not None and self._latest.state is None:
@@ -183,10 +172,6 @@ class Player:
         wait = max(self._round - decision.round - 1, 0)
         self._stepper.advance(self._round, float(self._round))
         self._stepper.learn(_played(decision, wait), value, decision.saved)
-
-    def _check_decision(self, decision: Any) -> None:
-        if not isinstance(decision, PlayedRound) or decision.player is not self:
-            raise ValueError(f"decision: is {shown(decision)}, expected what `act` of this player has returned")
 
     def __repr__(self) -> str:
         K, S = self.problem.P.shape[-2:]
