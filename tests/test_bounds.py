@@ -12,7 +12,7 @@ from statepool import guarantees
 from statepool.probes import NO_PROBE
 
 T, RUNS = 300, 200
-OF_REQUESTS = ["crowds", "routes", "segments", "sparse-crowds"]
+OF_REQUESTS = ["crowds", "routes", "segments"]
 FAMILIES = [name for name in sp.families.REGISTRY if name not in ("direct", "moving-map", *OF_REQUESTS)]
 """Not those that break the assumption on purpose."""
 
