@@ -3,7 +3,7 @@
 python benchmarks/grouping.py                                the paper's protocol, seeds 0-23, five families
 python benchmarks/grouping.py --first 100 --seeds 48         fresh seeds
 python benchmarks/grouping.py --prefix 0.1                   another prefix, as a share of the horizon
-python benchmarks/grouping.py --shift 5000                   a second phase with luck of its own, not the prefix's again
+python benchmarks/grouping.py --shift 5000                   a second phase with random numbers of its own
 python benchmarks/grouping.py --families switching scarce    families where nothing was promised
 """
 

@@ -300,7 +300,7 @@ def test_family_sizes(name, size):
         (lambda: families.crowds(0, concentration=0), ["concentration: is 0"]),
         (lambda: families.crowds(0, means="still"), ["means: 'still'", "drifting, steady, switching"]),
         (lambda: families.crowds(0, shares="odd"), ["shares: 'odd'", "even, zipf"]),
-        (lambda: families.sparse_crowds(0, n_reached=13), ["n_reached: is 13", "the 12 states"]),
+        (lambda: families.crowds(0, n_reached=7), ["n_reached: is 7", "the 6 states"]),
         (lambda: families.routes(0, n_candidates=121), ["n_candidates: is 121", "the 120 actions"]),
         (lambda: families.segments(0, together=-1), ["together: is -1"]),
         (lambda: families.moving_map(0, moves="leaps"), ["moves: 'leaps'", "drift, jumps"]),
@@ -324,7 +324,6 @@ def test_smallest_members_of_a_family(name):
         "crowds": {"n_contexts": 1, "n_actions": 1, "n_states": 1},
         "routes": {"n_contexts": 1, "n_actions": 1, "n_candidates": 1},
         "segments": {"n_contexts": 1, "n_actions": 1, "n_states": 1},
-        "sparse-crowds": {"n_contexts": 1, "n_actions": 1, "n_states": 1, "n_reached": 1},
     }
     sizes = {"hostile": {"n_actions": 1, "n_states": 2}, "matched": {"n_actions": 1, "n_states": 2}} | smallest
     instance = families.find(name)(0, horizon=1, **sizes.get(name, {"n_actions": 1, "n_states": 1}))
@@ -363,7 +362,7 @@ def test_model_questions():
     instance = sp.Instance(P2, THETA)
     for call, words in [
         (lambda: instance.e2(-1), "delay: is -1"),
-        (lambda: instance.lambda2(1.5), "delay: is 1.5"),
+        (lambda: instance.e2(1.5), "delay: is 1.5"),
         (lambda: instance.losses(6), "t: is 6, expected 0 to 5"),
         (lambda: instance.losses(-1), "t: is -1"),
         (lambda: instance.regret([0] * 5), r"actions: has shape \(5,\)"),

@@ -73,16 +73,16 @@ def test_best_walk_of_a_long_horizon_is_the_normal_limit():
 
 def test_theorem_2_is_what_learners_pay_on_its_construction():
     horizon, delay, J = 4_000, 100, 4
-    bound = guarantees.theorem_2(horizon, delay, drift=40.0, n_drifting=J)
+    bound, amplitude = guarantees.theorem_2(horizon, delay, drift=40.0, n_drifting=J), sqrt(40.0 / horizon) / 2
     regrets, drifts = [], []
     for seed in range(200):
-        instance = sp.families.hard(seed, 10, J, horizon, delay, bound.amplitude)
+        instance = sp.families.hard(seed, 10, J, horizon, delay, amplitude)
         regrets.append(sp.simulate(instance, sp.PooledGreedy(), delay, seed + 1).regret)
         drifts.append(instance.e2(delay))
     assert max(drifts) <= 40.0 + 1e-9
     error = np.std(regrets, ddof=1) / sqrt(len(regrets))
-    assert abs(np.mean(regrets) - bound.value) < 3 * error
-    assert 0.1 < bound.value / bound.scale < 1
+    assert abs(np.mean(regrets) - bound) < 3 * error
+    assert 0.1 < bound / sqrt(delay * 40.0 * min(1 + log(J), horizon / delay)) < 1
 
 
 def test_theorem_3_bounds_every_run_of_study_1():
@@ -105,21 +105,6 @@ def test_drift_lemma_holds_at_the_cap_and_is_broken_far_above_it():
     instance = sp.families.funnel(0, n_actions=30, horizon=2_000)
     assert guarantees.drift_lemma(instance, delay=10, seed=1, rate=1 / (e * 11)) <= 1 + 1 / 10
     assert guarantees.drift_lemma(instance, delay=10, seed=1, rate=5.0) > 1 + 1 / 10
-
-
-@pytest.mark.parametrize("family", ["band", "funnel", "switching", "hard"])
-def test_delay_window_and_inaccuracy(family):
-    instance = sp.families.find(family)(seed=1, horizon=600)
-    e2, lambda2 = instance.e2(20), instance.lambda2(20)
-    assert e2 <= 20**2 * instance.variation() * (1 + 1e-12)
-    assert e2 <= lambda2 <= instance.n_actions * e2 * (1 + 1e-12)
-
-
-def test_delay_window_is_tight_for_steady_drift_in_one_coordinate():
-    horizon, delay = 5_000, 10
-    theta = np.column_stack([np.linspace(0, 1, horizon), np.full(horizon, 0.5)])
-    steady = sp.Instance(np.eye(2), theta)
-    assert 0.99 * delay**2 * steady.variation() < steady.e2(delay) <= delay**2 * steady.variation() * (1 + 1e-12)
 
 
 def test_regime_is_the_papers_on_the_funnel():

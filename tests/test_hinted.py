@@ -14,7 +14,7 @@ from statepool.learners.hinted_state_exp3 import END, HOLD, NEVER, RATE, START, 
 from statepool.probes import NO_PROBE
 from statepool.stream import Stream
 
-OF_REQUESTS = ["crowds", "routes", "segments", "sparse-crowds"]
+OF_REQUESTS = ["crowds", "routes", "segments"]
 FAMILIES = [name for name in sp.families.REGISTRY if name not in ("direct", "moving-map", *OF_REQUESTS)]
 """Not those that break the assumption on purpose."""
 

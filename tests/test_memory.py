@@ -64,7 +64,7 @@ def test_model_holds_nothing_of_size_rounds_by_actions(catalogue):
     instance = catalogue(300)
     tracemalloc.start()
     try:
-        instance.e2(5), instance.lambda2(5), instance.total_losses, instance.regret(np.zeros(300, int))
+        instance.e2(5), instance.total_losses, instance.regret(np.zeros(300, int))
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

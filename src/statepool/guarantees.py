@@ -41,16 +41,13 @@ from statepool.learners import StateEXP3
 from statepool.learners.neighbours.anytime import anytime_bound
 from statepool.learners.safe import GUARD, SHARE, rate_of
 from statepool.model import Instance
-from statepool.probes import StepProbe
 from statepool.rates import largest_covered_rate
 from statepool.stream import Seed
 
 __all__ = [
-    "Guarantee", "LowerBound", "certified_worst_case", "choices_of",
-    "drift_between_actions", "drift_lemma", "expected_best_walk", "interleaving_pays",
-    "skipping_cost", "theorem_1", "theorem_2", "theorem_3",
-    "theorem_4", "theorem_a", "theorem_a_anytime", "theorem_a_skip", "theorem_b", "theorem_d", "theorem_f",
-    "theorem_f_free", "theorem_f_tuned", "theorem_g", "total_wait", "zimmert_seldin",
+    "Guarantee", "choices_of", "drift_between_actions", "drift_lemma", "expected_best_walk", "interleaving_pays",
+    "theorem_1", "theorem_2", "theorem_3", "theorem_4", "theorem_a", "theorem_a_anytime", "theorem_b", "theorem_d",
+    "theorem_f", "theorem_f_free", "theorem_g", "total_wait", "zimmert_seldin",
 ]  # fmt: skip
 
 LARGEST, LARGEST_RATE = 1e300, 700.0
@@ -75,8 +72,6 @@ ARGUMENTS = {
     "n_walks": count("Number of walks."),
     "spread": number("Sum over rounds of v_t - 1; in Theorem 4, of the spread of means within groups.", 0, LARGEST),
     "waited": number("Total wait D, see `total_wait`.", 0, LARGEST),
-    "most_in_flight": count("Most outcomes outstanding at once.", lowest=0),
-    "given_up": count("Number of rounds given up.", lowest=0),
     "log_actions": number("Mean over contexts of the logarithm of the number of actions.", 0, LARGEST),
     "dimension": number("Largest effective dimension of a policy.", 0, LARGEST),
     "instance": Argument("Instance", "The problem.", _check_instance),
@@ -127,40 +122,21 @@ def _below_cap(n_actions: int, delay: int, variance: float, rate: float | None) 
     return Guarantee(learning + rate * variance, rate, rate <= cap)
 
 
-@dataclass(frozen=True)
-class LowerBound:
-    """A bound that no learner escapes.
-
-    Attributes
-    ----------
-    value : float
-        Expected regret of every learner on the construction.
-    amplitude : float
-        How far the construction moves the losses.
-    scale : float
-        The theorem's expression without its constant.
-    """
-
-    value: float
-    amplitude: float
-    scale: float
-
-
 @guarantee
-def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> LowerBound:
-    """Theorem 2: the expected regret of every learner on the paper's construction with E2 <= `drift`, exactly.
+def theorem_2(horizon: int, delay: int, drift: float, n_drifting: int) -> float:
+    """Theorem 2: the expected regret of every learner on `families.hard` with blocks of `delay` rounds, exactly.
+
+    The construction moves losses by sqrt(drift / horizon) / 2, so that its E2 is at most `drift`.
 
     >>> import statepool as sp
-    >>> round(sp.guarantees.theorem_2(horizon=20_000, delay=50, drift=50.0, n_drifting=6).value)
+    >>> round(sp.guarantees.theorem_2(horizon=20_000, delay=50, drift=50.0, n_drifting=6))
     32
     """
     check_count(delay, "delay")
     if 2 * delay > horizon:
         raise ValueError(f"delay: is {delay}, expected at most half the horizon, {horizon // 2}")
     check_number(drift, "drift", 0, horizon / 4)
-    amplitude = sqrt(drift / horizon) / 2
-    forced = amplitude * delay * expected_best_walk(horizon // delay - 1, n_drifting)
-    return LowerBound(forced, amplitude, sqrt(delay * drift * min(1 + log(n_drifting), horizon / delay)))
+    return sqrt(drift / horizon) / 2 * delay * expected_best_walk(horizon // delay - 1, n_drifting)
 
 
 @guarantee
@@ -226,9 +202,9 @@ def drift_lemma(instance: Instance, delay: int, seed: Seed, rate: float | None =
     True
     """
     check_count(delay, "delay")
-    probe = StepProbe(np.empty(instance.n_actions), np.ones(1))
-    simulate(instance, StateEXP3(rate=rate), delay, seed).measure(probe)
-    return float(probe.largest[0])
+    policies = simulate(instance, StateEXP3(rate=rate), delay, seed).policies()
+    before, after = policies[:-1], policies[1:]
+    return float(np.divide(after, before, out=np.ones_like(after), where=before > 0).max(initial=1.0))
 
 
 SMALL_RATE = 1e-4
@@ -329,36 +305,13 @@ def choices_of(instance: Instance) -> float:
 def theorem_a_anytime(n_actions: int, n_states: int, spread: float, waited: float) -> float:
     """Theorem A for `Anytime()`, which knows neither horizon nor delays.
 
+    `Anytime(skip=True)` adds one for each round given up; a round is waited for until then (Theorem A-skip).
+
     >>> import statepool as sp
     >>> round(sp.guarantees.theorem_a_anytime(n_actions=200, n_states=6, spread=30_000.0, waited=1_000_000.0))
     6608
     """
     return float(anytime_bound(log(n_actions), min(n_actions, n_states) - 1, float(spread), float(waited)))
-
-
-@guarantee
-def theorem_a_skip(n_actions: int, n_states: int, spread: float, waited: float, given_up: int) -> float:
-    """Theorem A-skip for `Anytime(skip=True)`, equation (5); a round is waited for until it is given up.
-
-    >>> import statepool as sp
-    >>> round(sp.guarantees.theorem_a_skip(n_actions=200, n_states=6, spread=30_000.0, waited=1_000_000.0, given_up=40))
-    6648
-    """
-    return theorem_a_anytime(n_actions, n_states, spread, waited) + given_up
-
-
-@guarantee
-def skipping_cost(n_actions: int, horizon: int, delay: int | ArrayLike) -> float:
-    """Least over sets U of rounds of |U| + sqrt((D outside U + |U|) log K), see Theorem A-skip.
-
-    >>> import statepool as sp
-    >>> round(sp.guarantees.skipping_cost(n_actions=200, horizon=20_000, delay=50))
-    2300
-    """
-    waits = np.sort(np.minimum(check_delay(delay, horizon), horizon - 1 - np.arange(horizon)))[::-1]
-    outside = waits.sum() - np.concatenate([[0], np.cumsum(waits)])
-    left_out = np.arange(horizon + 1)
-    return float((left_out + np.sqrt((outside + left_out) * log(n_actions))).min())
 
 
 @guarantee
@@ -371,19 +324,6 @@ def theorem_b(n_actions: int, horizon: int, delay: int, budget: float, rate: flo
     """
     check_count(delay, "delay")
     return _below_cap(n_actions, delay, 3 * budget + 3 / 8 * delay * min(budget, horizon), rate)
-
-
-@guarantee
-def certified_worst_case(n_actions: int, n_states: int, spread: float, waited: float, most_in_flight: int) -> float:
-    """Worst-case bound of `Certified()` with its guard, see Theorem C.
-
-    >>> import statepool as sp
-    >>> round(sp.guarantees.certified_worst_case(200, 6, spread=30_000.0, waited=1_000_000.0, most_in_flight=50))
-    9418
-    """
-    width = min(n_actions, n_states) - 1
-    twice = theorem_a_anytime(n_actions, n_states, spread + width, waited) - 2 * log(n_actions)
-    return sqrt(2) * twice + 6 * log(n_actions) + 6 + most_in_flight
 
 
 @guarantee
@@ -444,20 +384,6 @@ def _best_rate_of_f(size: float, first: float, second: float, cap: float) -> flo
         return first * rate**2 + 2 * second * rate**3 - size
 
     return cap if rising(cap) <= 0 else float(brentq(rising, 0, cap, xtol=1e-16))
-
-
-@guarantee
-def theorem_f_tuned(n_actions: int, horizon: int, delay: int, budget: float, drift: float) -> float:
-    """Closed form of `theorem_f` at its best rate, equation (11); never below it.
-
-    >>> import statepool as sp
-    >>> round(sp.guarantees.theorem_f_tuned(n_actions=2, horizon=200_000, delay=20, budget=200_000.0, drift=50.0))
-    3625
-    """
-    d, size = max(delay, 1), log(n_actions)
-    narrow = min(budget, float(horizon))
-    extra = min(12 * d**2 * size, 4 * (d**2 * narrow) ** (1 / 3) * size ** (2 / 3) + 12 * d * size)
-    return 2 * sqrt((8 * budget + 2 * d * drift) * size) + extra + d / 12 if n_actions > 1 else 0.0
 
 
 @guarantee

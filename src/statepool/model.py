@@ -240,14 +240,6 @@ class Instance:
         """E2, how far the losses move in a delay: sum_t max_a (c_t(a) - m_t(a))²."""
         return float(sum((moved**2).max(axis=1).sum() for moved in self._movement(delay)))
 
-    def lambda2(self, delay: int) -> float:
-        """Lambda2, the same with every action counted: sum_t min(1, |c_t - m_t|²)."""
-        return float(sum(np.minimum(1, (moved**2).sum(axis=1)).sum() for moved in self._movement(delay)))
-
-    def variation(self) -> float:
-        """W, the state means' own movement: sum_t max_s (theta_t(s) - theta_{t-1}(s))²."""
-        return float((np.diff(self.theta, axis=0) ** 2).max(axis=1, initial=0).sum())
-
     def _movement(self, delay: int) -> Iterator[Floats]:
         check_count(delay, "delay", lowest=0)
         entries = self.n_actions if self.contexts is None else self.n_actions * self.n_states

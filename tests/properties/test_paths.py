@@ -12,7 +12,6 @@ import textbook
 from statepool.learners import Played, Problem
 from statepool.learners.rows import make_tables, rows_at
 from statepool.learners.stepper import Stepper
-from statepool.probes import StepProbe
 from statepool.rates import default_rate, largest_covered_rate
 from statepool.stream import Stream
 
@@ -60,17 +59,6 @@ def test_the_lemma_needs_its_cap():
     run = sp.simulate(sp.Instance(P, theta), sp.StateEXP3(rate=3.0), 3, seed=0)
     policies = run.policies()
     assert (policies[1:] / policies[:-1]).max() > 1 + 1 / 3
-
-
-@pytest.mark.parametrize("delay", [1, 4, 20])
-def test_step_probe_is_the_lemmas_quantity(delay):
-    instance = sp.families.funnel(1, n_actions=20, horizon=500)
-    run = sp.simulate(instance, sp.StateEXP3(rate=largest_covered_rate(delay)), delay, seed=3)
-    largest = np.ones(1)
-    run.measure(StepProbe(np.empty(20), largest))
-    policies = run.policies()
-    np.testing.assert_allclose(largest[0], (policies[1:] / policies[:-1]).max(), rtol=1e-13)
-    assert 1 < largest[0] <= 1 + 1 / delay
 
 
 @pytest.mark.parametrize(("copies", "delay"), [(1, 0), (1, 50), (51, 50), (4, 10), (1, 7)])

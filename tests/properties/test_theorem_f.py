@@ -3,7 +3,7 @@
 Letters are those of docs/paper/theorem_f.tex; rounds are counted from 0, blocks from 1.
 """
 
-from math import log
+from math import log, sqrt
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import textbook
-from statepool.guarantees import theorem_f, theorem_f_free, theorem_f_tuned
+from statepool.guarantees import theorem_f, theorem_f_free
 
 sizes = {"seed": st.integers(0, 10**6), "K": st.integers(2, 6), "S": st.integers(1, 5), "d": st.integers(1, 5)}
 MORE = 1 + 1e-9
@@ -326,5 +326,7 @@ def test_forms_of_the_bound_agree(K, T, d, v, moved):
     assert best.covered
     for share in (1e-4, 1e-2, 0.3, 0.9, 1.0):
         assert best.value <= theorem_f(*given, share / (12 * d)).value * MORE
-    assert best.value <= theorem_f_tuned(*given) * MORE
+    size, narrow = log(K), min(v * T, T)
+    extra = min(12 * d**2 * size, 4 * (d**2 * narrow) ** (1 / 3) * size ** (2 / 3) + 12 * d * size)
+    assert best.value <= (2 * sqrt((8 * v * T + 2 * d * moved * T) * size) + extra + d / 12) * MORE  # equation (11)
     assert best.value <= theorem_f_free(*given) * MORE

@@ -175,7 +175,7 @@ def rate_by_hand(K, S, length, delay):
 
 FAMILIES = [
     name for name in sp.families.REGISTRY
-    if name not in ("direct", "moving-map", "crowds", "routes", "segments", "sparse-crowds")
+    if name not in ("direct", "moving-map", "crowds", "routes", "segments")
 ]  # fmt: skip
 """Not those with effects beyond the state, maps that move, or contexts."""
 

@@ -19,7 +19,6 @@ from statepool.families.beyond import (
     shifting,
     shop,
     shop_with_prices,
-    sparse_crowds,
 )
 from statepool.families.paper import (
     band,
@@ -68,5 +67,5 @@ def find(name: str) -> Callable[..., Instance]:
 __all__ = [
     "REGISTRY", "band", "clustered", "crowds", "direct", "find", "funnel", "hard", "hostile", "locked", "matched",
     "moving_map", "overlap", "resonance", "routes", "scarce", "segments", "shifting", "shop", "shop_with_prices",
-    "sparse_crowds", "spread", "switching",
+    "spread", "switching",
 ]  # fmt: skip

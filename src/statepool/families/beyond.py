@@ -220,40 +220,27 @@ def _requests(
 @family
 def crowds(
     seed: Seed, n_contexts: int = 10, n_actions: int = 40, n_states: int = 6, horizon: int = 10_000,
-    concentration: float = 1.0, means: str = "steady", shares: str = "even",
+    concentration: float = 1.0, means: str = "steady", shares: str = "even", n_reached: int | None = None,
 ) -> Instance:  # fmt: skip
     """Every context has independent rows; only the means of the states are common. One context is a plain instance.
+
+    With `n_reached` states to a context, dividing an outcome by the probability of its state in its own context gives
+    no information about states that this context cannot reach; dividing by the probability over all contexts does.
 
     >>> import statepool as sp
     >>> sp.families.crowds(seed=0, horizon=100)
     Instance(10 contexts, 40 actions, 6 states, 100 rounds)
     """
-    rng, theta, contexts = _requests(seed, n_contexts, n_states, horizon, means, shares)
-    P = rng.dirichlet(np.full(n_states, concentration), size=(n_contexts, n_actions))
-    return Instance(P, theta, contexts=contexts)
-
-
-@family
-def sparse_crowds(
-    seed: Seed, n_contexts: int = 20, n_actions: int = 30, n_states: int = 12, horizon: int = 10_000,
-    n_reached: int = 4, means: str = "steady", shares: str = "even",
-) -> Instance:  # fmt: skip
-    """Every context reaches only `n_reached` of the states.
-
-    Dividing an outcome by the probability of its state in its own context gives no information about states that this
-    context cannot reach; dividing by the probability over all contexts does.
-
-    >>> import statepool as sp
-    >>> sp.families.sparse_crowds(seed=0, horizon=100)
-    Instance(20 contexts, 30 actions, 12 states, 100 rounds)
-    """
-    if n_reached > n_states:
+    reached = n_states if n_reached is None else n_reached
+    if reached > n_states:
         raise ValueError(f"n_reached: is {n_reached}, expected at most the {n_states} states")
     rng, theta, contexts = _requests(seed, n_contexts, n_states, horizon, means, shares)
+    if reached == n_states:
+        P = rng.dirichlet(np.full(n_states, concentration), size=(n_contexts, n_actions))
+        return Instance(P, theta, contexts=contexts)
     P = np.zeros((n_contexts, n_actions, n_states))
     for rows in P:
-        reached = rng.permutation(n_states)[:n_reached]
-        rows[:, reached] = rng.dirichlet(np.ones(n_reached), size=n_actions)
+        rows[:, rng.permutation(n_states)[:reached]] = rng.dirichlet(np.full(reached, concentration), size=n_actions)
     return Instance(P, theta, contexts=contexts)
 
 

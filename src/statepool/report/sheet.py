@@ -12,9 +12,6 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_pdf import FigureCanvasPdf
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
@@ -41,12 +38,7 @@ STYLE: dict[str, Any] = {
     # Identical bytes on every run; fonts are embedded.
     "svg.hashsalt": "statepool", "svg.fonttype": "path", "pdf.fonttype": 42,
 }  # fmt: skip
-_CANVASES = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf, "png": FigureCanvasAgg}
-_NO_DATES: dict[str, dict[str, None]] = {
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "ModDate": None},
-    "png": {"Software": None},
-}
+_NO_DATES = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None, "ModDate": None}}
 
 
 @dataclass(frozen=True)
@@ -157,16 +149,10 @@ class Sheet:
         ax.spines[:].set_visible(False)
 
     def saved(self, kind: str) -> bytes:
-        """The figure as the bytes of an SVG, PDF or PNG file."""
-        engine, buffer = self.figure.get_layout_engine(), BytesIO()
+        """The figure as the bytes of an SVG or PDF file."""
+        buffer = BytesIO()
         with styled():
-            if engine is not None:
-                # The layout is computed once, not again for every kind of file.
-                engine.execute(self.figure)
-                self.figure.set_layout_engine("none")
-            # Straight to the canvas: `savefig` would draw everything twice.
-            canvas = _CANVASES[kind](self.figure)
-            getattr(canvas, f"print_{kind}")(buffer, metadata=_NO_DATES[kind])
+            self.figure.savefig(buffer, format=kind, metadata=_NO_DATES[kind])
         return buffer.getvalue()
 
 

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from statepool import families
-from statepool.engine import simulate
-from statepool.kernels import columns_of
+from statepool.checks import Floats
+from statepool.engine import Run, simulate
 from statepool.learners.paper.counted_denominator import CountedDenominator
 from statepool.learners.paper.plug_in import PlugIn
 from statepool.learners.paper.safe_pool import SafePool
-from statepool.probes import NO_PROBE, BiasProbe, HalfBiasProbe
+from statepool.learners.parts import SMOOTHING
+from statepool.probes import NO_PROBE
 from statepool.rates import default_rate
 from statepool.report.sheet import Value
 from statepool.studies.study import (
@@ -140,18 +141,50 @@ def paired_with_share(task: Task) -> dict[str, float]:
     return {"pooled": float(memory.n_pooled[0] / (instance.horizon * instance.n_actions)), **paired(task)}
 
 
+def estimated_maps(run: Run) -> tuple[Floats, Floats]:
+    """P_hat of each round (rounds, actions, states) from the pairs before it, and the visits of each action."""
+    instance, played = run.instance, run.actions[:-1].astype(np.int64)
+    pairs = np.zeros((instance.horizon, instance.n_actions, instance.n_states))
+    pairs[np.arange(1, instance.horizon), played, run.states[:-1]] = 1
+    pairs = pairs.cumsum(axis=0)
+    visits = pairs.sum(axis=2)
+    return (pairs + SMOOTHING) / (visits[:, :, None] + SMOOTHING * instance.n_states), visits
+
+
+def biases(run: Run, estimates: Floats, policies: Floats, denominators: Floats) -> Floats:
+    """b(a) = sum_s theta(s) [q(s) P_hat(s|a) / denominator(s) - P(s|a)] of each round and action."""
+    P, theta = run.instance.P, run.instance.theta
+    return np.einsum("ts,tas->ta", theta * (policies @ P) / denominators, estimates) - theta @ P.T
+
+
+def certified_cost(policies: Floats, q_hat: Floats, row_radii: Floats, radii: Floats) -> float:
+    """The sum over rounds of min(4, 2 max_a r1 + 2 rho), rho from the radii of the entries."""
+    uncertainty = np.einsum("ta,tas->ts", policies, np.minimum(1, radii))
+    slack = q_hat - uncertainty
+    rho = np.divide(uncertainty, slack, out=np.full_like(slack, np.inf), where=slack > 0).max(axis=1)
+    return float(np.minimum(4, 2 * np.minimum(2, row_radii).max(axis=1) + 2 * rho).sum())
+
+
 def bias_budget(task: Task) -> dict[str, float]:
-    """The plug-in's bias over a run, and what certificates charge; the run continues the instance's generator."""
+    """The plug-in's bias over a run, and the cost by two certificates; the run continues the instance's generator."""
     rng = np.random.default_rng(task.seed)
     instance = families.find(task.cell.family)(seed=rng, **task.cell.settings)
     K, S, T = instance.n_actions, instance.n_states, instance.horizon
-    probe = BiasProbe(
-        columns_of(instance.P), instance.theta, instance.best_action, 2 * (S * log(2) + log(2 * K * T)),
-        log(2 * K * S * T), np.empty((S, K)), np.empty(K), np.zeros(4 + S),
-    )  # fmt: skip
-    simulate(instance, PlugIn(), DELAY, rng).measure(probe)
-    budget = T * default_rate(K, K, T, DELAY) / 2 * (K - 2 * S)
-    return dict(zip(BUDGET, (budget, *map(float, probe.sums[:4])), strict=True))
+    run = simulate(instance, PlugIn(), DELAY, rng)
+    (estimates, visits), policies = estimated_maps(run), run.policies()
+    q_hat = np.einsum("ta,tas->ts", policies, estimates)
+    bias = biases(run, estimates, policies, q_hat)
+    visits = np.maximum(visits, 1)
+    row_radii, share = np.sqrt(2 * (S * log(2) + log(2 * K * T)) / visits), log(2 * K * S * T) / visits[:, :, None]
+    hoeffding = np.broadcast_to(np.sqrt(share / 2), estimates.shape)
+    bernstein = np.sqrt(2 * estimates * (1 - estimates) * share) + 3 * share
+    numbers = (
+        T * default_rate(K, K, T, DELAY) / 2 * (K - 2 * S),
+        float(np.abs((policies * bias).sum(axis=1) - bias[:, instance.best_action]).sum()),
+        float(np.abs(bias).max(axis=1).sum()),
+        *(certified_cost(policies, q_hat, row_radii, radii) for radii in (hoeffding, bernstein)),
+    )
+    return dict(zip(BUDGET, numbers, strict=True))
 
 
 FAMILIES_SWEEP = Sweep(
@@ -181,17 +214,28 @@ add_study(
 DENOMINATORS = ("predicted", "counted")
 
 
+def counted_frequencies(run: Run, block: int) -> Floats:
+    """How often each state was seen in the first half of each round's block."""
+    halves = run.states.reshape(-1, block)[:, : block // 2]
+    frequencies = (halves[:, :, None] == np.arange(run.instance.n_states)).mean(axis=1)
+    return np.repeat(np.maximum(frequencies, 1e-6), block, axis=0)
+
+
 def regret_and_bias(task: Task) -> dict[str, float]:
     """Regret of both denominators, and the comparator's bias summed over the pooled halves."""
     instance = task.instance()
     K, S, T = instance.n_actions, instance.n_states, instance.horizon
     # Half the rounds pool, so half of what pooling saves pays for the bias.
     numbers = {"budget": T / 2 * default_rate(K, K, T, DELAY) / 2 * (K - 2 * S)}
-    for denominator in DENOMINATORS:
-        run = task.run(instance, CountedDenominator(denominator))
-        probe = HalfBiasProbe(columns_of(instance.P), instance.theta, instance.best_action, np.empty(K), np.zeros(1))
-        run.measure(probe)
-        numbers |= {f"{denominator} regret": run.regret, f"{denominator} bias": float(probe.sums[0])}
+    for name in DENOMINATORS:
+        learner = CountedDenominator(name)
+        run = task.run(instance, learner)
+        (estimates, _), policies = estimated_maps(run), run.policies()
+        predicted = np.einsum("ta,tas->ts", policies, estimates)
+        denominators = predicted if name == "predicted" else counted_frequencies(run, learner.block)
+        bias = biases(run, estimates, policies, denominators)[:, instance.best_action]
+        pooled = np.arange(T) % learner.block >= learner.block // 2
+        numbers |= {f"{name} regret": run.regret, f"{name} bias": float(np.abs(bias[pooled]).sum())}
     return numbers
 
 
