@@ -66,7 +66,7 @@ class Audit(Evidence):
 
     def write(self, out: Path | str) -> Path:
         """Write the report to a folder (or to an .html file) and `AUDIT.json` beside it; return the report's path."""
-        from statepool.audit.report import write_report
+        from statepool.audit.document import write_report
 
         return write_report(self, Path(out))
 

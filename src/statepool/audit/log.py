@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -191,8 +190,6 @@ def _read(ibis: Any, source: Any, text: str, table: str | None, opened: ExitStac
     """The table of a source other than a pool, and its name; `text` is the source if it is an address or a path."""
     if isinstance(source, ibis.expr.types.Table):
         return source, CALLERS
-    if text.startswith("sqlite:///"):
-        return _read_sqlite(ibis, Path(text.removeprefix("sqlite:///")), str(table)), str(table)
     if "://" in text:
         return _read_database(ibis, text, table, opened)
     if table is not None:
@@ -276,26 +273,9 @@ def _read_frame(engine: Any, frame: Any) -> Table:
     return engine.table("decisions")
 
 
-def _read_sqlite(ibis: Any, path: Path, table: str) -> Table:
-    """A table of a SQLite file, copied into duckdb."""
-    import pyarrow as pa
-
-    if not path.is_file():
-        raise ValueError(f"{path}: is not a file, expected a log")
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
-        cursor = connection.execute(f"SELECT * FROM {table}")  # the caller's own file
-        names, rows = [column[0] for column in cursor.description], cursor.fetchall()
-    if not rows:
-        raise ValueError(f"{path}: has no rows, expected one for each decision")
-    columns = {}
-    for name, values in zip(names, zip(*rows, strict=True), strict=True):
-        # SQLite's columns have no type of their own: numbers if all are, else text.
-        read = float if all(value is None or isinstance(value, int | float) for value in values) else str
-        columns[name] = pa.array([None if value is None else read(value) for value in values])
-    return _read_frame(_duckdb(ibis), pa.table(columns))
-
-
 def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack) -> tuple[Table, str]:
+    if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).is_file():
+        raise ValueError(f"{address}: is not a file, expected a log")
     engine = ibis.connect(address)
     opened.callback(engine.disconnect)
     if table is None:
@@ -303,7 +283,9 @@ def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack
     if table.lstrip().startswith("("):
         return engine.sql(table.strip()[1:-1]), "query"
     schema, _, name = table.rpartition(".")
-    return engine.table(name, database=schema or None), table
+    found = engine.table(name, database=schema or None)
+    # SQLite knows no dates: its tables are copied into duckdb.
+    return (found if engine.name != "sqlite" else _read_frame(_duckdb(ibis), found.to_pyarrow())), table
 
 
 def _read_pool(ibis: Any, address: str) -> tuple[Table, str, float | None, float | None]:
