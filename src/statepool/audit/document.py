@@ -418,8 +418,6 @@ def rounded(number: float) -> str:
 
 def duration(audit: Audit, value: float) -> str:
     """A length of time in a suitable unit."""
-    if math.isnan(value):
-        return "more than the log shows"
     if not audit.seconds:
         return f"{value:.4g}"
     size, unit = next((size, unit) for least, size, unit in UNITS if value >= least)
