@@ -86,8 +86,8 @@ class ActionEffects:
 
     @property
     def lost(self) -> float:
-        """The share of what can be gained that choosing through the states loses."""
-        return float(np.clip(np.median(self.drawn[:, 0]), 0.0, 1.0))
+        """The share of what can be gained that choosing through the states loses, for the log's or for new actions."""
+        return float(np.clip(np.median(self.drawn.max(axis=1)), 0.0, 1.0))
 
     @property
     def typical_loss(self) -> float:
@@ -195,9 +195,11 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     price, blind, new = cost(D)
     (at_least, _), (at_most, gain) = at(*least), at(*most)
     lost = np.divide(price, blind, out=np.zeros_like(price), where=blind > 0)
-    noises, hidden = size**2 * e.typical + rates * g.typical, states.interval()[1] ** 0.5 / 2
+    noises, seen_apart = size**2 * e.typical + rates * g.typical, float(pooled.var())
+    error = float((2 * np.mean((noise + seen_apart) ** 2) / pooled.size) ** 0.5)
+    likely = max(seen_apart - float(noise.mean()), (seen_apart + 1.645 * error) / 4) ** 0.5
     return ActionEffects(
         pooled, D, np.sqrt(noise + shared + D.variance), spread, float(price.mean()), float(blind.mean()),
-        np.column_stack([lost, new]), Possible(noises, e.freedom, at_least, at_most, max(spread, hidden), gain),
+        np.column_stack([lost, new]), Possible(noises, e.freedom, at_least, at_most, likely, gain),
         direct(*most),
     )  # fmt: skip
