@@ -31,7 +31,6 @@ def test_one_file_that_loads_nothing(report):
     assert not re.search(r"<(script|img|iframe)[^>]* src=|@import|url\((?!#)|@[A-Z]+@", page)
     assert [name for name, count in Counter(re.findall(r'\bid="([^"]*)"', page)).items() if count > 1] == []
     assert "<b>$log$" not in page
-    assert page.count('class="drawing"') == 1
     assert page.count('class="study"') <= 5
     assert sorted(path.name for path in report.parent.iterdir()) == ["AUDIT.json", "report.html"]
 
@@ -52,11 +51,6 @@ def test_reads_well_in_a_browser(report, width, dark):
     with Chromium(program) as browser:
         browser.open(report, width, dark)
         assert browser.run("document.documentElement.scrollWidth <= innerWidth")
-        sizes = browser.run(
-            "[...document.querySelectorAll('.drawing')].map(f => [...f.querySelectorAll('svg')]"
-            ".map(s => s.getBoundingClientRect()).filter(b => b.width > 300 && b.height > 80).length)"
-        )
-        assert sizes == [1]
         assert browser.complaints == []
 
 

@@ -47,9 +47,9 @@ def test_the_variance_under_shuffling_is_exact():
 
 def test_p_values():
     drawn = np.arange(100.0)
-    assert 1e-4 < p_value(150.0, drawn) < 1 / 101
-    assert p_value(0.0, drawn) == 1.0
-    assert p_value(1e6, drawn) < 1e-6
+    assert 1e-4 < p_value(150.0, drawn, 0) < 1 / 101
+    assert p_value(0.0, drawn, 100) == 1.0
+    assert p_value(1e6, drawn, 0) < 1e-6
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 95, 1000])

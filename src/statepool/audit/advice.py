@@ -5,13 +5,15 @@
     with corrections   anything between                                                      learner: self-tuned
     do not pool        choosing through the states loses two thirds and more    (LARGE)      learner: action-thompson
     cannot tell        effects that were not found may cost more than `DOUBT`; those found may cost anything from
-                       `SMALL` to `LARGE`; which action to start on is open; or the log has one action, one state, no
-                       final outcome                                            no pool, a holdout
+                       `SMALL` to `LARGE`; which learner is right, or which action to start on, is open; or the log has
+                       one action, one state, no final outcome                  no pool, a holdout
 
 "Costs" is the price of choosing through the states over that of choosing blindly, for the log's actions and for new
-ones whose direct effects spread as much. What the log leaves open is the interval, at 90 %, of the variance of direct
-effects over actions. `DOUBT` is wide, since self-tuned corrects for effects that were missed. Actions are ranked by the
-estimate that corrects for direct effects (`effects.own`).
+ones whose direct effects spread as much. Where effects are found the verdict is the most probable one, over draws from
+what the log says; the learner that goes with it has to have probability `SETTLED`. What the log leaves open of effects
+that were not found is the interval, at 90 %, of their variance over actions. `DOUBT` is wide, since self-tuned corrects
+for effects that were missed. Effects that were found are in the prior whatever the verdict, so a pool started by the
+wrong one of the first two loses nothing. Actions are ranked by the estimate that corrects for them (`effects.own`).
 
 How much more data: the effect that would change the verdict is tau*, the spread of direct effects at which new actions
 lose `DOUBT`. With n outcomes the interval of a log without effects ends below tau*² with probability `POWER` when
@@ -57,6 +59,8 @@ TURNING = ((1 - DOUBT) ** -2 - 1) ** 0.5
 """tau* over the spread of what the states predict: where both are normal, 1 - 1/sqrt(1 + ratio²) is lost."""
 CERTAIN = 0.001
 """A direct effect is acted on below this; between it and .05 it is a hint, and speaks for no verdict."""
+SETTLED = 0.8
+"""There is no verdict unless the learner that goes with it is the right one with this probability."""
 GOOD, NAMED = 0.9, 0.85
 """There is no verdict unless the first action is worth `GOOD` of the best with probability `NAMED`."""
 POWER, MARGIN = 0.9, 1.5
@@ -210,8 +214,11 @@ def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed
     if possible.at_least < SMALL and possible.at_most >= LARGE:
         span = f"pooling may lose anything from {possible.at_least:.0%} to {possible.at_most:.0%} of what can be gained"
         return UNCLEAR, span, rows_needed(seen)
-    shares = (effects.lost, effects.typical_loss)
-    return POOL if max(shares) < SMALL else ALONE if min(shares) >= LARGE else CORRECT, "", None
+    pool, alone = (effects.drawn < SMALL).all(axis=1).mean(), (effects.drawn >= LARGE).all(axis=1).mean()
+    if 1 - SETTLED < alone < SETTLED:
+        span = f"that pooling loses {LARGE:.0%} or more of what can be gained has probability {alone:.0%}"
+        return UNCLEAR, span, rows_needed(seen)
+    return ALONE if alone >= SETTLED else POOL if pool >= 1 - pool - alone else CORRECT, "", None
 
 
 def is_alike(counts: Counts, effects: ActionEffects) -> bool:
@@ -288,7 +295,7 @@ def prior_of(seen: Evidence, verdict: str) -> dict[str, Any]:
     curve = seen.maturity.waits
     if curve is not None:
         prior["curve"] = {"tau": curve.tau.tolist(), "weight": curve.weight.tolist()}
-    if verdict in (CORRECT, ALONE):
+    if verdict == ALONE or seen.effects.direct.spread > 0:
         cells, worth = known_cells(seen, means)
         prior["cells"] = {
             action: {
@@ -363,7 +370,7 @@ def draw_worlds(
     known: dict[str, Any] = {"prior": (scaled(means), worth)}
     if curve is not None:
         known["curve"] = (curve.tau * seen.rows.pace, curve.weight)
-    if verdict in (CORRECT, ALONE):
+    if verdict == ALONE or seen.effects.direct.spread > 0:
         cells, outcomes = known_cells(seen, means)
         known["cells"] = (scaled(cells), outcomes)
     return instances, delays, scale, known

@@ -66,7 +66,7 @@ class Audit(Evidence):
 
     def write(self, out: Path | str) -> Path:
         """Write the report to a folder (or to an .html file) and `AUDIT.json` beside it; return the report's path."""
-        from statepool.audit.report import write_report
+        from statepool.audit.document import write_report
 
         return write_report(self, Path(out))
 
@@ -162,7 +162,7 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
         check_count(delay, "delay", lowest=0)
     if horizon is not None:
         check_count(horizon, "horizon")
-    length = read_window(window, log.seconds)
+    length = log.window if window is None else read_window(window, log.seconds)
     counts, unit = count_log(log)
     names = context_names(log) if log.columns.context else ()
     if log.columns.context:

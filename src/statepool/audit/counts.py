@@ -294,8 +294,8 @@ def context_names(log: Log) -> tuple[str, ...]:
 
 def _recorded(log: Log) -> Table:
     """Rows with `k`, the weight of their outcome, `x` and `xx`, it and its square; as recorded."""
-    ibis, x = audit_engine(), log.table.outcome
-    return log.table.mutate(k=ibis.ifelse(x.notnull(), 1.0, ibis.null("float64")), x=x, xx=x * x)
+    x = log.table.outcome.cast("float64")
+    return log.table.mutate(k=x.notnull().cast("int32").cast("float64"), x=x, xx=x * x)
 
 
 def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table:

@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from scipy.stats import CensoredData, ecdf
 
 from statepool.audit.counts import Rows
 from statepool.audit.log import audit_engine
@@ -298,7 +297,7 @@ class Lateness:
 
     known: bool
     time: list[float]
-    """At `QUANTILES`; NaN where the log ends before."""
+    """At `QUANTILES`."""
     typical: float
     """The median delay in decisions until an outcome counts; the window where most outcomes are known only then."""
     draws: Floats = field(repr=False)
@@ -323,19 +322,17 @@ def measure_lateness(rows: Rows, maturity: Maturity, delay: int | None = None) -
     blank = ~np.isfinite(rows.loss)
     old = rows.age > np.quantile(waits[dated], 0.99)
     lost = round(float((blank & old).sum() / max(old.sum(), 1)) * DRAWS)
-    come = ecdf(CensoredData(uncensored=waits[dated], right=rows.age[blank])).cdf  # Kaplan and Meier
-    steps = np.diff(come.probabilities, prepend=0.0) / max(float(come.probabilities[-1]), 1e-300)
-    time = weighted_quantiles(come.quantiles, steps, np.array(QUANTILES)).tolist()
-    drawn = weighted_quantiles(come.quantiles, steps, (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
-    draws = np.append(np.round(np.nan_to_num(drawn, nan=float(waits[dated].max())) * rows.pace), np.full(lost, np.inf))
-    return Lateness(True, time, float(np.nan_to_num(time[1] * rows.pace)), draws)
+    masses = product_limit(waits[dated], rows.age[dated])
+    time = weighted_quantiles(waits[dated], masses, np.array(QUANTILES)).tolist()
+    drawn = weighted_quantiles(waits[dated], masses, (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
+    draws = np.append(np.round(drawn * rows.pace), np.full(lost, np.inf))
+    return Lateness(True, time, float(time[1] * rows.pace), draws)
 
 
 def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
-    """Weighted quantiles; NaN for shares that the weights do not reach."""
     order = np.argsort(values, kind="stable")
     place = np.searchsorted(np.cumsum(weights[order]), shares - 1e-9)
-    return np.where(place < values.size, values[order][np.minimum(place, values.size - 1)], np.nan)
+    return np.asarray(values[order][np.minimum(place, values.size - 1)])
 
 
 def simulated_delays(late: Lateness, horizon: int, seed: int) -> Any:

@@ -1,15 +1,18 @@
 """What was found, said once: sentences and tables that terminal, report and `AUDIT.json` share.
 
-`summary_of` is the answer in a few lines; `sections_of` everything behind it, in five sections; `document_of` plain
-data. Its first keys are a pool ready to start: `actions` (the best first), `states`, `P`, `learner`, `settings` and
-`prior`, in the user's own unit. `P` is {context: rows} where personalising pays.
+`summary_of` is the answer in a few lines; `sections_of` everything behind it, in five sections; `write_report` makes
+one HTML file of both, and `document_of` plain data. Its first keys are a pool ready to start: `actions` (the best
+first), `states`, `P`, `learner`, `settings` and `prior`, in the user's own unit. `P` is {context: rows} where
+personalising pays.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +22,7 @@ from statepool.audit.contexts import OPEN, PAYS
 from statepool.audit.delays import GIVEN, QUANTILES
 from statepool.audit.effects import LEVEL
 from statepool.audit.estimates import state_intervals
+from statepool.report.page import render
 
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 UNITS = ((86_400 * 2, 86_400.0, "days"), (7_200, 3_600.0, "hours"), (120, 60.0, "minutes"), (0, 1.0, "seconds"))
 YEAR = 365.25 * 86_400
 NAMES = {"action-thompson": "Thompson sampling per action"}
+CLASSES = {"pool": "digit", "pool with corrections": "near", "do not pool": "off", "cannot tell": "near"}
+"""Of the style sheet, by verdict."""
 SHOWN = 3
 """How many actions are named that cannot be distinguished from the best."""
 
@@ -241,7 +247,7 @@ def sections_of(audit: Audit) -> list[Section]:
         Section("advice", "What to expect", [], [_regrets(audit)] if audit.advice.expected else []),
         Section("evidence", "Is the state all that matters?", [], [_states(audit)]),
         Section("actions", "Actions and states", _about_map(audit), [_actions(audit)]),
-        Section("time", "Delays and drift", [*_window(audit), *_about_time(audit)]),
+        Section("time", "Delays and drift", _about_time(audit)),
         Section("log", "The log", _about_log(audit)),
     ]
     shown = found if audit.counts.has_outcomes else found[2::2]
@@ -264,11 +270,11 @@ def _states(audit: Audit) -> Table:
     found, counts, unit = audit.sufficiency, audit.counts, audit.unit
     rows = [
         (name, counted(counts.n[:, s].sum()), f"{unit.outcome(counts.state_means[s]):.3g}",
-         f"{found.corrected[s]:.2g}", f"{unit.amount(audit.drift.spread[s]):.2g}")
+         f"{found.corrected[s]:.2g}")
         for s, name in enumerate(counts.states)
     ]  # fmt: skip
-    note = "p: that actions do not differ in this state, corrected for the number of states; drift: standard deviation."
-    return Table("State by state", ("rows", f"mean {unit.column}", "p", "drift"), rows, note)
+    note = "p: that actions do not differ in this state, corrected for the number of states."
+    return Table("State by state", ("rows", f"mean {unit.column}", "p"), rows, note)
 
 
 def _actions(audit: Audit) -> Table:
@@ -279,6 +285,22 @@ def _actions(audit: Audit) -> Table:
         estimate = "new" if counts.is_new[a] else f"{own:.3g} ± {error:.2g}"
         rows.append((counts.actions[a], counted(counts.n[a].sum()), estimate, f"{unit.outcome(effects.pooled[a]):.3g}"))
     return Table("The ten best actions", ("rows", f"{unit.column} per decision", "through the states"), rows)
+
+
+def write_report(audit: Audit, out: Path) -> Path:
+    """Write the report into the folder `out`, or as that .html file, and AUDIT.json beside it; return its path."""
+    path = out if out.suffix.lower() == ".html" else out / "report.html"
+    page = render(
+        "statepool.audit", "audit.html", name=audit.log.name, summary=summary_of(audit), sections=sections_of(audit),
+        kind=CLASSES[audit.advice.verdict],
+    )  # fmt: skip
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+        (path.parent / "AUDIT.json").write_text(json.dumps(audit.document, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"out: cannot write {path} ({error.strerror or error})") from None
+    return path
 
 
 # Plain data
@@ -396,8 +418,6 @@ def rounded(number: float) -> str:
 
 def duration(audit: Audit, value: float) -> str:
     """A length of time in a suitable unit."""
-    if math.isnan(value):
-        return "more than the log shows"
     if not audit.seconds:
         return f"{value:.4g}"
     size, unit = next((size, unit) for least, size, unit in UNITS if value >= least)

@@ -8,7 +8,8 @@ An effect has two parts, since an outcome is the product of whether something ha
 predicted rate of events and A their mean amount, D = A e + (q + e) g, where e is the action's effect on the rate and g
 on the amount. Both are estimated with normal priors of the variances found (empirical Bayes). The price is a mean over
 draws from what is then known, never the difference of two estimated minima, which would be too large. New actions whose
-effects spread as much lose 1 - sd(c) / sd(m) of what can be gained, if both are normal.
+effects spread as much lose 1 - sd(c) / sd(m) of what can be gained, if both are normal. c is drawn with a normal prior
+as well: where the states do not distinguish actions beyond noise, they predict nothing, and all is lost.
 """
 
 from dataclasses import dataclass, field
@@ -72,8 +73,8 @@ class ActionEffects:
     price: float
     blind: float
     """Regret per decision of choosing by c, and of choosing blindly."""
-    typical_loss: float
-    """The share lost by new actions, whose effects spread as much."""
+    drawn: Floats = field(repr=False)
+    """The share of what can be gained that is lost by the log's actions, and by new ones; a row for each draw."""
     possible: Possible
     open: Direct = field(repr=False)
     """D if effects spread as much as the log leaves possible."""
@@ -85,8 +86,13 @@ class ActionEffects:
 
     @property
     def lost(self) -> float:
-        """The share of what can be gained that choosing through the states loses."""
-        return min(self.price / self.blind, 1.0) if self.blind > 0 else 0.0
+        """The share of what can be gained that choosing through the states loses, for the log's or for new actions."""
+        return float(np.clip(np.median(self.drawn.max(axis=1)), 0.0, 1.0))
+
+    @property
+    def typical_loss(self) -> float:
+        """The share lost by new actions, whose effects spread as much."""
+        return float(np.median(self.drawn[:, 1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +147,10 @@ class Part:
 
 
 def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 0) -> ActionEffects:
-    h, visits = counts.state_means, counts.effective.sum(axis=1)
-    pooled = map_.P @ h
-    noise = np.maximum(map_.P @ h**2 - pooled**2, 0) / (visits + map_.strength)
-    shared = map_.P**2 @ counts.state_errors**2
+    h, rows = counts.state_means, counts.effective
+    visits, pooled = rows.sum(axis=1), map_.P @ h
+    of_row = np.maximum(map_.P @ h**2 - pooled**2, 0)
+    noise, shared = of_row / (visits + map_.strength), map_.P**2 @ counts.state_errors**2
     happens, amounts, size = found.happens, found.amounts, found.amounts.mean
     rate, grain = (pooled - found.base) / size, (GRAIN * counts.deviation) ** 2
     rates = float((rate**2).mean())
@@ -155,48 +161,45 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     )
     errors = amounts.variance / np.maximum(amounts.events, 1)
     g = Part.of(amounts.own, errors, amounts.events > 0, grain / max(rates, 1e-12), amounts.differ)
+    # Rows of the map are shrunk for all states alike; how much c itself differs is estimated from plain rows.
+    centre = float(visits @ pooled / visits.sum())
+    plain = np.divide(rows @ h, visits, out=np.full_like(pooled, centre), where=visits > 0)
+    states = Part.of(plain - centre, of_row / np.maximum(visits, 1), visits > 0, 1e-12, True)
+    predicted, left = states.shrink(states.believed)
+    spread = states.believed**0.5
+    rng = np.random.default_rng((seed, 12))
+    c = predicted + np.sqrt(left) * rng.standard_normal((DRAWS, pooled.size))
+    normal = rng.standard_normal((DRAWS, pooled.size))
 
     def direct(of_rate: float, of_amount: float) -> Direct:
         (happen, left), (more, unknown) = e.shrink(of_rate), g.shrink(of_amount)
         return Direct(size * happen + (rate + happen) * more, size**2 * left + rate**2 * unknown)
 
-    rng = np.random.default_rng((seed, 12))
-    c = pooled + np.sqrt(noise) * rng.standard_normal((DRAWS, pooled.size))
-    normal = rng.standard_normal((DRAWS, pooled.size))
-    spread = float(max(pooled.var() - noise.mean(), 0.0) ** 0.5)
+    def cost(D: Direct) -> tuple[Floats, Floats, Floats]:
+        """Price and blind regret of the log's actions, and the share lost by new ones, with these effects, by draw."""
+        effects = D.mean + np.sqrt(D.variance) * normal
+        m, apart = c + effects, c.std(axis=1)
+        best, mean = m.min(axis=1), m.mean(axis=1)
+        # Where the states predict nothing, choosing by them is choosing blindly.
+        chosen = m[np.arange(DRAWS), c.argmin(axis=1)] if spread > 0 else mean
+        total = np.hypot(apart, effects.std(axis=1))
+        return chosen - best, mean - best, 1 - np.divide(apart, total, out=np.ones_like(total), where=total > 0)
 
-    def cost(D: Direct) -> tuple[float, float, float]:
-        """Price and blind regret of the log's actions, and the share lost by new ones, with these effects."""
-        price, blind = _prices(c, c + D.mean + np.sqrt(D.variance) * normal)
-        total = float(np.hypot(spread, D.spread))
-        return price, blind, 1 - spread / total if total > 0 else 0.0
+    def at(of_rate: float, of_amount: float) -> tuple[float, float]:
+        """The share lost, and what can be gained, with effects of these variances; means over draws."""
+        price, blind, new = (float(each.mean()) for each in cost(direct(of_rate, of_amount)))
+        return max(min(price / blind, 1.0) if blind > 0 else 0.0, new), blind
 
-    believed = (e.believed, g.believed) if found.p < LEVEL else (0.0, 0.0)
+    D = direct(e.believed, g.believed) if found.p < LEVEL else direct(0.0, 0.0)
     least, most = zip(e.interval(), g.interval(), strict=True)
-    D, possible = direct(*believed), direct(*most)
-    price, blind, typical_loss = cost(D)
-    (low_price, low_blind, low_new), (high_price, gain, high_new) = cost(direct(*least)), cost(possible)
-    ends = max(_share(low_price, low_blind), low_new), max(_share(high_price, gain), high_new)
-    widest = max(float(pooled.var()) + 1.645 * _error_of_variance(pooled, noise), 0.0) ** 0.5
-    noises = size**2 * e.typical + rates * g.typical
+    price, blind, new = cost(D)
+    (at_least, _), (at_most, gain) = at(*least), at(*most)
+    lost = np.divide(price, blind, out=np.zeros_like(price), where=blind > 0)
+    noises, seen_apart = size**2 * e.typical + rates * g.typical, float(pooled.var())
+    error = float((2 * np.mean((noise + seen_apart) ** 2) / pooled.size) ** 0.5)
+    likely = max(seen_apart - float(noise.mean()), (seen_apart + 1.645 * error) / 4) ** 0.5
     return ActionEffects(
-        pooled, D, np.sqrt(noise + shared + D.variance), spread, price, blind, typical_loss,
-        Possible(noises, e.freedom, *ends, max(spread, widest / 2), gain), possible,
+        pooled, D, np.sqrt(noise + shared + D.variance), spread, float(price.mean()), float(blind.mean()),
+        np.column_stack([lost, new]), Possible(noises, e.freedom, at_least, at_most, likely, gain),
+        direct(*most),
     )  # fmt: skip
-
-
-def _share(price: float, blind: float) -> float:
-    return min(price / blind, 1.0) if blind > 0 else 0.0
-
-
-def _prices(c: Floats, m: Floats) -> tuple[float, float]:
-    """What choosing by c costs, and what choosing blindly costs; means over draws."""
-    best = m.min(axis=1)
-    chosen = m[np.arange(len(m)), c.argmin(axis=1)]
-    return float((chosen - best).mean()), float((m.mean(axis=1) - best).mean())
-
-
-def _error_of_variance(values: Floats, noise: Floats) -> float:
-    """The standard error of the variance of values, from their noise."""
-    spread = max(float(values.var()), 0.0)
-    return float((2 * np.mean((noise + spread) ** 2) / max(values.size, 1)) ** 0.5)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statepool.audit.counts import Counts, Unit
+from statepool.audit.log import open_pool
 from statepool.checks import Floats, unknown_name
 
 if TYPE_CHECKING:
@@ -165,12 +166,7 @@ def read_policy(text: str, audit: Audit, best: int | None = None) -> Floats:
 
 def _policy_of_pool(address: str, actions: tuple[str, ...]) -> Floats:
     """What a pool would do now."""
-    try:
-        from statepool.live import Pool
-    except ImportError as error:
-        raise ValueError(f'policy: {error.name} is not installed, expected pip install "statepool[live]"') from None
-    url, _, name = address.partition("#")
-    with Pool.open(url, name or "home") as pool:
+    with open_pool(address) as pool:
         shares = {str(label): float(share) for label, share in pool.status().distribution.items()}
     missing = [label for label, share in shares.items() if label not in actions and share > 1e-6]
     if missing:

@@ -18,11 +18,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import sqlite3
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,8 +113,10 @@ class Log:
     unread: int
     repeated: int
     missing: float | str | None
-    """What a blank outcome means, as given."""
+    """What a blank outcome means: as given, or the default of the pool whose rows these are."""
     notes: tuple[str, ...]
+    window: float | None = None
+    """That of the pool whose rows these are, in seconds."""
 
     def close(self) -> None:
         """Close the connection, unless it is the caller's."""
@@ -148,11 +149,21 @@ def open_log(
 
     `given` names columns by part; `missing` is what a blank outcome means, a number or "drop".
     """
-    ibis, opened = audit_engine(), ExitStack()
+    ibis, opened, text = audit_engine(), ExitStack(), str(source) if isinstance(source, str | os.PathLike) else ""
+    text = f"sqlite:///{text}" if text.lower().endswith((".db", ".sqlite")) and "://" not in text else text
+    window = None
     try:
-        raw, name = _read(ibis, source, table, opened)
-        columns = _find_columns(list(raw.columns), given, reward)
-        return _flatten(ibis, raw, columns, name, missing)
+        if table is None and text.startswith(("sqlite:///", "postgresql://")):
+            try:
+                raw, name, window, default = _read_pool(ibis, text)
+            except ValueError as error:
+                raise ValueError(f"{error}, or a table with --table") from None
+            missing = default if missing is None else missing
+        else:
+            raw, name = _read(ibis, source, text, table, opened)
+        names = list(raw.columns) if given.get("outcome") else _with_one_outcome(raw)
+        columns = _find_columns(names, given, reward)
+        return replace(_flatten(ibis, raw, columns, name, missing), window=window)
     except ValueError:
         opened.close()
         raise
@@ -175,12 +186,10 @@ def hide_password(address: str) -> str:
 # Where the rows come from
 
 
-def _read(ibis: Any, source: Any, table: str | None, opened: ExitStack) -> tuple[Table, str]:
+def _read(ibis: Any, source: Any, text: str, table: str | None, opened: ExitStack) -> tuple[Table, str]:
+    """The table of a source other than a pool, and its name; `text` is the source if it is an address or a path."""
     if isinstance(source, ibis.expr.types.Table):
         return source, CALLERS
-    text = str(source) if isinstance(source, str | os.PathLike) else ""
-    if text.startswith("sqlite:///") or text.lower().endswith((".db", ".sqlite")):
-        return _read_sqlite(ibis, text.removeprefix("sqlite:///"), table)
     if "://" in text:
         return _read_database(ibis, text, table, opened)
     if table is not None:
@@ -264,52 +273,65 @@ def _read_frame(engine: Any, frame: Any) -> Table:
     return engine.table("decisions")
 
 
-def _read_sqlite(ibis: Any, path: str, table: str | None) -> tuple[Table, str]:
-    """A table of a SQLite file, by default a pool's decisions (after # its name), copied into duckdb."""
-    import pyarrow as pa
-
-    file, _, pool = path.partition("#")
-    if not Path(file).is_file():
-        raise ValueError(f"{file}: is not a file, expected a log")
-    with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as connection:
-        cursor = connection.execute(f"SELECT * FROM {table or 'decision_log'}")  # the caller's own file
-        names, rows = [column[0] for column in cursor.description], cursor.fetchall()
-    if not rows:
-        raise ValueError(f"{file}: has no rows, expected one for each decision")
-    columns = {}
-    for name, values in zip(names, zip(*rows, strict=True), strict=True):
-        # SQLite's columns have no type of their own: numbers if all are, else text.
-        read = float if all(value is None or isinstance(value, int | float) for value in values) else str
-        columns[name] = pa.array([None if value is None else read(value) for value in values])
-    made = _read_frame(_duckdb(ibis), pa.table(columns))
-    return (made if table else _only_pool(made, pool, file)), Path(file).name
-
-
 def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack) -> tuple[Table, str]:
-    address, _, pool = address.partition("#")
+    if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).is_file():
+        raise ValueError(f"{address}: is not a file, expected a log")
     engine = ibis.connect(address)
     opened.callback(engine.disconnect)
     if table is None:
-        if "decision_log" not in engine.list_tables():
-            raise ValueError("table: is not given, expected --table, a table of the database or a query in parentheses")
-        return _only_pool(engine.table("decision_log"), pool, hide_password(address)), pool or "decision_log"
+        raise ValueError("table: is not given, expected --table, a table of the database or a query in parentheses")
     if table.lstrip().startswith("("):
         return engine.sql(table.strip()[1:-1]), "query"
     schema, _, name = table.rpartition(".")
-    return engine.table(name, database=schema or None), table
+    found = engine.table(name, database=schema or None)
+    # SQLite knows no dates: its tables are copied into duckdb.
+    return (found if engine.name != "sqlite" else _read_frame(_duckdb(ibis), found.to_pyarrow())), table
 
 
-def _only_pool(rows: Table, pool: str, where: str) -> Table:
-    """The decisions of one pool; rewards where it was given rewards, losses otherwise."""
-    if "pool" in rows.columns:
-        names = sorted(rows.select("pool").distinct().to_pyarrow()["pool"].to_pylist())
-        chosen = pool or (names[0] if len(names) == 1 else "")
-        if chosen not in names:
-            raise ValueError(f"{where}: holds the pools {', '.join(names)}, expected one of them after a #")
-        rows = rows.filter(rows.pool == chosen).drop("pool")
-    if {"reward", "loss"} <= set(rows.columns):
-        rows = rows.drop("loss" if rows.reward.count().to_pyarrow().as_py() else "reward")
-    return rows
+def _read_pool(ibis: Any, address: str) -> tuple[Table, str, float | None, float | None]:
+    """A pool's decisions copied into duckdb, its name, its window and what silence means there."""
+    import pyarrow as pa
+
+    with open_pool(address) as pool:
+        rows, settings, name = list(pool.rows()), pool.settings, pool.definition.name
+        default = pool.definition.scale.default(settings)
+    if not rows:
+        raise ValueError(f"{hide_password(address)}: has no rows, expected one for each decision")
+    for row in rows:
+        row |= {part: None if row[part] is None else str(row[part]) for part in ("action", "state", "context")}
+        # A default that the window brought is no event.
+        row["resolved_at"] = None if row["expired"] else row["resolved_at"]
+    frame = _read_frame(_duckdb(ibis), pa.Table.from_pylist(rows))
+    if settings.window is None:
+        return frame, name, None, None
+    return frame, name, settings.window, default.reported if default.is_reward else default.loss
+
+
+@contextmanager
+def open_pool(address: str) -> Iterator[Any]:
+    """The pool at an address such as `sqlite:///pool.db#home`, to read; the name may be left out if there is one."""
+    try:
+        from statepool.live import Pool
+        from statepool.live.database import Database
+    except ImportError as error:
+        raise ValueError(f'pool: {error.name} is not installed, expected pip install "statepool[live]"') from None
+    url, _, name = address.partition("#")
+    with closing(Database(url, read_only=True)) as database:
+        names = database.pool_names()
+        name = name or (names[0] if len(names) == 1 else "")
+        if name not in names:
+            held = ", ".join(names) or "none"
+            raise ValueError(f"{hide_password(url)}: holds the pools {held}, expected the name of one after a #")
+        with Pool.open(database, name) as pool:
+            yield pool
+
+
+def _with_one_outcome(rows: Table) -> list[str]:
+    """The columns of a log. Rows of a pool have a reward and a loss: without the loss if rewards were reported."""
+    names = list(rows.columns)
+    if {"reward", "loss", "expired"} <= set(names):
+        names.remove("loss" if rows.reward.count().to_pyarrow().as_py() else "reward")
+    return names
 
 
 # Which column is which
@@ -436,6 +458,8 @@ def _read_outcome(ibis: Any, raw: Table, columns: Columns, notes: list[str]) -> 
     kind, number = column.type(), _number(ibis, column)
     if not (kind.is_string() or kind.is_json()):
         present = column.notnull()
+        if kind.is_integer():  # as it is: engines find the least and the largest of whole numbers much faster
+            return column, present
         return number, (present & ~column.isnan()).fill_null(False) if kind.is_floating() else present
     text = _text(column).strip()
     present = (text != "").fill_null(False)

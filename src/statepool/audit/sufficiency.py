@@ -7,8 +7,9 @@ whichever actions were frequent then: drift is not mistaken for an effect. With 
     U(a) = sum of r over the rows of a          C(a) = sum over stretches of n(a) (1 - n(a)/n)
     T = sum_a (U(a) / (1 + M² C(a)))²           the score for effects with standard deviation M = `MATTERS` of the noise
 
-T is compared with its values under shuffling within stretches. Tails beyond most shuffles are those of a gamma
-distribution with their mean and variance. Holm's correction over states; the smallest is that of the whole log.
+T is compared with its values under shuffling within stretches, until `COUNTED` of them are larger (Besag and Clifford's
+sequential test). Tails beyond most shuffles are those of a gamma distribution with their mean and variance. Holm's
+correction over states; the smallest is that of the whole log.
 
 Whether something happens and how much it brings are different things: purchases depend on the state, amounts on the
 product's price. Amounts, if they differ at all, are tested beside the states, in the strata of all of them.
@@ -28,7 +29,7 @@ MATTERS = 0.1
 SHUFFLES, WORK = (200, 2_000), 4e6
 """The least and the most shuffles; between them as many as shuffle `WORK` rows in all."""
 COUNTED = 20
-"""With so many larger shuffles the p-value is their share."""
+"""With so many larger shuffles the p-value is their share, and no more are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +138,15 @@ def examine(strata: list[tuple[Ints, Floats]], n_actions: int, seed: int) -> Sta
         return StateTest(1.0, n, variance if variance > 1e-15 else 0.0, sums)
     weights = 1 / (1 + MATTERS**2 * sums.C) ** 2 * (sums.C > 0)
     statistic = float((weights * sums.U**2).sum())
-    rng, drawn = np.random.default_rng((seed, 11)), []
-    for _ in range(int(np.clip(WORK / n, *SHUFFLES))):
+    # A hair's breadth for rounding: shuffles that undo themselves are equal, not smaller.
+    least, larger = statistic * (1 - 1e-12), 0
+    rng = np.random.default_rng((seed, 11))
+    drawn: list[float] = []
+    while larger < COUNTED and len(drawn) < np.clip(WORK / n, *SHUFFLES):
         shuffled = [np.bincount(a.ravel(), rng.permuted(r, axis=1).ravel(), n_actions) for a, r in cut]
         drawn.append(float((weights * np.sum(shuffled, axis=0) ** 2).sum()))
-    return StateTest(p_value(statistic, np.array(drawn)), n, variance, sums)
+        larger += drawn[-1] >= least
+    return StateTest(p_value(statistic, np.array(drawn), larger), n, variance, sums)
 
 
 def stretches(action: Ints, loss: Floats) -> tuple[Ints, Floats]:
@@ -166,14 +171,13 @@ def _sums(action: Ints, residuals: Floats, n_actions: int) -> Sums:
     return Sums(*(np.asarray(np.bincount(at, values, n_actions), dtype=np.float64) for at, values in parts))
 
 
-def p_value(statistic: float, drawn: Floats) -> float:
-    """The share of shuffles at least as large; by a gamma tail where these are few."""
-    # A hair's breadth for rounding: shuffles that undo themselves are equal, not smaller.
-    larger = int((drawn >= statistic * (1 - 1e-12)).sum())
-    plain = (larger + 1) / (drawn.size + 1)
+def p_value(statistic: float, drawn: Floats, larger: int) -> float:
+    """The share of shuffles at least as large; by a gamma tail where these are fewer than `COUNTED`."""
+    if larger >= COUNTED:
+        return larger / drawn.size
     mean, variance = float(drawn.mean()), float(drawn.var())
-    if larger >= COUNTED or variance <= 0:
-        return plain
+    if variance <= 0:
+        return (larger + 1) / (drawn.size + 1)
     return max(float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean)), 1e-300)
 
 
