@@ -23,7 +23,7 @@ ERROR = 1e-4
 FEWEST = 100
 """States observed, or outcomes, before a share or a mean is judged."""
 SMOOTH = 50
-"""Outcomes of one point of a curve at least."""
+"""Outcomes of one point of a curve, and of the curve of waits, at least."""
 
 PageModel = dict[str, Any]
 """The values of the templates of a pool's page; amounts are in the user's unit."""
@@ -180,7 +180,7 @@ class _View:
         middle = values[known].mean() if known.any() else 0.0
         gain = np.abs((row - self._status.state_probabilities) * np.where(known, values - middle, 0.0))
         state = int(np.argmax(gain))
-        return "" if gain[state] < 1e-12 else f"{label(self._status.states[state])} {share(float(row[state]))}"
+        return "" if gain[state] < 1e-12 else f"{label(self._status.states[state])}: {share(float(row[state]))}"
 
     def states(self) -> list[dict[str, Any]]:
         """The states, the most observed where there are many."""
@@ -214,7 +214,7 @@ class _View:
         tallest, come = int(bars.max()), np.cumsum(come)
         return {
             "bars": (100 * bars / max(tallest, 1)).tolist(), "tallest": tallest, "longest": longest,
-            "curve": (100 * come / come[-1]).tolist() if come[-1] else [],
+            "curve": (100 * come / come[-1]).tolist() if come[-1] >= SMOOTH else [],
         }  # fmt: skip
 
     def alarms(self, now: float) -> list[Alarm | None]:
