@@ -21,8 +21,8 @@ from statepool.stream import Stream
 
 T = TypeVar("T")
 MAX_BATCH = 256
-GATHER_SECONDS = 0.001
-"""After a batch of several calls the next one waits so long, so that the same callers can share it again."""
+GATHER_SECONDS = 0.002
+"""A batch waits at most so long until it has as many calls as the one before, so that the same callers share it."""
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -37,26 +37,37 @@ class Batcher:
     are idempotent, and each gets its own result.
     """
 
-    def __init__(self, many: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
-        self._many = many
+    def __init__(self, many: Callable[[Sequence[Any]], Sequence[Any]], at_once: int = 1) -> None:
+        self._many, self._at_once = many, at_once
         self._waiting: list[tuple[Any, asyncio.Future[Any]]] = []
-        self._is_running = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._batches = self._calls = 0  # that run now
+        self._enough = 1
 
     def submit(self, call: Any) -> "asyncio.Future[Any]":
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         self._waiting.append((call, future))
-        if not self._is_running:
-            self._is_running = True
-            loop.call_soon(self._start, loop)  # after the requests that have arrived together
+        self._schedule(loop)
         return future
 
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start a batch as soon as enough calls wait, or after a moment with those that do."""
+        if not self._waiting or self._batches == self._at_once:
+            return
+        if 1 < self._enough <= len(self._waiting):
+            self._start(loop)
+        elif self._timer is None:
+            self._timer = loop.call_later(GATHER_SECONDS if self._enough > 1 else 0.0, self._start, loop)
+
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-        self._is_running = bool(batch)
-        if batch:
-            work = loop.run_in_executor(None, self._run, [call for call, _ in batch])
-            work.add_done_callback(lambda done: self._finish(loop, batch, done.result()))
+        self._batches, self._calls = self._batches + 1, self._calls + len(batch)
+        work = loop.run_in_executor(None, self._run, [call for call, _ in batch])
+        work.add_done_callback(lambda done: self._finish(loop, batch, done.result()))
 
     def _finish(self, loop: asyncio.AbstractEventLoop, batch: list[Any], results: Sequence[Any]) -> None:
         for (_, future), result in zip(batch, results, strict=True):
@@ -66,7 +77,9 @@ class Batcher:
                 future.set_exception(result)
             else:
                 future.set_result(result)
-        loop.call_later(GATHER_SECONDS if len(batch) > 1 else 0.0, self._start, loop)
+        self._enough = (self._calls + len(self._waiting)) // self._at_once  # the same callers share a batch again
+        self._batches, self._calls = self._batches - 1, self._calls - len(batch)
+        self._schedule(loop)
 
     def _run(self, calls: list[Any]) -> Sequence[Any]:
         """A result or an exception for each call."""
@@ -83,8 +96,10 @@ class OpenPool:
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
+        # SQLite has one writer. On PostgreSQL one batch waits for the disk while the next one is put together.
+        at_once = 2 if pool.database.is_postgres else 1
         self.decide, self.observe, self.resolve = (
-            Batcher(many) for many in (self._decide_many, self._observe_many, self._resolve_many)
+            Batcher(many, at_once) for many in (self._decide_many, self._observe_many, self._resolve_many)
         )
 
     def _decide_many(self, calls: Sequence[Any]) -> Sequence[Decision]:
