@@ -6,21 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import numpy as np
-
-from statepool.learners import find, make_learner
-from statepool.learners.contract import Problem, Rows
-from statepool.learners.stepper import Stepper
+from statepool.learners import DEFAULT, find, make_learner
 from statepool.live.database import Database
 from statepool.live.decisions import Decision
 from statepool.live.errors import NoSuchPool
 from statepool.live.pool import Pool
 from statepool.live.service.messages import LearnerBody, PoolBody
 from statepool.live.settings import check_settings
-from statepool.stream import Stream
 
 T = TypeVar("T")
-MAX_BATCH = 256
 GATHER_SECONDS = 0.002
 """A batch waits at most so long until it has as many calls as the one before, so that the same callers share it."""
 
@@ -64,7 +58,7 @@ class Batcher:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+        batch, self._waiting = self._waiting, []
         self._batches, self._calls = self._batches + 1, self._calls + len(batch)
         work = loop.run_in_executor(None, self._run, [call for call, _ in batch])
         work.add_done_callback(lambda done: self._finish(loop, batch, done.result()))
@@ -165,8 +159,7 @@ class Pools:
             with suppress(ValueError):  # its callers get the sentence
                 self.get(name).policy()
         if not names:
-            problem = Problem(np.full((2, 2), 0.5), None, 1, Stream.from_seed(0))
-            Stepper(make_learner("self-tuned"), problem).policy(Rows(problem.columns, np.arange(2), 0, False), 0)
+            make_learner(DEFAULT).player([[0.5, 0.5], [0.5, 0.5]]).act()
 
     def close(self) -> None:
         for each in self._open.values():
