@@ -31,12 +31,11 @@ class Batcher:
     are idempotent, and each gets its own result.
     """
 
-    def __init__(self, many: Callable[[Sequence[Any]], Sequence[Any]], at_once: int = 1) -> None:
-        self._many, self._at_once = many, at_once
+    def __init__(self, many: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+        self._many = many
         self._waiting: list[tuple[Any, asyncio.Future[Any]]] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._batches = self._calls = 0  # that run now
-        self._enough = 1
+        self._is_running, self._enough = False, 1
 
     def submit(self, call: Any) -> "asyncio.Future[Any]":
         loop = asyncio.get_running_loop()
@@ -47,7 +46,7 @@ class Batcher:
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start a batch as soon as enough calls wait, or after a moment with those that do."""
-        if not self._waiting or self._batches == self._at_once:
+        if not self._waiting or self._is_running:
             return
         if 1 < self._enough <= len(self._waiting):
             self._start(loop)
@@ -59,7 +58,7 @@ class Batcher:
             self._timer.cancel()
             self._timer = None
         batch, self._waiting = self._waiting, []
-        self._batches, self._calls = self._batches + 1, self._calls + len(batch)
+        self._is_running = True
         work = loop.run_in_executor(None, self._run, [call for call, _ in batch])
         work.add_done_callback(lambda done: self._finish(loop, batch, done.result()))
 
@@ -71,8 +70,7 @@ class Batcher:
                 future.set_exception(result)
             else:
                 future.set_result(result)
-        self._enough = (self._calls + len(self._waiting)) // self._at_once  # the same callers share a batch again
-        self._batches, self._calls = self._batches - 1, self._calls - len(batch)
+        self._is_running, self._enough = False, len(batch)  # the same callers share a batch again
         self._schedule(loop)
 
     def _run(self, calls: list[Any]) -> Sequence[Any]:
@@ -90,10 +88,8 @@ class OpenPool:
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        # SQLite has one writer. On PostgreSQL one batch waits for the disk while the next one is put together.
-        at_once = 2 if pool.database.is_postgres else 1
         self.decide, self.observe, self.resolve = (
-            Batcher(many, at_once) for many in (self._decide_many, self._observe_many, self._resolve_many)
+            Batcher(many) for many in (self._decide_many, self._observe_many, self._resolve_many)
         )
 
     def _decide_many(self, calls: Sequence[Any]) -> Sequence[Decision]:
