@@ -215,10 +215,15 @@ def check(response: httpx.Response) -> None:
 class _Service:
     """What both clients do alike: the requests, and what a response means."""
 
-    def __init__(self, url: str, key: str | None, tries: int, timeout: float) -> None:
+    _kind: type[Any]
+    """The client of httpx."""
+
+    def __init__(
+        self, url: str, key: str | None = None, *, tries: int = 5, timeout: float = 60.0, transport: Any = None
+    ) -> None:
         self._url, self._tries = url, tries
         headers = {"content-type": "application/json"} | ({} if key is None else {"authorization": f"Bearer {key}"})
-        self._options: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": timeout}
+        self._http = self._kind(base_url=url, headers=headers, timeout=timeout, transport=transport)
 
     def _request(self, call: Call[Any]) -> dict[str, Any]:
         try:
@@ -259,7 +264,7 @@ class Client(_Service):
         How often a call is sent when the connection fails or the service says "later", with growing pauses.
     timeout : float
         Seconds that an answer may take.
-    transport : httpx.BaseTransport, optional
+    transport : httpx transport, optional
         For tests.
 
     Examples
@@ -270,12 +275,8 @@ class Client(_Service):
     RemotePool('home' of Client('http://127.0.0.1:8000'))
     """
 
-    def __init__(
-        self, url: str, key: str | None = None, *, tries: int = 5, timeout: float = 60.0,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(url, key, tries, timeout)
-        self._http = httpx.Client(**self._options, transport=transport)
+    _kind = httpx.Client
+    _http: httpx.Client
 
     def pool(self, name: str) -> RemotePool:
         """The pool of that name; no request is sent yet."""
@@ -333,12 +334,8 @@ class AsyncClient(_Service):
     AsyncClient('http://127.0.0.1:8000')
     """
 
-    def __init__(
-        self, url: str, key: str | None = None, *, tries: int = 5, timeout: float = 60.0,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(url, key, tries, timeout)
-        self._http = httpx.AsyncClient(**self._options, transport=transport)
+    _kind = httpx.AsyncClient
+    _http: httpx.AsyncClient
 
     def pool(self, name: str) -> AsyncRemotePool:
         """The pool of that name; no request is sent yet."""

@@ -78,8 +78,12 @@ def opened_pool(url: str, name: str, read_only: bool = True) -> Iterator[Any]:
     """A pool of a database, closed at the end."""
     from statepool.live.pool import Pool
 
-    with opened(url, read_only) as database, Pool.open(database, name) as pool:
-        yield pool
+    with opened(url, read_only) as database:
+        if name not in database.pool_names():
+            known = ", ".join(database.pool_names()) or "none"
+            raise ValueError(f"pool: {name!r} is not in this database (pools: {known})")
+        with Pool.open(database, name) as pool:
+            yield pool
 
 
 def seconds_of(text: str, what: str) -> float:

@@ -2,10 +2,9 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -37,16 +36,9 @@ def export(
     from statepool.live import maintenance
 
     maintenance.check_export(file)
-    cursor = after or 0
-
-    def watched(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        nonlocal cursor
-        for row in rows:
-            cursor = max(cursor, row["cursor"])
-            yield row
-
     with opened_pool(store, name) as pool:
-        count = maintenance.export(watched(pool.rows(after)), file)
+        cursor = pool.status().version  # what is learnt from here on belongs to the next export
+        count = maintenance.export(pool.rows(after), file)
     record = {"pool": name, "file": str(file), "rows": count, "cursor": cursor}
     say(as_json, record, f"{count_of(count, 'row')} exported; continue with --after {cursor}")
 
@@ -77,7 +69,10 @@ def backup(
     verify: Annotated[bool, Option("--verify", help="Check the copy: replay every pool in it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a consistent copy of a SQLite database, also while it is in use (for PostgreSQL use pg_dump)."""
+    """Copy a SQLite database, also while it is in use.
+
+    For PostgreSQL use pg_dump.
+    """
     from statepool.live import maintenance
     from statepool.live.pool import Pool
 

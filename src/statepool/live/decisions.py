@@ -86,11 +86,12 @@ class Decisions:
         ]  # fmt: skip
         values = {each.name: sa.bindparam(each.name, type_=each.type) for each in self._table.c if each.name != "id"}
         given: dict[str, Any] = values | {"decided_at": database.now()}
-        select = sa.select(*(value.label(name) for name, value in given.items())).where(*is_current)
+        source = columns_of_json(self._table) | {"decided_at": database.now()} if database.is_postgres else given
+        select = sa.select(*(value.label(name) for name, value in source.items())).where(*is_current)
         insert = database.insert(self._table)
-        one = insert.from_select(list(given), select, include_defaults=False)
+        one = insert.from_select(list(source), select, include_defaults=False)
         same_ticket = {"index_elements": ["pool", "ticket"]}
-        self._insert_one = database.prepare(one.on_conflict_do_nothing(**same_ticket).returning(latest))
+        self._insert_current = database.prepare(one.on_conflict_do_nothing(**same_ticket).returning(latest))
         self._insert = database.prepare(insert.values(given).on_conflict_do_nothing(**same_ticket))
         self._latest = database.prepare(sa.select(latest).where(*is_current))
 
@@ -118,8 +119,9 @@ class Decisions:
             first.setdefault(key, place)
         drawn = self._draw(version, [(requests[place], offers[place]) for place in first.values()], at)
         tickets = [row["ticket"] for row in drawn]
-        one_statement = len(drawn) == 1 and not (offers[0].digest and version.revision.settings.keep_candidates)
-        store = self._store_one if one_statement else self._store
+        keeps = version.revision.settings.keep_candidates and any(offer.digest for offer in offers)
+        one_statement = not keeps and (self._database.is_postgres or len(drawn) == 1)
+        store = self._store_at_once if one_statement else self._store
         latest, known = store(drawn, version, offers)
         by_ticket = dict(zip(tickets, drawn, strict=True)) | known
         ticket_of = dict(zip(first, tickets, strict=True))
@@ -166,21 +168,26 @@ class Decisions:
             })  # fmt: skip
         return rows
 
-    def _store_one(
+    def _store_at_once(
         self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer]
     ) -> tuple[int, dict[str, Row]]:
-        """One statement, which inserts the decision if its version is current and says which version is the latest."""
+        """One statement, which inserts decisions if their version is current and says which version is the latest.
+
+        On SQLite it takes one decision, on PostgreSQL any number.
+        """
         given = rows[0] | {"uid": version.uid, "revision": version.revision.number}
+        if self._database.is_postgres:
+            given["rows"] = msgspec.json.encode(rows).decode()
 
         def insert(connection: sa.Connection) -> Any:
-            return connection.exec_driver_sql(self._insert_one, given).first()
+            return connection.exec_driver_sql(self._insert_current, given).all()
 
         found = self._database.write(insert, one_statement=True)
-        if found is not None:
-            return int(found[0]), {}
+        if len(found) == len(rows):
+            return int(found[0][0]), {}
         with self._database.read() as connection:
             known = self._find(connection, rows)
-        if not known:
+        if len(known) < len(rows):
             raise Stale
         return 0, known
 
@@ -219,6 +226,17 @@ class Decisions:
             query = sa.select(self._table).where(self._table.c.pool == self._pool, self._table.c.ticket.in_(tickets))
             found.update((row["ticket"], dict(row)) for row in connection.execute(query).mappings())
         return found
+
+
+def columns_of_json(table: sa.Table) -> dict[str, Any]:
+    """The columns of decisions that come as one parameter, `rows`, in JSON, with bytes in base64; for PostgreSQL."""
+    columns = [each for each in table.c if each.name not in ("id", "decided_at")]
+    is_bytes = {each.name: isinstance(each.type, sa.LargeBinary) for each in columns}
+    typed = [sa.column(each.name, sa.Text() if is_bytes[each.name] else each.type) for each in columns]
+    given: Any = sa.func.json_to_recordset(sa.bindparam("rows", type_=sa.JSON()))
+    rows = given.table_valued(*typed).render_derived(name="given", with_types=True)
+    base64 = sa.literal_column("'base64'", sa.Text())
+    return {each.name: sa.func.decode(each, base64) if is_bytes[each.name] else each for each in rows.c}
 
 
 def compare(known: Row, request: Request, offer: Offer) -> None:

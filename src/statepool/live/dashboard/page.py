@@ -23,7 +23,7 @@ ERROR = 1e-4
 FEWEST = 100
 """States observed, or outcomes, before a share or a mean is judged."""
 SMOOTH = 50
-"""Outcomes of one point of a curve at least."""
+"""Outcomes of one point of a curve, and of the curve of waits, at least."""
 
 PageModel = dict[str, Any]
 """The values of the templates of a pool's page; amounts are in the user's unit."""
@@ -47,7 +47,7 @@ class Reading(NamedTuple):
     is_plain: Bools
     """Whether it was drawn from the catalogue, without context and candidates."""
     value: Floats
-    """The outcome as reported, or the default; not a number: none, or the window is not over."""
+    """The outcome within the bounds, or the default; not a number: none, or the window is not over."""
     wait: Floats
     """Seconds until the outcome; not a number: there is none."""
     is_expired: Bools
@@ -61,7 +61,7 @@ def read(pool: Pool, now: float) -> Reading:
     """Read the latest decisions of a pool."""
     d, settings = pool.database.tables.decisions, pool.settings
     joined, s, o, e = pool.database.tables.joined()
-    rewards = settings.reward_bounds is not None
+    rewards, bounds = settings.reward_bounds is not None, settings.reward_bounds or settings.loss_bounds
     value = sa.case((o.c.is_reward.is_(rewards), o.c.reported), (e.c.is_reward.is_(rewards), e.c.reported))
     plain = sa.and_(d.c.context.is_(None), d.c.candidates.is_(None))
     columns = (d.c.decided_at, d.c.is_holdout, d.c.action, s.c.state, plain, value, o.c.at, e.c.at)
@@ -77,7 +77,7 @@ def read(pool: Pool, now: float) -> Reading:
     return Reading(
         at=at, is_holdout=held == 1, action=action.astype(np.int64),
         state=np.where(np.isnan(state), -1, state).astype(np.int64), is_plain=is_plain == 1,
-        value=np.where(at <= now - (settings.window or 0.0), given, nan), wait=come - at,
+        value=np.where(at <= now - (settings.window or 0.0), given.clip(*bounds), nan), wait=come - at,
         is_expired=np.isnan(come) & ~np.isnan(expired), is_waiting=np.isnan(come) & np.isnan(expired),
         clipped=clipped,
     )  # fmt: skip
@@ -136,7 +136,7 @@ def page_of(pool: Pool) -> PageModel:
         "has_map": view.has_map,
         "waiting": view.waiting(now),
         "alarms": [alarm for alarm in view.alarms(now) if alarm is not None],
-        "curves": _curves(reading, drawn_from, now),
+        "curves": _curves(reading, drawn_from, now, 100.0 if view.is_rate else 1.0),
         "pace": span((now - drawn_from) / N_POINTS),
     }
 
@@ -180,7 +180,7 @@ class _View:
         middle = values[known].mean() if known.any() else 0.0
         gain = np.abs((row - self._status.state_probabilities) * np.where(known, values - middle, 0.0))
         state = int(np.argmax(gain))
-        return "" if gain[state] < 1e-12 else f"{label(self._status.states[state])} {share(float(row[state]))}"
+        return "" if gain[state] < 1e-12 else f"{label(self._status.states[state])}: {share(float(row[state]))}"
 
     def states(self) -> list[dict[str, Any]]:
         """The states, the most observed where there are many."""
@@ -214,7 +214,7 @@ class _View:
         tallest, come = int(bars.max()), np.cumsum(come)
         return {
             "bars": (100 * bars / max(tallest, 1)).tolist(), "tallest": tallest, "longest": longest,
-            "curve": (100 * come / come[-1]).tolist() if come[-1] else [],
+            "curve": (100 * come / come[-1]).tolist() if come[-1] >= SMOOTH else [],
         }  # fmt: skip
 
     def alarms(self, now: float) -> list[Alarm | None]:
@@ -306,18 +306,18 @@ def fits(seen: Floats, expected: Floats) -> bool:
     return bool(pairs.shape[1] < 2 or statistic <= chi2.isf(ERROR, pairs.shape[1] - 1))
 
 
-def _curves(reading: Reading, since: float, now: float) -> dict[str, list[Any]]:
+def _curves(reading: Reading, since: float, now: float, scale: float) -> dict[str, list[Any]]:
     """Time in seconds, then one column per curve: decisions, and mean outcomes of both arms; None: no value."""
     if not reading.at.size:
         return {"time": [], "decisions": [], "learner": [], "holdout": []}
     width = (now - since) / N_POINTS
     point = np.clip((reading.at - since) / width, 0, N_POINTS - 1).astype(int)
-    held = reading.is_holdout
+    held, value = reading.is_holdout, scale * reading.value
     return {
         "time": (since + width * np.arange(1, N_POINTS + 1)).tolist(),
         "decisions": np.bincount(point, minlength=N_POINTS).tolist(),
-        "learner": _trailing_means(point[~held], reading.value[~held]),
-        "holdout": _trailing_means(point[held], reading.value[held]),
+        "learner": _trailing_means(point[~held], value[~held]),
+        "holdout": _trailing_means(point[held], value[held]),
     }
 
 

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Router
 
@@ -15,7 +16,7 @@ from statepool.live.database import Database
 from statepool.live.demo import Demo
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.keys import Exposure, Gate
-from statepool.live.service.messages import Refused, refusal
+from statepool.live.service.messages import refusal
 from statepool.live.service.monitoring import Metrics, RequestLog
 from statepool.live.service.pools import Pools, in_thread
 from statepool.live.service.routes import ENDPOINTS, Call, Endpoint, match
@@ -23,7 +24,7 @@ from statepool.live.service.site import Site
 
 RELOAD_SECONDS = 1.0
 """After which the keys are read again."""
-READ_ONLY = Refused(405, "this service is read-only (--follow): send this to one that decides", {"allow": "GET"})
+READ_ONLY = HTTPException(405, "this service is read-only (--follow): send this to one that decides", {"allow": "GET"})
 POLICY = b"content-security-policy"
 STRICT = [(b"x-frame-options", b"DENY"), (b"x-content-type-options", b"nosniff")]
 STRICTER = [
@@ -90,12 +91,12 @@ class Service:
                 await self._answer(endpoint, path, scope, receive, watched)
         except Exception as error:
             refused = refusal(error)
-            if refused.status >= 500:
-                fault = refused.sentence
-            if refused.status == 500:
+            if refused.status_code >= 500:
+                fault = refused.detail
+            if refused.status_code == 500:
                 logger.error("%s failed", route, exc_info=error)
-            body = encode({"error": refused.sentence})
-            await Response(body, refused.status, refused.headers, "application/json")(scope, receive, watched)
+            body = encode({"error": refused.detail})
+            await Response(body, refused.status_code, refused.headers, "application/json")(scope, receive, watched)
         seconds = perf_counter() - started
         self.metrics.add(route, status, seconds)
         self._log.add(scope["method"], route, status, seconds, path.get("name"), fault)
@@ -167,7 +168,7 @@ async def read_body(receive: Any) -> bytes:
         message = await receive()
         body += message.get("body", b"")
     if message["type"] == "http.disconnect":
-        raise Refused(400, "the request ended before its body did")
+        raise HTTPException(400, "the request ended before its body did")
     return body
 
 
@@ -176,6 +177,6 @@ def decode(body: bytes, kind: Any) -> Any:
     try:
         return DECODERS[kind](body)
     except msgspec.ValidationError as error:
-        raise Refused(422, f"body: {error}") from None
+        raise HTTPException(422, f"body: {error}") from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Refused(400, f"body: is not JSON ({error})") from None
+        raise HTTPException(400, f"body: is not JSON ({error})") from None

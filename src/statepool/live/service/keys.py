@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 import sqlalchemy as sa
+from starlette.exceptions import HTTPException
 
 from statepool.live.database import Database
-from statepool.live.service.messages import Refused
 from statepool.live.settings import check_name
 
 ALLOWED = {
@@ -157,16 +157,18 @@ class Gate:
         host, origin = headers.get(b"host", b""), headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != host:
             names = [repr(each[:100].decode("latin-1")) for each in (origin, host)]
-            raise Refused(
+            raise HTTPException(
                 403, f"requests from pages of other sites are refused: this one is from {names[0]}, and the service "
                 f"was called {names[1]} (in nginx: proxy_set_header Host $http_host)"
             )  # fmt: skip
         if self.needs_key or self._exposure == "anyone":
             return
         if self._exposure == "nobody":
-            raise Refused(403, "others can reach this service and it has no keys, expected `statepool keys add` first")
+            raise HTTPException(
+                403, "others can reach this service and it has no keys, expected `statepool keys add` first"
+            )
         if not _is_loopback(host):
-            raise Refused(403, "a service without keys answers to the name localhost only")
+            raise HTTPException(403, "a service without keys answers to the name localhost only")
 
     def admit(self, headers: Headers, need: str, pool: str | None = None) -> Key:
         """The caller's key; raises 401 or 403 if it does not allow `need` for the pool, or for all pools (None)."""
@@ -175,15 +177,15 @@ class Gate:
             return ANYONE
         scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if scheme.lower() != "bearer":
-            raise Refused(401, "this service needs a key: send the header Authorization: Bearer KEY", BEARER)
+            raise HTTPException(401, "this service needs a key: send the header Authorization: Bearer KEY", BEARER)
         key = self._find(digest_of(given.strip()))
         if key is None:
-            raise Refused(401, "the key is not known", BEARER)
+            raise HTTPException(401, "the key is not known", BEARER)
         if need not in ALLOWED[key.role]:
             expected = [role for role in ROLES if need in ALLOWED[role]]
-            raise Refused(403, f"the key {key.name!r} has the role {key.role}, expected {' or '.join(expected)}")
+            raise HTTPException(403, f"the key {key.name!r} has the role {key.role}, expected {' or '.join(expected)}")
         if pool is not None and not key.may_use(pool):
-            raise Refused(403, f"the key {key.name!r} is not for the pool {pool[:64]!r}")
+            raise HTTPException(403, f"the key {key.name!r} is not for the pool {pool[:64]!r}")
         return key
 
     def _find(self, digest: str) -> Key | None:

@@ -3,8 +3,8 @@
 The msgspec types validate what is received, encode what is sent, and are the source of the OpenAPI document.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -192,24 +192,16 @@ class PoolAnswer(Struct):
     lift: Annotated[LiftAnswer | None, about("Learner against holdout; null: one of them has no outcome.")]
 
 
-class Refused(Exception):  # noqa: N818
-    """A refused request: its status, and the sentence of its answer `{"error": …}`."""
-
-    def __init__(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(sentence)
-        self.status, self.sentence, self.headers = status, sentence, dict(headers or {})
-
-
 STATUSES = {UnknownTicket: 404, NoSuchPool: 404, Conflict: 409, StoreUnavailable: 503}
 
 
-def refusal(error: Exception) -> Refused:
-    """The refusal of any exception. An unexpected one says nothing about the inside."""
-    if isinstance(error, Refused):
-        return error
+def refusal(error: Exception) -> HTTPException:
+    """The status, sentence and headers of the answer to any exception; an unexpected one says nothing of the inside."""
     if isinstance(error, HTTPException):
-        return Refused(error.status_code, f"{error.detail.lower()}: see /schema", error.headers)
+        is_routers = error.detail == HTTPStatus(error.status_code).phrase
+        sentence = f"{error.detail.lower()}: see /schema" if is_routers else error.detail
+        return HTTPException(error.status_code, sentence, error.headers)
     if not isinstance(error, ValueError | StoreUnavailable):
-        return Refused(500, "the service failed, its log says why")
+        return HTTPException(500, "the service failed, its log says why")
     status = STATUSES.get(type(error), 422)
-    return Refused(status, " ".join(str(error).split()), {"retry-after": "1"} if status == 503 else None)
+    return HTTPException(status, " ".join(str(error).split()), {"retry-after": "1"} if status == 503 else None)

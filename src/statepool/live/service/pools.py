@@ -6,23 +6,17 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import numpy as np
-
-from statepool.learners import find, make_learner
-from statepool.learners.contract import Problem, Rows
-from statepool.learners.stepper import Stepper
+from statepool.learners import DEFAULT, find, make_learner
 from statepool.live.database import Database
 from statepool.live.decisions import Decision
 from statepool.live.errors import NoSuchPool
 from statepool.live.pool import Pool
 from statepool.live.service.messages import LearnerBody, PoolBody
 from statepool.live.settings import check_settings
-from statepool.stream import Stream
 
 T = TypeVar("T")
-MAX_BATCH = 256
-GATHER_SECONDS = 0.001
-"""After a batch of several calls the next one waits so long, so that the same callers can share it again."""
+GATHER_SECONDS = 0.002
+"""A batch waits at most so long until it has as many calls as the one before, so that the same callers share it."""
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -40,23 +34,33 @@ class Batcher:
     def __init__(self, many: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
         self._many = many
         self._waiting: list[tuple[Any, asyncio.Future[Any]]] = []
-        self._is_running = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_running, self._enough = False, 1
 
     def submit(self, call: Any) -> "asyncio.Future[Any]":
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         self._waiting.append((call, future))
-        if not self._is_running:
-            self._is_running = True
-            loop.call_soon(self._start, loop)  # after the requests that have arrived together
+        self._schedule(loop)
         return future
 
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start a batch as soon as enough calls wait, or after a moment with those that do."""
+        if not self._waiting or self._is_running:
+            return
+        if 1 < self._enough <= len(self._waiting):
+            self._start(loop)
+        elif self._timer is None:
+            self._timer = loop.call_later(GATHER_SECONDS if self._enough > 1 else 0.0, self._start, loop)
+
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-        self._is_running = bool(batch)
-        if batch:
-            work = loop.run_in_executor(None, self._run, [call for call, _ in batch])
-            work.add_done_callback(lambda done: self._finish(loop, batch, done.result()))
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        batch, self._waiting = self._waiting, []
+        self._is_running = True
+        work = loop.run_in_executor(None, self._run, [call for call, _ in batch])
+        work.add_done_callback(lambda done: self._finish(loop, batch, done.result()))
 
     def _finish(self, loop: asyncio.AbstractEventLoop, batch: list[Any], results: Sequence[Any]) -> None:
         for (_, future), result in zip(batch, results, strict=True):
@@ -66,7 +70,8 @@ class Batcher:
                 future.set_exception(result)
             else:
                 future.set_result(result)
-        loop.call_later(GATHER_SECONDS if len(batch) > 1 else 0.0, self._start, loop)
+        self._is_running, self._enough = False, len(batch)  # the same callers share a batch again
+        self._schedule(loop)
 
     def _run(self, calls: list[Any]) -> Sequence[Any]:
         """A result or an exception for each call."""
@@ -150,8 +155,7 @@ class Pools:
             with suppress(ValueError):  # its callers get the sentence
                 self.get(name).policy()
         if not names:
-            problem = Problem(np.full((2, 2), 0.5), None, 1, Stream.from_seed(0))
-            Stepper(make_learner("self-tuned"), problem).policy(Rows(problem.columns, np.arange(2), 0, False), 0)
+            make_learner(DEFAULT).player([[0.5, 0.5], [0.5, 0.5]]).act()
 
     def close(self) -> None:
         for each in self._open.values():

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_typ
 from urllib.parse import parse_qs
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from statepool import __version__
@@ -23,7 +24,6 @@ from statepool.learners import name_of
 from statepool.live.decisions import Decision
 from statepool.live.pool import Pool
 from statepool.live.service import messages as m
-from statepool.live.service.messages import Refused
 from statepool.live.service.monitoring import CONTENT_TYPE
 from statepool.live.service.pools import OpenPool, in_thread
 
@@ -203,7 +203,7 @@ async def retire_action(call: Call) -> dict[str, m.Label]:
     def retire(pool: Pool) -> Any:
         label = find_action(pool, call.path["action"])
         if label is None:
-            raise Refused(404, f"action: {call.path['action']!r} is not in the catalogue")
+            raise HTTPException(404, f"action: {call.path['action']!r} is not in the catalogue")
         pool.retire_action(label)
         return label
 
@@ -235,7 +235,7 @@ async def readiness(call: Call) -> dict[str, str]:
     """Whether requests are answered without delay: the store answers and the learners are compiled."""
     call.service.gate.check_host(call.headers)
     if not call.service.is_ready:
-        raise Refused(503, "not ready: the learners are being compiled", {"retry-after": "1"})
+        raise HTTPException(503, "not ready: the learners are being compiled", {"retry-after": "1"})
     await in_thread(call.service.pools.database.pool_names)
     return {"status": "ready"}
 
@@ -244,7 +244,9 @@ async def readiness(call: Call) -> dict[str, str]:
 async def metrics(call: Call) -> Response:
     """Metrics for Prometheus; while the store is away, without what only the store knows."""
     if call.key is not None and call.key.pools:
-        raise Refused(403, f"the key {call.key.name!r} is for some pools only, expected one for the whole service")
+        raise HTTPException(
+            403, f"the key {call.key.name!r} is for some pools only, expected one for the whole service"
+        )
     return Response(await in_thread(call.service.metrics.expose), media_type=CONTENT_TYPE)
 
 
@@ -276,7 +278,7 @@ def match(method: str, path: str) -> tuple[Endpoint, dict[str, str]] | None:
                 return endpoint, found.groupdict()
             allowed.append(endpoint.method)
     if allowed:
-        raise Refused(405, "method not allowed: see /schema", {"allow": ", ".join(dict.fromkeys(allowed))})
+        raise HTTPException(405, "method not allowed: see /schema", {"allow": ", ".join(dict.fromkeys(allowed))})
     return None
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
@@ -28,7 +29,6 @@ from starlette.staticfiles import StaticFiles
 
 from statepool.live import dashboard
 from statepool.live.service.keys import Gate, digest_of
-from statepool.live.service.messages import Refused
 from statepool.live.service.monitoring import read_counts
 from statepool.live.service.pools import Pools
 
@@ -101,7 +101,7 @@ class Site:
             return True
         try:
             return not self._gate.admit(dict(request.scope["headers"]), "admin").pools
-        except Refused:
+        except HTTPException:
             return False
 
     async def _enter(self, request: Request) -> Response:

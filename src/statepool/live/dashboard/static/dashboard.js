@@ -47,6 +47,7 @@
     return step < 60 ? `${hours}:${two(date.getSeconds())}` : hours;
   });
   const time = { space: 76, size: 30, values: clock };
+  const whole = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5];
   const upwards = (least) => ({ y: { range: (_, low, high) => [0, Math.max(high == null ? 0 : high * 1.12, least)] } });
 
   draw("chart-outcomes", {
@@ -55,7 +56,7 @@
   });
   draw("chart-decisions", {
     series: [{ label: "time" }, line("decisions", "green", { fill: wash("green") })],
-    axes: [axis(time), axis({ size: 56 })], scales: upwards(1),
+    axes: [axis(time), axis({ size: 56, incrs: whole })], scales: upwards(1),
   });
 
   // The panels and the points of the charts come with the poll of htmx, every two seconds.
@@ -64,10 +65,15 @@
     pulse.classList.toggle("lost", !live);
     words.textContent = live ? `live, ${new Date().toLocaleTimeString()}` : "no answer, trying again";
   };
+  // A chart without a point shows its sentence instead.
+  const fill = (id, columns) => {
+    charts[id].setData(columns);
+    document.getElementById(id).classList.toggle("empty", !columns.slice(1).flat().some((value) => value != null));
+  };
   const show = () => {
     const given = document.getElementById("curves").dataset, curves = JSON.parse(given.curves);
-    charts["chart-outcomes"].setData([curves.time, curves.learner, curves.holdout]);
-    charts["chart-decisions"].setData([curves.time, curves.decisions]);
+    fill("chart-outcomes", [curves.time, curves.learner, curves.holdout]);
+    fill("chart-decisions", [curves.time, curves.decisions]);
     document.getElementById("pace").textContent = given.pace;
     holder.dataset.points = curves.time.length;
   };
