@@ -29,9 +29,9 @@ import numpy as np
 import sqlalchemy as sa
 
 from statepool import __version__
-from statepool.checks import Floats, Ints
+from statepool.checks import Floats
 from statepool.compiling import entry_point
-from statepool.kernels import dot, draw
+from statepool.kernels import dot
 from statepool.learners.contract import Played, Rows, learn, see
 from statepool.learners.outside import explained, suited
 from statepool.learners.stepper import Stepper
@@ -41,9 +41,7 @@ from statepool.live.settings import Revision
 
 KEEP_EVERY = 1000
 """Of so many versions one keeps its state."""
-LARGE = 4096
-"""A policy of more actions is drawn from by binary search."""
-TINY, LARGEST_FACTOR = 1e-12, 2e12
+TINY, LARGEST_FACTOR, TINIEST = 1e-12, 2e12, 5e-324
 
 
 @entry_point
@@ -57,12 +55,6 @@ def state_probabilities(rows: Rows, policy: Floats) -> Floats:
     likely = np.empty(len(rows.columns))
     _state_probabilities(rows.columns, policy, likely)
     return likely
-
-
-@entry_point
-def _draw_all(policy: Any, uniforms: Any, choices: Any) -> None:
-    for n in range(uniforms.size):
-        choices[n] = draw(policy, uniforms[n])
 
 
 @entry_point
@@ -88,44 +80,27 @@ class Distribution:
         The learner's action distribution, after the bounds on probabilities.
     holdout : float
         The share of decisions that the holdout takes.
-    holdout_place : int, optional
-        The place of the holdout's action; None: every action alike.
+    base : array
+        The action distribution of the holdout.
     """
 
-    __slots__ = ("_ends", "holdout", "holdout_place", "policy")
-
-    def __init__(self, policy: Floats, holdout: float = 0.0, holdout_place: int | None = None) -> None:
+    def __init__(self, policy: Floats, holdout: float, base: Floats) -> None:
         if not (policy >= 0).all() or not abs(policy.sum() - 1) < 1e-6:
             raise ValueError("policy: the learner's numbers give no distribution, expected probabilities that sum to 1")
-        self.policy, self.holdout, self.holdout_place = policy, holdout, holdout_place
-        self._ends = np.cumsum(policy) if policy.size > LARGE else None
+        self.policy, self.holdout = policy, holdout
+        self._ends, self._base_ends = np.cumsum(policy), np.cumsum(base)
+        self.probabilities = np.minimum((1 - holdout) * policy + holdout * base, 1.0)
+        """Of each action among all decisions, those of the holdout included."""
 
-    def draw(self, uniforms: Floats) -> tuple[Ints, Floats, Any]:
-        """The places, probabilities and whether they are the holdout's, of decisions with these random numbers.
-
-        A probability is that of the action among all decisions, those of the holdout included.
-        """
-        held = uniforms < self.holdout
-        rest = uniforms if not self.holdout else (uniforms - self.holdout) / (1 - self.holdout)
-        if self._ends is None:
-            choices = np.empty(uniforms.size, np.int64)
-            _draw_all(self.policy, rest, choices)
-        else:  # the same rule: the first whose cumulative probability reaches u, never one of probability 0
-            places = np.searchsorted(self._ends, np.clip(rest, np.nextafter(0, 1), self._ends[-1]))
-            choices = places.astype(np.int64)
-        if self.holdout:
-            n = self.policy.size
-            even = np.minimum((uniforms / self.holdout * n).astype(np.int64), n - 1)
-            choices = np.where(held, even if self.holdout_place is None else self.holdout_place, choices)
-        return choices, self.probability(choices), held
-
-    def probability(self, choices: Ints) -> Floats:
-        """The probability of actions at these places, among all decisions."""
-        learned = self.policy[choices]
-        if not self.holdout:
-            return np.minimum(learned, 1.0)
-        base = 1 / self.policy.size if self.holdout_place is None else (choices == self.holdout_place)
-        return np.minimum((1 - self.holdout) * learned + self.holdout * base, 1.0)
+    def draw(self, uniform: float) -> tuple[int, float, bool]:
+        """The place of the action that a random number draws, its probability, and whether it is the holdout's."""
+        is_held = uniform < self.holdout
+        ends, rest = self._ends, (uniform - self.holdout) / (1 - self.holdout)
+        if is_held:
+            ends, rest = self._base_ends, uniform / self.holdout
+        # As in simulations: the first whose cumulative probability reaches u, never one of probability 0.
+        place = int(ends.searchsorted(min(max(rest, TINIEST), ends[-1])))
+        return place, self.probabilities.item(place), is_held
 
 
 def within(policy: Floats, low: Floats, high: Floats) -> Floats:
@@ -151,8 +126,6 @@ def within(policy: Floats, low: Floats, high: Floats) -> Floats:
 def distribution_of(policy: Floats, offer: Offer, revision: Revision) -> Distribution:
     """The policy with the fixed action, the bounds and the holdout of the pool's settings."""
     settings, share = revision.settings, revision.settings.holdout
-    if not (share or settings.probability_bounds or settings.fixed_action is not None):
-        return Distribution(policy)
 
     def place_of(label: Any) -> int | None:
         if offer.labels is not None:
@@ -162,18 +135,17 @@ def distribution_of(policy: Floats, offer: Offer, revision: Revision) -> Distrib
 
     fixed = None if settings.fixed_action is None else place_of(settings.fixed_action)
     held = None if settings.holdout_action is None else place_of(settings.holdout_action)
+    base = np.full(policy.size, 1 / policy.size) if held is None else np.eye(1, policy.size, held)[0]
     if fixed is not None:
-        policy = np.zeros(policy.size)
-        policy[fixed] = 1.0
+        policy = np.eye(1, policy.size, fixed)[0]
     elif settings.probability_bounds:
         low, high = np.zeros(policy.size), np.ones(policy.size)
         for label, least, most in settings.probability_bounds:
             place = place_of(label)
             if place is not None:
                 low[place], high[place] = least, most
-        base = np.full(policy.size, 1 / policy.size) if held is None else np.eye(1, policy.size, held)[0]
         policy = within(policy, *(np.clip((each - share * base) / (1 - share), 0, 1) for each in (low, high)))
-    return Distribution(policy, share, held)
+    return Distribution(policy, share, base)
 
 
 class PolicyVersion:
@@ -229,7 +201,7 @@ class PolicyVersion:
         """What a context may be answered with, or all actions, and the probability of each, the holdout included."""
         number = None if context is None else self.revision.catalogue.context(context)
         offer, distribution = self._of(number)
-        return offer, distribution.probability(np.arange(offer.rows.actions.size))
+        return offer, distribution.probabilities
 
     def _of(self, context: int | None) -> tuple[Offer, Distribution]:
         if context not in self.known:

@@ -131,7 +131,8 @@ class _Run:
             self.n_versions += 1
             state = row.state
             if named == row.number:
-                self._check_decisions(version, drawn, row.build == build())
+                for decision in drawn:
+                    self._check_decision(version, decision, row.build == build())
                 named, drawn = next(decisions, (LAST, iter(())))
         if version is None:
             raise Fault("version 1 is missing")
@@ -193,22 +194,25 @@ class _Run:
                 if len(known) < MOST_KNOWN:
                     known.add(value)
 
-    def _check_decisions(self, version: PolicyVersion, decisions: Iterator[Any], same: bool) -> None:
-        """Draw the decisions of one version again."""
-        plain = []
-        catalogue, varies = version.revision.catalogue, self._definition.learner.policy_varies
-        for decision in decisions:
-            if decision.round < version.round:
-                raise Fault(
-                    f"decision {decision.id} has round {decision.round}, before that of version {version.number}"
-                )
-            offer = self._offer(version, decision)
-            if offer is catalogue.base and not varies:
-                plain.append(decision)
-            elif offer is not None:
-                self._check_drawn(version, offer, [decision], same)
-        if plain:
-            self._check_drawn(version, catalogue.base, plain, same)
+    def _check_decision(self, version: PolicyVersion, decision: Any, same: bool) -> None:
+        """Draw a decision of a version again."""
+        if decision.round < version.round:
+            raise Fault(f"decision {decision.id} has round {decision.round}, before that of version {version.number}")
+        offer = self._offer(version, decision)
+        if offer is None:
+            return
+        distribution = version.distribution(offer, decision.round)
+        choice, probability, is_held = distribution.draw(decision.uniform)
+        action = offer.rows.actions.item(choice)
+        if not (
+            decision.action == action
+            and bool(decision.is_holdout) == is_held
+            and (decision.probability == probability if same else _close(decision.probability, probability))
+            and _equal(bytes(decision.saved or b""), version.saved_with(offer, distribution, choice) or b"", same)
+            and (action >= 0 or decision.label is None or decoded(decision.label) == (offer.labels or ())[choice])
+        ):
+            raise Fault(f"decision {decision.id} does not follow from version {version.number} and its uniform")
+        self.n_redrawn += 1
 
     def _offer(self, version: PolicyVersion, decision: Any) -> Offer | None:
         """What a decision was drawn from; None if that was not kept."""
@@ -231,25 +235,6 @@ class _Run:
         if decision.context is None or decision.context >= len(catalogue.contexts):
             raise Fault(f"decision {decision.id} has context {decision.context}, which its version does not know")
         return version.offer(catalogue.contexts[decision.context].label)
-
-    def _check_drawn(self, version: PolicyVersion, offer: Offer, decisions: list[Any], same: bool) -> None:
-        distribution = version.distribution(offer, decisions[0].round)
-        drawn = distribution.draw(np.array([each.uniform for each in decisions]))
-        saved: dict[int, bytes] = {}
-        for decision, choice, probability, is_held in zip(decisions, *(part.tolist() for part in drawn), strict=True):
-            if choice not in saved:
-                saved[choice] = version.saved_with(offer, distribution, choice) or b""
-            action = offer.rows.actions.item(choice)
-            follows = (
-                decision.action == action
-                and bool(decision.is_holdout) == is_held
-                and (decision.probability == probability if same else _close(decision.probability, probability))
-                and _equal(bytes(decision.saved or b""), saved[choice], same)
-                and (action >= 0 or decision.label is None or decoded(decision.label) == (offer.labels or ())[choice])
-            )
-            if not follows:
-                raise Fault(f"decision {decision.id} does not follow from version {version.number} and its uniform")
-        self.n_redrawn += len(decisions)
 
 
 def _follows(row: Any, scale: Scale, settings: Settings) -> bool:
