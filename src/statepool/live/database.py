@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 logger = logging.getLogger("statepool.live")
 
-SCHEMA = 2
+SCHEMA = 3
 """The number of this layout; a database with another one is refused."""
 POSTGRES_SCHEMA = "statepool"
 OF_EARLIER_RELEASES = ("events", "lanes", "pools", "snapshots")
@@ -94,13 +94,13 @@ class Tables:
         self.actions = table(
             "actions",
             column("pool", small, key=True), column("action", small, key=True), column("since", small, key=True),
-            column("label", text), column("category", text, optional=True), column("row", blob, optional=True),
+            column("label", text), column("category", text), column("row", blob, optional=True),
             sqlite_with_rowid=False,
         )  # fmt: skip
         self.contexts = table(
             "contexts",
             column("pool", small, key=True), column("context", small, key=True), column("since", small, key=True),
-            column("label", text), column("actions", blob), column("rows", blob),
+            column("label", text),
         )  # fmt: skip
         self.candidate_sets = table(
             "candidate_sets",

@@ -301,7 +301,7 @@ class Reports:
                 )
         return None
 
-    def expire(self, revision: Revision, now: float | None) -> int:
+    def expire(self, revision: Revision, now: float) -> int:
         """Store the default of every decision older than the window that has no outcome; how many.
 
         After it, every decision up to the key `looked_to` that waits for an outcome was made after `expired_to`. So
@@ -309,7 +309,6 @@ class Reports:
         """
         if revision.settings.window is None:
             raise ValueError("expire: this pool has no window, expected one in its settings")
-        now = self._database.time() if now is None else now
         p, d, before = self._tables.pools, self._tables.decisions.c, now - revision.settings.window
         own = p.c.id == self._definition.id
         with self._database.read() as connection:

@@ -37,7 +37,7 @@ from statepool.learners.outside import explained, suited
 from statepool.learners.stepper import Stepper
 from statepool.live.catalogue import Offer
 from statepool.live.database import EXPIRY, OUTCOME, STATE, Tables
-from statepool.live.settings import Revision
+from statepool.live.settings import Revision, insert_revision
 
 KEEP_EVERY = 1000
 """Of so many versions one keeps its state."""
@@ -424,9 +424,12 @@ def learn_reports(
 ) -> PolicyVersion | None:  # fmt: skip
     """Make the version after `before` inside the caller's transaction, if there is anything to take in.
 
-    `force`: make one anyway. The caller holds the pool's lock.
+    A new revision is stored with it. `force`: make one anyway. The caller holds the pool's lock.
     """
     number, r = 1 if before is None else before.number + 1, tables.reports.c
+    if before is None or before.revision is not revision:
+        force = True
+        insert_revision(connection, tables, revision, None if before is None else before.revision, number, now)
     batch = Batch(revision)
     parked: list[tuple[int, str]] = []
     due = r.pool == revision.definition.id, r.learned_in.is_(None), r.due <= now

@@ -234,7 +234,7 @@ class _Run:
             return catalogue.base
         if decision.context is None or decision.context >= len(catalogue.contexts):
             raise Fault(f"decision {decision.id} has context {decision.context}, which its version does not know")
-        return version.offer(catalogue.contexts[decision.context].label)
+        return version.offer(catalogue.contexts[decision.context])
 
 
 def _follows(row: Any, scale: Scale, settings: Settings) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import secrets
 from collections.abc import Hashable, Mapping
@@ -16,7 +17,7 @@ import sqlalchemy as sa
 from statepool.checks import Floats, check_number, read_only, shown
 from statepool.learners import find, make_learner, name_of
 from statepool.learners.contract import Learner, Problem, short_name
-from statepool.live.catalogue import Catalogue, ContextRows, as_label, check_label, decoded, differing, encoded
+from statepool.live.catalogue import Catalogue, as_label, check_label, decoded, differing, encoded
 from statepool.live.database import Tables
 from statepool.live.errors import Conflict
 from statepool.live.lift import Lift, Tally
@@ -264,7 +265,7 @@ class Revision:
 
     def is_as(self, settings: Settings, catalogue: Catalogue) -> bool:
         """Whether it has these settings and this catalogue."""
-        return settings == self.settings and differing(self.catalogue, catalogue) == ([], [])
+        return settings == self.settings and not differing(self.catalogue, catalogue)
 
     @property
     def is_held(self) -> bool:
@@ -388,62 +389,54 @@ def insert_definition(
 
 
 def insert_revision(
-    connection: sa.Connection, tables: Tables, revision: Revision, before: Catalogue | None, version: int, at: float
+    connection: sa.Connection, tables: Tables, revision: Revision, before: Revision | None, version: int, at: float
 ) -> None:
-    """One change: its settings, and the actions and contexts that differ from the catalogue before."""
-    catalogue, own = revision.catalogue, {"pool": revision.definition.id, "since": revision.number}
-    row = {"pool": revision.definition.id, "revision": revision.number, "version": version, "at": at}
-    connection.execute(sa.insert(tables.revisions).values(row | {"settings": encoded(revision.settings)}))
-    numbers, contexts = differing(before, catalogue)
+    """One change: its settings, and the actions and contexts that differ from the revision before."""
+    catalogue, pool, number = revision.catalogue, revision.definition.id, revision.number
+    connection.execute(sa.update(tables.pools).where(tables.pools.c.id == pool).values(revision=number))
+    row = {"pool": pool, "revision": number, "version": version, "settings": encoded(revision.settings), "at": at}
+    connection.execute(sa.insert(tables.revisions).values(row))
+    known = None if before is None else before.catalogue
     actions = [
-        own | {
-            "action": number, "label": encoded(catalogue.labels[number]),
-            "category": None if catalogue.categories[number] is None else encoded(catalogue.categories[number]),
-            "row": catalogue.rows[number].tobytes() if catalogue.active[number] else None,
+        {
+            "pool": pool, "since": number, "action": each, "label": encoded(catalogue.labels[each]),
+            "category": encoded(catalogue.categories[each]),
+            "row": catalogue.map[..., each, :].tobytes() if catalogue.active[each] else None,
         }
-        for number in numbers
+        for each in differing(known, catalogue)
     ]  # fmt: skip
-    rows = [
-        own | {
-            "context": number, "label": encoded(catalogue.contexts[number].label),
-            "actions": catalogue.contexts[number].actions.astype(np.int64).tobytes(),
-            "rows": np.ascontiguousarray(catalogue.contexts[number].rows).tobytes(),
-        }
-        for number in contexts
+    contexts = [
+        {"pool": pool, "since": number, "context": place, "label": encoded(label)}
+        for place, label in enumerate(catalogue.contexts) if known is None or label not in known.context_number
     ]  # fmt: skip
-    for table, given in ((tables.actions, actions), (tables.contexts, rows)):
+    for table, given in ((tables.actions, actions), (tables.contexts, contexts)):
         if given:
             connection.execute(sa.insert(table), given)
 
 
 def read_revision(connection: sa.Connection, tables: Tables, definition: Definition, number: int) -> Revision:
     """The settings and the catalogue of one revision."""
-    r, a, c = tables.revisions.c, tables.actions.c, tables.contexts.c
+    r, a, c, n_states = tables.revisions.c, tables.actions.c, tables.contexts.c, len(definition.states)
     one = sa.select(r.settings).where(r.pool == definition.id, r.revision == number)
     settings = connection.execute(one).scalar_one_or_none()
     if settings is None:
         raise ValueError(f"revision: {number} of pool {definition.name!r} is not there")
-    labels: dict[int, Hashable] = {}
-    categories: dict[int, Any] = {}
-    rows: dict[int, bytes] = {}
+    known: dict[int, Any] = {}
     active: dict[int, bool] = {}
-    query = sa.select(a.action, a.since, a.label, a.category, a.row).where(a.pool == definition.id, a.since <= number)
-    for action, since, label, category, row in connection.execute(query.order_by(a.since, a.action)):
-        labels[action], active[action] = decoded(label), row is not None
-        if row is not None:
-            rows[action], categories[action] = row, None if category is None else decoded(category)
-        if since == 1:
-            n_first = action + 1
-    n_states = len(definition.states)
-    contexts: dict[Hashable, ContextRows] = {}
-    query = sa.select(c.label, c.actions, c.rows).where(c.pool == definition.id, c.since <= number)
-    for row in connection.execute(query.order_by(c.since, c.context)):
-        label, numbers = decoded(row.label), np.frombuffer(row.actions, np.int64)
-        contexts[label] = ContextRows(label, numbers, np.frombuffer(row.rows).reshape(-1, n_states))
+    actions = sa.select(tables.actions).where(a.pool == definition.id, a.since <= number).order_by(a.since, a.action)
+    for each in connection.execute(actions):
+        active[each.action] = each.row is not None
+        if each.row is not None:  # a retired action keeps its last row
+            known[each.action] = each
+    named = sa.select(c.label).where(c.pool == definition.id, c.since <= number).order_by(c.context)
+    contexts = tuple(map(decoded, connection.execute(named).scalars()))
+    shape = (len(known), len(contexts), n_states) if contexts else (len(known), n_states)
+    size = 8 * math.prod(shape[1:])  # contexts that came after an action was retired have no row of it
+    table = np.frombuffer(b"".join(each.row.ljust(size, b"\0") for each in known.values())).reshape(shape)
     catalogue = Catalogue(
-        definition.states, tuple(labels.values()), tuple(categories.values()),
-        read_only(np.frombuffer(b"".join(rows.values())).reshape(len(labels), n_states).copy()),
-        np.array(list(active.values())), tuple(contexts.values()), n_first,
+        definition.states, tuple(decoded(each.label) for each in known.values()),
+        tuple(decoded(each.category) for each in known.values()),
+        read_only(np.ascontiguousarray(np.moveaxis(table, 0, -2))), np.array(list(active.values())), contexts,
     )  # fmt: skip
     return Revision(definition, number, check_settings(msgspec.json.decode(settings)), catalogue)
 

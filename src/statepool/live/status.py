@@ -70,7 +70,7 @@ class Status:
 
     @property
     def contexts(self) -> tuple[Any, ...]:
-        return tuple(context.label for context in self.catalogue.contexts)
+        return self.catalogue.contexts
 
     @cached_property
     def distribution(self) -> Mapping[Any, float]:
