@@ -166,6 +166,13 @@ class Catalogue:
         number = self.number_of.get(label)
         return number is not None and bool(self.active[number])
 
+    def place(self, offer: Offer, label: Any) -> int | None:
+        """The place of an action among those on offer; None: it is not."""
+        if offer.labels is not None:
+            return offer.labels.index(label) if label in offer.labels else None
+        found = np.flatnonzero(offer.rows.actions == self.number_of.get(label, -1))
+        return int(found[0]) if found.size else None
+
     def state(self, label: Any) -> int:
         """The number of a state."""
         return _find(label, self.state_number, "state")

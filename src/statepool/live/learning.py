@@ -22,7 +22,7 @@ from itertools import count, groupby
 from math import inf
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -37,11 +37,13 @@ from statepool.learners.outside import explained, suited
 from statepool.learners.stepper import Stepper
 from statepool.live.catalogue import Offer
 from statepool.live.database import EXPIRY, OUTCOME, STATE, Tables
-from statepool.live.settings import Revision, insert_revision
+from statepool.live.lift import find_root
+from statepool.live.settings import Revision, insert_revision, limits
 
 KEEP_EVERY = 1000
 """Of so many versions one keeps its state."""
 TINY, LARGEST_FACTOR, TINIEST = 1e-12, 2e12, 5e-324
+SEE, LEARN = 0, 1
 
 
 @entry_point
@@ -62,10 +64,10 @@ def take_in(
     memory: Any, what: Any, t: Any, time: Any, action: Any, state: Any, context: Any, wait: Any, loss: Any, sign: Any,
     saved: Any,
 ) -> None:  # fmt: skip
-    """Hand states (`what` 0) and outcomes (1) to the learner, in their order."""
+    """Hand states and outcomes to the learner, in their order."""
     for i in range(what.size):
         played = Played(t[i], time[i], action[i], state[i], context[i], wait[i])
-        if what[i] == 0:
+        if what[i] == SEE:
             see(memory, played, saved[i])
         else:
             learn(memory, played, loss[i], saved[i], sign[i])
@@ -110,40 +112,19 @@ def within(policy: Floats, low: Floats, high: Floats) -> Floats:
     if low.sum() > 1:
         low = low / low.sum()
     floored = np.maximum(policy, TINY)
-    bottom, top = 0.0, 1.0
-    while np.clip(top * floored, low, high).sum() < 1 and top < LARGEST_FACTOR:
-        bottom, top = top, 2 * top
-    for _ in range(100):  # halving a bracket of doubles a hundred times leaves neighbours
-        middle = (bottom + top) / 2
-        if np.clip(middle * floored, low, high).sum() < 1:
-            bottom = middle
-        else:
-            top = middle
-    fitted = np.clip(top * floored, low, high)
+    factor = find_root(lambda c: float(np.clip(c * floored, low, high).sum()) - 1, 0.0, LARGEST_FACTOR)
+    fitted = np.clip(factor * floored, low, high)
     return np.asarray(fitted / fitted.sum())
 
 
 def distribution_of(policy: Floats, offer: Offer, revision: Revision) -> Distribution:
     """The policy with the fixed action, the bounds and the holdout of the pool's settings."""
-    settings, share = revision.settings, revision.settings.holdout
-
-    def place_of(label: Any) -> int | None:
-        if offer.labels is not None:
-            return offer.labels.index(label) if label in offer.labels else None
-        found = np.flatnonzero(offer.rows.actions == revision.catalogue.number_of.get(label, -1))
-        return int(found[0]) if found.size else None
-
-    fixed = None if settings.fixed_action is None else place_of(settings.fixed_action)
-    held = None if settings.holdout_action is None else place_of(settings.holdout_action)
-    base = np.full(policy.size, 1 / policy.size) if held is None else np.eye(1, policy.size, held)[0]
+    settings, catalogue, share = revision.settings, revision.catalogue, revision.settings.holdout
+    low, high, base = limits(settings, catalogue, offer)
+    fixed = catalogue.place(offer, settings.fixed_action)
     if fixed is not None:
         policy = np.eye(1, policy.size, fixed)[0]
     elif settings.probability_bounds:
-        low, high = np.zeros(policy.size), np.ones(policy.size)
-        for label, least, most in settings.probability_bounds:
-            place = place_of(label)
-            if place is not None:
-                low[place], high[place] = least, most
         policy = within(policy, *(np.clip((each - share * base) / (1 - share), 0, 1) for each in (low, high)))
     return Distribution(policy, share, base)
 
@@ -258,44 +239,19 @@ def build() -> str:
     return f"statepool {__version__}, numpy {np.__version__}, {processor}"
 
 
-class Report(NamedTuple):
-    """A report, as far as learning reads it."""
+def read_reported(connection: sa.Connection, tables: Tables, *conditions: Any) -> Iterator[dict[str, Any]]:
+    """Of each decision with a report that meets the conditions all its reports by kind, in order of the decision's key.
 
-    state: int | None
-    loss: float | None
-    reported: float | None
-    is_reward: bool | None
-    at: float
-    due: float
-    learned_in: int | None
-
-
-class Reported(NamedTuple):
-    """A decision with its reports."""
-
-    id: int
-    version: int
-    round: int
-    action: int
-    probability: float
-    uniform: float
-    is_holdout: bool
-    decided_at: float
-    context: int | None
-    saved: bytes | None
-    reports: dict[str, Report]
-    table: bytes | None
-    """What its version has saved; None: that version is not there."""
-
-
-def read_reported(connection: sa.Connection, tables: Tables, *conditions: Any) -> Iterator[Reported]:
-    """Decisions with a report that meets the conditions, each with all its reports, in order of their key."""
+    A report is a row with the columns of its decision and of what its version has saved (`table`; None: that version
+    is not there).
+    """
     d, r, v = tables.decisions.c, tables.reports.c, tables.versions.c
     some = sa.select(r.decision).distinct().where(*conditions).subquery()
     query = (
         sa.select(
             d.id, d.version, d.round, d.action, d.probability, d.uniform, d.is_holdout, d.decided_at, d.context,
-            d.saved, v.saved, r.kind, r.state, r.loss, r.reported, r.is_reward, r.at, r.due, r.learned_in,
+            d.saved, r.kind, r.state, r.loss, r.reported, r.is_reward, r.is_clipped, r.at, r.due, r.learned_in,
+            v.saved.label("table"),
         )
         .select_from(
             some.join(tables.decisions, d.id == some.c.decision)
@@ -305,12 +261,7 @@ def read_reported(connection: sa.Connection, tables: Tables, *conditions: Any) -
         .order_by(d.id, r.kind.desc())  # state, outcome, expiry
     )  # fmt: skip
     for _, rows in groupby(connection.execute(query), key=itemgetter(0)):
-        listed = list(rows)
-        *own, saved, table = listed[0][:11]
-        reports = {row[11]: Report(*row[12:]) for row in listed}
-        yield Reported._make([
-            *own, None if saved is None else bytes(saved), reports, None if table is None else bytes(table),
-        ])  # fmt: skip
+        yield {row.kind: row for row in rows}
 
 
 class Batch:
@@ -325,44 +276,41 @@ class Batch:
         self.taken: list[tuple[int, str]] = []
         self.n_seen = self.n_impossible = 0
 
-    def add(self, decision: Reported, kinds: Sequence[str], number: int) -> None:
+    def add(self, reports: dict[str, Any], kinds: Sequence[str], number: int) -> None:
         """The reports of `kinds` of one decision, taken in by version `number`."""
-        reports, learner = decision.reports, self._definition.learner
+        decision, learner = next(iter(reports.values())), self._definition.learner
         self.taken += [(decision.id, kind) for kind in kinds]
-        self._inputs.append((*decision[:10], [(kind, *reports[kind][:5]) for kind in kinds]))
+        self._inputs.append((*decision[:10], [tuple(reports[kind][10:17]) for kind in kinds]))
         if decision.is_holdout:
             return
         state = reports[STATE].state
-        assert state is not None
         saved, likely = self._saved_of(decision, state)
         possible = likely > 0 or not learner.needs_state_probability
         if STATE in kinds:
             self.n_impossible += not possible
             if possible or learner.learns_map:
                 self.n_seen += 1
-                self._call(decision, state, saved)
+                self._call(state, saved, decision)
         if not possible:
             return
         outcome, expiry = reports.get(OUTCOME), reports.get(EXPIRY)
         if OUTCOME in kinds:
             if expiry is not None and 0 < (expiry.learned_in or 0) < number and not learner.exposure:
-                self._call(decision, state, saved, expiry, -1.0)
-            self._call(decision, state, saved, outcome)
+                self._call(state, saved, expiry, LEARN, -1.0)
+            self._call(state, saved, outcome, LEARN)
         replaced = outcome is not None and (OUTCOME in kinds or 0 < (outcome.learned_in or 0) <= number)
         if EXPIRY in kinds and not learner.exposure and not replaced:
-            self._call(decision, state, saved, expiry)
+            self._call(state, saved, expiry, LEARN)
 
-    def _call(
-        self, decision: Reported, state: int, saved: Floats, report: Report | None = None, sign: float = 1.0
-    ) -> None:
-        """Learn from an outcome, or without a report see the state."""
-        wait = 0.0 if report is None else max(report.at - decision.decided_at, 0.0)
-        loss = 0.0 if report is None else self._definition.scale.learned(float(report.loss or 0.0))
-        played = decision.round, decision.decided_at, decision.action, state, decision.context or 0, wait
-        self._numbers.append((report is not None, *played, loss, sign))
+    def _call(self, state: int, saved: Floats, report: Any, what: int = SEE, sign: float = 1.0) -> None:
+        """See the state of a decision, or learn an outcome of it."""
+        wait = max(report.at - report.decided_at, 0.0) if what == LEARN else 0.0
+        loss = self._definition.scale.learned(report.loss) if what == LEARN else 0.0
+        played = report.round, report.decided_at, report.action, state, report.context or 0, wait
+        self._numbers.append((what, *played, loss, sign))
         self._saved.append(saved)
 
-    def _saved_of(self, decision: Reported, state: int) -> tuple[Floats, float]:
+    def _saved_of(self, decision: Any, state: int) -> tuple[Floats, float]:
         """What was saved for a decision that led to a state, and how likely the state was."""
         n_states, (a, b) = len(self._definition.states), self._width
         own = np.frombuffer(decision.saved or b"")
@@ -433,16 +381,17 @@ def learn_reports(
     batch = Batch(revision)
     parked: list[tuple[int, str]] = []
     due = r.pool == revision.definition.id, r.learned_in.is_(None), r.due <= now
-    for decision in read_reported(connection, tables, *due):
-        waits = STATE not in decision.reports and not decision.is_holdout  # an outcome is learnt with its state
+    for reports in read_reported(connection, tables, *due):
+        decision = next(iter(reports.values()))
+        waits = STATE not in reports and not decision.is_holdout  # an outcome is learnt with its state
         kinds = [
-            kind for kind, report in decision.reports.items()
+            kind for kind, report in reports.items()
             if report.learned_in is None and (report.due <= now or (report.due == inf and not waits))
         ]  # fmt: skip
         if waits:
             parked += [(decision.id, kind) for kind in kinds]
         else:
-            batch.add(decision, kinds, number)
+            batch.add(reports, kinds, number)
     _mark(connection, tables, parked, {"due": inf})
     if not (batch.taken or force):
         return None

@@ -118,4 +118,4 @@ def find_root(function: Callable[[float], float], low: float, high: float) -> fl
 
     if function(low) >= 0:
         return low
-    return high if function(high) <= 0 else float(brentq(function, low, high, xtol=PRECISION))
+    return high if function(high) <= 0 else float(brentq(function, low, high, xtol=PRECISION, maxiter=1_000))

@@ -18,7 +18,6 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
@@ -400,7 +399,7 @@ class Pool:
 
     def change(self, **settings: Any) -> None:
         """Other settings from now on; those that are not named stay, and None is the default."""
-        self._revise(lambda revision: (_merged(revision.settings, settings), revision.catalogue))
+        self._revise(lambda revision: (check_settings(settings, revision.settings), revision.catalogue))
 
     def _change_actions(self, change: Callable[[Catalogue], Catalogue]) -> None:
         self._revise(lambda revision: (revision.settings, change(revision.catalogue)))
@@ -424,7 +423,7 @@ class Pool:
             check_same_learner(self.definition, given.learner)
 
         def change(revision: Revision) -> tuple[Settings, Catalogue]:
-            settings = _merged(revision.settings, given.settings)
+            settings = check_settings(given.settings, revision.settings)
             if given.P is None and given.actions is None and given.states is None:
                 return settings, revision.catalogue
             made = given.catalogue(revision.catalogue)
@@ -551,9 +550,7 @@ class _Given(NamedTuple):
         """The catalogue given, completed from the one that is known."""
         actions = known.labels_of(known.active_numbers) if self.actions is None else self.actions
         states = known.states if self.states is None else self.states
-        return make_catalogue(
-            self.P, None if self.P is None else self.contexts, actions, states, self.categories
-        )  # fmt: skip
+        return make_catalogue(self.P, None if self.P is None else self.contexts, actions, states, self.categories)
 
     def create(self, database: Database, name: str, clock: Callable[[], float] | None) -> PolicyVersion:
         """The first version of a new pool."""
@@ -577,10 +574,6 @@ class _Given(NamedTuple):
             made = read_version(database, name)
         assert made is not None
         return made
-
-
-def _merged(settings: Settings, given: Mapping[str, Any]) -> Settings:
-    return check_settings(msgspec.structs.asdict(settings) | dict(given))
 
 
 def read_version(database: Database, name: str) -> PolicyVersion | None:

@@ -23,19 +23,10 @@ from statepool.live.catalogue import Offer, as_label, decoded
 from statepool.live.database import STATE, Database
 from statepool.live.errors import NoSuchPool
 from statepool.live.learning import Batch, PolicyVersion, build, make_version, read_reported
-from statepool.live.settings import (
-    Definition,
-    Revision,
-    Scale,
-    Settings,
-    check_settings,
-    read_definition,
-    read_revision,
-)
+from statepool.live.settings import Definition, Revision, read_definition, read_revision
 
 TOLERANCE = 1e-9
 LAST = 2**31 - 1
-MOST_KNOWN = 100_000
 
 
 @dataclass(frozen=True)
@@ -95,7 +86,6 @@ class _Run:
         p, r = self._tables.pools.c, self._tables.reports.c
         self.n_decisions = self._scalar(sa.select(sa.func.count()).where(d.c.pool == pool))
         start = self._scalar(sa.select(p.replay_from).where(p.id == pool))
-        self._check_reports()
         versions = sa.select(self._tables.versions).where(v.pool == pool, v.number >= start).order_by(v.number)
         drawn = sa.select(d).where(d.c.pool == pool, d.c.version >= (start if redraw else LAST))
         with self._rows(versions) as rows, self._rows(drawn.order_by("version", "id")) as decisions:
@@ -146,13 +136,14 @@ class _Run:
         """A version made again from its reports."""
         batch, r, same = Batch(revision), self._tables.reports.c, row.build == build()
         taken = r.pool == self._definition.id, r.learned_in == row.number
-        for decision in read_reported(self._connection, self._tables, *taken):
+        for reports in read_reported(self._connection, self._tables, *taken):
+            decision = next(iter(reports.values()))
             if decision.table is None:
                 raise Fault(f"decision {decision.id} names version {decision.version}, which is not there")
-            if STATE not in decision.reports and not decision.is_holdout:
+            if STATE not in reports and not decision.is_holdout:
                 raise Fault(f"version {row.number} learnt an outcome of decision {decision.id}, which has no state")
-            kinds = [kind for kind, report in decision.reports.items() if report.learned_in == row.number]
-            batch.add(decision, kinds, row.number)
+            kinds = [kind for kind, report in reports.items() if report.learned_in == row.number]
+            batch.add(reports, kinds, row.number)
         made = make_version(revision, before, batch, bytes(row.uid), row.made_at)
         self.same_build = self.same_build and same
         for name in ("round", "impossible"):
@@ -175,24 +166,6 @@ class _Run:
         learner, problem = self._definition.learner, made.revision.problem
         both = [Stepper(learner, problem, state).arrays() for state in (stored, made.state)]
         return all(_close(*pair) for pair in zip(*both, strict=True))
-
-    def _check_reports(self) -> None:
-        """Every loss follows from what was reported, by the bounds of some revision."""
-        r, v = self._tables.reports.c, self._tables.revisions.c
-        texts = self._connection.execute(sa.select(v.settings).where(v.pool == self._definition.id)).scalars()
-        settings = {text: check_settings(msgspec.json.decode(text)) for text in set(texts)}.values()
-        query = sa.select(r.decision, r.kind, r.reported, r.is_reward, r.loss, r.is_clipped)
-        known: set[Any] = set()
-        with self._rows(query.where(r.pool == self._definition.id, r.kind != STATE)) as rows:
-            for row in rows:
-                value = tuple(row)[1:]
-                if value in known:
-                    continue
-                if row.reported is None or not any(_follows(row, self._definition.scale, each) for each in settings):
-                    what = f"{row.kind} {row.reported!r}"
-                    raise Fault(f"decision {row.decision} has {what} and a loss that does not follow from it")
-                if len(known) < MOST_KNOWN:
-                    known.add(value)
 
     def _check_decision(self, version: PolicyVersion, decision: Any, same: bool) -> None:
         """Draw a decision of a version again."""
@@ -235,14 +208,6 @@ class _Run:
         if decision.context is None or decision.context >= len(catalogue.contexts):
             raise Fault(f"decision {decision.id} has context {decision.context}, which its version does not know")
         return version.offer(catalogue.contexts[decision.context])
-
-
-def _follows(row: Any, scale: Scale, settings: Settings) -> bool:
-    """Whether a report's loss follows from what was reported, by the bounds of these settings."""
-    if row.is_reward and settings.reward_bounds is None:
-        return False
-    outcome = scale.outcome(settings, *((None, row.reported) if row.is_reward else (row.reported, None)))
-    return bool(outcome.loss == row.loss and outcome.is_clipped == row.is_clipped)
 
 
 def _equal(stored: bytes, made: bytes, same_build: bool) -> bool:
