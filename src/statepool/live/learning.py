@@ -31,7 +31,6 @@ import sqlalchemy as sa
 from statepool import __version__
 from statepool.checks import Floats
 from statepool.compiling import entry_point
-from statepool.kernels import dot
 from statepool.learners.contract import Played, Rows, learn, see
 from statepool.learners.outside import explained, suited
 from statepool.learners.stepper import Stepper
@@ -46,17 +45,9 @@ TINY, LARGEST_FACTOR, TINIEST = 1e-12, 2e12, 5e-324
 SEE, LEARN = 0, 1
 
 
-@entry_point
-def _state_probabilities(columns: Any, policy: Any, likely: Any) -> None:
-    for s in range(likely.size):
-        likely[s] = dot(policy, columns[s])
-
-
 def state_probabilities(rows: Rows, policy: Floats) -> Floats:
-    """The probability of each state under a policy, to the bit wherever its array lies."""
-    likely = np.empty(len(rows.columns))
-    _state_probabilities(rows.columns, policy, likely)
-    return likely
+    """The probability of each state under a policy, to the bit wherever its array lies, unlike a matrix product."""
+    return np.asarray((rows.columns * policy).sum(axis=1))
 
 
 @entry_point
@@ -150,10 +141,6 @@ class PolicyVersion:
         state, saved = bytes(row.state), bytes(row.saved)
         return cls(revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible, state, saved)
 
-    @property
-    def nbytes(self) -> int:
-        return len(self.state) + len(self.saved) + 150
-
     def next_round(self) -> int:
         """The round of the next decision that this process draws."""
         return self.round + next(self._drawn)
@@ -205,8 +192,7 @@ class PolicyVersion:
             stepper = self._stepper_for(offer.rows.actions.size)
             parts = [stepper.saved_by_decision(offer.rows, distribution.policy, choice)]
             if not is_base:
-                if not self.revision.catalogue.contexts:
-                    parts.insert(0, stepper.saved_by_state(offer.rows, distribution.policy).ravel())
+                parts.insert(0, stepper.saved_by_state(offer.rows, distribution.policy).ravel())
                 parts.append(state_probabilities(offer.rows, distribution.policy))
         return np.concatenate(parts).tobytes() or None
 
@@ -314,13 +300,11 @@ class Batch:
         """What was saved for a decision that led to a state, and how likely the state was."""
         n_states, (a, b) = len(self._definition.states), self._width
         own = np.frombuffer(decision.saved or b"")
-        by_state = np.frombuffer(decision.table or b"").reshape(n_states, a + 1)
         if own.size == b:
-            return np.concatenate([by_state[state, :a], own]), float(by_state[state, a])
-        likely = float(own[own.size - n_states + state])
-        if own.size == b + n_states:
-            return np.concatenate([by_state[state, :a], own[:b]]), likely
-        return np.concatenate([own[state * a : (state + 1) * a], own[n_states * a : n_states * a + b]]), likely
+            by_state = np.frombuffer(decision.table).reshape(n_states, a + 1)[state]
+            return np.concatenate([by_state[:a], own]), float(by_state[a])
+        by_state = own[: n_states * a].reshape(n_states, a)[state]
+        return np.concatenate([by_state, own[n_states * a : n_states * a + b]]), float(own[state - n_states])
 
     def digest(self, *version: Any) -> bytes:
         """Of everything that was taken in, and of the version's own numbers."""
@@ -397,7 +381,17 @@ def learn_reports(
         return None
     made_at = now if before is None else max(now, before.made_at)  # the clock may have been set back
     made = make_version(revision, before, batch, secrets.token_bytes(8), made_at)
-    _store(connection, tables, made)
+    versions, pool = tables.versions, revision.definition.id
+    connection.execute(
+        sa.insert(versions).values(
+            pool=pool, number=number, uid=made.uid, build=build(), revision=revision.number, round=made.round,
+            made_at=made.made_at, impossible=made.impossible, digest=made.digest, saved=made.saved, state=made.state,
+        )
+    )  # fmt: skip
+    if (number - 1) % KEEP_EVERY:
+        start = sa.select(tables.pools.c.replay_from).where(tables.pools.c.id == pool).scalar_subquery()
+        old = sa.and_(versions.c.pool == pool, versions.c.number == number - 1, versions.c.number != start)
+        connection.execute(sa.update(versions).where(old).values(state=None))
     _mark(connection, tables, batch.taken, {"learned_in": number})
     return made
 
@@ -408,17 +402,3 @@ def _mark(connection: sa.Connection, tables: Tables, reports: list[tuple[int, st
         one = sa.and_(r.c.decision == sa.bindparam("d"), r.c.kind == sa.bindparam("k"))
         keys = [{"d": decision, "k": kind} for decision, kind in reports]
         connection.execute(sa.update(r).where(one).values(values), keys)
-
-
-def _store(connection: sa.Connection, tables: Tables, made: PolicyVersion) -> None:
-    versions, pool, number = tables.versions, made.revision.definition.id, made.number
-    connection.execute(
-        sa.insert(versions).values(
-            pool=pool, number=number, uid=made.uid, build=build(), revision=made.revision.number, round=made.round,
-            made_at=made.made_at, impossible=made.impossible, digest=made.digest, saved=made.saved, state=made.state,
-        )
-    )  # fmt: skip
-    if (number - 1) % KEEP_EVERY:
-        start = sa.select(tables.pools.c.replay_from).where(tables.pools.c.id == pool).scalar_subquery()
-        old = sa.and_(versions.c.pool == pool, versions.c.number == number - 1, versions.c.number != start)
-        connection.execute(sa.update(versions).where(old).values(state=None))

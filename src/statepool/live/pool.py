@@ -280,7 +280,8 @@ class Pool:
             self._learn(wait=True)
 
     def _has_many_reports(self) -> bool:
-        many = self.settings.update_every or max(FEWEST_REPORTS, ceil(self._version.nbytes / BYTES_PER_REPORT))
+        nbytes = len(self._version.state) + len(self._version.saved)
+        many = self.settings.update_every or max(FEWEST_REPORTS, ceil(nbytes / BYTES_PER_REPORT))
         return self._n_unlearned >= many
 
     def work(self) -> None:
