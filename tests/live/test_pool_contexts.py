@@ -7,7 +7,6 @@ import pytest
 
 import statepool as sp
 from live.places import ACTIONS, STATES, P
-from statepool.learners.self_tuned import _from_key
 from statepool.live.errors import Conflict
 
 MAPS = {"new": P, "old": {"a": [0.2, 0.3, 0.5], "c": [0.6, 0.2, 0.2]}}
@@ -125,8 +124,8 @@ def learnt(pool):
     if hasattr(memory, "cells"):
         known = {}
         for place in np.flatnonzero(memory.cells.keys):
-            is_pair, context, action = _from_key(int(memory.cells.keys[place]), size)
-            known[context if is_pair else None, action] = memory.cells.table[place].copy()
+            above, action = divmod(int(memory.cells.keys[place]) - 1, size)
+            known[above - 1 if above else None, action] = memory.cells.table[place].copy()
         return known
     numbers = np.stack([memory.counts[0], memory.sums, memory.squares, memory.played]).reshape(4, -1, size)
     return {(context, action): numbers[:, context, action] for context, action in np.ndindex(numbers.shape[1:])}
