@@ -104,7 +104,7 @@ def ratios(database: Database, bare) -> None:
 
 def size(database: Database) -> int:
     if database.path is not None:
-        with database.autocommit() as connection:
+        with database.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         return database.path.stat().st_size
     with database.read() as connection:

@@ -61,8 +61,8 @@ def test_another_process_plays_a_change_at_once(place):
         (lambda pool: pool.add_action("d"), ValueError, "row: of 'd' is missing"),
         (lambda pool: pool.add_action("d", [1, 0]), ValueError, "shape"),
         (lambda pool: pool.add_action("d", [0.5, 0.6, 0]), ValueError, "sums to 1.1"),
-        (lambda pool: pool.retire_action("z"), ValueError, "not in the catalogue"),
-        (lambda pool: pool.reweight_action("z", [1, 0, 0]), ValueError, "not in the catalogue"),
+        (lambda pool: pool.retire_action("z"), ValueError, "'z' is not known"),
+        (lambda pool: pool.reweight_action("z", [1, 0, 0]), ValueError, "'z' is not known"),
         (lambda pool: pool.change(holdout=3), ValueError, "holdout"),
         (lambda pool: pool.change(colour=3), ValueError, "'colour' is not known"),
     ],
@@ -92,14 +92,15 @@ def test_the_last_action_stays(place):
         pool.retire_action("c")
 
 
-def test_a_million_actions_are_drawn_from_by_binary_search():
+def test_actions_are_drawn_by_their_cumulative_probability_and_never_one_of_probability_zero():
     from statepool.live.learning import Distribution
 
     rng = np.random.default_rng(0)
     policy = rng.random(100_000) * (rng.random(100_000) < 0.5)
     policy /= policy.sum()
     uniforms = np.append(rng.random(2_000), [0.0, 1 - 2**-53])
-    choices = Distribution(policy).draw(uniforms)[0]
+    distribution = Distribution(policy, 0.0, policy)
+    choices = np.array([distribution.draw(each)[0] for each in uniforms.tolist()])
     expected = np.minimum(np.searchsorted(np.cumsum(policy), uniforms), np.flatnonzero(policy)[-1])
     assert (policy[choices] > 0).all()
     assert (choices == expected).mean() > 0.999

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 import statepool as sp
 from live.places import Clock, play
 from statepool.live import maintenance
+from statepool.live.dashboard import page_of
 from statepool.live.errors import ReadOnly, StoreUnavailable, UnknownTicket
 from statepool.live.maintenance import COLUMNS, backup, export
 
@@ -63,6 +64,16 @@ def test_decisions_can_be_read_with_sql(place):
         ("buy", 5.0, 0.5, False), (None, 2.0, 0.8, True),
     ]  # fmt: skip
     assert str(rows[0]["decided_at"]).startswith("2001-09-09")
+
+
+def test_the_query_that_the_alarm_about_bounds_shows_finds_the_outcomes(place):
+    pool = place.make(reward_bounds=(0, 10))
+    pool.decide_many(["inside", "outside"])
+    pool.resolve_many(rewards={"inside": 5.0, "outside": 50.0})
+    [alarm] = [each for each in page_of(pool)["alarms"] if each.kind == "bounds"]
+    with pool.database.read() as connection:
+        rows = connection.execute(sa.text(alarm.text.partition("All of them: ")[2])).all()
+    assert [tuple(row) for row in rows] == [("outside", 50.0, 0.0)]
 
 
 def test_an_erased_person_is_gone_and_replay_agrees(place):

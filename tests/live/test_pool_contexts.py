@@ -103,4 +103,53 @@ def test_contexts_can_be_updated(place):
     pool.decide("2", context="third")
     pool.add_action("d", [0, 0, 1])
     assert "d" in pool.policy("old")
+    pool.retire_action("b")
+    pool = place.make(P=MAPS | {"fourth": P}, actions=["a", "c", "d"], update=True)
+    pool.decide("3", context="fourth")
+    again = place.open()
+    assert again.status().contexts == ("new", "old", "third", "fourth")
+    np.testing.assert_array_equal(again.catalogue.map, pool.catalogue.map)
+    assert set(again.policy("fourth")) == {"a", "c", "d"}
+    assert pool.replay().ok
+
+
+def learnt(pool):
+    """{(context, action): numbers} of what the learner knows of pairs, and of actions alone (context None)."""
+    memory, size = pool._version._stepper_for(1).memory, len(pool.catalogue.labels)
+    if hasattr(memory, "cells"):
+        known = {}
+        for place in np.flatnonzero(memory.cells.keys):
+            above, action = divmod(int(memory.cells.keys[place]) - 1, size)
+            known[above - 1 if above else None, action] = memory.cells.table[place].copy()
+        return known
+    numbers = np.stack([memory.counts[0], memory.sums, memory.squares, memory.played]).reshape(4, -1, size)
+    return {(context, action): numbers[:, context, action] for context, action in np.ndindex(numbers.shape[1:])}
+
+
+@pytest.mark.parametrize("window", [None, 1_000.0])
+@pytest.mark.parametrize("learner", ["self-tuned", "action-thompson", "action-ucb", "action-greedy"])
+def test_what_was_learnt_of_a_pair_stays_with_it_when_an_action_is_added(sqlite, clock, learner, window):
+    pool = sqlite.make(learner, P={"new": P, "old": P[::-1]}, window=window, update_every=10**6, clock=clock)
+    for n in range(60):
+        clock.now = n
+        context = "old" if n % 3 else "new"
+        action = pool.decide(f"{n}", context=context, uniform=(n * 0.618) % 1).action
+        pool.observe(f"{n}", STATES[n % 3])
+        pool.resolve(f"{n}", (ACTIONS.index(action) + n % 3) / 4)
+    pool.decide("waiting", context="old")
+    pool.learn()
+    before = learnt(pool)
+    pool.add_action("d", [0, 0.5, 0.5])
+    pool.add_action("e", [0.5, 0.5, 0])
+    after = learnt(pool)
+    for pair, numbers in before.items():
+        np.testing.assert_allclose(after[pair], numbers, rtol=1e-12, err_msg=str(pair))
+    assert all(action >= 3 and not np.any(after[context, action]) for context, action in set(after) - set(before))
+    pool.observe("waiting", "buy")
+    pool.resolve("waiting", 1.0)
+    pool.learn()
+    played = 1, ACTIONS.index(pool.find("waiting")["action"])
+    assert (learnt(pool)[played] != after.get(played, 0.0)).any()
+    changed = {pair for pair, numbers in learnt(pool).items() if (numbers != after.get(pair, 0.0)).any()}
+    assert changed - {(None, played[1])} == {played}
     assert pool.replay().ok

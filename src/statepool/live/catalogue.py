@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -52,15 +53,19 @@ def _fits(part: Any) -> bool:
 
 def check_labels(labels: Any, what: str) -> list[Hashable]:
     """Different labels, at least one."""
-    if isinstance(labels, str) or not hasattr(labels, "__iter__"):
-        raise ValueError(f"{what}: is {shown(labels)}, expected a list of labels")
-    checked = [check_label(label, what) for label in labels]
+    checked = [check_label(label, what) for label in _listed(labels, what)]
     if not 0 < len(checked) <= MOST_LABELS:
         raise ValueError(f"{what}: has {len(checked)} labels, expected 1 to {MOST_LABELS}")
     if len(set(checked)) < len(checked):
         twice = next(label for label, count in Counter(checked).items() if count > 1)
         raise ValueError(f"{what}: {twice!r} is there twice, expected different labels")
     return checked
+
+
+def _listed(labels: Any, what: str) -> list[Any]:
+    if isinstance(labels, str) or not hasattr(labels, "__iter__"):
+        raise ValueError(f"{what}: is {shown(labels)}, expected a list of labels")
+    return list(labels)
 
 
 def encoded(value: Any) -> str:
@@ -95,14 +100,6 @@ def check_rows(rows: Sequence[ArrayLike], n_states: int, actions: Sequence[Any])
     return np.array(checked)
 
 
-class ContextRows(NamedTuple):
-    """The actions that a context may be answered with, by number, and their rows of P there."""
-
-    label: Hashable
-    actions: Ints
-    rows: Floats
-
-
 class Offer(NamedTuple):
     """What one request may be answered with."""
 
@@ -122,12 +119,11 @@ class Catalogue:
     labels: tuple[Hashable, ...]
     """Of every action by its number, retired ones included."""
     categories: tuple[Any, ...]
-    rows: Floats
-    """One row of P for each action; retired actions keep their last one."""
+    map: Floats
+    """P: actions × states, or contexts × actions × states, where rows of actions that a context may not be answered
+    with are 0. Retired actions keep their last row."""
     active: Bools
-    contexts: tuple[ContextRows, ...] = ()
-    n_first: int = 0
-    """Actions of this number and above came after the contexts, and have one row for all of them."""
+    contexts: tuple[Hashable, ...] = ()
 
     @cached_property
     def number_of(self) -> dict[Hashable, int]:
@@ -139,7 +135,7 @@ class Catalogue:
 
     @cached_property
     def context_number(self) -> dict[Hashable, int]:
-        return {context.label: number for number, context in enumerate(self.contexts)}
+        return {label: number for number, label in enumerate(self.contexts)}
 
     @cached_property
     def active_numbers(self) -> Ints:
@@ -152,22 +148,16 @@ class Catalogue:
         return Offer(Rows(columns_of(self.rows[numbers]), numbers, 0, bool(self.contexts)))
 
     @cached_property
-    def map(self) -> Floats:
-        """P as learners know it: actions × states, or contexts × actions × states."""
+    def rows(self) -> Floats:
+        """One row of P for each action; with contexts the mean of its rows."""
         if not self.contexts:
-            return self.rows
-        table = np.zeros((len(self.contexts), *self.rows.shape))
-        for number, context in enumerate(self.contexts):
-            table[number, self.n_first :] = self.rows[self.n_first :]
-            table[number, context.actions] = context.rows
-        return table
+            return self.map
+        total = self.map.sum(axis=0)
+        return np.asarray(total / total.sum(axis=1, keepdims=True))
 
     def action(self, label: Any, what: str = "action") -> int:
         """The number of an action, active or not."""
-        number = self.number_of.get(check_label(label, what))
-        if number is None:
-            raise ValueError(f"{what}: {label!r} is not in the catalogue")
-        return number
+        return _find(label, self.number_of, what)
 
     def labels_of(self, numbers: Ints) -> list[Hashable]:
         return [self.labels[number] for number in numbers.tolist()]
@@ -176,31 +166,28 @@ class Catalogue:
         number = self.number_of.get(label)
         return number is not None and bool(self.active[number])
 
+    def place(self, offer: Offer, label: Any) -> int | None:
+        """The place of an action among those on offer; None: it is not."""
+        if offer.labels is not None:
+            return offer.labels.index(label) if label in offer.labels else None
+        found = np.flatnonzero(offer.rows.actions == self.number_of.get(label, -1))
+        return int(found[0]) if found.size else None
+
     def state(self, label: Any) -> int:
         """The number of a state."""
-        number = self.state_number.get(check_label(label, "state"))
-        if number is None:
-            raise ValueError(f"state: {label!r} is not known, expected one of {_some(self.states)}")
-        return number
+        return _find(label, self.state_number, "state")
 
     def context(self, label: Any) -> int:
         """The number of a context."""
-        number = self.context_number.get(check_label(label, "context"))
-        if number is None:
-            known = (context.label for context in self.contexts)
-            expected = f"one of {_some(known)}" if self.contexts else "none, as this pool was opened without contexts"
-            raise ValueError(f"context: {label!r} is not known, expected {expected}")
-        return number
+        return _find(label, self.context_number, "context")
 
     def of_context(self, number: int) -> Offer:
         """The active actions that a context may be answered with, with their rows there."""
-        context = self.contexts[number]
-        may = np.zeros(len(self.labels), np.bool_)
-        may[context.actions] = True
-        may[self.n_first :] = True
-        numbers = np.flatnonzero(may & self.active)
+        numbers = np.flatnonzero(self.map[number].any(axis=1) & self.active)
         if not numbers.size:
-            raise ValueError(f"context: {context.label!r} has no active action, expected one that may be played")
+            raise ValueError(
+                f"context: {self.contexts[number]!r} has no active action, expected one that may be played"
+            )
         return Offer(Rows(columns_of(self.map[number, numbers]), numbers, number, True), number)
 
     def of_candidates(self, candidates: Any, context: int | None) -> Offer:
@@ -220,40 +207,42 @@ class Catalogue:
         return Offer(offered, context, tuple(labels), blake2b(content, digest_size=16).digest())
 
 
-def _some(labels: Any) -> str:
-    names = [repr(label) for label in labels]
-    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+def _find(label: Any, number_of: Mapping[Hashable, int], what: str) -> int:
+    """The number of a label that is known."""
+    number = number_of.get(check_label(label, what))
+    if number is None:
+        some = ", ".join(repr(each) for each in islice(number_of, 8)) + (", …" if len(number_of) > 8 else "")
+        expected = f"one of {some}" if number_of else f"none, as this pool was opened without {what}s"
+        raise ValueError(f"{what}: {label!r} is not known, expected {expected}")
+    return number
 
 
 def make_catalogue(P: Any, contexts: Any, actions: Any, states: Any, categories: Any) -> Catalogue:
     """The catalogue that a new pool is opened with, everything checked."""
     labels, seen = tuple(check_labels(actions, "actions")), tuple(check_labels(states, "states"))
-    kinds = check_categories(categories, labels)
-    tables: tuple[ContextRows, ...] = ()
-    if contexts is not None or isinstance(P, Mapping):
-        tables = make_contexts(P, contexts, labels, len(seen))
-        P = _mean_rows(tables, labels, len(seen))
-    elif P is None:
-        P = np.full((len(labels), len(seen)), 1 / len(seen))
-    rows = check_map(P)
-    if rows.shape != (len(labels), len(seen)):
-        raise ValueError(f"P: has shape {rows.shape}, expected {(len(labels), len(seen))}, as actions and states")
-    return Catalogue(seen, labels, kinds, read_only(rows), np.ones(len(labels), np.bool_), tables, len(labels))
-
-
-def check_categories(categories: Any, labels: Sequence[Any]) -> tuple[Any, ...]:
-    """One category for each action, or none at all."""
-    if categories is None:
-        return (None,) * len(labels)
-    if isinstance(categories, str) or not hasattr(categories, "__iter__"):
-        raise ValueError(f"categories: is {shown(categories)}, expected a list, one for each action")
-    kinds = tuple(None if each is None else check_label(each, "categories") for each in categories)
+    kinds = [None] * len(labels) if categories is None else _listed(categories, "categories")
     if len(kinds) != len(labels):
         raise ValueError(f"categories: has {len(kinds)} entries, expected {len(labels)}, one for each action")
-    return kinds
+    checked = tuple(None if each is None else check_label(each, "categories") for each in kinds)
+    active, shape = np.ones(len(labels), np.bool_), (len(labels), len(seen))
+    if contexts is None and not isinstance(P, Mapping):
+        table = _check_table(np.full(shape, 1 / len(seen)) if P is None else P, "P", shape)
+        return Catalogue(seen, labels, checked, table, active)
+    tables = _context_tables(P, contexts, labels, len(seen))
+    table = np.array(list(tables.values()))
+    for missing in np.flatnonzero(~table.any(axis=(0, 2)))[:1]:
+        raise ValueError(f"P: has no row of {labels[missing]!r} in any context, expected one in some")
+    return Catalogue(seen, labels, checked, read_only(table), active, tuple(tables))
 
 
-def make_contexts(P: Any, contexts: Any, labels: Sequence[Hashable], n_states: int) -> tuple[ContextRows, ...]:
+def _check_table(P: Any, what: str, shape: tuple[int, int]) -> Floats:
+    table = check_map(P, what)
+    if table.shape != shape:
+        raise ValueError(f"{what}: has shape {table.shape}, expected {shape}, as actions and states")
+    return read_only(table)
+
+
+def _context_tables(P: Any, contexts: Any, labels: Sequence[Hashable], n_states: int) -> dict[Hashable, Floats]:
     """The rows of every context: of P = {context: rows}, with a row for each action or {action: row} of some."""
     if not isinstance(P, Mapping):
         raise ValueError(f"P: is {type(P).__name__}, expected {{context: rows}} where there are contexts")
@@ -262,58 +251,38 @@ def make_contexts(P: Any, contexts: Any, labels: Sequence[Hashable], n_states: i
     if set(names) != set(given):
         raise ValueError(f"P: has tables of {sorted(map(str, given))[:8]}, expected one for each of the contexts")
     number_of = {label: number for number, label in enumerate(labels)}
-    return tuple(_context_rows(name, given[name], number_of, n_states) for name in names)
+    return {name: _context_table(name, given[name], number_of, n_states) for name in names}
 
 
-def _context_rows(context: Any, rows: Any, number_of: dict[Hashable, int], n_states: int) -> ContextRows:
+def _context_table(context: Any, rows: Any, number_of: dict[Hashable, int], n_states: int) -> Floats:
     if not isinstance(rows, Mapping):
-        table = check_map(rows, f"P of context {context!r}")
-        if table.shape != (len(number_of), n_states):
-            expected = (len(number_of), n_states)
-            raise ValueError(f"P: of context {context!r} has shape {table.shape}, expected {expected}")
-        return ContextRows(context, np.arange(len(number_of)), read_only(table))
+        return _check_table(rows, f"P of context {context!r}", (len(number_of), n_states))
     if not rows:
         raise ValueError(f"P: of context {context!r} has no action, expected one that it may be answered with")
-    own = {check_label(label, "actions"): row for label, row in rows.items()}
+    own = [check_label(label, "actions") for label in rows]
     for label in own:
         if label not in number_of:
             raise ValueError(f"P: of context {context!r} has a row of {label!r}, which is not among the actions")
-    ordered = sorted(own, key=number_of.__getitem__)
-    numbers = np.array([number_of[label] for label in ordered], np.int64)
-    return ContextRows(context, numbers, read_only(check_rows([own[label] for label in ordered], n_states, ordered)))
+    table = np.zeros((len(number_of), n_states))
+    table[[number_of[label] for label in own]] = check_rows(list(rows.values()), n_states, own)
+    return table
 
 
-def _mean_rows(tables: Sequence[ContextRows], labels: Sequence[Hashable], n_states: int) -> Floats:
-    """A row for each action without a context: the mean of its rows."""
-    total = np.zeros((len(labels), n_states))
-    for table in tables:
-        total[table.actions] += table.rows
-    missing = np.flatnonzero(~total.any(axis=1))
-    if missing.size:
-        raise ValueError(f"P: has no row of {labels[missing[0]]!r} in any context, expected one in some")
-    return np.asarray(total / total.sum(axis=1, keepdims=True))
-
-
-def changed(
-    before: Catalogue, actions: Mapping[Hashable, tuple[Floats | None, Any]], contexts: Sequence[ContextRows] = ()
-) -> Catalogue:
-    """The catalogue of the next revision: {action: (row, category)}, where row None retires, and tables of contexts."""
+def changed(before: Catalogue, actions: Mapping[Hashable, tuple[Floats | None, Any]]) -> Catalogue:
+    """The catalogue of the next revision: {action: (row, category)}, where row None retires."""
     new = [label for label in actions if label not in before.number_of]
     labels, categories = [*before.labels, *new], [*before.categories, *[None] * len(new)]
-    rows = np.concatenate([before.rows, np.zeros((len(new), len(before.states)))])
-    active = np.concatenate([before.active, np.zeros(len(new), np.bool_)])
+    more = np.zeros((*before.map.shape[:-2], len(new), len(before.states)))
+    table, active = np.concatenate([before.map, more], axis=-2), np.append(before.active, np.zeros(len(new), np.bool_))
     number_of = before.number_of | {label: len(before.labels) + place for place, label in enumerate(new)}
     for label, (row, category) in actions.items():
         number = number_of[label]
         active[number] = row is not None
         if row is not None:
-            rows[number], categories[number] = row, category
+            table[..., number, :], categories[number] = row, category
     if not active.any():
         raise ValueError("action: is the last active one, expected another to be left")
-    tables = {table.label: table for table in (*before.contexts, *contexts)}
-    return Catalogue(
-        before.states, tuple(labels), tuple(categories), read_only(rows), active, tuple(tables.values()), before.n_first
-    )
+    return replace(before, labels=tuple(labels), categories=tuple(categories), map=read_only(table), active=active)
 
 
 def updated(before: Catalogue, given: Catalogue, with_rows: bool, name: str) -> Catalogue:
@@ -323,7 +292,7 @@ def updated(before: Catalogue, given: Catalogue, with_rows: bool, name: str) -> 
             f"states: are {given.states[:8]}, and pool {name!r} has {before.states[:8]}, which cannot be changed: "
             "expected the same, or another name or database"
         )
-    if bool(given.contexts) != bool(before.contexts):
+    if with_rows and bool(given.contexts) != bool(before.contexts):
         raise Conflict(f"contexts: pool {name!r} was opened {'with' if before.contexts else 'without'} contexts")
     actions: dict[Hashable, tuple[Floats | None, Any]] = {
         label: (None, None) for label in before.labels_of(before.active_numbers) if label not in given.number_of
@@ -335,27 +304,23 @@ def updated(before: Catalogue, given: Catalogue, with_rows: bool, name: str) -> 
         elif with_rows and not before.contexts:
             actions[label] = row, before.categories[known] if kind is None else kind
     after = changed(before, actions)
-    tables = []
-    for table in given.contexts:
-        numbers = np.array([after.number_of[label] for label in given.labels_of(table.actions)], np.int64)
-        order = np.argsort(numbers)
-        tables.append(ContextRows(table.label, numbers[order], table.rows[order]))
-    return changed(after, {}, tables)
+    if not given.contexts:
+        return after
+    new = [label for label in given.contexts if label not in before.context_number]
+    table = np.concatenate([after.map, np.zeros((len(new), *after.map.shape[1:]))])
+    after = replace(after, contexts=(*before.contexts, *new), map=table)
+    numbers = [after.number_of[label] for label in given.labels]
+    for label, rows in zip(given.contexts, given.map, strict=True):
+        table[after.context_number[label], numbers] = rows
+    return after
 
 
-def differing(before: Catalogue | None, after: Catalogue) -> tuple[list[int], list[int]]:
-    """The numbers of the actions and of the contexts that differ between two revisions."""
-    if before is None:
-        return list(range(len(after.labels))), list(range(len(after.contexts)))
-    n = len(before.labels)
+def differing(before: Catalogue | None, after: Catalogue) -> list[int]:
+    """The numbers of the actions that differ between two revisions."""
     other = np.ones(len(after.labels), np.bool_)
-    kinds = [one != two for one, two in zip(before.categories, after.categories, strict=False)]
-    other[:n] = (before.active != after.active[:n]) | (before.rows != after.rows[:n]).any(axis=1) | kinds
-    known = {table.label: table for table in before.contexts}
-    contexts = [
-        number for number, table in enumerate(after.contexts)
-        if table.label not in known
-        or not np.array_equal(known[table.label].actions, table.actions)
-        or not np.array_equal(known[table.label].rows, table.rows)
-    ]  # fmt: skip
-    return np.flatnonzero(other).tolist(), contexts
+    if before is not None and before.contexts == after.contexts:
+        n = len(before.labels)
+        kinds = [one != two for one, two in zip(before.categories, after.categories, strict=False)]
+        rows = (before.map != after.map[..., :n, :]).reshape(-1, n, len(after.states)).any(axis=(0, 2))
+        other[:n] = (before.active != after.active[:n]) | rows | kinds
+    return np.flatnonzero(other).tolist()

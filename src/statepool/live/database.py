@@ -11,20 +11,18 @@ Rows are the truth. They are written once and read with SQL; the exceptions are 
 Times are seconds since 1970 (or whatever the pool's `clock` counts). Labels are JSON, so that text, numbers and tuples
 stay apart; the view `decision_log` shows text labels without their quotes.
 
-Both databases run the same statements. What differs is here:
+Both databases run the same statements, and both drivers leave the beginning of transactions to us. What differs:
 
     SQLite       one writer at a time. Calls that wait for their turn share the next transaction and its fsync.
-    PostgreSQL   every call has its own transaction; a call of one statement runs in autocommit, in one round trip.
+    PostgreSQL   every call has its own transaction; a call of one statement begins none, in one round trip.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -43,10 +41,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 logger = logging.getLogger("statepool.live")
 
-SCHEMA = 2
+SCHEMA = 3
 """The number of this layout; a database with another one is refused."""
 POSTGRES_SCHEMA = "statepool"
 OF_EARLIER_RELEASES = ("events", "lanes", "pools", "snapshots")
+LISTED = "json_extract(states, '$[' || state || ']')"
 STATE, OUTCOME, EXPIRY = "state", "outcome", "expiry"
 """The kinds of reports."""
 BUSY_SECONDS = 60
@@ -61,6 +60,7 @@ class Tables:
 
     def __init__(self, schema: str | None) -> None:
         self.metadata = sa.MetaData(schema=schema)
+        self.log_name = "decision_log" if schema is None else f"{schema}.decision_log"
 
         def table(name: str, *columns: Any, **options: Any) -> sa.Table:
             return sa.Table(name, self.metadata, *columns, **options)
@@ -94,13 +94,13 @@ class Tables:
         self.actions = table(
             "actions",
             column("pool", small, key=True), column("action", small, key=True), column("since", small, key=True),
-            column("label", text), column("category", text, optional=True), column("row", blob, optional=True),
+            column("label", text), column("category", text), column("row", blob, optional=True),
             sqlite_with_rowid=False,
         )  # fmt: skip
         self.contexts = table(
             "contexts",
             column("pool", small, key=True), column("context", small, key=True), column("since", small, key=True),
-            column("label", text), column("actions", blob), column("rows", blob),
+            column("label", text),
         )  # fmt: skip
         self.candidate_sets = table(
             "candidate_sets",
@@ -153,39 +153,41 @@ class Tables:
             join = join.outerjoin(each, sa.and_(each.c.decision == self.decisions.c.id, each.c.kind == each.name))
         return join, state, outcome, expiry
 
+    def log(self) -> sa.Select[Any]:
+        """What `decision_log` and `Pool.rows` show of each decision, with labels as JSON and times in seconds."""
+        d, p, (joined, s, o, e) = self.decisions.c, self.pools.c, self.joined()
 
-def view_of(is_postgres: bool) -> str:
-    """The statement that makes the view `decision_log`."""
-    prefix = f"{POSTGRES_SCHEMA}." if is_postgres else ""
+        def first_label(table: sa.Table, number: str) -> Any:
+            mine = table.c.pool == d.pool, table.c[number] == d[number]
+            return sa.select(table.c.label).where(*mine).order_by(table.c.since).limit(1).scalar_subquery()
 
-    def text(label: str) -> str:
-        return f"({label})::json #>> '{{}}'" if is_postgres else f"json_extract({label}, '$')"
+        def either(name: str) -> Any:
+            return sa.func.coalesce(o.c[name], e.c[name])
 
-    def moment(seconds: str) -> str:
-        return f"to_timestamp({seconds})" if is_postgres else f"strftime('%Y-%m-%dT%H:%M:%fZ', {seconds}, 'unixepoch')"
+        values = {
+            "id": d.id, "pool": p.name, "ticket": d.ticket,
+            "action": sa.func.coalesce(d.label, first_label(self.actions, "action")), "probability": d.probability,
+            "context": sa.case((d.ticket.is_not(None), first_label(self.contexts, "context"))),  # else it was erased
+            "state": s.c.state, "loss": either("loss"),
+            "reward": sa.case((either("is_reward"), either("reported"))), "decided_at": d.decided_at,
+            "observed_at": s.c.at, "resolved_at": either("at"), "is_holdout": d.is_holdout,
+            "expired": sa.and_(o.c.at.is_(None), e.c.at.is_not(None)), "version": d.version,
+            "clipped": sa.func.coalesce(o.c.is_clipped, sa.false()),
+        }  # fmt: skip
+        columns = [value.label(name) for name, value in values.items()]
+        return sa.select(*columns).select_from(joined.join(self.pools, p.id == d.pool))
 
-    def first_label(table: str, number: str) -> str:
-        return (
-            f"(SELECT a.label FROM {prefix}{table} a WHERE a.pool = d.pool AND a.{number} = d.{number} "
-            "ORDER BY a.since LIMIT 1)"
-        )
-
-    action = f"coalesce(d.label, {first_label('actions', 'action')})"
-    context = f"CASE WHEN d.ticket IS NOT NULL THEN {first_label('contexts', 'context')} END"
-    state = "p.states::json ->> s.state::int" if is_postgres else "json_extract(p.states, '$[' || s.state || ']')"
-    return f"""CREATE VIEW {prefix}decision_log AS
-SELECT p.name AS pool, d.ticket, {text(action)} AS action, d.probability, {text(context)} AS context, {state} AS state,
-       coalesce(o.loss, e.loss) AS loss,
-       CASE WHEN coalesce(o.is_reward, e.is_reward) THEN coalesce(o.reported, e.reported) END AS reward,
-       {moment("d.decided_at")} AS decided_at, {moment("s.at")} AS observed_at,
-       {moment("coalesce(o.at, e.at)")} AS resolved_at,
-       d.is_holdout, (o.decision IS NULL AND e.decision IS NOT NULL) AS expired, d.version,
-       coalesce(o.is_clipped, false) AS clipped
-FROM {prefix}decisions d
-JOIN {prefix}pools p ON p.id = d.pool
-LEFT JOIN {prefix}reports s ON s.decision = d.id AND s.kind = '{STATE}'
-LEFT JOIN {prefix}reports o ON o.decision = d.id AND o.kind = '{OUTCOME}'
-LEFT JOIN {prefix}reports e ON e.decision = d.id AND e.kind = '{EXPIRY}'"""
+    def view(self, dialect: sa.Dialect) -> str:
+        """The statement that makes the view `decision_log`: the log with labels as text and times as times."""
+        label, time, state = "json_extract({0}, '$')", "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, 'unixepoch')", LISTED
+        if dialect.name == "postgresql":
+            label, time, state = "{0}::json #>> '{{}}'", "to_timestamp({0})", "states::json ->> state::int"
+        shown = {"action": label, "context": label, "state": state}
+        shown |= dict.fromkeys(("decided_at", "observed_at", "resolved_at"), time)
+        log = self.log()
+        columns = [f"{shown.get(name, '{0}').format(name)} AS {name}" for name in log.selected_columns.keys()[1:]]
+        rows = log.add_columns(self.pools.c.states).compile(dialect=dialect, compile_kwargs={"literal_binds": True})
+        return f"CREATE VIEW {self.log_name} AS SELECT {', '.join(columns)} FROM ({rows}) AS log"
 
 
 class Database:
@@ -217,21 +219,17 @@ class Database:
         if self.path is not None and read_only and not self.path.exists():
             raise ValueError(f"url: {self.shown_url} is not there, expected a file with pools")
         self.engine = _engine(self.url, self.is_postgres, read_only)
-        # With connections of its own, since switching one to autocommit and back costs time in each call. They have no
-        # transaction that would have to be ended.
-        alone = {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
-        self._autocommit = _engine(self.url, self.is_postgres, read_only, **alone)
-        snapshots = {"isolation_level": "REPEATABLE READ"} if self.is_postgres else {}
-        self._snapshots = self.engine.execution_options(**snapshots)
-        self._turn, self._opening = threading.Lock(), threading.Lock()
+        snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ" if self.is_postgres else "BEGIN"
+        self._reads = self.engine.execution_options(begin=snapshot)
+        self._writes = self.engine.execution_options(begin="BEGIN" if self.is_postgres else "BEGIN IMMEDIATE")
+        self._turn = threading.Lock()
         self._waiting: deque[tuple[Callable[[sa.Connection], Any], Future[Any]]] = deque()
-        self._writer: sa.Connection | None = None
-        self._file: int | None = None
+        self._file: tuple[int, int] | None = None
         self.background = Background()
         try:
             self._check_tables()
         except BaseException:
-            self._disconnect()
+            self.engine.dispose()
             raise
 
     def insert(self, table: sa.Table) -> Any:
@@ -261,15 +259,8 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """A connection that sees one moment of the database."""
-        if self._file is not None:
-            self._check_file()
-        with self._explained(), self._snapshots.connect() as connection:
-            yield connection
-
-    @contextmanager
-    def autocommit(self) -> Iterator[sa.Connection]:
-        """A connection without transactions, for statements that allow none."""
-        with self._explained(), self._autocommit.connect() as connection:
+        self._check_file()
+        with self.explained(), self._reads.connect() as connection:
             yield connection
 
     def write(self, job: Callable[[sa.Connection], T], one_statement: bool = False) -> T:
@@ -280,8 +271,8 @@ class Database:
         """
         if self.read_only:
             raise ReadOnly(f"url: {self.shown_url} was opened for reading only")
-        engine = self._autocommit if one_statement else self.engine
-        with self._explained():
+        engine = self.engine if one_statement else self._writes
+        with self.explained():
             if not self.is_postgres:
                 return self._run_in_turn(job)
             try:
@@ -304,21 +295,14 @@ class Database:
 
     def _run_together(self, calls: list[tuple[Callable[[sa.Connection], Any], Future[Any]]]) -> None:
         try:
-            if self._file is not None:
-                self._check_file()
-            if self._writer is None:
-                self._writer = self.engine.connect().execution_options(writes=True)
-            with self._writer.begin():
-                answers = [job(self._writer) for job, _ in calls]
+            self._check_file()
+            with self._writes.begin() as connection:
+                answers = [job(connection) for job, _ in calls]
         except BaseException as error:
             if isinstance(error, ValueError) and len(calls) > 1:
                 for call in calls:  # all were undone: now each alone, so that only one is refused
                     self._run_together([call])
                 return
-            if not isinstance(error, ValueError) and self._writer is not None:
-                self._writer.invalidate()
-                self._writer.close()
-                self._writer = None
             for _, done in calls:
                 done.set_exception(error)
         else:
@@ -328,30 +312,26 @@ class Database:
     def _check_file(self) -> None:
         """Connect again if another file has taken the place of SQLite's; raise if there is none.
 
-        The file is held open, so that no other one gets its number while it is looked for.
+        No other file gets its number meanwhile, since idle connections keep it open.
         """
+        if self._file is None:
+            return
+        found = self._find_file()
+        if found != self._file:
+            self.engine.dispose()
+            self._file = found
+
+    def _find_file(self) -> tuple[int, int] | None:
+        if self.path is None:
+            return None
         try:
-            found = os.stat(str(self.path))
+            found = self.path.stat()
         except OSError as error:
             raise StoreUnavailable(f"store: {self.shown_url} is not there any more ({error.strerror})") from None
-        if self._file is not None and os.path.samestat(found, os.fstat(self._file)):
-            return
-        with self._opening:
-            self._disconnect()
-            self._file = os.open(str(self.path), os.O_RDONLY)
-
-    def _disconnect(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-        self.engine.dispose()
-        self._autocommit.dispose()
-        if self._file is not None:  # only now: closing a file drops the locks that SQLite has on it
-            os.close(self._file)
-            self._file = None
+        return found.st_dev, found.st_ino
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         """Turn what the driver says into one sentence."""
         try:
             yield
@@ -363,7 +343,7 @@ class Database:
 
     def _check_tables(self) -> None:
         """Make the tables if there are none; refuse those of another release."""
-        with self._explained():
+        with self.explained():
             names = set(sa.inspect(self.engine).get_table_names(self.schema))
         is_other = "meta" not in names and bool(names & set(OF_EARLIER_RELEASES))
         if not is_other:
@@ -378,8 +358,7 @@ class Database:
                 f"url: {self.shown_url} has tables of another release of statepool, which this one does not read: "
                 "export with that release, or use another database"
             )
-        if self.path is not None:
-            self._file = os.open(str(self.path), os.O_RDONLY)
+        self._file = self._find_file()
 
     def _make_tables(self, connection: sa.Connection) -> None:
         if self.is_postgres:
@@ -388,7 +367,7 @@ class Database:
         if sa.inspect(connection).has_table("meta", self.schema):
             return
         self.tables.metadata.create_all(connection)
-        connection.exec_driver_sql(view_of(self.is_postgres))
+        connection.exec_driver_sql(self.tables.view(self.engine.dialect))
         connection.execute(sa.insert(self.tables.meta).values(schema=SCHEMA, session_secret=secrets.token_bytes(32)))
 
     def session_secret(self) -> bytes:
@@ -404,7 +383,7 @@ class Database:
     def close(self) -> None:
         """Stop the background thread and close all connections."""
         self.background.stop()
-        self._disconnect()
+        self.engine.dispose()
 
     def __repr__(self) -> str:
         return f"Database({self.shown_url!r})"
@@ -433,16 +412,16 @@ def _parse(url: Any) -> sa.URL:
     return parsed.set(drivername="sqlite+pysqlite")
 
 
-def _engine(url: sa.URL, is_postgres: bool, read_only: bool, **options: Any) -> sa.Engine:
-    if is_postgres:
-        # Prepared statements would not survive PgBouncer in transaction mode.
-        arguments = {"prepare_threshold": None, "connect_timeout": 10}
-        return sa.create_engine(url, connect_args=arguments, pool_size=4, max_overflow=16, **options)
-    engine = sa.create_engine(
-        url, paramstyle="named", connect_args={"timeout": BUSY_SECONDS, "isolation_level": None}, pool_size=4,
-        max_overflow=32, **options,
-    )  # fmt: skip
-    pragmas = ["journal_mode=WAL", "synchronous=FULL", *(["query_only=ON"] if read_only else [])]
+def _engine(url: sa.URL, is_postgres: bool, read_only: bool) -> sa.Engine:
+    """An engine whose driver begins no transaction: the execution option `begin` is the statement that does."""
+    # Prepared statements would not survive PgBouncer in transaction mode.
+    arguments: dict[str, Any] = {"autocommit": True, "prepare_threshold": None, "connect_timeout": 10}
+    pragmas = []
+    if not is_postgres:
+        arguments = {"isolation_level": None, "timeout": BUSY_SECONDS}
+        pragmas = ["journal_mode=WAL", "synchronous=FULL", *(["query_only=ON"] if read_only else [])]
+    style = {} if is_postgres else {"paramstyle": "named"}
+    engine = sa.create_engine(url, connect_args=arguments, pool_size=8, max_overflow=32, **style)
 
     @sa.event.listens_for(engine, "connect")
     def set_up(connection: Any, record: Any) -> None:
@@ -451,9 +430,9 @@ def _engine(url: sa.URL, is_postgres: bool, read_only: bool, **options: Any) -> 
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        if not options:
-            writes = connection.get_execution_options().get("writes")
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        statement = connection.get_execution_options().get("begin")
+        if statement is not None:
+            connection.exec_driver_sql(statement)
 
     return engine
 
@@ -464,14 +443,14 @@ class Background:
     def __init__(self) -> None:
         self.awake = threading.Event()
         """Set it to have the thread look now."""
-        self._pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-        self._lock, self._working = threading.Lock(), threading.RLock()
+        self._pools: list[Pool] = []
+        self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._stopped = False
 
     def add(self, pool: Pool) -> None:
         with self._lock:
-            self._pools.add(pool)
+            self._pools.append(pool)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name="statepool", daemon=True)
                 self._thread.start()
@@ -479,9 +458,8 @@ class Background:
     def remove(self, pool: Pool) -> None:
         """The thread is done with this pool when this returns."""
         with self._lock:
-            self._pools.discard(pool)
-        with self._working:
-            pass
+            if pool in self._pools:
+                self._pools.remove(pool)
 
     def stop(self) -> None:
         self._stopped = True
@@ -493,19 +471,16 @@ class Background:
         while not self._stopped:
             self.awake.wait(TICK)
             self.awake.clear()
-            with self._lock:
-                pools = list(self._pools)
-            while pools:  # none is held afterwards, so that pools can be collected
-                self._look_after(pools.pop())
+            for pool in tuple(self._pools):
+                with self._lock:
+                    if pool in self._pools and not self._stopped:
+                        self._look_after(pool)
 
     def _look_after(self, pool: Pool) -> None:
-        with self._working:
-            if pool not in self._pools or self._stopped:
-                return
-            try:
-                pool.work()
-                pool.trouble = None
-            except Exception as error:
-                if pool.trouble is None:
-                    logger.warning("pool %s could not learn or expire: %s", pool.name, error)
-                pool.trouble = str(error)
+        try:
+            pool.work()
+            pool.trouble = None
+        except Exception as error:
+            if pool.trouble is None:
+                logger.warning("pool %s could not learn or expire: %s", pool.name, error)
+            pool.trouble = str(error)

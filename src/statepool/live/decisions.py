@@ -29,6 +29,7 @@ from statepool.live.settings import Definition, Revision
 LONGEST_TICKET = 200
 TICKET_BYTES = 18
 """Of a random ticket: 24 characters."""
+random = secrets.SystemRandom().random
 TICKETS_AT_ONCE, EXPIRED_AT_ONCE = 500, 1_000
 SLACK = 60.0
 """Seconds before the watermark that expiry looks at again: decisions may commit late."""
@@ -114,18 +115,12 @@ class Decisions:
                 check_ticket(request.ticket)
         offers = [version.offer(request.context, request.candidates) for request in requests]
         keys = [request.ticket or place for place, request in enumerate(requests)]
-        first: dict[Any, int] = {}
-        for place, key in enumerate(keys):
-            first.setdefault(key, place)
-        drawn = self._draw(version, [(requests[place], offers[place]) for place in first.values()], at)
-        tickets = [row["ticket"] for row in drawn]
-        keeps = version.revision.settings.keep_candidates and any(offer.digest for offer in offers)
-        one_statement = not keeps and (self._database.is_postgres or len(drawn) == 1)
-        store = self._store_at_once if one_statement else self._store
-        latest, known = store(drawn, version, offers)
-        by_ticket = dict(zip(tickets, drawn, strict=True)) | known
-        ticket_of = dict(zip(first, tickets, strict=True))
-        stored = [by_ticket[ticket_of[key]] for key in keys]
+        drawn: dict[Any, Row] = {}
+        for key, request, offer in zip(keys, requests, offers, strict=True):
+            if key not in drawn:
+                drawn[key] = self._draw(version, request, offer, at)
+        latest, known = self._store(list(drawn.values()), version, offers)
+        stored = [known.get(drawn[key]["ticket"], drawn[key]) for key in keys]
         if known or len(drawn) < len(requests):
             for row, request, offer in zip(stored, requests, offers, strict=True):
                 compare(row, request, offer)
@@ -140,59 +135,22 @@ class Decisions:
             for row in stored
         ]  # fmt: skip
 
-    def _draw(self, version: PolicyVersion, asked: Sequence[tuple[Request, Offer]], at: float | None) -> list[Row]:
-        """The rows of new decisions."""
-        bits, tickets = secrets.token_bytes(8 * len(asked)), secrets.token_urlsafe(TICKET_BYTES * len(asked))
-        uniforms = ((np.frombuffer(bits, np.uint64) >> 11) * 2.0**-53).tolist()
-        for n, (request, _) in enumerate(asked):
-            if request.uniform is not None:
-                uniforms[n] = request.uniform
-        rounds = [version.next_round() for _ in asked]
-        distributions = [version.distribution(offer, t) for (_, offer), t in zip(asked, rounds, strict=True)]
-        if all(each is distributions[0] for each in distributions):
-            drawn: tuple[Any, ...] = distributions[0].draw(np.array(uniforms))
-        else:
-            each = zip(distributions, uniforms, strict=True)
-            parts = zip(*(one.draw(np.array([u])) for one, u in each), strict=True)
-            drawn = tuple(np.concatenate(part) for part in parts)
-        choices, probabilities, held = (part.tolist() for part in drawn)
-        rows = []
-        for n, (request, offer) in enumerate(asked):
-            action = offer.rows.actions.item(choices[n])
-            rows.append({
-                "pool": self._pool, "ticket": request.ticket or tickets[24 * n : 24 * n + 24], "round": rounds[n],
-                "version": version.number, "action": action, "probability": probabilities[n], "uniform": uniforms[n],
-                "is_holdout": held[n], "at": at, "context": offer.context, "candidates": offer.digest,
-                "label": encoded(offer.labels[choices[n]]) if action < 0 and offer.labels is not None else None,
-                "saved": version.saved_with(offer, distributions[n], choices[n]),
-            })  # fmt: skip
-        return rows
-
-    def _store_at_once(
-        self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer]
-    ) -> tuple[int, dict[str, Row]]:
-        """One statement, which inserts decisions if their version is current and says which version is the latest.
-
-        On SQLite it takes one decision, on PostgreSQL any number.
-        """
-        given = rows[0] | {"uid": version.uid, "revision": version.revision.number}
-        if self._database.is_postgres:
-            given["rows"] = msgspec.json.encode(rows).decode()
-
-        def insert(connection: sa.Connection) -> Any:
-            return connection.exec_driver_sql(self._insert_current, given).all()
-
-        found = self._database.write(insert, one_statement=True)
-        if len(found) == len(rows):
-            return int(found[0][0]), {}
-        with self._database.read() as connection:
-            known = self._find(connection, rows)
-        if len(known) < len(rows):
-            raise Stale
-        return 0, known
+    def _draw(self, version: PolicyVersion, request: Request, offer: Offer, at: float | None) -> Row:
+        """The row of a new decision."""
+        uniform, t = random() if request.uniform is None else request.uniform, version.next_round()
+        distribution = version.distribution(offer, t)
+        choice, probability, is_holdout = distribution.draw(uniform)
+        action = offer.rows.actions.item(choice)
+        return {
+            "pool": self._pool, "ticket": request.ticket or secrets.token_urlsafe(TICKET_BYTES), "round": t,
+            "version": version.number, "action": action, "probability": probability, "uniform": uniform,
+            "is_holdout": is_holdout, "at": at, "context": offer.context, "candidates": offer.digest,
+            "label": encoded(offer.labels[choice]) if action < 0 and offer.labels is not None else None,
+            "saved": version.saved_with(offer, distribution, choice),
+        }  # fmt: skip
 
     def _store(self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer]) -> tuple[int, dict[str, Row]]:
-        """Several in one transaction."""
+        """Insert decisions if their version is current; the latest version, and what was there of these tickets."""
         current = {
             "pool": self._pool, "version": version.number, "uid": version.uid, "revision": version.revision.number,
         }  # fmt: skip
@@ -202,21 +160,27 @@ class Decisions:
              "rows": np.ascontiguousarray(offer.rows.columns.T).tobytes()}
             for digest, offer in sets.items()
         ]  # fmt: skip
+        one_statement = not kept and (self._database.is_postgres or len(rows) == 1)
 
-        def insert(connection: sa.Connection) -> tuple[int, dict[str, Row]] | None:
-            latest = connection.exec_driver_sql(self._latest, current).scalar_one_or_none()
-            if latest is None:
-                return None
-            if kept:
-                table = self._database.tables.candidate_sets
-                connection.execute(self._database.insert(table).on_conflict_do_nothing(), kept)
-            done = connection.exec_driver_sql(self._insert, rows).rowcount
-            return int(latest), {} if done == len(rows) else self._find(connection, rows)
+        def insert(connection: sa.Connection) -> tuple[int | None, dict[str, Row]]:
+            if one_statement:
+                given = rows[0] | current
+                if self._database.is_postgres:
+                    given["rows"] = msgspec.json.encode(rows).decode()
+                found = connection.exec_driver_sql(self._insert_current, given).all()
+                latest, done = found[0][0] if found else None, len(found)
+            else:
+                latest = connection.exec_driver_sql(self._latest, current).scalar()
+                if kept and latest is not None:
+                    table = self._database.tables.candidate_sets
+                    connection.execute(self._database.insert(table).on_conflict_do_nothing(), kept)
+                done = 0 if latest is None else connection.exec_driver_sql(self._insert, rows).rowcount
+            return latest, {} if done == len(rows) else self._find(connection, rows)
 
-        found = self._database.write(insert)
-        if found is None:
+        latest, known = self._database.write(insert, one_statement)
+        if latest is None and len(known) < len(rows):
             raise Stale
-        return found
+        return latest or 0, known
 
     def _find(self, connection: sa.Connection, rows: Sequence[Row]) -> dict[str, Row]:
         """The decisions that there are of these tickets."""
@@ -252,11 +216,9 @@ def compare(known: Row, request: Request, offer: Offer) -> None:
 
 
 def check_pairs(pairs: Any, what: str) -> list[tuple[Any, Any]]:
-    """Tickets, each with a value: from a dict, pairs, or a frame of two columns."""
+    """Tickets, each with a value: from a dict or pairs."""
     if isinstance(pairs, Mapping):
         return list(pairs.items())
-    if hasattr(pairs, "to_numpy"):
-        pairs = pairs.to_numpy().tolist()
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise ValueError(f"pairs: is {shown(pairs)}, expected a list of (ticket, {what})")
     listed = list(pairs)
@@ -354,7 +316,7 @@ class Reports:
                 )
         return None
 
-    def expire(self, revision: Revision, now: float | None) -> int:
+    def expire(self, revision: Revision, now: float) -> int:
         """Store the default of every decision older than the window that has no outcome; how many.
 
         After it, every decision up to the key `looked_to` that waits for an outcome was made after `expired_to`. So
@@ -362,7 +324,6 @@ class Reports:
         """
         if revision.settings.window is None:
             raise ValueError("expire: this pool has no window, expected one in its settings")
-        now = self._database.time() if now is None else now
         p, d, before = self._tables.pools, self._tables.decisions.c, now - revision.settings.window
         own = p.c.id == self._definition.id
         with self._database.read() as connection:

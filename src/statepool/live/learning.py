@@ -22,47 +22,32 @@ from itertools import count, groupby
 from math import inf
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 import sqlalchemy as sa
 
 from statepool import __version__
-from statepool.checks import Floats, Ints
+from statepool.checks import Floats
 from statepool.compiling import entry_point
-from statepool.kernels import dot, draw
 from statepool.learners.contract import Played, Rows, learn, see
 from statepool.learners.outside import explained, suited
 from statepool.learners.stepper import Stepper
 from statepool.live.catalogue import Offer
 from statepool.live.database import EXPIRY, OUTCOME, STATE, Tables
-from statepool.live.settings import Revision
+from statepool.live.lift import find_root
+from statepool.live.settings import Revision, insert_revision, limits
 
 KEEP_EVERY = 1000
 """Of so many versions one keeps its state."""
-LARGE = 4096
-"""A policy of more actions is drawn from by binary search."""
-TINY, LARGEST_FACTOR = 1e-12, 2e12
-
-
-@entry_point
-def _state_probabilities(columns: Any, policy: Any, likely: Any) -> None:
-    for s in range(likely.size):
-        likely[s] = dot(policy, columns[s])
+TINY, LARGEST_FACTOR, TINIEST = 1e-12, 2e12, 5e-324
+SEE, LEARN = 0, 1
 
 
 def state_probabilities(rows: Rows, policy: Floats) -> Floats:
-    """The probability of each state under a policy, to the bit wherever its array lies."""
-    likely = np.empty(len(rows.columns))
-    _state_probabilities(rows.columns, policy, likely)
-    return likely
-
-
-@entry_point
-def _draw_all(policy: Any, uniforms: Any, choices: Any) -> None:
-    for n in range(uniforms.size):
-        choices[n] = draw(policy, uniforms[n])
+    """The probability of each state under a policy, to the bit wherever its array lies, unlike a matrix product."""
+    return np.asarray((rows.columns * policy).sum(axis=1))
 
 
 @entry_point
@@ -70,10 +55,10 @@ def take_in(
     memory: Any, what: Any, t: Any, time: Any, action: Any, state: Any, context: Any, wait: Any, loss: Any, sign: Any,
     saved: Any,
 ) -> None:  # fmt: skip
-    """Hand states (`what` 0) and outcomes (1) to the learner, in their order."""
+    """Hand states and outcomes to the learner, in their order."""
     for i in range(what.size):
         played = Played(t[i], time[i], action[i], state[i], context[i], wait[i])
-        if what[i] == 0:
+        if what[i] == SEE:
             see(memory, played, saved[i])
         else:
             learn(memory, played, loss[i], saved[i], sign[i])
@@ -88,44 +73,27 @@ class Distribution:
         The learner's action distribution, after the bounds on probabilities.
     holdout : float
         The share of decisions that the holdout takes.
-    holdout_place : int, optional
-        The place of the holdout's action; None: every action alike.
+    base : array
+        The action distribution of the holdout.
     """
 
-    __slots__ = ("_ends", "holdout", "holdout_place", "policy")
-
-    def __init__(self, policy: Floats, holdout: float = 0.0, holdout_place: int | None = None) -> None:
+    def __init__(self, policy: Floats, holdout: float, base: Floats) -> None:
         if not (policy >= 0).all() or not abs(policy.sum() - 1) < 1e-6:
             raise ValueError("policy: the learner's numbers give no distribution, expected probabilities that sum to 1")
-        self.policy, self.holdout, self.holdout_place = policy, holdout, holdout_place
-        self._ends = np.cumsum(policy) if policy.size > LARGE else None
+        self.policy, self.holdout = policy, holdout
+        self._ends, self._base_ends = np.cumsum(policy), np.cumsum(base)
+        self.probabilities = np.minimum((1 - holdout) * policy + holdout * base, 1.0)
+        """Of each action among all decisions, those of the holdout included."""
 
-    def draw(self, uniforms: Floats) -> tuple[Ints, Floats, Any]:
-        """The places, probabilities and whether they are the holdout's, of decisions with these random numbers.
-
-        A probability is that of the action among all decisions, those of the holdout included.
-        """
-        held = uniforms < self.holdout
-        rest = uniforms if not self.holdout else (uniforms - self.holdout) / (1 - self.holdout)
-        if self._ends is None:
-            choices = np.empty(uniforms.size, np.int64)
-            _draw_all(self.policy, rest, choices)
-        else:  # the same rule: the first whose cumulative probability reaches u, never one of probability 0
-            places = np.searchsorted(self._ends, np.clip(rest, np.nextafter(0, 1), self._ends[-1]))
-            choices = places.astype(np.int64)
-        if self.holdout:
-            n = self.policy.size
-            even = np.minimum((uniforms / self.holdout * n).astype(np.int64), n - 1)
-            choices = np.where(held, even if self.holdout_place is None else self.holdout_place, choices)
-        return choices, self.probability(choices), held
-
-    def probability(self, choices: Ints) -> Floats:
-        """The probability of actions at these places, among all decisions."""
-        learned = self.policy[choices]
-        if not self.holdout:
-            return np.minimum(learned, 1.0)
-        base = 1 / self.policy.size if self.holdout_place is None else (choices == self.holdout_place)
-        return np.minimum((1 - self.holdout) * learned + self.holdout * base, 1.0)
+    def draw(self, uniform: float) -> tuple[int, float, bool]:
+        """The place of the action that a random number draws, its probability, and whether it is the holdout's."""
+        is_held = uniform < self.holdout
+        ends, rest = self._ends, (uniform - self.holdout) / (1 - self.holdout)
+        if is_held:
+            ends, rest = self._base_ends, uniform / self.holdout
+        # As in simulations: the first whose cumulative probability reaches u, never one of probability 0.
+        place = int(ends.searchsorted(min(max(rest, TINIEST), ends[-1])))
+        return place, self.probabilities.item(place), is_held
 
 
 def within(policy: Floats, low: Floats, high: Floats) -> Floats:
@@ -135,45 +103,21 @@ def within(policy: Floats, low: Floats, high: Floats) -> Floats:
     if low.sum() > 1:
         low = low / low.sum()
     floored = np.maximum(policy, TINY)
-    bottom, top = 0.0, 1.0
-    while np.clip(top * floored, low, high).sum() < 1 and top < LARGEST_FACTOR:
-        bottom, top = top, 2 * top
-    for _ in range(100):  # halving a bracket of doubles a hundred times leaves neighbours
-        middle = (bottom + top) / 2
-        if np.clip(middle * floored, low, high).sum() < 1:
-            bottom = middle
-        else:
-            top = middle
-    fitted = np.clip(top * floored, low, high)
+    factor = find_root(lambda c: float(np.clip(c * floored, low, high).sum()) - 1, 0.0, LARGEST_FACTOR)
+    fitted = np.clip(factor * floored, low, high)
     return np.asarray(fitted / fitted.sum())
 
 
 def distribution_of(policy: Floats, offer: Offer, revision: Revision) -> Distribution:
     """The policy with the fixed action, the bounds and the holdout of the pool's settings."""
-    settings, share = revision.settings, revision.settings.holdout
-    if not (share or settings.probability_bounds or settings.fixed_action is not None):
-        return Distribution(policy)
-
-    def place_of(label: Any) -> int | None:
-        if offer.labels is not None:
-            return offer.labels.index(label) if label in offer.labels else None
-        found = np.flatnonzero(offer.rows.actions == revision.catalogue.number_of.get(label, -1))
-        return int(found[0]) if found.size else None
-
-    fixed = None if settings.fixed_action is None else place_of(settings.fixed_action)
-    held = None if settings.holdout_action is None else place_of(settings.holdout_action)
+    settings, catalogue, share = revision.settings, revision.catalogue, revision.settings.holdout
+    low, high, base = limits(settings, catalogue, offer)
+    fixed = catalogue.place(offer, settings.fixed_action)
     if fixed is not None:
-        policy = np.zeros(policy.size)
-        policy[fixed] = 1.0
+        policy = np.eye(1, policy.size, fixed)[0]
     elif settings.probability_bounds:
-        low, high = np.zeros(policy.size), np.ones(policy.size)
-        for label, least, most in settings.probability_bounds:
-            place = place_of(label)
-            if place is not None:
-                low[place], high[place] = least, most
-        base = np.full(policy.size, 1 / policy.size) if held is None else np.eye(1, policy.size, held)[0]
         policy = within(policy, *(np.clip((each - share * base) / (1 - share), 0, 1) for each in (low, high)))
-    return Distribution(policy, share, held)
+    return Distribution(policy, share, base)
 
 
 class PolicyVersion:
@@ -196,10 +140,6 @@ class PolicyVersion:
         """A version that is stored with its state."""
         state, saved = bytes(row.state), bytes(row.saved)
         return cls(revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible, state, saved)
-
-    @property
-    def nbytes(self) -> int:
-        return len(self.state) + len(self.saved) + 150
 
     def next_round(self) -> int:
         """The round of the next decision that this process draws."""
@@ -229,7 +169,7 @@ class PolicyVersion:
         """What a context may be answered with, or all actions, and the probability of each, the holdout included."""
         number = None if context is None else self.revision.catalogue.context(context)
         offer, distribution = self._of(number)
-        return offer, distribution.probability(np.arange(offer.rows.actions.size))
+        return offer, distribution.probabilities
 
     def _of(self, context: int | None) -> tuple[Offer, Distribution]:
         if context not in self.known:
@@ -252,8 +192,7 @@ class PolicyVersion:
             stepper = self._stepper_for(offer.rows.actions.size)
             parts = [stepper.saved_by_decision(offer.rows, distribution.policy, choice)]
             if not is_base:
-                if not self.revision.catalogue.contexts:
-                    parts.insert(0, stepper.saved_by_state(offer.rows, distribution.policy).ravel())
+                parts.insert(0, stepper.saved_by_state(offer.rows, distribution.policy).ravel())
                 parts.append(state_probabilities(offer.rows, distribution.policy))
         return np.concatenate(parts).tobytes() or None
 
@@ -286,44 +225,19 @@ def build() -> str:
     return f"statepool {__version__}, numpy {np.__version__}, {processor}"
 
 
-class Report(NamedTuple):
-    """A report, as far as learning reads it."""
+def read_reported(connection: sa.Connection, tables: Tables, *conditions: Any) -> Iterator[dict[str, Any]]:
+    """Of each decision with a report that meets the conditions all its reports by kind, in order of the decision's key.
 
-    state: int | None
-    loss: float | None
-    reported: float | None
-    is_reward: bool | None
-    at: float
-    due: float
-    learned_in: int | None
-
-
-class Reported(NamedTuple):
-    """A decision with its reports."""
-
-    id: int
-    version: int
-    round: int
-    action: int
-    probability: float
-    uniform: float
-    is_holdout: bool
-    decided_at: float
-    context: int | None
-    saved: bytes | None
-    reports: dict[str, Report]
-    table: bytes | None
-    """What its version has saved; None: that version is not there."""
-
-
-def read_reported(connection: sa.Connection, tables: Tables, *conditions: Any) -> Iterator[Reported]:
-    """Decisions with a report that meets the conditions, each with all its reports, in order of their key."""
+    A report is a row with the columns of its decision and of what its version has saved (`table`; None: that version
+    is not there).
+    """
     d, r, v = tables.decisions.c, tables.reports.c, tables.versions.c
     some = sa.select(r.decision).distinct().where(*conditions).subquery()
     query = (
         sa.select(
             d.id, d.version, d.round, d.action, d.probability, d.uniform, d.is_holdout, d.decided_at, d.context,
-            d.saved, v.saved, r.kind, r.state, r.loss, r.reported, r.is_reward, r.at, r.due, r.learned_in,
+            d.saved, r.kind, r.state, r.loss, r.reported, r.is_reward, r.is_clipped, r.at, r.due, r.learned_in,
+            v.saved.label("table"),
         )
         .select_from(
             some.join(tables.decisions, d.id == some.c.decision)
@@ -333,12 +247,7 @@ def read_reported(connection: sa.Connection, tables: Tables, *conditions: Any) -
         .order_by(d.id, r.kind.desc())  # state, outcome, expiry
     )  # fmt: skip
     for _, rows in groupby(connection.execute(query), key=itemgetter(0)):
-        listed = list(rows)
-        *own, saved, table = listed[0][:11]
-        reports = {row[11]: Report(*row[12:]) for row in listed}
-        yield Reported._make([
-            *own, None if saved is None else bytes(saved), reports, None if table is None else bytes(table),
-        ])  # fmt: skip
+        yield {row.kind: row for row in rows}
 
 
 class Batch:
@@ -353,54 +262,49 @@ class Batch:
         self.taken: list[tuple[int, str]] = []
         self.n_seen = self.n_impossible = 0
 
-    def add(self, decision: Reported, kinds: Sequence[str], number: int) -> None:
+    def add(self, reports: dict[str, Any], kinds: Sequence[str], number: int) -> None:
         """The reports of `kinds` of one decision, taken in by version `number`."""
-        reports, learner = decision.reports, self._definition.learner
+        decision, learner = next(iter(reports.values())), self._definition.learner
         self.taken += [(decision.id, kind) for kind in kinds]
-        self._inputs.append((*decision[:10], [(kind, *reports[kind][:5]) for kind in kinds]))
+        self._inputs.append((*decision[:10], [tuple(reports[kind][10:17]) for kind in kinds]))
         if decision.is_holdout:
             return
         state = reports[STATE].state
-        assert state is not None
         saved, likely = self._saved_of(decision, state)
         possible = likely > 0 or not learner.needs_state_probability
         if STATE in kinds:
             self.n_impossible += not possible
             if possible or learner.learns_map:
                 self.n_seen += 1
-                self._call(decision, state, saved)
+                self._call(state, saved, decision)
         if not possible:
             return
         outcome, expiry = reports.get(OUTCOME), reports.get(EXPIRY)
         if OUTCOME in kinds:
             if expiry is not None and 0 < (expiry.learned_in or 0) < number and not learner.exposure:
-                self._call(decision, state, saved, expiry, -1.0)
-            self._call(decision, state, saved, outcome)
+                self._call(state, saved, expiry, LEARN, -1.0)
+            self._call(state, saved, outcome, LEARN)
         replaced = outcome is not None and (OUTCOME in kinds or 0 < (outcome.learned_in or 0) <= number)
         if EXPIRY in kinds and not learner.exposure and not replaced:
-            self._call(decision, state, saved, expiry)
+            self._call(state, saved, expiry, LEARN)
 
-    def _call(
-        self, decision: Reported, state: int, saved: Floats, report: Report | None = None, sign: float = 1.0
-    ) -> None:
-        """Learn from an outcome, or without a report see the state."""
-        wait = 0.0 if report is None else max(report.at - decision.decided_at, 0.0)
-        loss = 0.0 if report is None else self._definition.scale.learned(float(report.loss or 0.0))
-        played = decision.round, decision.decided_at, decision.action, state, decision.context or 0, wait
-        self._numbers.append((report is not None, *played, loss, sign))
+    def _call(self, state: int, saved: Floats, report: Any, what: int = SEE, sign: float = 1.0) -> None:
+        """See the state of a decision, or learn an outcome of it."""
+        wait = max(report.at - report.decided_at, 0.0) if what == LEARN else 0.0
+        loss = self._definition.scale.learned(report.loss) if what == LEARN else 0.0
+        played = report.round, report.decided_at, report.action, state, report.context or 0, wait
+        self._numbers.append((what, *played, loss, sign))
         self._saved.append(saved)
 
-    def _saved_of(self, decision: Reported, state: int) -> tuple[Floats, float]:
+    def _saved_of(self, decision: Any, state: int) -> tuple[Floats, float]:
         """What was saved for a decision that led to a state, and how likely the state was."""
         n_states, (a, b) = len(self._definition.states), self._width
         own = np.frombuffer(decision.saved or b"")
-        by_state = np.frombuffer(decision.table or b"").reshape(n_states, a + 1)
         if own.size == b:
-            return np.concatenate([by_state[state, :a], own]), float(by_state[state, a])
-        likely = float(own[own.size - n_states + state])
-        if own.size == b + n_states:
-            return np.concatenate([by_state[state, :a], own[:b]]), likely
-        return np.concatenate([own[state * a : (state + 1) * a], own[n_states * a : n_states * a + b]]), likely
+            by_state = np.frombuffer(decision.table).reshape(n_states, a + 1)[state]
+            return np.concatenate([by_state[:a], own]), float(by_state[a])
+        by_state = own[: n_states * a].reshape(n_states, a)[state]
+        return np.concatenate([by_state, own[n_states * a : n_states * a + b]]), float(own[state - n_states])
 
     def digest(self, *version: Any) -> bytes:
         """Of everything that was taken in, and of the version's own numbers."""
@@ -452,28 +356,42 @@ def learn_reports(
 ) -> PolicyVersion | None:  # fmt: skip
     """Make the version after `before` inside the caller's transaction, if there is anything to take in.
 
-    `force`: make one anyway. The caller holds the pool's lock.
+    A new revision is stored with it. `force`: make one anyway. The caller holds the pool's lock.
     """
     number, r = 1 if before is None else before.number + 1, tables.reports.c
+    if before is None or before.revision is not revision:
+        force = True
+        insert_revision(connection, tables, revision, None if before is None else before.revision, number, now)
     batch = Batch(revision)
     parked: list[tuple[int, str]] = []
     due = r.pool == revision.definition.id, r.learned_in.is_(None), r.due <= now
-    for decision in read_reported(connection, tables, *due):
-        waits = STATE not in decision.reports and not decision.is_holdout  # an outcome is learnt with its state
+    for reports in read_reported(connection, tables, *due):
+        decision = next(iter(reports.values()))
+        waits = STATE not in reports and not decision.is_holdout  # an outcome is learnt with its state
         kinds = [
-            kind for kind, report in decision.reports.items()
+            kind for kind, report in reports.items()
             if report.learned_in is None and (report.due <= now or (report.due == inf and not waits))
         ]  # fmt: skip
         if waits:
             parked += [(decision.id, kind) for kind in kinds]
         else:
-            batch.add(decision, kinds, number)
+            batch.add(reports, kinds, number)
     _mark(connection, tables, parked, {"due": inf})
     if not (batch.taken or force):
         return None
     made_at = now if before is None else max(now, before.made_at)  # the clock may have been set back
     made = make_version(revision, before, batch, secrets.token_bytes(8), made_at)
-    _store(connection, tables, made)
+    versions, pool = tables.versions, revision.definition.id
+    connection.execute(
+        sa.insert(versions).values(
+            pool=pool, number=number, uid=made.uid, build=build(), revision=revision.number, round=made.round,
+            made_at=made.made_at, impossible=made.impossible, digest=made.digest, saved=made.saved, state=made.state,
+        )
+    )  # fmt: skip
+    if (number - 1) % KEEP_EVERY:
+        start = sa.select(tables.pools.c.replay_from).where(tables.pools.c.id == pool).scalar_subquery()
+        old = sa.and_(versions.c.pool == pool, versions.c.number == number - 1, versions.c.number != start)
+        connection.execute(sa.update(versions).where(old).values(state=None))
     _mark(connection, tables, batch.taken, {"learned_in": number})
     return made
 
@@ -484,17 +402,3 @@ def _mark(connection: sa.Connection, tables: Tables, reports: list[tuple[int, st
         one = sa.and_(r.c.decision == sa.bindparam("d"), r.c.kind == sa.bindparam("k"))
         keys = [{"d": decision, "k": kind} for decision, kind in reports]
         connection.execute(sa.update(r).where(one).values(values), keys)
-
-
-def _store(connection: sa.Connection, tables: Tables, made: PolicyVersion) -> None:
-    versions, pool, number = tables.versions, made.revision.definition.id, made.number
-    connection.execute(
-        sa.insert(versions).values(
-            pool=pool, number=number, uid=made.uid, build=build(), revision=made.revision.number, round=made.round,
-            made_at=made.made_at, impossible=made.impossible, digest=made.digest, saved=made.saved, state=made.state,
-        )
-    )  # fmt: skip
-    if (number - 1) % KEEP_EVERY:
-        start = sa.select(tables.pools.c.replay_from).where(tables.pools.c.id == pool).scalar_subquery()
-        old = sa.and_(versions.c.pool == pool, versions.c.number == number - 1, versions.c.number != start)
-        connection.execute(sa.update(versions).where(old).values(state=None))

@@ -20,7 +20,7 @@ Differs from the source: two arms in one bet, and a finite mixture.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, isfinite, log
+from math import isfinite, log
 from typing import NamedTuple
 
 import numpy as np
@@ -74,14 +74,6 @@ def lift(learner: Tally, holdout: Tally, share: float) -> Lift | None:
     return Lift(value, value - _reach(bet, value, -1), value + _reach(bet, value, 1))
 
 
-class Against(NamedTuple):
-    """log E against two means, its slope as each of them grows, and its curvature as both grow alike."""
-
-    value: float
-    slopes: Floats
-    curvature: float
-
-
 class Bet:
     """log E, for the counts and sums of two arms: convex in the two means."""
 
@@ -90,30 +82,19 @@ class Bet:
         self._counts = np.array([[learner.count], [holdout.count]])
         self._gains = np.log(weights) + np.array([learner.count * learner.mean, holdout.count * holdout.mean]) @ tilts
         self._growth = np.expm1(tilts)
-        self._mean = learner.mean
 
-    def against(self, means: tuple[float, float]) -> Against:
-        expected = 1 + np.array(means)[:, None] * self._growth
+    def against(self, mean: float, difference: float) -> tuple[float, float]:
+        """log E against the learner's mean and that of the holdout, and its slope as both grow alike."""
+        expected = 1 + np.array([[mean], [mean + difference]]) * self._growth
         terms = self._gains - (self._counts * np.log(expected)).sum(axis=0)
         parts = np.exp(terms - terms.max())
-        total = parts.sum()
-        ratios = self._growth / expected
-        each = -self._counts * ratios
-        slopes = each @ parts / total
-        bends = (each.sum(axis=0) - slopes.sum()) ** 2 + (self._counts * ratios**2).sum(axis=0)
-        return Against(float(terms.max() + np.log(total)), slopes, float(bends @ parts / total))
+        slopes = -(self._counts * self._growth / expected).sum(axis=0)
+        return float(terms.max() + np.log(parts.sum())), float(slopes @ parts)
 
-    def against_difference(self, difference: float) -> tuple[float, float]:
-        """The least log E of all means with that difference, and its slope as the difference grows."""
-
-        def slope(mean: float) -> tuple[float, float]:
-            found = self.against((mean, mean + difference))
-            return float(found.slopes.sum()), found.curvature
-
-        mean = find_root(slope, max(0.0, -difference), min(1.0, 1.0 - difference), self._mean)
-        found = self.against((mean, mean + difference))
-        at_an_end = not 0 < mean + difference < 1  # the holdout's mean cannot move, so the learner's does
-        return found.value, float(-found.slopes[0] if at_an_end else found.slopes[1])
+    def against_difference(self, difference: float) -> float:
+        """The least log E of all means with that difference."""
+        low, high = max(0.0, -difference), min(1.0, 1.0 - difference)
+        return self.against(find_root(lambda mean: self.against(mean, difference)[1], low, high), difference)[0]
 
 
 def make_tilts(share: float) -> tuple[Floats, Floats]:
@@ -128,25 +109,13 @@ def make_tilts(share: float) -> tuple[Floats, Floats]:
 
 def _reach(bet: Bet, value: float, side: int) -> float:
     """How far from the difference seen the first one lies that is refuted, on one side."""
-
-    def excess(distance: float) -> tuple[float, float]:
-        found, slope = bet.against_difference(value + side * distance)
-        return found - LEVEL, side * slope
-
-    # The excess is convex: from beyond its root, Newton's steps come down to it and never pass it.
-    end = 1 - side * value
-    return find_root(excess, 0.0, end, end)
+    return find_root(lambda distance: bet.against_difference(value + side * distance) - LEVEL, 0.0, 1 - side * value)
 
 
-def find_root(function: Callable[[float], tuple[float, float]], low: float, high: float, guess: float) -> float:
-    """Where a growing function is 0, or the end nearest to it: Newton's steps, halving where they leave or linger."""
-    guess, before = min(max(guess, low), high), inf
-    while True:
-        value, slope = function(guess)
-        low, high = (low, guess) if value > 0 else (guess, high)
-        step = value / slope if slope > 0 else inf
-        if high - low <= PRECISION or abs(step) <= PRECISION:
-            return guess
-        lingers = abs(value) > before / 2
-        guess = (low + high) / 2 if lingers or not low <= guess - step <= high else guess - step
-        before = inf if lingers else abs(value)
+def find_root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a growing function is 0, or the end nearest to it."""
+    from scipy.optimize import brentq  # slow to import
+
+    if function(low) >= 0:
+        return low
+    return high if function(high) <= 0 else float(brentq(function, low, high, xtol=PRECISION, maxiter=1_000))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import sqlalchemy as sa
 
-from statepool.live.catalogue import Catalogue, decoded
+from statepool.live.catalogue import decoded
 from statepool.live.database import EXPIRY, OUTCOME, Database
 from statepool.live.errors import UnknownTicket
 from statepool.live.learning import PolicyVersion, learn_reports
@@ -36,58 +36,35 @@ def rows(pool: Pool, *conditions: Any, ids: list[int] | None = None) -> Iterator
     `loss` is on the pool's scale, 0 to 1 inside the bounds that it was made with; `reward` is as reported. They are
     read in pieces: a caller that stops holds no transaction.
     """
-    tables, labels, seen = pool.database.tables, pool.catalogue, 0
-    d, (joined, s, o, e) = tables.decisions.c, tables.joined()
-    query = (
-        sa.select(
-            d.id, d.ticket, d.action, d.label, d.probability, d.decided_at, d.is_holdout, d.version, d.context,
-            s.c.state, s.c.at.label("observed_at"), sa.func.coalesce(o.c.loss, e.c.loss).label("loss"),
-            sa.case((sa.func.coalesce(o.c.is_reward, e.c.is_reward), sa.func.coalesce(o.c.reported, e.c.reported)))
-            .label("reward"),
-            sa.func.coalesce(o.c.at, e.c.at).label("resolved_at"),
-            sa.and_(o.c.at.is_(None), e.c.at.is_not(None)).label("expired"),
-            *(sa.func.coalesce(each.c.learned_in, 0).label(f"{each.name}_in") for each in (s, o, e)),
-        )
-        .select_from(joined).where(d.pool == pool.definition.id, *conditions).order_by(d.id).limit(ROWS_AT_ONCE)
-    )  # fmt: skip
+    tables, seen = pool.database.tables, 0
+    d, r = tables.decisions.c, tables.reports.c
+    cursor = sa.select(sa.func.max(r.learned_in)).where(r.decision == d.id).scalar_subquery()
+    query = tables.log().add_columns(sa.func.coalesce(cursor, 0).label("cursor"))
+    query = query.where(d.pool == pool.definition.id, *conditions).order_by(d.id).limit(ROWS_AT_ONCE)
     while True:
         with pool.database.read() as connection:
-            found = connection.execute(query.where(d.id > seen)).all()
+            found = connection.execute(query.where(d.id > seen)).mappings().all()
         for row in found:
-            if row.action >= len(labels.labels) or (row.context or 0) >= max(len(labels.contexts), 1):
-                pool.refresh()
-                labels = pool.catalogue
             if ids is not None:
-                ids.append(row.id)
-            yield _record(row, labels)
+                ids.append(row["id"])
+            yield {name: _shown(name, row[name], pool) for name in COLUMNS}
         if len(found) < ROWS_AT_ONCE:
             return
-        seen = found[-1].id
+        seen = found[-1]["id"]
 
 
-def _record(row: Any, catalogue: Catalogue) -> dict[str, Any]:
-    label = None if row.label is None else decoded(row.label)
-    hidden = row.ticket is None or row.context is None
-    return {
-        "ticket": row.ticket,
-        "action": catalogue.labels[row.action] if row.label is None and row.action >= 0 else label,
-        "probability": row.probability,
-        "state": None if row.state is None else catalogue.states[row.state],
-        "loss": row.loss,
-        "reward": row.reward,
-        "decided_at": _time(row.decided_at),
-        "observed_at": _time(row.observed_at),
-        "resolved_at": _time(row.resolved_at),
-        "is_holdout": bool(row.is_holdout),
-        "expired": bool(row.expired),
-        "version": row.version,
-        "context": None if hidden else catalogue.contexts[row.context].label,
-        "cursor": max(row[-3:]),
-    }
-
-
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(min(max(seconds, EARLIEST), LATEST - 1), UTC)
+def _shown(name: str, value: Any, pool: Pool) -> Any:
+    """A column of the log as Python has it."""
+    if value is None:
+        return None
+    if name in ("action", "context"):
+        return decoded(value)
+    if name == "state":
+        return pool.definition.states[value]
+    kind = COLUMNS[name]
+    if kind == "TIMESTAMPTZ":
+        return datetime.fromtimestamp(min(max(value, EARLIEST), LATEST - 1), UTC)
+    return bool(value) if kind == "BOOLEAN" else value
 
 
 def check_export(path: Path) -> None:
@@ -217,7 +194,7 @@ def backup(database: Database, path: Path) -> None:
         raise ValueError("backup: is for SQLite, expected pg_dump for PostgreSQL")
     if path.exists() or not path.parent.is_dir():
         raise ValueError(f"backup: is {str(path)!r}, expected a new file in a folder that is there")
-    with database.autocommit() as connection:
+    with database.explained(), database.engine.connect() as connection:
         connection.exec_driver_sql("VACUUM INTO :path", {"path": str(path)})
     _to_disk(path)
 

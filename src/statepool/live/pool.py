@@ -18,7 +18,6 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
@@ -52,7 +51,6 @@ from statepool.live.settings import (
     check_settings,
     choose_learner,
     insert_definition,
-    insert_revision,
     read_definition,
     read_revision,
 )
@@ -97,8 +95,6 @@ class Pool:
         self._seconds_per_version = 0.0
         self.trouble: str | None = None
         """Why the background thread could not learn or expire the last time; None: it could."""
-        if clock is None and not database.read_only:
-            database.background.add(self)
 
     @classmethod
     def open(
@@ -153,11 +149,9 @@ class Pool:
             if version is None:
                 version = given.create(database, name, clock)
             pool = cls(database, version, clock, database is not url)
-            try:
-                pool._adapt(given, update)
-            except BaseException:
-                database.background.remove(pool)
-                raise
+            pool._adapt(given, update)
+            if clock is None and not database.read_only:
+                database.background.add(pool)
             return pool
         except BaseException:
             if database is not url:
@@ -260,13 +254,12 @@ class Pool:
         finally:
             self._learn_if_due()
 
-    def expire(self, now: float | None = None) -> int:
+    def expire(self) -> int:
         """Give the default to every decision whose window is over; how many there were.
 
         Done in the background, too, except in a pool with a `clock`.
         """
-        at = self._given_time() if now is None else check_number(now, "now", -LARGEST, LARGEST)
-        count = self._reports.expire(self._version.revision, at)
+        count = self._reports.expire(self._version.revision, self.now())
         self._n_unlearned += count
         self._learn_if_due()
         return count
@@ -287,7 +280,8 @@ class Pool:
             self._learn(wait=True)
 
     def _has_many_reports(self) -> bool:
-        many = self.settings.update_every or max(FEWEST_REPORTS, ceil(self._version.nbytes / BYTES_PER_REPORT))
+        nbytes = len(self._version.state) + len(self._version.saved)
+        many = self.settings.update_every or max(FEWEST_REPORTS, ceil(nbytes / BYTES_PER_REPORT))
         return self._n_unlearned >= many
 
     def work(self) -> None:
@@ -296,7 +290,7 @@ class Pool:
         wait = LONGEST_WAIT if window is None else min(LONGEST_WAIT, window / 100)
         if window is not None and now - self._expired_at >= wait:
             self._expired_at = now
-            self._n_unlearned += self._reports.expire(self._version.revision, None)
+            self._n_unlearned += self._reports.expire(self._version.revision, self.now())
         if now - self._learned_at < IDLE * self._seconds_per_version:
             return
         if self._has_many_reports():
@@ -378,7 +372,7 @@ class Pool:
         def change(catalogue: Catalogue) -> Catalogue:
             if catalogue.is_active(label):
                 number = catalogue.number_of[label]
-                if not (catalogue.rows[number] == checked).all() or catalogue.categories[number] != kind:
+                if not (catalogue.map[..., number, :] == checked).all() or catalogue.categories[number] != kind:
                     raise Conflict(f"action: {label!r} is there with another row or category, expected reweight_action")
             return changed(catalogue, {label: (checked, kind)})
 
@@ -406,7 +400,7 @@ class Pool:
 
     def change(self, **settings: Any) -> None:
         """Other settings from now on; those that are not named stay, and None is the default."""
-        self._revise(lambda revision: (_merged(revision.settings, settings), revision.catalogue))
+        self._revise(lambda revision: (check_settings(settings, revision.settings), revision.catalogue))
 
     def _change_actions(self, change: Callable[[Catalogue], Catalogue]) -> None:
         self._revise(lambda revision: (revision.settings, change(revision.catalogue)))
@@ -419,12 +413,8 @@ class Pool:
             if before.revision.is_as(settings, catalogue):
                 return None
             check_feasible(settings, catalogue)
-            tables, known = self.database.tables, before.revision
-            revision = Revision(self.definition, known.number + 1, settings, catalogue)
-            insert_revision(connection, tables, revision, known.catalogue, before.number + 1, now)
-            one = tables.pools.c.id == self.definition.id
-            connection.execute(sa.update(tables.pools).where(one).values(revision=revision.number))
-            return learn_reports(connection, tables, revision, before, now, force=True)
+            revision = Revision(self.definition, before.revision.number + 1, settings, catalogue)
+            return learn_reports(connection, self.database.tables, revision, before, now)
 
         self.make_version(revise)
 
@@ -432,10 +422,9 @@ class Pool:
         """Compare an existing pool with what it was opened with; change it if that is asked for."""
         if given.learner is not None:
             check_same_learner(self.definition, given.learner)
-        check_settings(dict.fromkeys(given.settings))  # an unknown name is refused even if nothing else differs
 
         def change(revision: Revision) -> tuple[Settings, Catalogue]:
-            settings = _merged(revision.settings, given.settings)
+            settings = check_settings(given.settings, revision.settings)
             if given.P is None and given.actions is None and given.states is None:
                 return settings, revision.catalogue
             made = given.catalogue(revision.catalogue)
@@ -562,12 +551,7 @@ class _Given(NamedTuple):
         """The catalogue given, completed from the one that is known."""
         actions = known.labels_of(known.active_numbers) if self.actions is None else self.actions
         states = known.states if self.states is None else self.states
-        P = self.P
-        if P is None and known.contexts:
-            P = {
-                each.label: dict(zip(known.labels_of(each.actions), each.rows, strict=True)) for each in known.contexts
-            }
-        return make_catalogue(P, self.contexts, actions, states, self.categories)
+        return make_catalogue(self.P, None if self.P is None else self.contexts, actions, states, self.categories)
 
     def create(self, database: Database, name: str, clock: Callable[[], float] | None) -> PolicyVersion:
         """The first version of a new pool."""
@@ -583,9 +567,7 @@ class _Given(NamedTuple):
 
         def create(connection: sa.Connection) -> PolicyVersion | None:
             definition = insert_definition(connection, tables, name, learner, settings, catalogue, at)
-            revision = Revision(definition, 1, settings, catalogue)
-            insert_revision(connection, tables, revision, None, 1, at)
-            return learn_reports(connection, tables, revision, None, at, force=True)
+            return learn_reports(connection, tables, Revision(definition, 1, settings, catalogue), None, at)
 
         try:
             made = database.write(create)
@@ -593,10 +575,6 @@ class _Given(NamedTuple):
             made = read_version(database, name)
         assert made is not None
         return made
-
-
-def _merged(settings: Settings, given: Mapping[str, Any]) -> Settings:
-    return check_settings(msgspec.structs.asdict(settings) | dict(given))
 
 
 def read_version(database: Database, name: str) -> PolicyVersion | None:

@@ -23,19 +23,10 @@ from statepool.live.catalogue import Offer, as_label, decoded
 from statepool.live.database import STATE, Database
 from statepool.live.errors import NoSuchPool
 from statepool.live.learning import Batch, PolicyVersion, build, make_version, read_reported
-from statepool.live.settings import (
-    Definition,
-    Revision,
-    Scale,
-    Settings,
-    check_settings,
-    read_definition,
-    read_revision,
-)
+from statepool.live.settings import Definition, Revision, read_definition, read_revision
 
 TOLERANCE = 1e-9
 LAST = 2**31 - 1
-MOST_KNOWN = 100_000
 
 
 @dataclass(frozen=True)
@@ -95,7 +86,6 @@ class _Run:
         p, r = self._tables.pools.c, self._tables.reports.c
         self.n_decisions = self._scalar(sa.select(sa.func.count()).where(d.c.pool == pool))
         start = self._scalar(sa.select(p.replay_from).where(p.id == pool))
-        self._check_reports()
         versions = sa.select(self._tables.versions).where(v.pool == pool, v.number >= start).order_by(v.number)
         drawn = sa.select(d).where(d.c.pool == pool, d.c.version >= (start if redraw else LAST))
         with self._rows(versions) as rows, self._rows(drawn.order_by("version", "id")) as decisions:
@@ -131,7 +121,8 @@ class _Run:
             self.n_versions += 1
             state = row.state
             if named == row.number:
-                self._check_decisions(version, drawn, row.build == build())
+                for decision in drawn:
+                    self._check_decision(version, decision, row.build == build())
                 named, drawn = next(decisions, (LAST, iter(())))
         if version is None:
             raise Fault("version 1 is missing")
@@ -145,13 +136,14 @@ class _Run:
         """A version made again from its reports."""
         batch, r, same = Batch(revision), self._tables.reports.c, row.build == build()
         taken = r.pool == self._definition.id, r.learned_in == row.number
-        for decision in read_reported(self._connection, self._tables, *taken):
+        for reports in read_reported(self._connection, self._tables, *taken):
+            decision = next(iter(reports.values()))
             if decision.table is None:
                 raise Fault(f"decision {decision.id} names version {decision.version}, which is not there")
-            if STATE not in decision.reports and not decision.is_holdout:
+            if STATE not in reports and not decision.is_holdout:
                 raise Fault(f"version {row.number} learnt an outcome of decision {decision.id}, which has no state")
-            kinds = [kind for kind, report in decision.reports.items() if report.learned_in == row.number]
-            batch.add(decision, kinds, row.number)
+            kinds = [kind for kind, report in reports.items() if report.learned_in == row.number]
+            batch.add(reports, kinds, row.number)
         made = make_version(revision, before, batch, bytes(row.uid), row.made_at)
         self.same_build = self.same_build and same
         for name in ("round", "impossible"):
@@ -175,40 +167,25 @@ class _Run:
         both = [Stepper(learner, problem, state).arrays() for state in (stored, made.state)]
         return all(_close(*pair) for pair in zip(*both, strict=True))
 
-    def _check_reports(self) -> None:
-        """Every loss follows from what was reported, by the bounds of some revision."""
-        r, v = self._tables.reports.c, self._tables.revisions.c
-        texts = self._connection.execute(sa.select(v.settings).where(v.pool == self._definition.id)).scalars()
-        settings = {text: check_settings(msgspec.json.decode(text)) for text in set(texts)}.values()
-        query = sa.select(r.decision, r.kind, r.reported, r.is_reward, r.loss, r.is_clipped)
-        known: set[Any] = set()
-        with self._rows(query.where(r.pool == self._definition.id, r.kind != STATE)) as rows:
-            for row in rows:
-                value = tuple(row)[1:]
-                if value in known:
-                    continue
-                if row.reported is None or not any(_follows(row, self._definition.scale, each) for each in settings):
-                    what = f"{row.kind} {row.reported!r}"
-                    raise Fault(f"decision {row.decision} has {what} and a loss that does not follow from it")
-                if len(known) < MOST_KNOWN:
-                    known.add(value)
-
-    def _check_decisions(self, version: PolicyVersion, decisions: Iterator[Any], same: bool) -> None:
-        """Draw the decisions of one version again."""
-        plain = []
-        catalogue, varies = version.revision.catalogue, self._definition.learner.policy_varies
-        for decision in decisions:
-            if decision.round < version.round:
-                raise Fault(
-                    f"decision {decision.id} has round {decision.round}, before that of version {version.number}"
-                )
-            offer = self._offer(version, decision)
-            if offer is catalogue.base and not varies:
-                plain.append(decision)
-            elif offer is not None:
-                self._check_drawn(version, offer, [decision], same)
-        if plain:
-            self._check_drawn(version, catalogue.base, plain, same)
+    def _check_decision(self, version: PolicyVersion, decision: Any, same: bool) -> None:
+        """Draw a decision of a version again."""
+        if decision.round < version.round:
+            raise Fault(f"decision {decision.id} has round {decision.round}, before that of version {version.number}")
+        offer = self._offer(version, decision)
+        if offer is None:
+            return
+        distribution = version.distribution(offer, decision.round)
+        choice, probability, is_held = distribution.draw(decision.uniform)
+        action = offer.rows.actions.item(choice)
+        if not (
+            decision.action == action
+            and bool(decision.is_holdout) == is_held
+            and (decision.probability == probability if same else _close(decision.probability, probability))
+            and _equal(bytes(decision.saved or b""), version.saved_with(offer, distribution, choice) or b"", same)
+            and (action >= 0 or decision.label is None or decoded(decision.label) == (offer.labels or ())[choice])
+        ):
+            raise Fault(f"decision {decision.id} does not follow from version {version.number} and its uniform")
+        self.n_redrawn += 1
 
     def _offer(self, version: PolicyVersion, decision: Any) -> Offer | None:
         """What a decision was drawn from; None if that was not kept."""
@@ -230,34 +207,7 @@ class _Run:
             return catalogue.base
         if decision.context is None or decision.context >= len(catalogue.contexts):
             raise Fault(f"decision {decision.id} has context {decision.context}, which its version does not know")
-        return version.offer(catalogue.contexts[decision.context].label)
-
-    def _check_drawn(self, version: PolicyVersion, offer: Offer, decisions: list[Any], same: bool) -> None:
-        distribution = version.distribution(offer, decisions[0].round)
-        drawn = distribution.draw(np.array([each.uniform for each in decisions]))
-        saved: dict[int, bytes] = {}
-        for decision, choice, probability, is_held in zip(decisions, *(part.tolist() for part in drawn), strict=True):
-            if choice not in saved:
-                saved[choice] = version.saved_with(offer, distribution, choice) or b""
-            action = offer.rows.actions.item(choice)
-            follows = (
-                decision.action == action
-                and bool(decision.is_holdout) == is_held
-                and (decision.probability == probability if same else _close(decision.probability, probability))
-                and _equal(bytes(decision.saved or b""), saved[choice], same)
-                and (action >= 0 or decision.label is None or decoded(decision.label) == (offer.labels or ())[choice])
-            )
-            if not follows:
-                raise Fault(f"decision {decision.id} does not follow from version {version.number} and its uniform")
-        self.n_redrawn += len(decisions)
-
-
-def _follows(row: Any, scale: Scale, settings: Settings) -> bool:
-    """Whether a report's loss follows from what was reported, by the bounds of these settings."""
-    if row.is_reward and settings.reward_bounds is None:
-        return False
-    outcome = scale.outcome(settings, *((None, row.reported) if row.is_reward else (row.reported, None)))
-    return bool(outcome.loss == row.loss and outcome.is_clipped == row.is_clipped)
+        return version.offer(catalogue.contexts[decision.context])
 
 
 def _equal(stored: bytes, made: bytes, same_build: bool) -> bool:

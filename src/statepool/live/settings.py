@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import secrets
 from collections.abc import Hashable, Mapping
@@ -16,7 +17,7 @@ import sqlalchemy as sa
 from statepool.checks import Floats, check_number, read_only, shown
 from statepool.learners import find, make_learner, name_of
 from statepool.learners.contract import Learner, Problem, short_name
-from statepool.live.catalogue import Catalogue, ContextRows, as_label, check_label, decoded, differing, encoded
+from statepool.live.catalogue import Catalogue, Offer, as_label, decoded, differing, encoded
 from statepool.live.database import Tables
 from statepool.live.errors import Conflict
 from statepool.live.lift import Lift, Tally
@@ -28,6 +29,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 Bounds = tuple[Number, Number]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Known = tuple[Number, Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]]
+Label = str | int | float | bool | tuple[str | int | float | bool, ...]
 
 
 def _says(description: str) -> msgspec.Meta:
@@ -69,14 +71,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         None
     )
     probability_bounds: Annotated[
-        tuple[tuple[Any, Share, Share], ...], _says("(action, lowest, highest) probability among all decisions.")
+        tuple[tuple[Label, Share, Share], ...], _says("(action, lowest, highest) probability among all decisions.")
     ] = ()
     holdout: Annotated[
         float, msgspec.Meta(ge=0, le=0.9), _says("The share of decisions kept from the learner, to measure its worth.")
     ] = 0.0
-    holdout_action: Annotated[Any, _says("The action of the holdout; None: every action alike.")] = None
+    holdout_action: Annotated[Label | None, _says("The action of the holdout; None: every action alike.")] = None
     fixed_action: Annotated[
-        Any, _says("An action to take with probability 1 instead of the learner's policy; the holdout goes on.")
+        Label | None, _says("An action to take with probability 1, whatever was learnt; the holdout goes on.")
     ] = None
     update_every: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=int(LARGEST))] | None,
@@ -88,12 +90,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     prior: Annotated[Prior | None, _says("What is known before the first decision, as in AUDIT.json.")] = None
 
 
-def check_settings(given: Mapping[str, Any]) -> Settings:
-    """The settings of keyword arguments or of stored JSON; None is the default."""
+def check_settings(given: Mapping[str, Any], known: Settings | None = None) -> Settings:
+    """The settings of keyword arguments; None is the default, and what is not given is as known."""
+    given = dict(given) if known is None else msgspec.structs.asdict(known) | dict(given)
     unknown = sorted(set(given) - set(Settings.__struct_fields__))
     if unknown:
-        known = ", ".join(Settings.__struct_fields__)
-        raise ValueError(f"settings: {unknown[0]!r} is not known, expected one of {known}")
+        names = ", ".join(Settings.__struct_fields__)
+        raise ValueError(f"settings: {unknown[0]!r} is not known, expected one of {names}")
     named = {name: value for name, value in given.items() if value is not None}
     try:
         named = msgspec.to_builtins(named, enc_hook=_plain)
@@ -109,12 +112,12 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
     except msgspec.ValidationError as error:
         raise ValueError(_sentence(str(error), named)) from None
     _check_together(settings)
-    labels = {name: getattr(settings, name) for name in ("holdout_action", "fixed_action")}
-    checked = {name: None if label is None else check_label(label, name) for name, label in labels.items()}
-    bounded = tuple((check_label(label, "probability_bounds"), *pair) for label, *pair in settings.probability_bounds)
-    if len({label for label, *_ in bounded}) < len(bounded):
-        raise ValueError("probability_bounds: has an action twice, expected different actions")
-    return msgspec.structs.replace(settings, probability_bounds=bounded, **checked)
+    return settings
+
+
+def read_settings(text: str) -> Settings:
+    """Settings as they are stored."""
+    return msgspec.json.decode(text, type=Settings)
 
 
 def _plain(value: Any) -> Any:
@@ -133,26 +136,25 @@ def _sentence(error: str, given: Mapping[str, Any]) -> str:
 
 def _check_together(settings: Settings) -> None:
     """What holds between two numbers."""
-    pairs = [("loss_bounds", settings.loss_bounds), ("reward_bounds", settings.reward_bounds)]
-    for name, bounds in pairs:
+    for kind, bounds in (("loss", settings.loss_bounds), ("reward", settings.reward_bounds)):
+        default = getattr(settings, f"default_{kind}")
         if bounds is not None and bounds[0] >= bounds[1]:
-            raise ValueError(f"{name}: is {shown(bounds)}, expected the lowest before the highest")
+            raise ValueError(f"{kind}_bounds: is {shown(bounds)}, expected the lowest before the highest")
+        if default is not None and bounds is None:
+            raise ValueError("default_reward: this pool has no reward_bounds, expected them, or a default_loss")
+        if default is not None and bounds is not None:
+            check_number(default, f"default_{kind}", *bounds)
+    if settings.default_loss is not None and settings.default_reward is not None:
+        raise ValueError("settings: expected default_loss or default_reward, and one of them only")
     for label, low, high in settings.probability_bounds:
         if low > high:
-            raise ValueError(
-                f"probability_bounds: of {label!r} run from {low} to {high}, expected the lowest before the highest"
-            )
+            pair = f"from {low} to {high}"
+            raise ValueError(f"probability_bounds: of {label!r} run {pair}, expected the lowest before the highest")
+    if len({label for label, *_ in settings.probability_bounds}) < len(settings.probability_bounds):
+        raise ValueError("probability_bounds: has an action twice, expected different actions")
     curve = settings.prior and settings.prior.curve
     if curve and len(curve.tau) != len(curve.weight):
         raise ValueError(f"prior: has curve {shown(curve)}, expected tau and weight, two lists of one length")
-    if settings.default_loss is not None:
-        if settings.default_reward is not None:
-            raise ValueError("settings: expected default_loss or default_reward, and one of them only")
-        check_number(settings.default_loss, "default_loss", *settings.loss_bounds)
-    if settings.default_reward is not None:
-        if settings.reward_bounds is None:
-            raise ValueError("default_reward: this pool has no reward_bounds, expected them, or a default_loss")
-        check_number(settings.default_reward, "default_reward", *settings.reward_bounds)
 
 
 class Outcome(NamedTuple):
@@ -264,7 +266,7 @@ class Revision:
 
     def is_as(self, settings: Settings, catalogue: Catalogue) -> bool:
         """Whether it has these settings and this catalogue."""
-        return settings == self.settings and differing(self.catalogue, catalogue) == ([], [])
+        return settings == self.settings and not differing(self.catalogue, catalogue)
 
     @property
     def is_held(self) -> bool:
@@ -298,24 +300,32 @@ class Revision:
         return np.array([means for means, _ in rows]), np.array([counts for _, counts in rows])
 
 
+def limits(settings: Settings, catalogue: Catalogue, offer: Offer) -> tuple[Floats, Floats, Floats]:
+    """Of each action on offer: its lowest and its highest probability, and its probability in the holdout."""
+    size = offer.rows.actions.size
+    low, high, base = np.zeros(size), np.ones(size), np.full(size, 1 / size)
+    for label, least, most in settings.probability_bounds:
+        place = catalogue.place(offer, label)
+        if place is not None:
+            low[place], high[place] = least, most
+    held = catalogue.place(offer, settings.holdout_action)
+    return low, high, base if held is None else np.eye(1, size, held)[0]
+
+
 def check_feasible(settings: Settings, catalogue: Catalogue) -> None:
     """Settings name actions of the catalogue, and their bounds leave room for a distribution."""
-    low, high = np.zeros(len(catalogue.labels)), np.ones(len(catalogue.labels))
-    for label, least, most in settings.probability_bounds:
-        number = catalogue.action(label, "probability_bounds")
-        low[number], high[number] = least, most
+    for label, *_ in settings.probability_bounds:
+        catalogue.action(label, "probability_bounds")
+    if settings.holdout_action is not None:
+        catalogue.action(settings.holdout_action, "holdout_action")
     if settings.fixed_action is not None and not catalogue.is_active(settings.fixed_action):
         raise ValueError(f"fixed_action: {settings.fixed_action!r} is not an active action of the catalogue")
-    held = np.full(low.size, settings.holdout / catalogue.active_numbers.size)
-    if settings.holdout_action is not None:
-        held = np.zeros(low.size)
-        held[catalogue.action(settings.holdout_action, "holdout_action")] = settings.holdout
-    for number in np.flatnonzero(catalogue.active & (held > high))[:1]:
-        raise ValueError(
-            f"probability_bounds: the holdout alone gives {catalogue.labels[number]!r} {held[number]:.6g}, "
-            f"expected at most {high[number]:.6g}"
-        )
-    least, most = np.maximum(low, held)[catalogue.active].sum(), high[catalogue.active].sum()
+    low, high, base = limits(settings, catalogue, catalogue.base)
+    held = settings.holdout * base
+    for place in np.flatnonzero(held > high)[:1]:
+        said = f"{catalogue.labels[catalogue.active_numbers[place]]!r} {held[place]:.6g}"
+        raise ValueError(f"probability_bounds: the holdout alone gives {said}, expected at most {high[place]:.6g}")
+    least, most = np.maximum(low, held).sum(), high.sum()
     if least > 1 + SLACK:
         raise ValueError(f"probability_bounds: the lowest ones and the holdout sum to {least:.6g}, expected at most 1")
     if most < 1 - SLACK:
@@ -369,7 +379,7 @@ def read_definition(connection: sa.Connection, tables: Tables, name: str) -> Def
     if row is None:
         return None
     learner, states = _learner_of(row.learner), tuple(map(as_label, msgspec.json.decode(row.states)))
-    scale = Scale(check_settings(msgspec.json.decode(row.settings)), learner.scale_free)
+    scale = Scale(read_settings(row.settings), learner.scale_free)
     return Definition(row.id, row.name, learner, states, row.key, scale)
 
 
@@ -388,64 +398,56 @@ def insert_definition(
 
 
 def insert_revision(
-    connection: sa.Connection, tables: Tables, revision: Revision, before: Catalogue | None, version: int, at: float
+    connection: sa.Connection, tables: Tables, revision: Revision, before: Revision | None, version: int, at: float
 ) -> None:
-    """One change: its settings, and the actions and contexts that differ from the catalogue before."""
-    catalogue, own = revision.catalogue, {"pool": revision.definition.id, "since": revision.number}
-    row = {"pool": revision.definition.id, "revision": revision.number, "version": version, "at": at}
-    connection.execute(sa.insert(tables.revisions).values(row | {"settings": encoded(revision.settings)}))
-    numbers, contexts = differing(before, catalogue)
+    """One change: its settings, and the actions and contexts that differ from the revision before."""
+    catalogue, pool, number = revision.catalogue, revision.definition.id, revision.number
+    connection.execute(sa.update(tables.pools).where(tables.pools.c.id == pool).values(revision=number))
+    row = {"pool": pool, "revision": number, "version": version, "settings": encoded(revision.settings), "at": at}
+    connection.execute(sa.insert(tables.revisions).values(row))
+    known = None if before is None else before.catalogue
     actions = [
-        own | {
-            "action": number, "label": encoded(catalogue.labels[number]),
-            "category": None if catalogue.categories[number] is None else encoded(catalogue.categories[number]),
-            "row": catalogue.rows[number].tobytes() if catalogue.active[number] else None,
+        {
+            "pool": pool, "since": number, "action": each, "label": encoded(catalogue.labels[each]),
+            "category": encoded(catalogue.categories[each]),
+            "row": catalogue.map[..., each, :].tobytes() if catalogue.active[each] else None,
         }
-        for number in numbers
+        for each in differing(known, catalogue)
     ]  # fmt: skip
-    rows = [
-        own | {
-            "context": number, "label": encoded(catalogue.contexts[number].label),
-            "actions": catalogue.contexts[number].actions.astype(np.int64).tobytes(),
-            "rows": np.ascontiguousarray(catalogue.contexts[number].rows).tobytes(),
-        }
-        for number in contexts
+    contexts = [
+        {"pool": pool, "since": number, "context": place, "label": encoded(label)}
+        for place, label in enumerate(catalogue.contexts) if known is None or label not in known.context_number
     ]  # fmt: skip
-    for table, given in ((tables.actions, actions), (tables.contexts, rows)):
+    for table, given in ((tables.actions, actions), (tables.contexts, contexts)):
         if given:
             connection.execute(sa.insert(table), given)
 
 
 def read_revision(connection: sa.Connection, tables: Tables, definition: Definition, number: int) -> Revision:
     """The settings and the catalogue of one revision."""
-    r, a, c = tables.revisions.c, tables.actions.c, tables.contexts.c
+    r, a, c, n_states = tables.revisions.c, tables.actions.c, tables.contexts.c, len(definition.states)
     one = sa.select(r.settings).where(r.pool == definition.id, r.revision == number)
     settings = connection.execute(one).scalar_one_or_none()
     if settings is None:
         raise ValueError(f"revision: {number} of pool {definition.name!r} is not there")
-    labels: dict[int, Hashable] = {}
-    categories: dict[int, Any] = {}
-    rows: dict[int, bytes] = {}
+    known: dict[int, Any] = {}
     active: dict[int, bool] = {}
-    query = sa.select(a.action, a.since, a.label, a.category, a.row).where(a.pool == definition.id, a.since <= number)
-    for action, since, label, category, row in connection.execute(query.order_by(a.since, a.action)):
-        labels[action], active[action] = decoded(label), row is not None
-        if row is not None:
-            rows[action], categories[action] = row, None if category is None else decoded(category)
-        if since == 1:
-            n_first = action + 1
-    n_states = len(definition.states)
-    contexts: dict[Hashable, ContextRows] = {}
-    query = sa.select(c.label, c.actions, c.rows).where(c.pool == definition.id, c.since <= number)
-    for row in connection.execute(query.order_by(c.since, c.context)):
-        label, numbers = decoded(row.label), np.frombuffer(row.actions, np.int64)
-        contexts[label] = ContextRows(label, numbers, np.frombuffer(row.rows).reshape(-1, n_states))
+    actions = sa.select(tables.actions).where(a.pool == definition.id, a.since <= number).order_by(a.since, a.action)
+    for each in connection.execute(actions):
+        active[each.action] = each.row is not None
+        if each.row is not None:  # a retired action keeps its last row
+            known[each.action] = each
+    named = sa.select(c.label).where(c.pool == definition.id, c.since <= number).order_by(c.context)
+    contexts = tuple(map(decoded, connection.execute(named).scalars()))
+    shape = (len(known), len(contexts), n_states) if contexts else (len(known), n_states)
+    size = 8 * math.prod(shape[1:])  # contexts that came after an action was retired have no row of it
+    table = np.frombuffer(b"".join(each.row.ljust(size, b"\0") for each in known.values())).reshape(shape)
     catalogue = Catalogue(
-        definition.states, tuple(labels.values()), tuple(categories.values()),
-        read_only(np.frombuffer(b"".join(rows.values())).reshape(len(labels), n_states).copy()),
-        np.array(list(active.values())), tuple(contexts.values()), n_first,
+        definition.states, tuple(decoded(each.label) for each in known.values()),
+        tuple(decoded(each.category) for each in known.values()),
+        read_only(np.ascontiguousarray(np.moveaxis(table, 0, -2))), np.array(list(active.values())), contexts,
     )  # fmt: skip
-    return Revision(definition, number, check_settings(msgspec.json.decode(settings)), catalogue)
+    return Revision(definition, number, read_settings(settings), catalogue)
 
 
 def check_same_learner(definition: Definition, learner: Learner | str) -> None:

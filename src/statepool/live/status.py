@@ -8,7 +8,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import sqlalchemy as sa
 
 from statepool.checks import Floats, Ints
@@ -17,7 +16,7 @@ from statepool.live.catalogue import Catalogue
 from statepool.live.database import EXPIRY, OUTCOME, STATE, Tables
 from statepool.live.learning import PolicyVersion
 from statepool.live.lift import Lift, Tally, lift
-from statepool.live.settings import Settings, Unit, check_settings
+from statepool.live.settings import Settings, Unit, read_settings
 
 if TYPE_CHECKING:
     from statepool.live.pool import Pool
@@ -28,8 +27,6 @@ class Status:
     """What a pool knows and does; printed without what is long."""
 
     name: str
-    at: float = field(repr=False)
-    """When this was read, in seconds by the pool's clock."""
     decisions: int
     pending: int
     """Decisions that wait for an outcome."""
@@ -39,8 +36,6 @@ class Status:
     unlearned: reports that no version has learnt; late: of those, reports that are due."""
     version: int
     """The number of the latest version."""
-    version_at: float = field(repr=False)
-    """When the latest version was made."""
     round: int
     """How many decisions had their state learnt."""
     revision: int
@@ -70,7 +65,7 @@ class Status:
 
     @property
     def contexts(self) -> tuple[Any, ...]:
-        return tuple(context.label for context in self.catalogue.contexts)
+        return self.catalogue.contexts
 
     @cached_property
     def distribution(self) -> Mapping[Any, float]:
@@ -93,9 +88,9 @@ def read_status(pool: Pool, version: PolicyVersion) -> Status:
         counts = count(connection, pool.database.tables, pool.definition.id, now)
         losses = tallies(connection, pool, now)
     return Status(
-        name=pool.name, at=now, decisions=counts["decisions"], pending=counts["pending"],
+        name=pool.name, decisions=counts["decisions"], pending=counts["pending"],
         counts=MappingProxyType(counts | {"impossible": version.impossible}), version=version.number,
-        version_at=version.made_at, round=version.round, revision=revision.number, learner=pool.definition.learner,
+        round=version.round, revision=revision.number, learner=pool.definition.learner,
         settings=revision.settings, catalogue=revision.catalogue, losses=MappingProxyType(losses), policy=policy,
         numbers=offer.rows.actions, state_probabilities=offer.rows.columns @ policy,
         unit=pool.definition.scale.unit(revision.settings),
@@ -147,7 +142,7 @@ def _holdout_since(connection: sa.Connection, pool: Pool) -> int:
     query = sa.select(r.version, r.settings).where(r.pool == pool.definition.id).order_by(r.revision.desc())
     since, today = 0, None
     for version, text in connection.execute(query):
-        settings = check_settings(msgspec.json.decode(text))
+        settings = read_settings(text)
         rule = settings.holdout, settings.holdout and settings.holdout_action
         if today not in (None, rule):
             break

@@ -15,7 +15,7 @@ def test_everything_that_can_happen_happens(tmp_path):
         pool = create(database)
         database.background.remove(pool)  # the clock below is the only one
         pool._clock = lambda: now
-        demo = Demo(pool)
+        demo = Demo(pool, rate=160)
         for tick in np.arange(0, 3 * WINDOW, 0.4):
             now = 2e9 + tick
             demo.tick(tick)

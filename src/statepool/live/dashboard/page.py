@@ -55,6 +55,8 @@ class Reading(NamedTuple):
     is_waiting: Bools
     clipped: str | None
     """The latest ticket with an outcome outside the bounds of its time; None: there is none."""
+    log: str
+    """The name of the view `decision_log` in this database."""
 
 
 def read(pool: Pool, now: float) -> Reading:
@@ -79,7 +81,7 @@ def read(pool: Pool, now: float) -> Reading:
         state=np.where(np.isnan(state), -1, state).astype(np.int64), is_plain=is_plain == 1,
         value=np.where(at <= now - (settings.window or 0.0), given.clip(*bounds), nan), wait=come - at,
         is_expired=np.isnan(come) & ~np.isnan(expired), is_waiting=np.isnan(come) & np.isnan(expired),
-        clipped=clipped,
+        clipped=clipped, log=pool.database.tables.log_name,
     )  # fmt: skip
 
 
@@ -226,7 +228,7 @@ class _View:
             text = (
                 f"Reported outside the bounds, which are {low:g} to {high:g} now: {counts['out_of_bounds']}, learnt as "
                 f"the nearest bound. The latest is ticket {self._reading.clipped or '(erased)'}. All of them: "
-                f"SELECT ticket, reward, loss FROM decision_log WHERE {where}"
+                f"SELECT ticket, reward, loss FROM {self._reading.log} WHERE {where}"
             )
             found.append(Alarm("bounds", "Outcomes out of bounds", text))
         if counts["impossible"]:
