@@ -14,17 +14,13 @@ A running service has all of this at `/schema` (OpenAPI 3.1), for generators of 
 context: text, a number, true or false, or an array of those. A *table* is an array of rows of numbers. A **bold** field
 must be sent. Fields inside others are written `states[].ticket`.
 
-A refusal is `{"error": "one sentence"}`:
-
-| status | why |
-|---|---|
+A refusal is `{"error": "one sentence"}`, with a status of 400 or more.
 """
 
 
 def write_page(document: Schema) -> str:
     """The whole page, one section for each call."""
-    refusals = document["components"]["responses"].items()
-    parts = [INTRO + "\n".join(f"| {status} | {each['description']} |" for status, each in refusals)]
+    parts = [INTRO]
     for path, item in document["paths"].items():
         for method, operation in item.items():
             if method != "parameters":
