@@ -70,7 +70,8 @@ class Batcher:
                 future.set_exception(result)
             else:
                 future.set_result(result)
-        self._is_running, self._enough = False, len(batch)  # the same callers share a batch again
+        # All callers share the next batch: those of this one, when they are back, and those that wait.
+        self._is_running, self._enough = False, len(batch) + len(self._waiting)
         self._schedule(loop)
 
     def _run(self, calls: list[Any]) -> Sequence[Any]:
