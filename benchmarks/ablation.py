@@ -25,16 +25,18 @@ WITHOUT: dict[str, list[tuple[str, str, str]]] = {
     "nothing removed": [],
     "effects of actions (5)": [
         ("self_tuned.py", "PRIOR = 1 / 4, 31 / 32", "PRIOR = 1e-300, 31 / 32"),
-        ("self_tuned.py", "ASK, LOOK, SPREAD = 1 / 32,", "ASK, LOOK, SPREAD = 0.0,"),
+        ("self_tuned.py", "ASK, LOOK, SPREAD = 1 / 64,", "ASK, LOOK, SPREAD = 0.0,"),
     ],
     "looks at rare states (6)": [("predictions.py", "SEEN_ENOUGH = 10.0", "SEEN_ENOUGH = -1.0")],
-    "common levels (1)": [("predictions.py", "N_LEVELS = 2", "N_LEVELS = 0")],
+    "common level (1)": [
+        ("predictions.py", "(COMPLEXITY if j > 0", "(1e9 if j == N_MEMORIES else COMPLEXITY if j > 0")
+    ],
     "shorter memories (1)": [("predictions.py", "COMPLEXITY = 2.0", "COMPLEXITY = 1e9")],
     "optimism (4)": [("predictions.py", "OPTIMISM = 0.4", "OPTIMISM = 0.0")],
     "the longer memory as prior of the shorter (1)": [("predictions.py", "NESTED = 2.0", "NESTED = 0.1")],
     "votes of other states (3)": [("predictions.py", "VOTE = 3.0", "VOTE = 0.0")],
     "doubts about rows (7)": [("cells.py", "PRIOR_DOUBT = 1 / 32", "PRIOR_DOUBT = 1e-300")],
-    "safe part and guard": [("safe.py", "SHARE = 1 / 32", "SHARE = 1e-9")],
+    "safe part and guard": [("safe.py", "SHARE = 1 / 64", "SHARE = 1e-9")],
 }
 
 
