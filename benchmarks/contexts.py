@@ -3,11 +3,11 @@
     python benchmarks/contexts.py [--out contexts.json]
 
 Regret at 10 and 100 contexts, and where the rivals catch up as an action in a context moves the outcome past the state.
-Every rival is told the context and learns from the same late outcomes, in the order in which they come. They do not
+Every rival is given the context and learns from the same late outcomes, in the order in which they come. They do not
 know states; the last one is given the rows of P as features of the actions, which is what pooling knows.
 
 Our learners and UCB are run on 20 seeds, other packages on 4 of them, since they take minutes where ours take seconds.
-What rivals did stands in the file, seed by seed: a run that was stopped goes on where it was. Ours are run anew.
+What rivals did stands in the file, seed by seed: a run that was stopped goes on where it was. Ours are run again.
 """
 
 import argparse
@@ -42,7 +42,7 @@ Learn = Callable[[int, int, float, float], None]
 
 
 def drive(instance: sp.Instance, act: Act, learn: Learn, seed: int) -> float:
-    """Regret of a rival: `act(context)` gives an action and its probability, `learn` is told both with the loss."""
+    """Regret of a rival: `act(context)` gives an action and its probability, `learn` is given both with the loss."""
     rng, waiting, actions = np.random.default_rng(seed), deque[tuple[int, int, float, float]](), []
     assert instance.contexts is not None
     direct = np.zeros_like(instance.P) if instance.effects is None else instance.effects

@@ -4,7 +4,7 @@
 
 Each writer decides one by one, with --contexts for two contexts in turn; one more process reports states and outcomes,
 in batches. The server is sampled every few milliseconds: what share of the time of active sessions is spent waiting for
-a lock that somebody else holds, or for the disk. CPU is of writers and server: also of the writers alone, of the
+a lock that another session holds, or for the disk. CPU is of writers and server: also of the writers alone, of the
 server's processes that work for them, and of the rest of it, which works for the reporter. With --busy every core has
 something else to do as well, of lowest priority, so that one writer finds caches as cold as many do. With --pgbouncer
 all go through PgBouncer in transaction mode.

@@ -16,7 +16,7 @@ from statepool import Pool
 
 ACTIONS = ["plain", "discount", "free shipping", "video"]
 STATES = ["left", "browsed", "cart"]
-BUYS = np.array([0.01, 0.05, 0.50])  # what nobody here knows: how likely a purchase is after each state
+BUYS = np.array([0.01, 0.05, 0.50])  # not known to the shop: how likely a purchase is after each state
 WANTS = np.random.default_rng(7).normal(scale=1.5, size=(len(ACTIONS), 3, len(STATES)))  # nor what visitors want
 PAST, VISITORS, AT_ONCE, DELAY = 4_000, 10_000, 50, 300
 

@@ -78,7 +78,7 @@ def make_service(options: Options, worker: str = "1") -> Any:
     log_as_json(sys.stderr)
     service = create_app(
         opened(options.store, options.follow),
-        exposure="anyone" if options.open else "localhost" if _is_local(options.host) else "nobody",
+        exposure="anyone" if options.open else "localhost" if _is_local(options.host) else "none",
         keyed=options.keyed,
         follow=options.follow,
         worker=worker,

@@ -35,7 +35,7 @@ BEARER = {"www-authenticate": "Bearer"}
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 Headers = dict[bytes, bytes]
-Exposure = Literal["anyone", "localhost", "nobody"]
+Exposure = Literal["anyone", "localhost", "none"]
 """Whom a service without keys answers."""
 
 
@@ -163,7 +163,7 @@ class Gate:
             )  # fmt: skip
         if self.needs_key or self._exposure == "anyone":
             return
-        if self._exposure == "nobody":
+        if self._exposure == "none":
             raise HTTPException(
                 403, "others can reach this service and it has no keys, expected `statepool keys add` first"
             )
