@@ -175,7 +175,7 @@ def archive(pool: Pool, before: float, path: Path) -> int:
         connection.execute(sa.update(tables.pools).where(one).values(replay_from=made.number))
         for start in range(0, len(ids), DELETED_AT_ONCE):
             piece = d.id.in_(ids[start : start + DELETED_AT_ONCE])
-            connection.execute(sa.select(d.id).where(piece).with_for_update())  # no report on them can commit from now on
+            connection.execute(sa.select(d.id).where(piece).with_for_update())  # no report on them can come now
             still = list(connection.execute(sa.select(d.id).where(piece, ~moving)).scalars())
             connection.execute(sa.delete(tables.decisions).where(d.id.in_(still)))
             connection.execute(sa.delete(tables.reports).where(r.decision.in_(still)))

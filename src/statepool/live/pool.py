@@ -7,7 +7,7 @@
 
 The contract: when a call returns, what it did is durable. Every call may be repeated: the same ticket with the same
 value changes nothing, with another value it raises `Conflict`. A pool may be used by many threads, and on PostgreSQL by
-many processes; no call waits for a lock to decide or to report. One process at a time makes a new version of the policy.
+many processes; decisions and reports wait for no lock. One process at a time makes a new version of the policy.
 """
 
 from __future__ import annotations
