@@ -183,7 +183,7 @@ FAMILIES = [
 @pytest.mark.parametrize("family", FAMILIES)
 def test_regret_stays_below_theorem_g(family):
     """At a horizon where the bound is below T, so that it says something."""
-    horizon, delay = 1 << 17, 3
+    horizon, delay = 1 << (17 if family == "locked" else 16), 3  # one has more states than the others
     make = sp.families.find(family)
     known = inspect.signature(make).parameters
     sizes = {"n_actions": 6, "horizon": horizon}
