@@ -23,7 +23,7 @@ class Dropping:
                 caller, _ = self._server.accept()
             except OSError:
                 return
-            self._serve(caller)
+            threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
 
     def _serve(self, caller):
         """Pass bytes on, both ways, until one side ends; or until the service answers, where answers get lost."""

@@ -32,7 +32,7 @@ STRICTER = [
     (b"referrer-policy", b"no-referrer"),
 ]
 """Headers of every answer, and of those that are no pages."""
-JSON = (b"content-type", b"application/json")
+JSON = [(b"content-type", b"application/json"), *STRICT, *STRICTER]
 DECODERS = {each.body: msgspec.json.Decoder(each.body).decode for each in ENDPOINTS if each.body is not None}
 logger = logging.getLogger("statepool.service")
 encode = msgspec.json.Encoder().encode
@@ -88,7 +88,14 @@ class Service:
             else:
                 endpoint, path = found
                 route = endpoint.path
-                await self._answer(endpoint, path, scope, receive, watched)
+                answer = await self._answer(endpoint, path, scope, receive)
+                if isinstance(answer, Response):
+                    await answer(scope, receive, watched)
+                else:
+                    status, body = answer
+                    headers = [(b"content-length", b"%d" % len(body)), *JSON]
+                    await send({"type": "http.response.start", "status": status, "headers": headers})
+                    await send({"type": "http.response.body", "body": body})
         except Exception as error:
             refused = refusal(error)
             if refused.status_code >= 500:
@@ -101,7 +108,9 @@ class Service:
         self.metrics.add(route, status, seconds)
         self._log.add(scope["method"], route, status, seconds, path.get("name"), fault)
 
-    async def _answer(self, endpoint: Endpoint, path: dict[str, str], scope: Any, receive: Any, send: Any) -> None:
+    async def _answer(
+        self, endpoint: Endpoint, path: dict[str, str], scope: Any, receive: Any
+    ) -> Response | tuple[int, bytes]:
         """Admit, validate, handle, encode: what every route of the table does. No framework is between, for speed."""
         headers = dict(scope["headers"])
         call = Call(self, path, scope["query_string"], headers)
@@ -114,13 +123,7 @@ class Service:
             result = await endpoint.handler(call, decode(content, endpoint.body))
         else:
             result = await endpoint.handler(call)
-        if isinstance(result, Response):
-            await result(scope, receive, send)
-            return
-        body = encode(result)
-        length = (b"content-length", b"%d" % len(body))
-        await send({"type": "http.response.start", "status": call.status, "headers": [length, JSON]})
-        await send({"type": "http.response.body", "body": body})
+        return result if isinstance(result, Response) else (call.status, encode(result))
 
     @asynccontextmanager
     async def _lifespan(self, _: Any) -> AsyncIterator[None]:
