@@ -1,4 +1,4 @@
-"""What a learner is: settings, a memory, and four to six functions on the memory.
+"""What a learner is: settings, a memory, and up to five functions on the memory.
 
 A learner is a frozen dataclass of settings. Its `start(problem)` makes a memory, a NamedTuple of numbers and arrays.
 The rule is a set of plain functions on that memory, which `add_rule` ties to the memory's type:
