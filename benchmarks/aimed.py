@@ -19,8 +19,7 @@ import numpy as np
 import statepool as sp
 from practice import RIVALS, fixed, is_beaten, levels, rows, tabulate
 from statepool import learners as rules
-from statepool.learners.contract import Played, Problem
-from statepool.learners.rows import make_tables, rows_at
+from statepool.learners.contract import Played, Problem, make_tables, rows_at
 from statepool.learners.stepper import Stepper
 from statepool.stream import Stream
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from statepool.learners import Learner, add_rule
-from statepool.learners.rows import make_tables, rows_at
+from statepool.learners.contract import make_tables, rows_at
 
 
 @dataclass(frozen=True)

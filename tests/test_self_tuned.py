@@ -10,9 +10,8 @@ import pytest
 
 import statepool as sp
 from statepool.learners.cells import WEIGHED
-from statepool.learners.contract import Played, Problem, Rows
+from statepool.learners.contract import Played, Problem, Rows, make_tables, rows_at
 from statepool.learners.predictions import HOPE, MEAN, MEMORIES, N_PREDICTIONS, SD, VARIANCE, H
-from statepool.learners.rows import make_tables, rows_at
 from statepool.learners.self_tuned import EFFECTS
 from statepool.learners.stepper import Stepper
 from statepool.stream import Stream

@@ -17,23 +17,10 @@ from statepool.checks import Floats, Ints, check_count, check_delay, read_only, 
 from statepool.compiling import entry_point
 from statepool.delays import Conversions, never
 from statepool.frames import make_frame
-from statepool.kernels import draw, draw_outcome, draw_revenue, draw_row, row_of
-from statepool.learners import make_learner
-from statepool.learners.contract import (
-    Learner,
-    Played,
-    Problem,
-    advance,
-    learn,
-    problem_of,
-    remember,
-    see,
-    short_name,
-    typical_delay,
-)  # fmt: skip
-from statepool.learners.contract import policy as choose
+from statepool.kernels import draw, draw_outcome, draw_revenue, draw_row
+from statepool.learners import contract, make_learner
+from statepool.learners.contract import Learner, Played, Problem, make_tables, problem_of, rows_at, short_name
 from statepool.learners.outside import explained, suited
-from statepool.learners.rows import make_tables, rows_at
 from statepool.model import Instance
 from statepool.probes import NO_PROBE, DimensionProbe, JointDimensionProbe, PolicyProbe, look
 from statepool.stream import Seed, Stream
@@ -45,7 +32,7 @@ POINTS = 101
 """Of a path of regret that is drawn or kept."""
 wide: Any = np.int64
 """Numbers of 64 bits, as `Player` hands them over: with others a rule would be compiled once more."""
-_NO_EFFECTS: Floats = read_only(np.empty((0, 0)))
+_NO_TABLE: Floats = read_only(np.empty((0, 0)))
 
 
 @entry_point
@@ -57,24 +44,26 @@ def _play_rounds(
     offered = rows_at(tables, 0)
     policy = x[: offered.actions.size]
     for t in range(theta.shape[0]):
-        advance(memory, t, float(t))
+        contract.advance(memory, t, float(t))
         r = due(calendar, t)
         while r >= 0:
             context = requests[r] if tables.vary else 0
             played = Played(wide(r), float(r), wide(actions[r]), wide(states[r]), context, float(t - r - 1))
-            learn(memory, played, outcomes[r], saved[calendar.slots[r]], 1.0)
+            contract.learn(memory, played, outcomes[r], saved[calendar.slots[r]], 1.0)
             r = due(calendar, t)
-        context = 0
+        request = requests[t] if requests.size > 0 else 0
+        context = request if tables.vary else 0
         if tables.vary:
-            context = requests[t]
             offered = rows_at(tables, context)
             policy = x[: offered.actions.size]
-        choose(memory, offered, t, policy)
+        contract.policy(memory, offered, t, policy)
         choice = draw(policy, uniforms[used])
         action = offered.actions[choice]
-        row = row_of(requests, n_actions, t, action)
+        row = request * n_actions + action
         # A two-draw stream has no number for the state: any serves, since the map leaves no choice.
-        state = draw_row(rows[row], uniforms[used + draws - 2])
+        u = uniforms[used + draws - 2]
+        # The learner's rows are in the processor's cache already; it has other rows only where it is given a map.
+        state = draw_row(offered.columns[:, choice], u) if rows.size == 0 else draw_row(rows[row], u)
         used += draws - 1
         look(probe, memory, tables, offered, policy, t)
         mean = theta[t, state]
@@ -86,8 +75,8 @@ def _play_rounds(
             outcome = draw_outcome(mean, u) if gains.size == 0 else draw_revenue(mean, gains[row, state], u)
             used += 1
         slot = book(calendar, t, outcome)
-        remember(memory, offered, policy, choice, state, saved[slot])
-        see(memory, Played(t, float(t), action, state, context, 0.0), saved[slot])
+        contract.remember(memory, offered, policy, choice, state, saved[slot])
+        contract.see(memory, Played(t, float(t), action, state, context, 0.0), saved[slot])
         actions[t], states[t], outcomes[t] = action, state, outcome
 
 
@@ -244,8 +233,9 @@ def _run(
     """The run, and the memory it ended with."""
     horizon = instance.horizon
     problem, calendar = _timing(instance, learner, delay, stream)
-    effects = _NO_EFFECTS if instance.effects is None else instance.effects.reshape(-1, instance.n_states)
-    gains = _NO_EFFECTS if instance.gains is None else instance.gains.reshape(-1, instance.n_states)
+    effects = _NO_TABLE if instance.effects is None else instance.effects.reshape(-1, instance.n_states)
+    gains = _NO_TABLE if instance.gains is None else instance.gains.reshape(-1, instance.n_states)
+    rows = _NO_TABLE if instance.given_map is None else instance.rows
     uniforms = stream.uniforms(draws * horizon)
     tables = make_tables(problem.P, instance.available if problem.has_contexts else None)
 
@@ -255,8 +245,8 @@ def _run(
     actions, states, outcomes = np.empty(horizon, np.int32), np.empty(horizon, np.int32), np.empty(horizon)
     with explained(learner, memory):
         suited(_play_rounds, memory)(
-            memory, probe, calendar, saved, tables, instance.rows, instance.requests, instance.n_actions,
-            instance.theta, effects, gains, uniforms, draws, x, actions, states, outcomes,
+            memory, probe, calendar, saved, tables, rows, instance.requests, instance.n_actions, instance.theta,
+            effects, gains, uniforms, draws, x, actions, states, outcomes,
         )  # fmt: skip
     # A sum that is no number stays one, so it is enough to look at the policy of the last round.
     if not np.isfinite(x).all():
@@ -273,10 +263,10 @@ def _timing(
     """What the learner knows of the delay, and when outcomes are delivered."""
     horizon = instance.horizon
     if not isinstance(delay, Conversions):
-        return problem_of(instance, learner, typical_delay(delay), stream), make_calendar(delay, horizon)
+        return problem_of(instance, learner, contract.typical_delay(delay), stream), make_calendar(delay, horizon)
     window = min(delay.window, horizon)
     if learner.exposure:
-        problem = problem_of(instance, learner, typical_delay(delay.waits), stream)
+        problem = problem_of(instance, learner, contract.typical_delay(delay.waits), stream)
         return replace(problem, window=float(delay.window)), make_calendar(delay.waits, horizon, never)
     problem = problem_of(instance, learner, window, stream)
     return problem, make_calendar(window, horizon) if delay.hold else make_calendar(delay.waits, horizon, window)

@@ -7,9 +7,6 @@ against NumPy to 1e-13.
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from statepool.compiling import compiled, compiled_elementwise, compiled_reassociated
 
@@ -26,24 +23,16 @@ LARGEST_ESTIMATE = 1e200
 """An estimate is loss / probability; past this it could overflow a running total."""
 
 
-@intrinsic
-def as_float(_context, bits):  # type: ignore[no-untyped-def]
+@compiled
+def as_float(bits: Any) -> Any:
     """The number that has these bits."""
-
-    def generate(_context, builder, _signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
+    return np.int64(bits).view(np.float64)
 
 
-@intrinsic
-def as_int(_context, number):  # type: ignore[no-untyped-def]
+@compiled
+def as_int(number: Any) -> Any:
     """The bits of a number."""
-
-    def generate(_context, builder, _signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
+    return np.float64(number).view(np.int64)
 
 
 @compiled_elementwise
@@ -94,16 +83,17 @@ def dot(left: Any, right: Any) -> float:
 
 @compiled_reassociated
 def dots(left: Any, columns: Any, out: Any) -> None:
-    """out[s] = <left, columns[s]>, two at a time: three quarters of the time of one after the other."""
-    for s in range(0, columns.shape[0], 2):
-        one, two = columns[s], columns[min(s + 1, columns.shape[0] - 1)]
-        first = second = 0.0
+    """out[s] = <left, columns[s]>, three at a time: two thirds of the time of one after the other."""
+    last = columns.shape[0] - 1
+    for s in range(0, last + 1, 3):
+        t, u = min(s + 1, last), min(s + 2, last)
+        one, two, three = columns[s], columns[t], columns[u]
+        first = second = third = 0.0
         for i in range(left.size):
             first += left[i] * one[i]
             second += left[i] * two[i]
-        out[s] = first
-        if s + 1 < columns.shape[0]:
-            out[s + 1] = second
+            third += left[i] * three[i]
+        out[s], out[t], out[u] = first, second, third
 
 
 @compiled_reassociated
@@ -250,12 +240,6 @@ def draw_revenue(mean: float, gain: float, u: float) -> float:
     """A loss with the given mean: 1, or 1 less a revenue between gain/2 and 3 gain/2, from one uniform."""
     chance = (1.0 - mean) / gain
     return 1.0 - gain * (0.5 + u / chance) if u < chance else 1.0
-
-
-@compiled
-def row_of(requests: Any, n_actions: int, t: int, action: int) -> int:
-    """Where the row of an action stands in round t, among the rows of all contexts; `requests` is empty without any."""
-    return action if requests.size == 0 else requests[t] * n_actions + action
 
 
 @compiled_elementwise

@@ -16,9 +16,8 @@ from numba.extending import overload
 from statepool.checks import Floats
 from statepool.compiling import INLINED
 from statepool.kernels import effective_dimension
-from statepool.learners.contract import is_own
+from statepool.learners.contract import is_own, rows_at
 from statepool.learners.contract import policy as choose
-from statepool.learners.rows import rows_at
 
 
 def look(probe: Any, memory: Any, *rest: Any) -> None:

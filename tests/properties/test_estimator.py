@@ -11,7 +11,7 @@ import textbook
 from statepool.grouping import merge_states
 from statepool.kernels import columns_of, effective_dimension
 from statepool.learners import Played, Problem
-from statepool.learners.rows import make_tables, rows_at
+from statepool.learners.contract import make_tables, rows_at
 from statepool.learners.stepper import Stepper
 from statepool.stream import Stream
 

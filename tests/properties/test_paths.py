@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import statepool as sp
 import textbook
 from statepool.learners import Played, Problem
-from statepool.learners.rows import make_tables, rows_at
+from statepool.learners.contract import make_tables, rows_at
 from statepool.learners.stepper import Stepper
 from statepool.rates import default_rate, largest_covered_rate
 from statepool.stream import Stream

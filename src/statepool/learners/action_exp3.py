@@ -7,7 +7,6 @@ Source: Auer et al. 2002, with delays as in paper, Appendix E. Differs from the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,25 +14,14 @@ from numpy.typing import NDArray
 
 from statepool.checks import Floats
 from statepool.kernels import LARGEST_ESTIMATE, mix_evenly, softmin
-from statepool.learners.contract import Learner, Problem, add_rule, check_copies, check_settings, n_copies
-from statepool.learners.parts import remember_action
+from statepool.learners.contract import Learner, Problem, add_rule
+from statepool.learners.parts import n_copies, remember_action, settled
 
 
-@dataclass(frozen=True)
+@settled
 class ActionEXP3(Learner):
     """Exponential weights by action: the bandit that does not look at states.
 
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default for the horizon and the delay.
-    copies : int or "d+1"
-        How many learners take turns: a number, or one more than the delay.
-    mixing : float
-        The share of uniform exploration.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.ActionEXP3(copies="d+1")
     ActionEXP3(rate=None, copies='d+1', mixing=0.0)
@@ -42,10 +30,6 @@ class ActionEXP3(Learner):
     rate: float | None = None
     copies: int | str = 1
     mixing: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
-        check_copies(self.copies)
 
     def start(self, problem: Problem) -> ActionMemory:
         rate = problem.rate(self.rate, problem.n_actions, n_copies(self.copies, problem.delay))
@@ -69,8 +53,8 @@ def start_actions(
     problem: Problem, rate: float, mixing: float, copies: int = 1, caution: float = 0.0, gains: bool = False
 ) -> ActionMemory:
     """Nothing learnt: the uniform policy."""
-    K = problem.n_actions
-    return ActionMemory(np.zeros((copies, K)), np.ones(1, np.bool_), rate, float(mixing), caution, gains)
+    losses = np.zeros((copies, problem.n_actions))
+    return ActionMemory(losses, np.ones(1, np.bool_), rate, float(mixing), caution, gains)
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:

@@ -34,11 +34,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import types
+from numba import njit, types
 from numba.extending import overload
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, Ints, check_count, check_number, check_rate, shown
+from statepool.checks import Bools, Floats, Ints, shown
 from statepool.compiling import INLINED, OPTIONS
 from statepool.kernels import columns_of
 from statepool.model import Instance
@@ -62,6 +62,39 @@ class Rows(NamedTuple):
     """Whether requests bring different rows: then a policy is computed for each of them."""
     own: bool = False
     """Whether the request brought these rows itself (candidates), in place of the catalogue's."""
+
+
+class RowTables(NamedTuple):
+    """The columns of every context one after another, for the actions that it may be answered with."""
+
+    columns: Floats
+    actions: Ints
+    starts: Ints
+    """Where the actions of each context begin, and where the last ones end."""
+    n_states: int
+    vary: bool
+
+
+def make_tables(P: Floats, available: Bools | None = None) -> RowTables:
+    """The tables of one map, or of a map for each context."""
+    maps = P if P.ndim == 3 else P[None]
+    n_contexts, n_actions, n_states = maps.shape
+    if available is None or available.all():
+        actions, starts = np.tile(np.arange(n_actions), n_contexts), n_actions * np.arange(n_contexts + 1)
+        return RowTables(columns_of(maps).ravel(), actions, starts, n_states, P.ndim == 3)
+    columns = np.concatenate([columns_of(rows[on]).ravel() for rows, on in zip(maps, available, strict=True)])
+    actions = np.concatenate([np.flatnonzero(on) for on in available])
+    starts = np.concatenate([[0], available.sum(axis=1).cumsum()])
+    return RowTables(columns, actions, starts, n_states, P.ndim == 3)
+
+
+@njit(inline="always")  # type: ignore[untyped-decorator]  # inlined, its arrays are counted as its caller counts
+def rows_at(tables: Any, context: int) -> Any:
+    """The rows of a context; it is ignored where there is one map for all."""
+    number = context if tables.vary else 0
+    first, last = tables.starts[number], tables.starts[number + 1]
+    columns = tables.columns[tables.n_states * first : tables.n_states * last].reshape(tables.n_states, last - first)
+    return Rows(columns, tables.actions[first:last], number, tables.vary, False)
 
 
 class Played(NamedTuple):
@@ -223,9 +256,9 @@ class Learner(ABC):
         >>> player.observe(decision, "cart")
         >>> player.update(decision, reward=1.0)
         """
-        from statepool.learners.player import make_player  # which is made of learners
+        from statepool.learners.player import Player  # which is made of learners
 
-        return make_player(self, P, horizon, delay, seed, instance, actions, states, available)
+        return Player(self, P, horizon, delay, seed, instance, actions, states, available)
 
 
 def _extended(old: Any, new: Any) -> Any:
@@ -265,31 +298,10 @@ def problem_of(instance: Instance, learner: Learner, delay: int, stream: Stream)
     return Problem(instance.P, instance.horizon, delay, stream, instance, has_contexts=True)
 
 
-def check_settings(rate: float | None = None, mixing: float = 0.0) -> None:
-    """The two settings most learners share."""
-    check_rate(rate)
-    check_number(mixing, "mixing", 0, 1)
-
-
 def check_flag(value: Any, name: str) -> None:
     """True or False."""
     if not isinstance(value, bool):
         raise ValueError(f"{name}: is {shown(value)}, expected True or False")
-
-
-def n_copies(copies: int | str, delay: int, horizon: int | None = None) -> int:
-    """How many interleaved copies: a number, or "d+1"; no more than there are rounds."""
-    count = delay + 1 if copies == "d+1" else int(copies)
-    return count if horizon is None else min(count, horizon)
-
-
-def check_copies(copies: Any) -> None:
-    """A whole number of at least 1, or "d+1"."""
-    if isinstance(copies, str):
-        if copies != "d+1":
-            raise ValueError(f"copies: is {shown(copies)}, expected a whole number of at least 1, or 'd+1'")
-    else:
-        check_count(copies, "copies")
 
 
 def typical_delay(delay: int | Ints) -> int:
@@ -311,19 +323,7 @@ class Rule(NamedTuple):
     large: bool
 
 
-def _save_nothing(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
-    pass
-
-
-def _learn_nothing(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    pass
-
-
-def _see_nothing(memory: Any, played: Any, saved: Any) -> None:
-    pass
-
-
-def _stand_still(memory: Any, t: int, now: float) -> None:
+def _do_nothing(memory: Any, *rest: Any) -> None:
     pass
 
 
@@ -331,8 +331,8 @@ _RULES: dict[type, Rule] = {}
 
 
 def add_rule(
-    memory: type, policy: Any, remember: Any = _save_nothing, learn: Any = _learn_nothing, see: Any = _see_nothing,
-    advance: Any = _stand_still, large: bool = False,
+    memory: type, policy: Any, remember: Any = _do_nothing, learn: Any = _do_nothing, see: Any = _do_nothing,
+    advance: Any = _do_nothing, large: bool = False,
 ) -> None:  # fmt: skip
     """Tie the functions of a rule to the type of its memory.
 

@@ -23,19 +23,18 @@ outcomes later than `hold` are left out; the certificate counts each outcome tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.checks import Floats, Ints, check_count, check_rate
+from statepool.checks import Floats, Ints
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_ESTIMATE, combine, lowest, softmin
 from statepool.kernels import log as fast_log
 from statepool.learners.contract import Learner, Problem, add_rule
-from statepool.learners.parts import remember_state
+from statepool.learners.parts import remember_state, settled
 
 LARGEST_RATE = 12
 """Theorem F holds for rates up to 1/(12 d), where the parameter-free version starts."""
@@ -52,23 +51,13 @@ RATE, BOOKED_RATE, LOST, LOST_BEFORE, SETTLED = range(5)
 certificate of earlier epochs."""
 
 
-@dataclass(frozen=True)
+@settled
 class HintedStateEXP3(Learner):
     """State-EXP3 with hints: one guarantee for overlap and drift (Theorem F).
 
-    Waiting costs only what moves, between actions, while one waits.
+    Waiting costs only what moves, between actions, while one waits. Theorem F covers rates up to 1/(12 d). Without a
+    rate it restarts at smaller ones when its own certificate demands that. Outcomes later than `hold` are never used.
 
-    Parameters
-    ----------
-    rate : float or None
-        The learning rate; Theorem F covers rates up to 1/(12 d). None restarts at smaller rates when the learner's own
-        certificate demands it.
-    hold : int or None
-        The largest delay: every outcome is used `hold` + 1 rounds after its decision, later ones never. None is the
-        delay of the problem, doubled whenever an outcome comes later.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> run = sp.simulate(sp.families.spread(seed=0, horizon=500), sp.HintedStateEXP3(), delay=10, seed=80_000)
     >>> run.regret < run.certificate
@@ -78,11 +67,6 @@ class HintedStateEXP3(Learner):
     rate: float | None = None
     hold: int | None = None
     needs_state_probability: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_rate(self.rate)
-        if self.hold is not None:
-            check_count(self.hold, "hold", lowest=0)
 
     def start(self, problem: Problem) -> HintedMemory:
         K, S = problem.n_actions, problem.n_states

@@ -14,13 +14,12 @@ they come. Draws follow from a key and the round alone; given the draws, the pro
 Source: the rules everybody tries first, not the paper's; UCB1-Tuned is of Auer, Cesa-Bianchi and Fischer 2002.
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.checks import Floats, check_count, check_number
+from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
 from statepool.kernels import TIE, combine, log, lowest_index
 from statepool.learners.contract import Learner, Problem, add_rule
@@ -37,6 +36,7 @@ from statepool.learners.exposure import (
     start_clock,
     weigh_decision,
 )  # fmt: skip
+from statepool.learners.parts import settled
 
 MEAN, UCB = 0, -1
 """In place of a number of draws: play by the means, or by confidence bounds."""
@@ -76,17 +76,20 @@ class Means(Learner):
     exposure: ClassVar[bool] = True
     scratch: ClassVar[tuple[str, ...]] = ("guesses", "values")
     pooled: ClassVar[bool] = False
+    forgetting: float = 1.0
+    exploration: float = 0.0
+    mixing: float = 0.0
+    """The same by the name that learners have for it whose policy is random anyway."""
+    samples: int = MEAN
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return 0, 0
 
-    def _start(
-        self, problem: Problem, forgetting: float = 1.0, samples: int = MEAN, exploration: float = 0.0
-    ) -> MeanLosses:
+    def start(self, problem: Problem) -> MeanLosses:
         """Nothing seen, unless something is known beforehand."""
         K, S = problem.n_actions, problem.n_states
         n_units = S if self.pooled else problem.n_contexts * K
-        clock = start_clock(problem, (forgetting,), S if self.pooled else 0)
+        clock = start_clock(problem, (self.forgetting,), S if self.pooled else 0)
         default = 0.0 if problem.window is None else problem.default
         sums, squares = np.zeros((2, n_units))
         counts = np.zeros((clock.curve.shape[1], n_units))
@@ -100,7 +103,7 @@ class Means(Learner):
             squares += count * ((mean - default) ** 2 + mean * (1 - mean))  # as of outcomes of 0 and 1
         return MeanLosses(
             clock, counts, sums, squares, default, K, self.pooled, np.empty(S if self.pooled else 0), np.empty(K),
-            np.zeros(n_units), problem.stream.key(), samples, float(exploration),
+            np.zeros(n_units), problem.stream.key(), self.samples, float(max(self.exploration, self.mixing)),
         )  # fmt: skip
 
     def grow(self, memory: MeanLosses, before: Problem, after: Problem) -> MeanLosses:
@@ -262,19 +265,10 @@ def advance(memory: Any, t: int, now: float) -> None:
 add_rule(MeanLosses, policy, learn=learn, see=see, advance=advance, large=True)
 
 
-@dataclass(frozen=True)
+@settled
 class PooledGreedy(Means):
     """Play the action that looks best by the mean loss of each state.
 
-    Parameters
-    ----------
-    forgetting : float
-        The share of the past that each round keeps, in (0, 1].
-    exploration : float
-        The share of uniform play.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.PooledGreedy(exploration=0.05)
     PooledGreedy(forgetting=1.0, exploration=0.05)
@@ -284,29 +278,11 @@ class PooledGreedy(Means):
     exploration: float = 0.0
     pooled: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_number(self.forgetting, "forgetting", 0, 1, open_low=True)
-        check_number(self.exploration, "exploration", 0, 1)
 
-    def start(self, problem: Problem) -> MeanLosses:
-        return self._start(problem, self.forgetting, exploration=self.exploration)
-
-
-@dataclass(frozen=True)
+@settled
 class PooledThompson(Means):
     """Draw the mean of each state from its posterior and play the action best by the draw.
 
-    Parameters
-    ----------
-    forgetting : float
-        The share of the past that each round keeps, in (0, 1].
-    mixing : float
-        The share of uniform play.
-    samples : int
-        How many draws a decision chooses among, so that its probability is known.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.PooledThompson(forgetting=0.999).forgetting
     0.999
@@ -318,26 +294,11 @@ class PooledThompson(Means):
     pooled: ClassVar[bool] = True
     policy_varies: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_number(self.forgetting, "forgetting", 0, 1, open_low=True)
-        check_number(self.mixing, "mixing", 0, 1)
-        check_count(self.samples, "samples")
 
-    def start(self, problem: Problem) -> MeanLosses:
-        return self._start(problem, self.forgetting, self.samples, self.mixing)
-
-
-@dataclass(frozen=True)
+@settled
 class ActionGreedy(Means):
     """ε-greedy by action: play the action with the least mean loss, and explore now and then.
 
-    Parameters
-    ----------
-    exploration : float
-        The share of uniform play.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.ActionGreedy(exploration=0.1)
     ActionGreedy(exploration=0.1)
@@ -345,44 +306,28 @@ class ActionGreedy(Means):
 
     exploration: float = 0.05
 
-    def __post_init__(self) -> None:
-        check_number(self.exploration, "exploration", 0, 1)
 
-    def start(self, problem: Problem) -> MeanLosses:
-        return self._start(problem, exploration=self.exploration)
-
-
-@dataclass(frozen=True)
+@settled
 class ActionUCB(Means):
     """UCB1-Tuned by action: play the action whose mean loss less a confidence bound is least.
 
     An action without outcomes comes first.
 
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.ActionUCB()
     ActionUCB()
     """
 
-    def start(self, problem: Problem) -> MeanLosses:
-        return self._start(problem, samples=UCB)
+    samples = UCB
 
 
-@dataclass(frozen=True)
+@settled
 class ActionThompson(Means):
     """Thompson sampling by action: draw the mean loss of each action from its posterior and play the least.
 
     The posterior is Beta(1 + sum, 1 + count - sum) for losses of 0 and 1. Other losses, such as revenue, count as many
     times as their variance says.
 
-    Parameters
-    ----------
-    samples : int
-        How many draws a decision chooses among, so that its probability is known.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.ActionThompson()
     ActionThompson(samples=16)
@@ -390,9 +335,3 @@ class ActionThompson(Means):
 
     samples: int = 16
     policy_varies: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_count(self.samples, "samples")
-
-    def start(self, problem: Problem) -> MeanLosses:
-        return self._start(problem, samples=self.samples)

@@ -55,12 +55,8 @@ def explained(learner: Any, memory: Any) -> Iterator[None]:
         warnings.simplefilter("ignore", NumbaWarning)
         try:
             yield
-        except NumbaError as error:
-            raise ValueError(_sentence(name, str(error))) from None
-        except IndexError:
-            raise ValueError(
-                f"learner: {name} reads or writes past the end of an array, expected indices inside it"
-            ) from None
+        except (NumbaError, IndexError) as error:
+            raise ValueError(f"learner: {name} {_what_went_wrong(error)}") from None
 
 
 def check_memory(name: str, memory: Any) -> None:
@@ -81,21 +77,20 @@ def check_memory(name: str, memory: Any) -> None:
             ) from None
 
 
-def _is_theirs(source: Path | str) -> bool:
-    return not any(Path(source).resolve().is_relative_to(folder) for folder in NOT_THEIRS)
-
-
-def _sentence(name: str, text: str) -> str:
+def _what_went_wrong(error: Exception) -> str:
     """Which line of the rule's file it was; if none is named, what the contract expects."""
+    if isinstance(error, IndexError):
+        return "reads or writes past the end of an array, expected indices inside it"
+    text = str(error)
     for path, number in PLACE.findall(COLOURS.sub("", text)):
-        source = Path(path.strip())
-        if _is_theirs(source):
-            line = linecache.getline(str(source.resolve()), int(number)).strip()
-            return f"learner: {name} does not compile at {source.name}, line {number} ({line}), {EXPECTED}"
+        source = Path(path.strip()).resolve()
+        if not any(source.is_relative_to(folder) for folder in NOT_THEIRS):
+            line = linecache.getline(str(source), int(number)).strip()
+            return f"does not compile at {source.name}, line {number} ({line}), {EXPECTED}"
     missing = UNDEFINED.search(text)
     if missing:
-        return f"learner: {name} uses {missing[1]!r}, expected a name that is defined"
+        return f"uses {missing[1]!r}, expected a name that is defined"
     return (
-        f"learner: {name} does not fit the contract, expected policy(memory, rows, t, out), "
+        "does not fit the contract, expected policy(memory, rows, t, out), "
         "remember(memory, rows, policy, choice, state, saved) and learn(memory, played, loss, saved, sign)"
     )

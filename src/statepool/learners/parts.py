@@ -1,13 +1,9 @@
-"""Parts that several learners of the paper and of the literature share.
+"""Parts that several learners share.
 
 *Estimates.* Cumulative loss estimates that are pooled through the state or, for comparison, of the action played alone.
 
 pooled       G(s) += amount        x(a) ∝ exp(-rate · (P G)(a))
 not pooled   L(A) += amount        x(a) ∝ exp(-rate · L(a))
-
-*Counted map.* The action-to-state map, estimated from the pairs seen so far.
-
-P_hat(s|a) = (pairs(a, s) + smoothing) / (visits(a) + smoothing · |S|)
 
 *Outstanding.* How many outcomes are waited for, summed over the rounds, and which are given up.
 
@@ -32,18 +28,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statepool.arguments import Argument, count, number, with_sections
-from statepool.checks import Floats, check_rate
+from statepool.checks import Floats, check_count, check_rate, shown
 from statepool.compiling import compiled
-from statepool.kernels import LARGEST_ESTIMATE, add_scaled, combine, dot, softmin
+from statepool.kernels import LARGEST_ESTIMATE, combine, dot, softmin
 from statepool.learners.contract import Learner, Problem, check_flag
 
 Kind = TypeVar("Kind", bound=Learner)
-SMOOTHING = 0.01
-"""Added to the count of each pair, where nothing else is set."""
 TALLY = np.dtype([("active", "i8"), ("waited", "f8"), ("front", "i8"), ("given_up", "i8")], align=True)
 
 LONGEST_WAIT = 1 << 16
 """Without a horizon so many rounds are remembered; a round that has waited longer is given up."""
+
+
+def n_copies(copies: int | str, delay: int, horizon: int | None = None) -> int:
+    """How many interleaved copies: a number, or "d+1"; no more than there are rounds."""
+    count = delay + 1 if copies == "d+1" else int(copies)
+    return count if horizon is None else min(count, horizon)
+
+
+def _check_copies(value: Any, name: str) -> None:
+    if isinstance(value, str):
+        if value != "d+1":
+            raise ValueError(f"{name}: is {shown(value)}, expected a whole number of at least 1, or 'd+1'")
+    else:
+        check_count(value, name)
 
 
 def _flag(meaning: str) -> Argument:
@@ -54,15 +62,25 @@ SETTINGS = {
     "base": Argument("Learner", "The learner that is fed."),
     "block": count("The rounds of a block.", lowest=2),
     "certified": _flag("Whether the radii hold with high probability; else they are a heuristic."),
+    "copies": Argument('int or "d+1"', 'How many learners take turns; "d+1": one more than the delay.', _check_copies),
     "denominator": Argument("str", 'What the second half divides by: "counted" or "predicted".'),
     "exploration": number("The share of uniform exploration.", 0, 1),
+    "forgetting": number("The share of the past that each round keeps, in (0, 1].", 0, 1, open_low=True),
+    "groups": Argument("list of int", "Merges states: the group of each state."),
     "history": count("How many outcomes the index is made of."),
+    "hold": count("The largest delay; None: that of the problem, doubled whenever an outcome comes later.", lowest=0),
     "known_map": _flag("Whether the rows are taken from P."),
+    "learner": Argument("Learner", "The learner that is copied."),
     "mixing": number("The share of uniform exploration.", 0, 1),
     "pooled": _flag("Whether losses are pooled through the state, or learnt of the action played alone."),
     "prior": Argument("Prior", "How states predict outcomes, as `prior_of` makes it; None: nothing is known of it."),
     "radius": number("Scales the squared radii; 1 is what is proved.", 0, 1e9),
-    "rate": Argument("float", "The learning rate; None is the paper's default.", lambda value, name: check_rate(value)),
+    "rate": Argument(
+        "float",
+        "The learning rate; None: the paper's default for the horizon and the delay, or the learner's own.",
+        lambda value, name: check_rate(value),
+    ),
+    "samples": count("How many draws a decision chooses among, so that its probability is known."),
     "scale": number("Multiplies the fixed rate.", 0, 1e9, open_low=True),
     "shift": _flag("Whether the rates start later, as in the paper's tuned baseline."),
     "skip": _flag("Whether to give up on outcomes that are too late."),
@@ -70,7 +88,7 @@ SETTINGS = {
     "tuning": Argument("str", '"fixed" as in the paper, or "anytime" as in the source.'),
     "window": count("Rows are counted over this many rounds; None: over all."),
 }
-"""What the settings of the paper's learners and of the neighbours mean and may be."""
+"""What the settings of learners mean and may be."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -128,35 +146,6 @@ def add_estimate(estimates: Any, action: int, state: int, amount: float) -> None
     estimates.losses[state if estimates.pooled else action] += min(amount, LARGEST_ESTIMATE)
 
 
-class MapCounts(NamedTuple):
-    pairs: Floats
-    """One row for each state, one column for each action."""
-    visits: Floats
-    """By action."""
-    smoothing: float
-
-
-def start_counts(problem: Problem, smoothing: float = SMOOTHING) -> MapCounts:
-    """Nothing seen: every row even."""
-    K = problem.n_actions
-    return MapCounts(np.zeros((problem.n_states, K)), np.zeros(K), float(smoothing))
-
-
-@compiled
-def count_pair(counts: Any, action: int, state: int) -> None:
-    """One more (action, state) pair."""
-    counts.pairs[state, action] += 1.0
-    counts.visits[action] += 1.0
-
-
-@compiled
-def estimate_column(counts: Any, state: int, out: Any) -> None:
-    """P_hat(state|a) for every action, into `out`."""
-    spread = counts.smoothing * counts.pairs.shape[0]
-    for a in range(out.size):
-        out[a] = (counts.pairs[state, a] + counts.smoothing) / (counts.visits[a] + spread)
-
-
 class Outstanding(NamedTuple):
     tally: Any
     """One record of TALLY."""
@@ -211,13 +200,6 @@ def count_arrival(outstanding: Any, t: int) -> bool:
     return True
 
 
-@compiled
-def save_alone(policy: Any, choice: int, saved: Any) -> None:
-    """What a loss of the action played is worth to each action, if the action learns alone."""
-    saved[:] = 0.0
-    saved[choice] = 1.0 / policy[choice]
-
-
 def remember_action(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved: Any) -> None:
     """The probability of the action."""
     saved[0] = policy[choice]
@@ -238,6 +220,6 @@ def see_round(memory: Any, played: Any, saved: Any) -> None:
     count_round(memory.outstanding, played.t)
 
 
-def learn_saved(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
-    """Add the loss to `totals`, where a decision saves what a loss is worth to each action."""
-    add_scaled(memory.totals, saved, loss)
+def policy_of_estimates(memory: Any, rows: Any, t: int, out: Any) -> None:
+    """Exponential weights, for a memory with `estimates` and a `rate`."""
+    weigh(memory.estimates, rows.columns, memory.rate, out)

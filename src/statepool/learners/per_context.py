@@ -13,7 +13,7 @@ a learner of interleaved copies is refused.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -24,22 +24,16 @@ from statepool.checks import Floats, Ints, shown
 from statepool.learners import contract
 from statepool.learners.action_exp3 import ActionEXP3
 from statepool.learners.contract import Learner, Played, Problem, Rows, add_rule, is_own
+from statepool.learners.parts import settled
 
 ROUND, CHOICE = -2, -1
 """Behind what a copy saves: the copy's round, and the position of the action."""
 
 
-@dataclass(frozen=True)
+@settled
 class PerContext(Learner):
     """One copy of a learner for each context, none of which learns from another.
 
-    Parameters
-    ----------
-    learner : Learner
-        The learner that is copied.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.PerContext(sp.StateEXP3()).learner.copies
     1

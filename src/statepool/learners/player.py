@@ -20,8 +20,7 @@ from statepool.checks import (
     unknown_name,
 )  # fmt: skip
 from statepool.kernels import draw
-from statepool.learners.contract import Learner, Played, Problem
-from statepool.learners.rows import RowTables, make_tables, rows_at
+from statepool.learners.contract import Learner, Played, Problem, make_tables, rows_at
 from statepool.learners.stepper import Stepper
 from statepool.model import Instance
 from statepool.stream import Seed, Stream
@@ -48,28 +47,6 @@ class PlayedRound:
     resolved: bool = False
 
 
-def make_player(
-    learner: Learner, P: ArrayLike, horizon: int | None, delay: int, seed: Seed, instance: Instance | None,
-    actions: Sequence[Any] | None, states: Sequence[Any] | None, available: ArrayLike | None,
-) -> Player:  # fmt: skip
-    """What `Learner.player` returns."""
-    if horizon is not None:
-        check_count(horizon, "horizon")
-    check_count(delay, "delay", 0)
-    offered = None
-    if available is not None and not has_contexts(P):
-        raise ValueError("available: is given for one map, expected a map for each context, or only the rows on offer")
-    if has_contexts(P):
-        table, offered = check_maps(P, available)
-        learner.check_contexts(table.shape[0])
-    else:
-        table = check_map(P)
-    problem = Problem(table, horizon, delay, Stream.from_seed(seed), instance, has_contexts=table.ndim == 3)
-    if instance is not None and not np.array_equal(instance.P, problem.P):
-        raise ValueError("instance: has another map, expected one whose P is the P given here")
-    return Player(learner, problem, make_tables(table, offered), actions, states)
-
-
 class Player:
     """A learner driven by hand: `act`, then `observe` the state, and `update` when the outcome comes, in any order.
 
@@ -78,11 +55,26 @@ class Player:
     """
 
     def __init__(
-        self, learner: Learner, problem: Problem, tables: RowTables, actions: Sequence[Any] | None = None,
-        states: Sequence[Any] | None = None,
+        self, learner: Learner, P: ArrayLike, horizon: int | None, delay: int, seed: Seed, instance: Instance | None,
+        actions: Sequence[Any] | None, states: Sequence[Any] | None, available: ArrayLike | None,
     ) -> None:  # fmt: skip
+        if horizon is not None:
+            check_count(horizon, "horizon")
+        check_count(delay, "delay", 0)
+        if has_contexts(P):
+            table, offered = check_maps(P, available)
+            learner.check_contexts(table.shape[0])
+        elif available is None:
+            table, offered = check_map(P), None
+        else:
+            raise ValueError(
+                "available: is given for one map, expected a map for each context, or only the rows on offer"
+            )
+        problem = Problem(table, horizon, delay, Stream.from_seed(seed), instance, has_contexts=table.ndim == 3)
+        if instance is not None and not np.array_equal(instance.P, problem.P):
+            raise ValueError("instance: has another map, expected one whose P is the P given here")
         self.learner, self.problem = learner, problem
-        self._stepper, self._tables = Stepper(learner, problem), tables
+        self._stepper, self._tables = Stepper(learner, problem), make_tables(table, offered)
         self._actions = _labels(actions, "actions", problem.n_actions)
         self._states = _labels(states, "states", problem.n_states)
         self._generator = problem.stream.side_generator(SIDE)
@@ -120,14 +112,13 @@ class Player:
         return self._latest
 
     def _checked_context(self, context: int | None) -> int:
+        n = self.problem.n_contexts
         if (context is None) == self.problem.has_contexts:
-            expected = f"one of {self.problem.n_contexts}" if self.problem.has_contexts else "none, as P is one map"
+            expected = f"one of {n}" if self.problem.has_contexts else "none, as P is one map"
             raise ValueError(f"context: is {shown(context)}, expected {expected}")
-        if context is None:
-            return 0
-        if check_count(context, "context", 0) >= self.problem.n_contexts:
-            raise ValueError(f"context: is {context}, expected 0 to {self.problem.n_contexts - 1}")
-        return int(context)
+        if context is not None and check_count(context, "context", 0) >= n:
+            raise ValueError(f"context: is {context}, expected 0 to {n - 1}")
+        return int(context or 0)
 
     def policy(self) -> Floats:
         """The distribution that the last action was drawn from."""

@@ -12,7 +12,6 @@ Differs from the source: nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,29 +20,17 @@ from numpy.typing import ArrayLike, NDArray
 from statepool.checks import Floats, Ints, check_groups, shown
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_ESTIMATE, combine, dot, dots, mix_evenly, softmin
-from statepool.learners.contract import Learner, Problem, add_rule, check_copies, check_settings, n_copies
+from statepool.learners.contract import Learner, Problem, add_rule
+from statepool.learners.parts import n_copies, settled
 
 KEPT = 1 - 1 / 32
 """What a request leaves of the state probabilities of those before it."""
 
 
-@dataclass(frozen=True)
+@settled
 class StateEXP3(Learner):
     """The paper's learner: exponential weights on losses pooled through the state.
 
-    Parameters
-    ----------
-    rate : float, optional
-        The learning rate; None is the paper's default for the horizon and the delay.
-    copies : int or "d+1"
-        How many learners take turns: a number, or one more than the delay.
-    groups : array_like of int, optional
-        Merges states: the group of each state.
-    mixing : float
-        The share of uniform play.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.StateEXP3(groups=[0, 0, 1]).groups
     (0, 0, 1)
@@ -58,8 +45,6 @@ class StateEXP3(Learner):
     scratch: ClassVar[tuple[str, ...]] = ("totals",)
 
     def __post_init__(self) -> None:
-        check_settings(self.rate, self.mixing)
-        check_copies(self.copies)
         if self.groups is not None:
             labels = check_groups(self.groups)
             object.__setattr__(self, "groups", tuple(labels.tolist()))  # a copy that can be compared and hashed

@@ -30,8 +30,8 @@ def step(
     elif what == POLICY:
         policy(memory, rows, t, x)
     elif what == REMEMBER:
-        for i in range(table.shape[0]):  # one row for each state, or for the state of `played` alone
-            remember(memory, rows, x, t, i if table.shape[0] > 1 else played.state, table[i])
+        for i in range(table.shape[0]):  # one row for each state, that of `played` first
+            remember(memory, rows, x, t, played.state + i, table[i])
     elif what == SEE:
         see(memory, played, x)
     else:
@@ -80,8 +80,6 @@ class Stepper:
     def saved_by_state(self, rows: Rows, policy: Floats) -> Floats:
         """The first part of what decisions save, one row for each state."""
         table = np.zeros((self.problem.n_states, sum(self.width)))
-        if len(table) == 1:
-            return self.remember(rows, policy, 0, 0)[None, : self.width[0]]
         self._step(REMEMBER, rows=rows, x=policy, table=table)
         return table[:, : self.width[0]]
 

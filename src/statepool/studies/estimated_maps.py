@@ -8,10 +8,7 @@ import numpy as np
 from statepool import families
 from statepool.checks import Floats
 from statepool.engine import Run, simulate
-from statepool.learners.paper.counted_denominator import CountedDenominator
-from statepool.learners.paper.plug_in import PlugIn
-from statepool.learners.paper.safe_pool import SafePool
-from statepool.learners.parts import SMOOTHING
+from statepool.learners.paper.estimated_maps import SMOOTHING, CountedDenominator, PlugIn, SafePool
 from statepool.probes import NO_PROBE
 from statepool.rates import default_rate
 from statepool.report.sheet import Value
