@@ -40,7 +40,7 @@ from statepool import learners
 from statepool.audit.counts import Counts, Rows, Unit
 from statepool.audit.delays import Lateness, Maturity, simulated_delays
 from statepool.audit.drift import Drift
-from statepool.audit.effects import LEVEL, ActionEffects
+from statepool.audit.effects import CERTAIN, LEVEL, ActionEffects
 from statepool.audit.estimates import Map
 from statepool.audit.sufficiency import Sufficiency
 from statepool.checks import Floats
@@ -57,8 +57,6 @@ DOUBT = 0.25
 """A possible loss of this share of what can be gained, by effects that were not found, leaves the verdict open."""
 TURNING = ((1 - DOUBT) ** -2 - 1) ** 0.5
 """tau* over the spread of what the states predict: where both are normal, 1 - 1/sqrt(1 + ratio²) is lost."""
-CERTAIN = 0.001
-"""A direct effect is acted on below this; between it and .05 it is a hint, and speaks for no verdict."""
 SETTLED = 0.8
 """There is no verdict unless the learner that goes with it is the right one with this probability."""
 GOOD, NAMED = 0.9, 0.85

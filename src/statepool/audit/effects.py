@@ -24,7 +24,8 @@ from statepool.audit.sufficiency import Sufficiency
 from statepool.checks import Floats
 
 DRAWS = 200
-LEVEL = 0.05
+LEVEL, CERTAIN = 0.05, 0.001
+"""A direct effect is acted on below `CERTAIN`, and so is what the states predict; up to `LEVEL` either is a hint."""
 GRAIN = 0.04
 """Of an outcome's deviation: actions known better than this do not count for more."""
 LEAST_FREEDOM = 4.0
@@ -124,13 +125,12 @@ class Part:
         worth = typical**2 / max(float(weights**2 @ noise[seen] ** 2), 1e-300) if typical > 0 else float(seen.sum())
         return cls(raw, np.where(seen, noise, np.inf), square, typical, max(worth - 1, LEAST_FREEDOM))
 
-    @property
-    def believed(self) -> float:
+    def believed(self, level: float = LEVEL) -> float:
         """The variance, where noise alone would not often show as much."""
         if self.square <= 0 or self.typical <= 0:
             return max(self.square, 0.0)
         seen = self.freedom * (1 + self.square / self.typical)
-        return self.square if chi2.sf(seen, self.freedom) < LEVEL else 0.0
+        return self.square if chi2.sf(seen, self.freedom) < level else 0.0
 
     def interval(self) -> tuple[float, float]:
         """The variance's interval at 90 %, as that of a χ²: what is seen has variance noise + square."""
@@ -165,8 +165,8 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     centre = float(visits @ pooled / visits.sum())
     plain = np.divide(rows @ h, visits, out=np.full_like(pooled, centre), where=visits > 0)
     states = Part.of(plain - centre, of_row / np.maximum(visits, 1), visits > 0, 1e-12, True)
-    predicted, left = states.shrink(states.believed)
-    spread = states.believed**0.5
+    differ = states.believed(CERTAIN)
+    predicted, left = states.shrink(differ)
     rng = np.random.default_rng((seed, 12))
     c = predicted + np.sqrt(left) * rng.standard_normal((DRAWS, pooled.size))
     normal = rng.standard_normal((DRAWS, pooled.size))
@@ -181,7 +181,7 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
         m, apart = c + effects, c.std(axis=1)
         best, mean = m.min(axis=1), m.mean(axis=1)
         # Where the states predict nothing, choosing by them is choosing blindly.
-        chosen = m[np.arange(DRAWS), c.argmin(axis=1)] if spread > 0 else mean
+        chosen = m[np.arange(DRAWS), c.argmin(axis=1)] if differ > 0 else mean
         total = np.hypot(apart, effects.std(axis=1))
         return chosen - best, mean - best, 1 - np.divide(apart, total, out=np.ones_like(total), where=total > 0)
 
@@ -190,7 +190,7 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
         price, blind, new = (float(each.mean()) for each in cost(direct(of_rate, of_amount)))
         return max(min(price / blind, 1.0) if blind > 0 else 0.0, new), blind
 
-    D = direct(e.believed, g.believed) if found.p < LEVEL else direct(0.0, 0.0)
+    D = direct(e.believed(), g.believed()) if found.p < LEVEL else direct(0.0, 0.0)
     least, most = zip(e.interval(), g.interval(), strict=True)
     price, blind, new = cost(D)
     (at_least, _), (at_most, gain) = at(*least), at(*most)
@@ -199,7 +199,7 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     error = float((2 * np.mean((noise + seen_apart) ** 2) / pooled.size) ** 0.5)
     likely = max(seen_apart - float(noise.mean()), (seen_apart + 1.645 * error) / 4) ** 0.5
     return ActionEffects(
-        pooled, D, np.sqrt(noise + shared + D.variance), spread, float(price.mean()), float(blind.mean()),
+        pooled, D, np.sqrt(noise + shared + D.variance), differ**0.5, float(price.mean()), float(blind.mean()),
         np.column_stack([lost, new]), Possible(noises, e.freedom, at_least, at_most, likely, gain),
         direct(*most),
     )  # fmt: skip
