@@ -79,7 +79,7 @@ def test_the_mixture_fits_the_curve_and_young_rows_are_worth_their_exposure(plai
     ages = np.linspace(0.02, 0.98, 25) * curve.window
     empirical = np.searchsorted(np.sort(curve.waits), ages) / curve.waits.size
     assert np.abs(curve.share(ages) - empirical).max() < 0.06
-    assert plain_audit.counts.exposed
+    assert plain_audit.maturity.exposed
     true = 40 * plain_shop.buys[::-1]
     found = plain_audit.unit.outcome(plain_audit.counts.state_means)
     assert np.abs(found - true).max() < 4 * (plain_audit.counts.state_errors * plain_audit.unit.scale).max()
@@ -94,8 +94,8 @@ def test_a_curve_that_young_rows_contradict_is_not_used(plain_shop):
     slow = ~fast & log.purchased_at.notna() & (log.ts > log.ts.max() - np.timedelta64(10, "D"))
     log.loc[slow, ["revenue", "purchased_at"]] = [np.nan, np.datetime64("NaT")]
     found = audit_log(log, missing=0, window="14d", **QUICK)
-    assert not found.counts.exposed
-    assert found.maturity.waits is not None
+    assert not found.maturity.exposed
+    assert found.maturity.curve is not None
 
 
 @pytest.mark.parametrize("kind", KINDS)

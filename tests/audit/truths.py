@@ -34,7 +34,7 @@ def count(rows, weights=None, maturity=None):
     final = rows if maturity is None else maturity.matured(rows)
     known, loss = np.isfinite(final.loss), np.nan_to_num(final.loss)
     k, square = known.astype(float), loss**2
-    if maturity is not None and maturity.curve is not None:
+    if maturity is not None and maturity.exposed:
         young, base = rows.decided > maturity.cut, maturity.default
         share = maturity.curve.share(rows.age)
         news = np.where(rows.dated, rows.loss - base, 0.0)
@@ -90,7 +90,7 @@ def windowed_logs(seeds):
         low, high = state_intervals(counts, 0.95)
         enough = counts.k.sum(axis=0) > 0
         figures["covered"] += ((low <= made.means[:S]) & (made.means[:S] <= high))[enough].tolist()
-        figures["exposed"].append(maturity.curve is not None)
+        figures["exposed"].append(maturity.exposed)
         for name, drift in zip(("windowed", "full"), drifts, strict=True):
             figures[f"drift {name}"].append(float(drift.spread.max()))
             figures[f"floor {name}"].append(drift.floor)
@@ -149,7 +149,7 @@ def unclear_logs(kind, seeds, most_rows=300_000):
         verdicts.append(verdict)
         if needed is None:
             continue
-        wanted = needed.even if needed.holdout else needed.outcomes
+        wanted = needed.outcomes
         if wanted > most_rows:
             skipped += 1
             continue

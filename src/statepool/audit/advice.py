@@ -4,9 +4,9 @@
                        or those found cost next to nothing                      (SMALL)      learner: self-tuned
     with corrections   anything between                                                      learner: self-tuned
     do not pool        choosing through the states loses two thirds and more    (LARGE)      learner: action-thompson
-    cannot tell        effects that were not found may cost more than `DOUBT`; those found may cost anything from
-                       `SMALL` to `LARGE`; which learner is right, or which action to start on, is open; or the log has
-                       one action, one state, no final outcome                  no pool, a holdout
+    cannot tell        effects that were not found may cost more than `DOUBT`; which learner is right, or which action
+                       to start on, is open; or the log has one action, one state, no final outcome
+                                                                                no pool, a holdout
 
 "Costs" is the price of choosing through the states over that of choosing blindly, for the log's actions and for new
 ones whose direct effects spread as much. Where effects are found the verdict is the most probable one, over draws from
@@ -82,16 +82,11 @@ class Needed:
     """What it would take to tell."""
 
     outcomes: int
-    """Final outcomes in all, with actions chosen as in the log."""
+    """Final outcomes in all: with actions chosen as in the log, or evenly in a holdout."""
     more: int
-    even: int
-    """The same number with actions chosen evenly."""
-    holdout: bool
+    """Decisions until then."""
+    holdout: bool = False
     """Whether a holdout is the better way: the log hardly tries anything but a few actions."""
-
-    @property
-    def decisions_with_holdout(self) -> int:
-        return round(self.even / HOLDOUT)
 
 
 @dataclass(frozen=True)
@@ -155,8 +150,9 @@ def advise(seen: Evidence, horizon: int | None, level: float, seed: int, persona
     verdict, missing, needed = judge(seen, personalised)
     ranking = rank_actions(seen.counts, seen.effects, level)
     rounds, learner = horizon or default_horizon(seen), LEARNERS[verdict]
-    prior = prior_of(seen, verdict) if learner else None
-    expected = expected_regrets(seen, verdict, ranking.order[0], rounds, seed) if learner else ()
+    known = what_is_known(seen)
+    prior = prior_of(seen, verdict, known) if learner else None
+    expected = expected_regrets(seen, verdict, known, ranking.order[0], rounds, seed) if learner else ()
     return Advice(verdict, missing, needed, ranking, expected, rounds, pool_settings(seen), prior)
 
 
@@ -176,7 +172,7 @@ def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, Needed |
     about = (
         f"which action to start on is open: the first one is worth {GOOD:.0%} of the best with probability {known:.0%}"
     )
-    return UNCLEAR, about, Needed(times * have, (times - 1) * have, times * have, False)
+    return UNCLEAR, about, Needed(times * have, (times - 1) * have)
 
 
 def first_is_good(seen: Evidence, times: float = 1.0) -> float:
@@ -209,9 +205,6 @@ def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed
             what = f"there is a hint of direct effects (p = {p:.2g}) that may be chance"
         about = f"{what}. Pooling may lose up to {possible.at_most:.0%} of what can be gained; {DOUBT:.0%} is too much"
         return UNCLEAR, about, rows_needed(seen)
-    if possible.at_least < SMALL and possible.at_most >= LARGE:
-        span = f"pooling may lose anything from {possible.at_least:.0%} to {possible.at_most:.0%} of what can be gained"
-        return UNCLEAR, span, rows_needed(seen)
     pool, alone = (effects.drawn < SMALL).all(axis=1).mean(), (effects.drawn >= LARGE).all(axis=1).mean()
     if 1 - SETTLED < alone < SETTLED:
         span = f"that pooling loses {LARGE:.0%} or more of what can be gained has probability {alone:.0%}"
@@ -250,9 +243,10 @@ def rows_needed(seen: Evidence) -> Needed:
     freedom = possible.freedom
     excess = freedom / chi2.ppf(0.05, freedom) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
     even = MARGIN * excess * K * seen.sufficiency.noise / target
-    outcomes = min(max(MARGIN * excess * min(possible.noise_of_means, 1e6) / target * known, even), 1e12)
-    even = min(even, 1e12)
-    return Needed(round(outcomes), max(round(outcomes - known), 1), round(even), bool(outcomes > UNEVEN * even))
+    outcomes = max(MARGIN * excess * min(possible.noise_of_means, 1e6) / target * known, even)
+    if outcomes > UNEVEN * even:
+        return Needed(round(even), round(min(even, 1e12) / HOLDOUT), True)
+    return Needed(round(outcomes), max(round(min(outcomes, 1e12) - known), 1))
 
 
 # What the pool starts with
@@ -284,63 +278,64 @@ def pool_settings(seen: Evidence) -> dict[str, Any]:
     return found
 
 
-def prior_of(seen: Evidence, verdict: str) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a pool starts from, in losses: means as of the end of the log, and how many outcomes each is worth."""
+
+    states: tuple[Floats, Floats]
+    cells: tuple[Floats, Floats]
+    """By action and state, with direct effects."""
+    part: Floats
+    """What an effect of 1 on an action's mean adds in each state: effects are taken to be shares of what is gained."""
+
+
+def what_is_known(seen: Evidence) -> Known:
+    counts, drift, direct, base = seen.counts, seen.drift, seen.effects.direct, seen.sufficiency.base
+    drifting, errors = np.array(drift.drifts), counts.state_errors
+    means = np.where(drifting, drift.means[-1], counts.state_means)
+    # Of a state that drifts fewer outcomes count.
+    limit = np.where(drifting, errors**2 * np.maximum(counts.worth, 1) / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
+    gained = seen.effects.pooled - base
+    part = (means - base) / np.where(np.abs(gained) > 1e-12, gained, np.inf)[:, None]
+    # A cell is known no better than its state's mean.
+    doubt = np.divide(part**2 * direct.variance[:, None], errors**2, out=np.zeros_like(part), where=errors > 0)
+    cells = np.clip(means + part * direct.mean[:, None], 0.0, 1.0)
+    return Known((means, np.minimum(counts.worth, limit)), (cells, counts.worth / (1 + doubt)), part)
+
+
+def cells_matter(seen: Evidence, verdict: str) -> bool:
+    return verdict == ALONE or seen.effects.direct.spread > 0
+
+
+def prior_of(seen: Evidence, verdict: str, known: Known) -> dict[str, Any]:
     """State means and the outcomes they are worth, the delay curve, and cells where single actions matter."""
-    means, worth = _known_states(seen)
-    counts, unit = seen.counts, seen.unit
-    states = {name: [float(unit.outcome(means[s])), float(worth[s])] for s, name in enumerate(counts.states)}
-    prior: dict[str, Any] = {"states": states}
-    curve = seen.maturity.waits
+    counts, curve = seen.counts, seen.maturity.curve
+
+    def pairs(means: Floats, worth: Floats) -> dict[str, list[float]]:
+        outcomes = seen.unit.outcome(means)
+        return {name: [float(outcomes[s]), float(worth[s])] for s, name in enumerate(counts.states)}
+
+    prior: dict[str, Any] = {"states": pairs(*known.states)}
     if curve is not None:
         prior["curve"] = {"tau": curve.tau.tolist(), "weight": curve.weight.tolist()}
-    if verdict == ALONE or seen.effects.direct.spread > 0:
-        cells, worth = known_cells(seen, means)
-        prior["cells"] = {
-            action: {
-                state: [float(unit.outcome(cells[a, s])), float(worth[a, s])]
-                for s, state in enumerate(counts.states)
-            }
-            for a, action in enumerate(counts.actions) if counts.k[a].any()
-        }  # fmt: skip
+    if cells_matter(seen, verdict):
+        tried = ((a, name) for a, name in enumerate(counts.actions) if counts.k[a].any())
+        prior["cells"] = {name: pairs(*(table[a] for table in known.cells)) for a, name in tried}
     return prior
-
-
-def known_cells(seen: Evidence, means: Floats) -> tuple[Floats, Floats]:
-    """Means of actions in states with their direct effects, and how many outcomes of a state each is worth."""
-    counts, direct, part = seen.counts, seen.effects.direct, relative_effects(seen, means)
-    # A cell is known no better than its state's mean.
-    doubt = np.divide(part**2 * direct.variance[:, None], counts.state_errors**2, out=np.zeros_like(part),
-                      where=counts.state_errors > 0)  # fmt: skip
-    return np.clip(means + part * direct.mean[:, None], 0.0, 1.0), counts.worth / (1 + doubt)
-
-
-def relative_effects(seen: Evidence, means: Floats) -> Floats:
-    """What an effect of 1 on an action's mean adds in each state: effects are taken to be shares of what is gained."""
-    gained = seen.effects.pooled - seen.sufficiency.base
-    return (means - seen.sufficiency.base) / np.where(np.abs(gained) > 1e-12, gained, np.inf)[:, None]
-
-
-def _known_states(seen: Evidence) -> tuple[Floats, Floats]:
-    """State means as of the end of the log, and how many outcomes each is worth: fewer where it drifts."""
-    counts, drift = seen.counts, seen.drift
-    drifting = np.array(drift.drifts)
-    variance = counts.state_errors**2 * np.maximum(counts.worth, 1)
-    limit = np.where(drifting, variance / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
-    return np.where(drifting, drift.means[-1], counts.state_means), np.minimum(counts.worth, limit)
 
 
 # Expected regret
 
 
 def draw_worlds(
-    seen: Evidence, verdict: str, horizon: int, seed: int
+    seen: Evidence, verdict: str, known: Known, horizon: int, seed: int
 ) -> tuple[list[Instance], list[Any], float, dict[str, Any]]:
-    """Worlds drawn from what the log says of map and direct effects, their delays, scale, and what learners know.
+    """Worlds drawn from what the log says of map and direct effects, their delays, scale, and what learners are told.
 
     Outcomes of a simulation are 0 or 1. The largest is not the log's but the size of a typical event, R = E[x²]/E[x],
     so that means and variances are those of the log.
     """
-    counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.waits
+    counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.curve
     turned = counts.mean >= 0.5  # outcomes are measured from the largest loss
     k, loss, square = float(counts.k.sum()), float(counts.loss.sum()), float(counts.square.sum())
     first, second = (k - loss, k - 2 * loss + square) if turned else (loss, square)
@@ -354,24 +349,21 @@ def draw_worlds(
     if late.window and seen.maturity.default != 1.0:
         # Where silence is good news, outcomes are held until the window closes.
         late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
-    theta, (means, worth) = scaled(theta), _known_states(seen)
-    part, rows = relative_effects(seen, means) / scale, counts.effective + seen.map.strength * seen.map.prior
-    instances = []
+    theta, rows, instances = scaled(theta), counts.effective + seen.map.strength * seen.map.prior, []
     for world in range(WORLDS):
         rng = np.random.default_rng((seed + world, 15))
         drawn = direct.mean + np.sqrt(direct.variance) * rng.standard_normal(direct.mean.size)
-        effects = np.clip(part * drawn[:, None], -theta.min(axis=0), 1 - theta.max(axis=0))
+        effects = np.clip(known.part / scale * drawn[:, None], -theta.min(axis=0), 1 - theta.max(axis=0))
         weights = rng.standard_gamma(rows)
         P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, seen.map.P)
         instances.append(Instance(P / P.sum(axis=1, keepdims=True), theta, effects if effects.any() else None))
     delays = [simulated_delays(late, horizon, seed + world) for world in range(WORLDS)]
-    known: dict[str, Any] = {"prior": (scaled(means), worth)}
+    told: dict[str, Any] = {"prior": (scaled(known.states[0]), known.states[1])}
     if curve is not None:
-        known["curve"] = (curve.tau * seen.rows.pace, curve.weight)
-    if verdict == ALONE or seen.effects.direct.spread > 0:
-        cells, outcomes = known_cells(seen, means)
-        known["cells"] = (scaled(cells), outcomes)
-    return instances, delays, scale, known
+        told["curve"] = (curve.tau * seen.rows.pace, curve.weight)
+    if cells_matter(seen, verdict):
+        told["cells"] = (scaled(known.cells[0]), known.cells[1])
+    return instances, delays, scale, told
 
 
 def informed(name: str, **known: Any) -> Learner:
@@ -392,9 +384,11 @@ def default_horizon(seen: Evidence) -> int:
     return int(min(max(wanted, SHORTEST), LONGEST, max(WORK // seen.counts.n_actions, SHORTEST)))
 
 
-def expected_regrets(seen: Evidence, verdict: str, first: int, horizon: int, seed: int) -> tuple[Expected, ...]:
+def expected_regrets(
+    seen: Evidence, verdict: str, known: Known, first: int, horizon: int, seed: int
+) -> tuple[Expected, ...]:
     """What is expected of the advised learner and of what people would do instead, on the same worlds."""
-    instances, delays, scale, knowledge = draw_worlds(seen, verdict, horizon, seed)
+    instances, delays, scale, told = draw_worlds(seen, verdict, known, horizon, seed)
     # Thompson sampling per action draws a number for each action and round: fewer worlds where these are many.
     few = int(np.clip(WORLDS * WORK // (horizon * seen.counts.n_actions), 2, WORLDS))
     runs = [(name, i) for name in SIMULATED for i in range(WORLDS if name != "action-thompson" else few)]
@@ -402,8 +396,8 @@ def expected_regrets(seen: Evidence, verdict: str, first: int, horizon: int, see
     def regret(run: tuple[str, int]) -> float:
         name, i = run
         # Only the advised learner starts from what the log knows of single actions.
-        known = {part: given for part, given in knowledge.items() if part != "cells" or name == LEARNERS[verdict]}
-        return simulate(instances[i], informed(name, **known), delays[i], seed + i).regret
+        given = {part: value for part, value in told.items() if part != "cells" or name == LEARNERS[verdict]}
+        return simulate(instances[i], informed(name, **given), delays[i], seed + i).regret
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         found = np.array(list(pool.map(regret, runs)))

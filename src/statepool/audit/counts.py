@@ -101,9 +101,9 @@ WEIGHTED = ("n", "nn", "k", "kk", "loss", "wloss", "wsquare")
 class Counts:
     """Tables of one row for each action and one column for each state; the best state first.
 
-    `n` counts rows and `k` outcomes (final ones, and with `exposed` the exposure of younger rows); `loss` and `square`
-    sum losses and their squares. `w` has the sums of `WEIGHTED`; without propensities every weight is 1. `spellings`
-    names the state that each spelling in the log stands for.
+    `n` counts rows and `k` outcomes (final ones, and the exposure of younger rows); `loss` and `square` sum losses and
+    their squares. `w` has the sums of `WEIGHTED`; without propensities every weight is 1. `spellings` names the state
+    that each spelling in the log stands for.
     """
 
     actions: tuple[str, ...]
@@ -119,7 +119,6 @@ class Counts:
     notes: dict[str, int] = field(default_factory=dict)
     spellings: dict[str, str] = field(default_factory=dict)
     blank: int = 0
-    exposed: bool = False
 
     @property
     def n_actions(self) -> int:
@@ -278,7 +277,7 @@ def count_mature(
 ) -> list[Counts]:
     """Counts again, of final outcomes (of the holdout alone) and the exposure of younger rows; then of each context."""
     rows = _matured(log, unit, maturity, held_only)
-    again = _by_worth(_filled(_cells(log, rows), replace(counts, exposed=maturity.curve is not None), unit))
+    again = _by_worth(_filled(_cells(log, rows), counts, unit))
     if not contexts:
         return [again]
     found = _cells(log, rows, ("context",))
@@ -311,7 +310,9 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
             late = (rows.resolved - rows.decided > maturity.window).fill_null(False)
             x = ibis.ifelse(late, float(unit.outcome(maturity.default)), x)
         young = (nothing, nothing, nothing)
-        if maturity.curve is not None and maturity.default is not None:
+        if maturity.exposed:
+            assert maturity.curve is not None
+            assert maturity.default is not None
             share = maturity.curve.expression((maturity.latest - rows.decided).clip(lower=0.0))
             base, event = float(unit.outcome(maturity.default)), x.notnull() & rows.resolved.notnull()
             young = (

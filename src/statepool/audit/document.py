@@ -91,7 +91,7 @@ def _window(audit: Audit) -> list[str]:
             f"Give it with {options}, or say --window 0 if all outcomes are final."
         ]
     young = round(float((audit.rows.decided > maturity.cut).mean()) * counts.rows)
-    used = "each is weighted by its age" if counts.exposed else "only their states count"
+    used = "each is weighted by its age" if maturity.exposed else "only their states count"
     how = "as given" if maturity.how == GIVEN else f"found: {maturity.why}; --window changes it"
     rest = f" {counted(young)} rows are younger: {used}." if young else ""
     return [f"Outcomes are final after {duration(audit, maturity.window)} ({how}).{rest}"]
@@ -160,17 +160,17 @@ def _how_much_more(audit: Audit) -> str:
     needed, pace = audit.advice.needed, audit.rows.pace
     if needed is None:
         return "The log needs final outcomes that differ, of two or more actions, in two or more states."
-    decisions, spent = needed.decisions_with_holdout if needed.holdout else needed.more, ""
+    spent = ""
     if pace and audit.seconds:
-        years = decisions / pace / YEAR
-        soon = f"about {duration(audit, decisions / pace)} at this rate"
+        years = needed.more / pace / YEAR
+        soon = f"about {duration(audit, needed.more / pace)} at this rate"
         spent = f" ({f'not in a reasonable time: about {rounded(years)} years at this rate' if years > 2 else soon})"
     if needed.holdout:
         return (
-            f"Too little was tried: a holdout of {HOLDOUT:.0%}, every action alike, for about {rounded(decisions)} "
+            f"Too little was tried: a holdout of {HOLDOUT:.0%}, every action alike, for about {rounded(needed.more)} "
             f"decisions{spent} would tell."
         )
-    return f"About {rounded(decisions)} more rows with an outcome{spent} would tell."
+    return f"About {rounded(needed.more)} more rows with an outcome{spent} would tell."
 
 
 def _about_gain(audit: Audit) -> str:
@@ -337,7 +337,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
                     "unit": unit.column, "low": unit.low, "high": unit.high},
         "window": {"length": maturity.window, "known": maturity.how, "why": maturity.why,
-                   "by_exposure": counts.exposed, "sentence": " ".join(_window(audit))},
+                   "by_exposure": maturity.exposed, "sentence": " ".join(_window(audit))},
         "log": {"name": audit.log.name, "columns": vars(audit.log.columns), "rows": counts.total, "used": counts.rows,
                 "with_outcome": float(counts.k.sum()), "dropped": counts.dropped,
                 "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in (counts.notes | audit.rows.odd()).items())],
@@ -348,7 +348,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
             for s, (name, each) in enumerate(zip(counts.states, test.states, strict=True))]},
         "pooling": {"regret_through_states": unit.amount(effects.price), "regret_blind": unit.amount(effects.blind),
                     "share_lost": effects.lost, "share_lost_by_new_actions": effects.typical_loss,
-                    "share_possible": [effects.possible.at_least, effects.possible.at_most],
+                    "share_possible": effects.possible.at_most,
                     "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
         "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},

@@ -53,9 +53,8 @@ class Possible:
     """The variance of what is seen of an action's effect, if there is none; a mean over actions."""
     freedom: float
     """Degrees of freedom of the variance."""
-    at_least: float
     at_most: float
-    """The share of what can be gained that is lost, if effects spread as little, or as much, as the log allows."""
+    """The share of what can be gained that is lost, if effects spread as much as the log allows."""
     spread: float
     """Standard deviation of c over actions, net of noise; at least what its own noise may hide."""
     gain: float
@@ -132,13 +131,12 @@ class Part:
         seen = self.freedom * (1 + self.square / self.typical)
         return self.square if chi2.sf(seen, self.freedom) < level else 0.0
 
-    def interval(self) -> tuple[float, float]:
-        """The variance's interval at 90 %, as that of a χ²: what is seen has variance noise + square."""
+    def largest(self) -> float:
+        """The upper end of the variance's interval at 90 %, as that of a χ²: noise + square is what is seen."""
         if not np.isfinite(self.typical):
-            return 0.0, 1.0
+            return 1.0
         seen = (self.typical + max(self.square, 0.0)) * self.freedom
-        high, low = chi2.ppf((0.95, 0.05), self.freedom)
-        return max(seen / high - self.typical, 0.0), min(seen / low - self.typical, 1.0)
+        return min(float(seen / chi2.ppf(0.05, self.freedom)) - self.typical, 1.0)
 
     def shrink(self, square: float) -> tuple[Floats, Floats]:
         """Effects shrunk by a prior of this variance, and the variance left."""
@@ -185,21 +183,16 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
         total = np.hypot(apart, effects.std(axis=1))
         return chosen - best, mean - best, 1 - np.divide(apart, total, out=np.ones_like(total), where=total > 0)
 
-    def at(of_rate: float, of_amount: float) -> tuple[float, float]:
-        """The share lost, and what can be gained, with effects of these variances; means over draws."""
-        price, blind, new = (float(each.mean()) for each in cost(direct(of_rate, of_amount)))
-        return max(min(price / blind, 1.0) if blind > 0 else 0.0, new), blind
-
     D = direct(e.believed(), g.believed()) if found.p < LEVEL else direct(0.0, 0.0)
-    least, most = zip(e.interval(), g.interval(), strict=True)
     price, blind, new = cost(D)
-    (at_least, _), (at_most, gain) = at(*least), at(*most)
+    largest = direct(e.largest(), g.largest())
+    then, gain, lost_then = (float(each.mean()) for each in cost(largest))
+    at_most = max(min(then / gain, 1.0) if gain > 0 else 0.0, lost_then)
     lost = np.divide(price, blind, out=np.zeros_like(price), where=blind > 0)
     noises, seen_apart = size**2 * e.typical + rates * g.typical, float(pooled.var())
     error = float((2 * np.mean((noise + seen_apart) ** 2) / pooled.size) ** 0.5)
     likely = max(seen_apart - float(noise.mean()), (seen_apart + 1.645 * error) / 4) ** 0.5
     return ActionEffects(
         pooled, D, np.sqrt(noise + shared + D.variance), differ**0.5, float(price.mean()), float(blind.mean()),
-        np.column_stack([lost, new]), Possible(noises, e.freedom, at_least, at_most, likely, gain),
-        direct(*most),
+        np.column_stack([lost, new]), Possible(noises, e.freedom, at_most, likely, gain), largest,
     )  # fmt: skip
