@@ -6,8 +6,7 @@ log ─▶ sample ─▶ window ─▶ counts ─▶ map, means ─┬▶ suffic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,14 +22,12 @@ from statepool.audit.drift import measure_drift
 from statepool.audit.effects import estimate_effects
 from statepool.audit.estimates import estimate_map
 from statepool.audit.evaluate import WhatIf, evaluate
-from statepool.audit.log import Log, first_line, open_log
+from statepool.audit.log import Log, open_log
 from statepool.audit.sufficiency import sufficiency_test
 from statepool.checks import check_count, check_number, check_whole
 
 SINCE_1970 = (5e8, 5e9)
 """Times that are numbers between these are taken for seconds since 1970 when lengths of time are shown."""
-ENGINES = ("ibis", "duckdb", "_duckdb", "psycopg", "sqlglot", "pyspark")
-"""Packages whose errors are about the log."""
 LEAST_HELD = 2_000
 """Outcomes of a holdout from which means and effects rest on it alone."""
 
@@ -120,7 +117,7 @@ def audit_log(
         "action": action, "state": state, "outcome": outcome, "decided": decided, "resolved": resolved,
         "propensity": propensity, "ticket": ticket, "holdout": holdout, "context": context,
     }  # fmt: skip
-    with _opened(log, columns, reward, missing, table, level, seed) as opened:
+    with open_log(log, columns, reward, read_missing(missing), table) as opened:
         return _examine(opened, window, delay, horizon, level, seed)
 
 
@@ -134,30 +131,16 @@ def what_if(
     """
     if not policies:
         raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
-    with _opened(log, columns or {}, reward, missing, table, level, seed) as opened:
+    with open_log(log, columns or {}, reward, read_missing(missing), table) as opened:
         audit = _examine(opened, window, None, 1, level, seed)
         if not audit.counts.has_outcomes:
             raise ValueError("log: has no final outcome, expected some to estimate from")
         return [evaluate(audit, policy, level) for policy in policies]
 
 
-@contextmanager
-def _opened(
-    log: Any, columns: dict[str, Any], reward: bool | None, missing: Any, table: str | None, level: float, seed: int
-) -> Iterator[Log]:
-    """The log, closed at the end; what its engine cannot do is one sentence."""
+def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, level: float, seed: int) -> Audit:
     check_number(level, "level", 0.5, 0.9999)
     check_whole(seed, "seed")
-    with closing(open_log(log, columns, reward, read_missing(missing), table)) as opened:
-        try:
-            yield opened
-        except Exception as error:
-            if type(error).__module__.partition(".")[0] not in ENGINES:
-                raise
-            raise ValueError(f"{opened.name}: cannot be counted ({first_line(error)})") from None
-
-
-def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, level: float, seed: int) -> Audit:
     if delay is not None:
         check_count(delay, "delay", lowest=0)
     if horizon is not None:
