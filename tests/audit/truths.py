@@ -189,7 +189,7 @@ def what_ifs(seeds, n=4_000, effect=0.0):
         policy = rng.dirichlet(np.ones(K)) if rng.random() < 0.5 else np.eye(K)[rng.integers(K)]
         truth = float(policy @ (P @ means + effects))
         seen = policy_log(seed, P, means, effects, shares, n)
-        found = estimate_policy(seen, seen.counts, policy, "x")
+        found = estimate_policy(seen, [seen.counts], np.ones(1), [policy], "x")
         covered.append([e.lower <= truth <= e.upper for e in (found.pooled, found.plain, found.robust)])
         warned.append(found.biased)
         right.append(abs(found.pooled.value - truth) <= found.bias + 2 * found.pooled.error)

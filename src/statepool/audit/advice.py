@@ -149,10 +149,12 @@ def advise(seen: Evidence, horizon: int | None, level: float, seed: int, persona
     """`personalised`: what choosing for each context gains at the least per decision, through the states."""
     verdict, missing, needed = judge(seen, personalised)
     ranking = rank_actions(seen.counts, seen.effects, level)
-    rounds, learner = horizon or default_horizon(seen), LEARNERS[verdict]
-    known = what_is_known(seen)
-    prior = prior_of(seen, verdict, known) if learner else None
-    expected = expected_regrets(seen, verdict, known, ranking.order[0], rounds, seed) if learner else ()
+    # Two windows of decisions, or all of a small log, within limits.
+    rounds = 2 * seen.lateness.window or seen.counts.rows
+    rounds = horizon or int(min(max(rounds, SHORTEST), LONGEST, max(WORK // seen.counts.n_actions, SHORTEST)))
+    known, learner = what_is_known(seen, verdict), LEARNERS[verdict]
+    prior = prior_of(seen, known) if learner else None
+    expected = expected_regrets(seen, learner, known, ranking.order[0], rounds, seed) if learner else ()
     return Advice(verdict, missing, needed, ranking, expected, rounds, pool_settings(seen), prior)
 
 
@@ -271,8 +273,7 @@ def pool_settings(seen: Evidence) -> dict[str, Any]:
     found: dict[str, Any] = {"holdout": HOLDOUT}
     if unit.is_reward or unit.bounds != [0.0, 1.0]:
         found["reward_bounds" if unit.is_reward else "loss_bounds"] = unit.bounds
-    if maturity.has_default:
-        assert maturity.default is not None
+    if maturity.window is not None and maturity.default is not None:
         found["window"] = maturity.window
         found["default_reward" if unit.is_reward else "default_loss"] = unit.outcome(maturity.default)
     return found
@@ -283,13 +284,13 @@ class Known:
     """What a pool starts from, in losses: means as of the end of the log, and how many outcomes each is worth."""
 
     states: tuple[Floats, Floats]
-    cells: tuple[Floats, Floats]
-    """By action and state, with direct effects."""
+    cells: tuple[Floats, Floats] | None
+    """By action and state, with direct effects, where single actions matter."""
     part: Floats
     """What an effect of 1 on an action's mean adds in each state: effects are taken to be shares of what is gained."""
 
 
-def what_is_known(seen: Evidence) -> Known:
+def what_is_known(seen: Evidence, verdict: str) -> Known:
     counts, drift, direct, base = seen.counts, seen.drift, seen.effects.direct, seen.sufficiency.base
     drifting, errors = np.array(drift.drifts), counts.state_errors
     means = np.where(drifting, drift.means[-1], counts.state_means)
@@ -297,17 +298,16 @@ def what_is_known(seen: Evidence) -> Known:
     limit = np.where(drifting, errors**2 * np.maximum(counts.worth, 1) / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
     gained = seen.effects.pooled - base
     part = (means - base) / np.where(np.abs(gained) > 1e-12, gained, np.inf)[:, None]
+    states = (means, np.minimum(counts.worth, limit))
+    if verdict != ALONE and direct.spread <= 0:
+        return Known(states, None, part)
     # A cell is known no better than its state's mean.
     doubt = np.divide(part**2 * direct.variance[:, None], errors**2, out=np.zeros_like(part), where=errors > 0)
     cells = np.clip(means + part * direct.mean[:, None], 0.0, 1.0)
-    return Known((means, np.minimum(counts.worth, limit)), (cells, counts.worth / (1 + doubt)), part)
+    return Known(states, (cells, counts.worth / (1 + doubt)), part)
 
 
-def cells_matter(seen: Evidence, verdict: str) -> bool:
-    return verdict == ALONE or seen.effects.direct.spread > 0
-
-
-def prior_of(seen: Evidence, verdict: str, known: Known) -> dict[str, Any]:
+def prior_of(seen: Evidence, known: Known) -> dict[str, Any]:
     """State means and the outcomes they are worth, the delay curve, and cells where single actions matter."""
     counts, curve = seen.counts, seen.maturity.curve
 
@@ -318,9 +318,10 @@ def prior_of(seen: Evidence, verdict: str, known: Known) -> dict[str, Any]:
     prior: dict[str, Any] = {"states": pairs(*known.states)}
     if curve is not None:
         prior["curve"] = {"tau": curve.tau.tolist(), "weight": curve.weight.tolist()}
-    if cells_matter(seen, verdict):
+    if known.cells is not None:
+        means, worth = known.cells
         tried = ((a, name) for a, name in enumerate(counts.actions) if counts.k[a].any())
-        prior["cells"] = {name: pairs(*(table[a] for table in known.cells)) for a, name in tried}
+        prior["cells"] = {name: pairs(means[a], worth[a]) for a, name in tried}
     return prior
 
 
@@ -328,7 +329,7 @@ def prior_of(seen: Evidence, verdict: str, known: Known) -> dict[str, Any]:
 
 
 def draw_worlds(
-    seen: Evidence, verdict: str, known: Known, horizon: int, seed: int
+    seen: Evidence, known: Known, horizon: int, seed: int
 ) -> tuple[list[Instance], list[Any], float, dict[str, Any]]:
     """Worlds drawn from what the log says of map and direct effects, their delays, scale, and what learners are told.
 
@@ -361,7 +362,7 @@ def draw_worlds(
     told: dict[str, Any] = {"prior": (scaled(known.states[0]), known.states[1])}
     if curve is not None:
         told["curve"] = (curve.tau * seen.rows.pace, curve.weight)
-    if cells_matter(seen, verdict):
+    if known.cells is not None:
         told["cells"] = (scaled(known.cells[0]), known.cells[1])
     return instances, delays, scale, told
 
@@ -378,17 +379,11 @@ def informed(name: str, **known: Any) -> Learner:
     return made
 
 
-def default_horizon(seen: Evidence) -> int:
-    """Two windows of decisions, or all of a small log, within limits."""
-    wanted = 2 * seen.lateness.window or seen.counts.rows
-    return int(min(max(wanted, SHORTEST), LONGEST, max(WORK // seen.counts.n_actions, SHORTEST)))
-
-
 def expected_regrets(
-    seen: Evidence, verdict: str, known: Known, first: int, horizon: int, seed: int
+    seen: Evidence, learner: str, known: Known, first: int, horizon: int, seed: int
 ) -> tuple[Expected, ...]:
     """What is expected of the advised learner and of what people would do instead, on the same worlds."""
-    instances, delays, scale, told = draw_worlds(seen, verdict, known, horizon, seed)
+    instances, delays, scale, told = draw_worlds(seen, known, horizon, seed)
     # Thompson sampling per action draws a number for each action and round: fewer worlds where these are many.
     few = int(np.clip(WORLDS * WORK // (horizon * seen.counts.n_actions), 2, WORLDS))
     runs = [(name, i) for name in SIMULATED for i in range(WORLDS if name != "action-thompson" else few)]
@@ -396,7 +391,7 @@ def expected_regrets(
     def regret(run: tuple[str, int]) -> float:
         name, i = run
         # Only the advised learner starts from what the log knows of single actions.
-        given = {part: value for part, value in told.items() if part != "cells" or name == LEARNERS[verdict]}
+        given = {part: value for part, value in told.items() if part != "cells" or name == learner}
         return simulate(instances[i], informed(name, **given), delays[i], seed + i).regret
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:

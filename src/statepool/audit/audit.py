@@ -151,6 +151,9 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     if log.columns.context:
         check_contexts(log.columns.context, names, counts)
     recorded = draw_rows(log, counts, unit, seed)
+    early = float((recorded.resolved < recorded.decided).mean()) * counts.rows
+    if early:  # kept without their delay
+        counts = replace(counts, notes=counts.notes | {"outcome before its decision": round(early)})
     maturity = find_maturity(recorded, length)
     held = recorded.held is not None and bool(
         (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
@@ -175,5 +178,5 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     if names:
         contexts = examine_contexts(log.columns.context, names, by_context, counts, map_, effects, level)
     seen = Evidence(counts, unit, map_, test, effects, rows, maturity, lateness, drift)
-    advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else contexts.least_gain)
+    advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else max(contexts.gain.lower, 0.0))
     return Audit(**vars(seen), log=log, held=held, level=level, advice=advice, contexts=contexts, by_context=by_context)

@@ -221,12 +221,6 @@ class Rows:
         span = float(self.decided[-1] - self.decided[0]) if self.timed and self.decided.size > 1 else 0.0
         return self.population / span if span > 0 else 0.0
 
-    def odd(self) -> dict[str, int]:
-        """Rows of the log that are kept without their delay, by reason."""
-        early = int((self.resolved < self.decided).sum())
-        share = self.population / max(self.decided.size, 1)
-        return {"outcome before its decision": round(early * share)} if early else {}
-
 
 # Tables
 
@@ -263,7 +257,11 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
             f"state: has {len(states)} different values for {len(actions)} actions, expected at most {MOST_STATES} and "
             f"a map of at most {MOST_ENTRIES} entries: is it the right column?"
         )
-    odd, weighted = _check_propensities(log, cells)
+    odd, weighted = {}, False
+    if log.columns.propensity:
+        unusable, unknown = int(cells["unusable"].sum()), int(cells["unknown"].sum())
+        found = {"propensity outside (0, 1]": unusable - unknown, "no propensity": unknown}
+        odd, weighted = {why: n for why, n in found.items() if n}, bool(unusable <= UNUSABLE * cells["n"].sum())
     nothing = np.zeros((len(actions), len(states)))
     like = Counts(
         tuple(actions), tuple(states), nothing, nothing, nothing, nothing, {}, weighted,
@@ -281,7 +279,8 @@ def count_mature(
     if not contexts:
         return [again]
     found = _cells(log, rows, ("context",))
-    place = _places(found["context"], {name: i for i, name in enumerate(contexts)})
+    number = {name: c for c, name in enumerate(contexts)}
+    place = np.array([number.get(name, -1) for name in found["context"].tolist()])
     parts = ({key: each[place == c] for key, each in found.items()} for c in range(len(contexts)))
     return [again, *(_filled(part, again, unit) for part in parts)]
 
@@ -343,10 +342,12 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArr
             "unusable": rows.count() - w.count(), "unknown": rows.count() - rows.propensity.count(),
         }  # fmt: skip
     found = fetch(rows.group_by("action", "state", "used", *keys).aggregate(**wanted))
-    return {
-        name: values if values.dtype == object or name in ("low", "high") else _settled(values)
-        for name, values in found.items()
-    }
+    # Sums without their last digits, which depend on the order in which an engine adds; 0 for those of no rows.
+    for name in wanted.keys() - {"low", "high"}:
+        part, power = np.frexp(np.nan_to_num(found[name]))
+        with np.errstate(over="ignore"):  # a range that is not finite is refused later
+            found[name] = np.ldexp(np.round(part * 2.0**40) / 2.0**40, power)
+    return found
 
 
 def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float, float]:
@@ -371,13 +372,6 @@ def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float,
     )
 
 
-def _settled(sums: Floats) -> Floats:
-    """Sums without their last digits, which depend on the order in which an engine adds; 0 for those of no rows."""
-    part, power = np.frexp(np.nan_to_num(sums))
-    with np.errstate(over="ignore"):  # a range that is not finite is refused later
-        return np.asarray(np.ldexp(np.round(part * 2.0**40) / 2.0**40, power))
-
-
 def _filled(cells: dict[str, Any], like: Counts, unit: Unit) -> Counts:
     """Counts from cells, with losses in the place of outcomes; cells of other actions or states are left out."""
     row, column = read_labels(cells, like)
@@ -398,12 +392,11 @@ def _filled(cells: dict[str, Any], like: Counts, unit: Unit) -> Counts:
         return np.maximum(start**2 * k + 2 * start * step * x + step**2 * xx, 0.0)
 
     n, k, x, xx = (table(name) for name in ("n", "k", "x", "xx"))
-    loss, square = losses(k, x), squares(k, x, xx)
-    parts = (n, n, k, k, loss, loss, square)
-    if like.weighted:
-        wn, wnn, wk, wkk, wx, wwx, wwxx = (table(name) for name in ("wn", "wnn", "wk", "wkk", "wx", "wwx", "wwxx"))
-        parts = (wn, wnn, wk, wkk, losses(wk, wx), losses(wkk, wwx), squares(wkk, wwx, wwxx))
-    return replace(like, n=n, k=k, loss=loss, square=square, w=dict(zip(WEIGHTED, parts, strict=True)))
+    weights = ("wn", "wnn", "wk", "wkk", "wx", "wwx", "wwxx") if like.weighted else ("n", "n", "k", "k", "x", "x", "xx")
+    wn, wnn, wk, wkk, wx, wwx, wwxx = map(table, weights)
+    parts = (wn, wnn, wk, wkk, losses(wk, wx), losses(wkk, wwx), squares(wkk, wwx, wwxx))
+    w = dict(zip(WEIGHTED, parts, strict=True))
+    return replace(like, n=n, k=k, loss=losses(k, x), square=squares(k, x, xx), w=w)
 
 
 def _by_worth(counts: Counts) -> Counts:
@@ -428,26 +421,14 @@ def _merge_spellings(labels: NDArray[Any], n: Floats) -> tuple[dict[str, str], d
     return spellings, {f"state {label!r} read as {spellings[label]!r}": counts[label] for label in merged}
 
 
-def _check_propensities(log: Log, cells: dict[str, Any]) -> tuple[dict[str, int], bool]:
-    """What is odd about propensities, and whether they are used."""
-    if not log.columns.propensity:
-        return {}, False
-    unusable, unknown = int(cells["unusable"].sum()), int(cells["unknown"].sum())
-    notes = {"propensity outside (0, 1]": unusable - unknown, "no propensity": unknown}
-    return {why: n for why, n in notes.items() if n}, bool(unusable <= UNUSABLE * cells["n"].sum())
-
-
-def _places(labels: NDArray[Any], place: dict[str, int]) -> Ints:
-    """The number of each label; -1 for those that are missing or unknown."""
-    return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
-
-
 def read_labels(found: dict[str, NDArray[Any]], counts: Counts) -> tuple[Ints, Ints]:
     """The numbers of actions and states; -1 for those that are not counted."""
     actions = {name: i for i, name in enumerate(counts.actions)}
-    states = {name: i for i, name in enumerate(counts.states)}
-    spelt = {spelling: states[state] for spelling, state in counts.spellings.items()}
-    return _places(found["action"], actions), _places(found["state"], spelt)
+    states = {spelling: counts.states.index(state) for spelling, state in counts.spellings.items()}
+    return (
+        np.array([actions.get(name, -1) for name in found["action"].tolist()], dtype=np.int64),
+        np.array([states.get(name, -1) for name in found["state"].tolist()], dtype=np.int64),
+    )
 
 
 def fetch(table: Table) -> dict[str, NDArray[Any]]:

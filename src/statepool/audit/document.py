@@ -138,9 +138,10 @@ def _why_not(audit: Audit) -> str:
 def _todo(audit: Audit) -> list[str]:
     if audit.advice.verdict == UNCLEAR:
         wait = f"Start no pool yet. Give {HOLDOUT:.0%} of the visitors an action drawn at random, then audit again."
-        return [_how_much_more(audit), wait, *([_about_gain(audit)] if audit.contexts is not None else [])]
-    start = f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%})."
-    return [start, _start(audit), *([_about_gain(audit)] if audit.contexts is not None else [])]
+        lines = [_how_much_more(audit), wait]
+    else:
+        lines = [f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%}).", _start(audit)]
+    return lines if audit.contexts is None else [*lines, _about_gain(audit)]
 
 
 def _start(audit: Audit) -> str:
@@ -193,11 +194,16 @@ def _about_log(audit: Audit) -> list[str]:
         f"{read}." if counts.rows == sampled else f"{read}; time is looked at in {counted(sampled)} of them.",
         f"Columns: {', '.join(named + [f'context {name}' for name in columns.context])}.",
     ]
+    if counts.weighted:
+        worth = counted(float(counts.effective_rows.sum()))
+        lines.append(f"Rows are weighted by 1/propensity and are worth {worth} even ones.")
+    if audit.held:
+        lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
     if counts.blank and audit.maturity.window is None:
         blank = counted(counts.blank)
         lines.append(f"{blank} rows have a blank outcome; --missing 0 if that means that nothing happened.")
     lines += [f"Dropped: {counted(n)} ({why})." for why, n in counts.dropped.items()]
-    lines += [f"Kept: {counted(n)} ({why})." for why, n in (counts.notes | audit.rows.odd()).items()]
+    lines += [f"Kept: {counted(n)} ({why})." for why, n in counts.notes.items()]
     new = [name for name, is_new in zip(counts.actions, counts.is_new, strict=True) if is_new]
     if new and counts.has_outcomes:
         shown = ", ".join(new[:5]) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
@@ -210,7 +216,7 @@ def _about_log(audit: Audit) -> list[str]:
 def _about_time(audit: Audit) -> list[str]:
     late, drift, unit = audit.lateness, audit.drift, audit.unit
     lines = [f"Outcomes have no times (--resolved): a delay of {late.typical:.0f} decisions was assumed (--delay)."]
-    if late.known:
+    if late.time:
         what = "events" if late.window else "outcomes"
         half, most = (duration(audit, late.time[i]) for i in (1, 2))
         lines = [f"Half of all {what} come within {half}, nine in ten within {most}."]
@@ -226,18 +232,6 @@ def _about_time(audit: Audit) -> list[str]:
     return lines
 
 
-def _about_map(audit: Audit) -> list[str]:
-    counts, lines = audit.counts, []
-    if counts.weighted:
-        worth = counted(float(counts.effective_rows.sum()))
-        lines.append(f"Rows are weighted by 1/propensity and are worth {worth} even ones.")
-    if audit.held:
-        lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
-    if audit.contexts is not None:
-        lines.append(_about_gain(audit))
-    return lines
-
-
 # Sections
 
 
@@ -246,7 +240,7 @@ def sections_of(audit: Audit) -> list[Section]:
     found = [
         Section("advice", "What to expect", [], [_regrets(audit)] if audit.advice.expected else []),
         Section("evidence", "Is the state all that matters?", [], [_states(audit)]),
-        Section("actions", "Actions and states", _about_map(audit), [_actions(audit)]),
+        Section("actions", "Actions and states", [], [_actions(audit)]),
         Section("time", "Delays and drift", _about_time(audit)),
         Section("log", "The log", _about_log(audit)),
     ]
@@ -268,11 +262,11 @@ def _regrets(audit: Audit) -> Table:
 
 def _states(audit: Audit) -> Table:
     found, counts, unit = audit.sufficiency, audit.counts, audit.unit
+    means = unit.outcome(counts.state_means)
     rows = [
-        (name, counted(counts.n[:, s].sum()), f"{unit.outcome(counts.state_means[s]):.3g}",
-         f"{found.corrected[s]:.2g}")
+        (name, counted(counts.n[:, s].sum()), f"{means[s]:.3g}", f"{found.corrected[s]:.2g}")
         for s, name in enumerate(counts.states)
-    ]  # fmt: skip
+    ]
     note = "p: that actions do not differ in this state, corrected for the number of states."
     return Table("State by state", ("rows", f"mean {unit.column}", "p"), rows, note)
 
@@ -331,8 +325,8 @@ def document_of(audit: Audit) -> dict[str, Any]:
             "verdict": advice.verdict, "learner": advice.learner, "reasons": summary.reasons, "to_do": summary.todo,
             "missing": advice.missing, "needed": advice.needed and vars(advice.needed), "holdout": HOLDOUT,
             "horizon": advice.horizon,
-            "expected": [{"name": one.name, "regret": unit.amount(one.regret), "error": unit.amount(one.error)}
-                         for one in advice.expected],
+            "expected": [{"name": e.name, "regret": unit.amount(e.regret), "error": unit.amount(e.error)}
+                         for e in advice.expected],
         },
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
                     "unit": unit.column, "low": unit.low, "high": unit.high},
@@ -340,14 +334,14 @@ def document_of(audit: Audit) -> dict[str, Any]:
                    "by_exposure": maturity.exposed, "sentence": " ".join(_window(audit))},
         "log": {"name": audit.log.name, "columns": vars(audit.log.columns), "rows": counts.total, "used": counts.rows,
                 "with_outcome": float(counts.k.sum()), "dropped": counts.dropped,
-                "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in (counts.notes | audit.rows.odd()).items())],
+                "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in counts.notes.items())],
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
         "sufficiency": {"p": test.p, "amounts_p": test.amounts.p, "states": [
             {"state": name, "rows": each.rows, "mean": unit.outcome(counts.state_means[s]), "interval": intervals[s],
              "p": each.p, "p_corrected": test.corrected[s]}
             for s, (name, each) in enumerate(zip(counts.states, test.states, strict=True))]},
         "pooling": {"regret_through_states": unit.amount(effects.price), "regret_blind": unit.amount(effects.blind),
-                    "share_lost": effects.lost, "share_lost_by_new_actions": effects.typical_loss,
+                    "share_lost": effects.lost, "share_lost_by_new_actions": float(np.median(effects.drawn[:, 1])),
                     "share_possible": effects.possible.at_most,
                     "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
@@ -359,14 +353,14 @@ def document_of(audit: Audit) -> dict[str, Any]:
 
 def _rows_of_pool(audit: Audit, order: list[int]) -> Any:
     """The map; where personalising pays one for each context, without the actions that it is not offered."""
-    contexts = audit.contexts
+    contexts, actions = audit.contexts, audit.counts.actions
     if contexts is None or not contexts.pays:
         return audit.map.P[order]
+    rows = zip(contexts.names, contexts.P, contexts.offered, strict=True)
     return {
-        name: {audit.counts.actions[a]: contexts.P[c, a] for a in order if contexts.offered[c, a]}
-        if not contexts.offered[c].all() else contexts.P[c][order]
-        for c, name in enumerate(contexts.names)
-    }  # fmt: skip
+        name: P[order] if offered.all() else {actions[a]: P[a] for a in order if offered[a]}
+        for name, P, offered in rows
+    }
 
 
 def _context_data(audit: Audit) -> dict[str, Any] | None:

@@ -49,7 +49,11 @@ def measure_drift(rows: Rows, P: Floats, fallback: Floats, delay: float) -> Drif
     known = np.isfinite(rows.loss)
     if not rows.timed or known.sum() < 2:
         return Drift(False, np.array([0.5]), fallback[None], np.zeros(fallback.size))
-    n, total, square = _periods(rows, P.shape[1])
+    count = int(min(MOST_PERIODS, max(known.sum() // ROWS_A_PERIOD, 2)))
+    period = (np.arange(rows.loss.size) * count // rows.loss.size)[known]
+    cell, loss = period * P.shape[1] + rows.state[known], rows.loss[known]
+    sums = [np.bincount(cell, weights, count * P.shape[1]) for weights in (None, loss, loss**2)]
+    n, total, square = (values.reshape(count, -1).astype(np.float64) for values in sums)
     seen, filled = n > 0, np.maximum(n, 1)
     y = np.where(seen, total / filled, 0.0)
     inside = (square - total * y).sum(axis=0)
@@ -66,16 +70,6 @@ def measure_drift(rows: Rows, P: Floats, fallback: Floats, delay: float) -> Drif
     times = (np.arange(len(n)) + 0.5) / len(n)
     e2, floor = _floor(times, means, P, rows.population, delay, int((spread > 0).sum()))
     return Drift(True, times, means, spread, e2, floor)
-
-
-def _periods(rows: Rows, n_states: int) -> tuple[Floats, Floats, Floats]:
-    known = np.isfinite(rows.loss)
-    count = int(min(MOST_PERIODS, max(known.sum() // ROWS_A_PERIOD, 2)))
-    period = (np.arange(rows.loss.size) * count // rows.loss.size)[known]
-    cell, loss = period * n_states + rows.state[known], rows.loss[known]
-    sums = [np.bincount(cell, weights, count * n_states) for weights in (None, loss, loss**2)]
-    tables = [values.reshape(count, n_states).astype(np.float64) for values in sums]
-    return tables[0], tables[1], tables[2]
 
 
 def _floor(times: Floats, means: Floats, P: Floats, total: int, delay: float, n_drifting: int) -> tuple[float, float]:

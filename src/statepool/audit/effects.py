@@ -89,11 +89,6 @@ class ActionEffects:
         """The share of what can be gained that choosing through the states loses, for the log's or for new actions."""
         return float(np.clip(np.median(self.drawn.max(axis=1)), 0.0, 1.0))
 
-    @property
-    def typical_loss(self) -> float:
-        """The share lost by new actions, whose effects spread as much."""
-        return float(np.median(self.drawn[:, 1]))
-
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -149,14 +144,12 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     visits, pooled = rows.sum(axis=1), map_.P @ h
     of_row = np.maximum(map_.P @ h**2 - pooled**2, 0)
     noise, shared = of_row / (visits + map_.strength), map_.P**2 @ counts.state_errors**2
-    happens, amounts, size = found.happens, found.amounts, found.amounts.mean
+    (U, C, V), amounts, size = found.happens, found.amounts, found.amounts.mean
     rate, grain = (pooled - found.base) / size, (GRAIN * counts.deviation) ** 2
     rates = float((rate**2).mean())
-    scale = np.where(happens.C > 0, happens.C, np.inf)
-    seen = happens.V > 0
-    e = Part.of(
-        happens.U / scale, happens.V / scale**2, seen, grain / size**2, bool(seen.any() or np.isinf(scale).all())
-    )
+    scale = np.where(C > 0, C, np.inf)
+    seen = V > 0
+    e = Part.of(U / scale, V / scale**2, seen, grain / size**2, bool(seen.any() or np.isinf(scale).all()))
     errors = amounts.variance / np.maximum(amounts.events, 1)
     g = Part.of(amounts.own, errors, amounts.events > 0, grain / max(rates, 1e-12), amounts.differ)
     # Rows of the map are shrunk for all states alike; how much c itself differs is estimated from plain rows.

@@ -406,8 +406,11 @@ def _flatten(
         context=context,
         **times,
     )
-    flat, repeated = _without_repeats(ibis, flat, columns)
-    if repeated:
+    repeated = _count_repeats(flat.ticket) if columns.ticket else 0
+    if repeated:  # one with an outcome if there is one, the earliest of those
+        order = [flat.outcome.isnull(), flat.decided, flat.resolved, flat.action, flat.state]
+        numbered = flat.mutate(copy=ibis.row_number().over(group_by=flat.ticket, order_by=order))
+        flat = numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy")
         notes.append(f"{repeated} rows repeat a {columns.ticket}: one row of each was kept.")
     _note_ids(raw, columns, notes)
     return Log(flat, columns, name, seconds, unread, repeated, missing, tuple(notes), window)
@@ -527,16 +530,6 @@ def _only(table: Table) -> dict[str, Any]:
 def _count_repeats(column: Any) -> int:
     found = _only(column.as_table().aggregate(n=column.count(), distinct=column.nunique()))
     return int(found["n"] - found["distinct"])
-
-
-def _without_repeats(ibis: Any, flat: Table, columns: Columns) -> tuple[Table, int]:
-    """One row for each ticket: one with an outcome if there is one, the earliest of those."""
-    repeated = _count_repeats(flat.ticket) if columns.ticket else 0
-    if not repeated:
-        return flat, 0
-    order = [flat.outcome.isnull(), flat.decided, flat.resolved, flat.action, flat.state]
-    numbered = flat.mutate(copy=ibis.row_number().over(group_by=flat.ticket, order_by=order))
-    return numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy"), repeated
 
 
 def _note_ids(raw: Table, columns: Columns, notes: list[str]) -> None:

@@ -33,19 +33,6 @@ COUNTED = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
-    """Sums over the rows of each action."""
-
-    U: Floats
-    C: Floats
-    V: Floats
-    """The variance of U(a) under shuffling, exactly."""
-
-    def __add__(self, other: "Sums") -> "Sums":
-        return Sums(self.U + other.U, self.C + other.C, self.V + other.V)
-
-
-@dataclass(frozen=True, eq=False)
 class StateTest:
     """One state: the test, and the sums it rests on."""
 
@@ -53,7 +40,8 @@ class StateTest:
     rows: int
     variance: float
     """sigma², of outcomes around their stretch's mean."""
-    sums: Sums = field(repr=False)
+    sums: Floats = field(repr=False)
+    """U, C, and the variance of U under shuffling, exactly: one column for each action."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +62,8 @@ class Amounts:
 @dataclass(frozen=True, eq=False)
 class Sufficiency:
     states: list[StateTest]
-    happens: Sums = field(repr=False)
-    """Of whether something happens, 0 or 1."""
+    happens: Floats = field(repr=False)
+    """The sums of whether something happens, 0 or 1."""
     amounts: Amounts
     base: float
     """The loss if nothing happens."""
@@ -97,9 +85,9 @@ def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, b
     tests = [
         examine([(rows.action[part], rows.loss[part])], n_actions, seed * 1_000_003 + s) for s, part in enumerate(parts)
     ]
-    happens = Sums(*np.zeros((3, n_actions)))
+    happens = np.zeros((3, n_actions))
     for part in parts:
-        happens = happens + _sums(*stretches(rows.action[part], (rows.loss[part] != base) * 1.0), n_actions)
+        happens += _sums(*stretches(rows.action[part], (rows.loss[part] != base) * 1.0), n_actions)
     amounts = _amounts(rows, [part[rows.loss[part] != base] for part in parts], base, n_actions, seed)
     ps = [test.p for test in tests]
     everything = holm([*ps, amounts.p] if amounts.differ else ps)
@@ -128,16 +116,17 @@ def by_state(rows: Rows, n_states: int) -> list[Ints]:
 def examine(strata: list[tuple[Ints, Floats]], n_actions: int, seed: int) -> StateTest:
     """The test for one state, or for several as one, from the actions and losses of each in order of decision."""
     cut = [stretches(action, loss) for action, loss in strata]
-    sums = Sums(*np.zeros((3, n_actions)))
+    sums = np.zeros((3, n_actions))
     for action, residuals in cut:
-        sums = sums + _sums(action, residuals, n_actions)
+        sums += _sums(action, residuals, n_actions)
+    U, C, _ = sums
     n = sum(loss.size for _, loss in strata)
     squares, groups = sum(float((r**2).sum()) for _, r in cut), sum(len(r) for _, r in cut)
     variance = squares / max(n - groups, 1)
-    if (sums.C > 0).sum() < 2 or variance <= 1e-15:
+    if (C > 0).sum() < 2 or variance <= 1e-15:
         return StateTest(1.0, n, variance if variance > 1e-15 else 0.0, sums)
-    weights = 1 / (1 + MATTERS**2 * sums.C) ** 2 * (sums.C > 0)
-    statistic = float((weights * sums.U**2).sum())
+    weights = 1 / (1 + MATTERS**2 * C) ** 2 * (C > 0)
+    statistic = float((weights * U**2).sum())
     # A hair's breadth for rounding: shuffles that undo themselves are equal, not smaller.
     least, larger = statistic * (1 - 1e-12), 0
     rng = np.random.default_rng((seed, 11))
@@ -160,7 +149,7 @@ def stretches(action: Ints, loss: Floats) -> tuple[Ints, Floats]:
     return actions, losses - losses.mean(axis=1, keepdims=True) if used else losses
 
 
-def _sums(action: Ints, residuals: Floats, n_actions: int) -> Sums:
+def _sums(action: Ints, residuals: Floats, n_actions: int) -> Floats:
     length = residuals.shape[1]
     pairs, n = np.unique(np.arange(len(action))[:, None] * n_actions + action, return_counts=True)
     where, who = pairs // n_actions, pairs % n_actions
@@ -168,7 +157,7 @@ def _sums(action: Ints, residuals: Floats, n_actions: int) -> Sums:
     squares = ((residuals**2).sum(axis=1) / max(length - 1, 1))[where]
     flat = residuals.ravel()
     parts = ((action.ravel(), flat), (who, spread), (who, spread * squares))
-    return Sums(*(np.asarray(np.bincount(at, values, n_actions), dtype=np.float64) for at, values in parts))
+    return np.array([np.bincount(at, values, n_actions) for at, values in parts], dtype=np.float64)
 
 
 def p_value(statistic: float, drawn: Floats, larger: int) -> float:
