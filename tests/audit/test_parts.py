@@ -11,8 +11,8 @@ from statepool.audit import audit_log
 from statepool.audit.counts import WEIGHTED, Counts
 from statepool.audit.delays import Maturity, find_maturity, fit_curve, measure_lateness, product_limit, read_window
 from statepool.audit.drift import measure_drift
+from statepool.audit.effects import examine, p_value, stretches, sufficiency_test
 from statepool.audit.estimates import estimate_map, shrinkage
-from statepool.audit.sufficiency import examine, p_value, stretches, sufficiency_test
 
 
 def test_shrinkage_follows_how_alike_rows_are():

@@ -14,10 +14,9 @@ from statepool.audit.advice import UNCLEAR, Evidence, judge
 from statepool.audit.counts import WEIGHTED, Counts, Rows, Unit
 from statepool.audit.delays import Maturity, find_maturity, measure_lateness
 from statepool.audit.drift import measure_drift
-from statepool.audit.effects import estimate_effects
+from statepool.audit.effects import estimate_effects, sufficiency_test
 from statepool.audit.estimates import estimate_map, state_intervals
 from statepool.audit.evaluate import estimate_policy
-from statepool.audit.sufficiency import sufficiency_test
 
 NONE = Maturity(None, "none")
 

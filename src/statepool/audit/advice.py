@@ -40,9 +40,8 @@ from statepool import learners
 from statepool.audit.counts import Counts, Rows, Unit
 from statepool.audit.delays import Lateness, Maturity, simulated_delays
 from statepool.audit.drift import Drift
-from statepool.audit.effects import CERTAIN, LEVEL, ActionEffects
+from statepool.audit.effects import CERTAIN, LEVEL, ActionEffects, Sufficiency
 from statepool.audit.estimates import Map
-from statepool.audit.sufficiency import Sufficiency
 from statepool.checks import Floats
 from statepool.engine import simulate
 from statepool.learners.contract import Learner, Problem
@@ -191,21 +190,20 @@ def first_is_good(seen: Evidence, times: float = 1.0) -> float:
 
 def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed | None]:
     counts, effects, p = seen.counts, seen.effects, seen.sufficiency.p
-    possible = effects.possible
     barred = _barred(counts, seen.maturity)
     if barred:
         return UNCLEAR, barred, None
     if is_alike(counts, effects):
         # Alike for all together; for each context the states may still tell them apart.
-        safe = possible.at_most * possible.gain < DOUBT * personalised
+        safe = effects.at_most * effects.possible_gain < DOUBT * personalised
         return (POOL if safe and p >= CERTAIN else ALONE), "", None
     if p >= CERTAIN:
-        if possible.at_most < DOUBT:
+        if effects.at_most < DOUBT:
             return POOL, "", None
         what = f"{int(counts.k.sum())} outcomes are too few to rule out that actions matter beyond the state"
         if p < LEVEL:
             what = f"there is a hint of direct effects (p = {p:.2g}) that may be chance"
-        about = f"{what}. Pooling may lose up to {possible.at_most:.0%} of what can be gained; {DOUBT:.0%} is too much"
+        about = f"{what}. Pooling may lose up to {effects.at_most:.0%} of what can be gained; {DOUBT:.0%} is too much"
         return UNCLEAR, about, rows_needed(seen)
     pool, alone = (effects.drawn < SMALL).all(axis=1).mean(), (effects.drawn >= LARGE).all(axis=1).mean()
     if 1 - SETTLED < alone < SETTLED:
@@ -217,7 +215,7 @@ def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed
 def is_alike(counts: Counts, effects: ActionEffects) -> bool:
     """Whether no choice among the actions can gain `LITTLE`, for all who ask together."""
     little = little_of(counts)
-    return effects.possible.gain < little and effects.spread_pooled < little
+    return effects.possible_gain < little and effects.spread_pooled < little
 
 
 def little_of(counts: Counts) -> float:
@@ -238,14 +236,14 @@ def _barred(counts: Counts, maturity: Maturity) -> str:
 
 def rows_needed(seen: Evidence) -> Needed:
     """Rows with which the test finds the effect that would change the verdict, with probability `POWER`."""
-    possible, known, K = seen.effects.possible, float(seen.counts.k.sum()), seen.counts.n_actions
+    effects, known, K = seen.effects, float(seen.counts.k.sum()), seen.counts.n_actions
     lead = max(NormalDist().inv_cdf((K - 0.375) / (K + 0.25)), 0.5)
     # Effects too small to matter need not be seen.
-    target = max(TURNING * possible.spread, little_of(seen.counts) / lead) ** 2
-    freedom = possible.freedom
+    target = max(TURNING * effects.likely_spread, little_of(seen.counts) / lead) ** 2
+    freedom = effects.freedom
     excess = freedom / chi2.ppf(0.05, freedom) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
     even = MARGIN * excess * K * seen.sufficiency.noise / target
-    outcomes = max(MARGIN * excess * min(possible.noise_of_means, 1e6) / target * known, even)
+    outcomes = max(MARGIN * excess * min(effects.noise_of_means, 1e6) / target * known, even)
     if outcomes > UNEVEN * even:
         return Needed(round(even), round(min(even, 1e12) / HOLDOUT), True)
     return Needed(round(outcomes), max(round(min(outcomes, 1e12) - known), 1))

@@ -19,11 +19,10 @@ from statepool.audit.contexts import Contexts, check_contexts, examine_contexts
 from statepool.audit.counts import Counts, context_names, count_log, count_mature, draw_rows
 from statepool.audit.delays import find_maturity, measure_lateness, read_missing, read_window
 from statepool.audit.drift import measure_drift
-from statepool.audit.effects import estimate_effects
+from statepool.audit.effects import estimate_effects, sufficiency_test
 from statepool.audit.estimates import estimate_map
 from statepool.audit.evaluate import WhatIf, evaluate
 from statepool.audit.log import Log, open_log
-from statepool.audit.sufficiency import sufficiency_test
 from statepool.checks import check_count, check_number, check_whole
 
 SINCE_1970 = (5e8, 5e9)

@@ -222,9 +222,6 @@ class Rows:
         return self.population / span if span > 0 else 0.0
 
 
-# Tables
-
-
 def count_log(log: Log) -> tuple[Counts, Unit]:
     """Count all rows by action and state in one pass; asks what has to be known before anything is computed."""
     cells = _cells(log, _recorded(log))
@@ -443,9 +440,6 @@ def fetch(table: Table) -> dict[str, NDArray[Any]]:
         else:
             found[name] = answer[name].cast("float64").to_numpy().astype(np.float64)
     return found
-
-
-# The sample
 
 
 def draw_rows(log: Log, counts: Counts, unit: Unit, seed: int = 0) -> Rows:

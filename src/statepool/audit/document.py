@@ -70,9 +70,6 @@ def summary_of(audit: Audit) -> Summary:
     return Summary(advice.verdict, advice.learner, [_reading(audit), *_window(audit)], _reasons(audit), _todo(audit))
 
 
-# Sentences
-
-
 def _reading(audit: Audit) -> str:
     unit, counts, how = audit.unit, audit.counts, audit.log.columns.direction
     seen = [name for s, name in enumerate(counts.states) if counts.k[:, s].sum() > 0]
@@ -232,9 +229,6 @@ def _about_time(audit: Audit) -> list[str]:
     return lines
 
 
-# Sections
-
-
 def sections_of(audit: Audit) -> list[Section]:
     """At most five sections: those for which the log has something to show."""
     found = [
@@ -297,9 +291,6 @@ def write_report(audit: Audit, out: Path) -> Path:
     return path
 
 
-# Plain data
-
-
 def document_of(audit: Audit) -> dict[str, Any]:
     """What `AUDIT.json` holds."""
     counts, advice, unit, late = audit.counts, audit.advice, audit.unit, audit.lateness
@@ -342,7 +333,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
             for s, (name, each) in enumerate(zip(counts.states, test.states, strict=True))]},
         "pooling": {"regret_through_states": unit.amount(effects.price), "regret_blind": unit.amount(effects.blind),
                     "share_lost": effects.lost, "share_lost_by_new_actions": float(np.median(effects.drawn[:, 1])),
-                    "share_possible": effects.possible.at_most,
+                    "share_possible": effects.at_most,
                     "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
         "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},

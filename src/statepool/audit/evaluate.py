@@ -135,9 +135,6 @@ def _weighted(counts: Counts, x: Floats, model: Floats) -> tuple[float, float]:
     return value, (variance / n) ** 0.5
 
 
-# Policies by name
-
-
 def read_policy(text: str, audit: Audit, best: int | None = None) -> Floats:
     """The policy that the text names, one probability for each action of the log."""
     actions, counts = audit.counts.actions, audit.counts

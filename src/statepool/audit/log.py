@@ -5,7 +5,7 @@ by value, so that one odd entry spoils its own row only. Columns of the flat tab
 
 action, state, ticket, context             text; several context columns are joined by `JOINT`
 outcome, propensity, held                  numbers; a blank outcome is null, or what `missing` says
-blank, unreadable                          there is no outcome; it is there and is not a number
+unreadable                                 there is an outcome, and it is not a number
 used                                       the row has a decision time, if the log has them, and no unreadable outcome
 decided, resolved                          numbers as they are, dates as seconds since 1970 (UTC)
 
@@ -397,7 +397,6 @@ def _flatten(
         action=_text(raw[columns.action]),
         state=_text(raw[columns.state]),
         outcome=ibis.ifelse(present, number, float(missing)) if isinstance(missing, float) else number,
-        blank=~present,
         unreadable=unreadable,
         used=timed & ~unreadable,
         propensity=part(columns.propensity, lambda column: _number(ibis, column), "float64"),
