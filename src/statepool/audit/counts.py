@@ -434,9 +434,8 @@ def fetch(table: Table) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {}
     for name, kind in table.schema().items():
         if kind.is_string():
-            coded = answer[name].combine_chunks().dictionary_encode()
-            texts = [text if text.strip() else "" for text in coded.dictionary.to_pylist()]
-            found[name] = np.array([*texts, ""], dtype=object)[coded.indices.fill_null(-1).to_numpy()]
+            texts = [text if text and text.strip() else "" for text in answer[name].to_pylist()]
+            found[name] = np.array(texts, dtype=object)
         else:
             found[name] = answer[name].cast("float64").to_numpy().astype(np.float64)
     return found

@@ -9,7 +9,6 @@ personalising pays.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -368,19 +367,8 @@ def _context_data(audit: Audit) -> dict[str, Any] | None:
 
 
 def plain(value: Any) -> Any:
-    """Nothing but what JSON knows: numbers that are none become null."""
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
-
-
-# Numbers as people write them
+    """Nothing but what JSON knows: arrays become lists, numbers that are none null."""
+    return json.loads(json.dumps(value, default=lambda array: array.tolist()), parse_constant=lambda _: None)
 
 
 def counted(number: float) -> str:
