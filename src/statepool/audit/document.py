@@ -223,7 +223,7 @@ def _about_time(audit: Audit) -> list[str]:
             f"{unit.suffix} (standard deviation over time); no learner can lose less than about "
             f"{amount(unit.amount(floor))}{unit.suffix} per decision for it."
         )
-    elif drift.known:
+    elif audit.rows.timed:
         lines.append("No state's mean drifts beyond noise.")
     return lines
 

@@ -36,11 +36,6 @@ class Estimate:
     lower: float
     upper: float
 
-    @classmethod
-    def of(cls, value: float, error: float, level: float) -> Estimate:
-        half = NormalDist().inv_cdf(0.5 + level / 2) * error
-        return cls(value, error, value - half, value + half)
-
 
 @dataclass(frozen=True)
 class WhatIf:
@@ -103,8 +98,9 @@ def estimate_policy(
         D = audit.effects.open
         bias.append(unit.scale * float(abs(x @ D.mean) + 1.645 * (x**2 @ D.variance) ** 0.5))
         logged.append(float(unit.outcome(counts.mean)))
-    together = (share @ np.array(values), (share**2 @ np.array(errors) ** 2) ** 0.5)
-    pooled, plain, robust = (Estimate.of(float(v), float(e), level) for v, e in zip(*together, strict=True))
+    z, value, error = NormalDist().inv_cdf(0.5 + level / 2), share @ values, (share**2 @ np.square(errors)) ** 0.5
+    ends = zip(value, error, value - z * error, value + z * error, strict=True)
+    pooled, plain, robust = (Estimate(*map(float, four)) for four in ends)
     most = float(share @ bias)
     biased = bool(audit.sufficiency.p < 0.05 and most > pooled.error)
     outcomes = sum(int(counts.k.sum()) for counts in tables)
