@@ -30,8 +30,8 @@ hundredth of blind choice's regret on the true shop over the same decisions. A r
 starts on the best product and stays there: its ratio to another such regret is chance, and 0 agrees with 0.
 
 These rules were fixed before the first shop was audited under them. Seeds below 100 000, from 500 000 to 500 300,
-from 600 000 to 600 100, from 6 100 000 to 6 100 300, from 7 700 000 to 7 700 300 and from 8 100 000 to 8 100 040 were
-looked at while the audit was changed: use others for figures to quote.
+from 600 000 to 600 100, from 6 100 000 to 6 100 300, from 7 700 000 to 7 700 300, from 8 100 000 to 8 100 040 and from
+9 100 000 to 9 200 040 were looked at while the audit was changed: use others for figures to quote.
 """
 
 import argparse

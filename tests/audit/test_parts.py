@@ -11,8 +11,8 @@ from statepool.audit import audit_log
 from statepool.audit.counts import WEIGHTED, Counts
 from statepool.audit.delays import Maturity, find_maturity, fit_curve, measure_lateness, product_limit, read_window
 from statepool.audit.drift import measure_drift
+from statepool.audit.effects import examine, p_value, stretches, sufficiency_test
 from statepool.audit.estimates import estimate_map, shrinkage
-from statepool.audit.sufficiency import examine, p_value, stretches, sufficiency_test
 
 
 def test_shrinkage_follows_how_alike_rows_are():
@@ -42,7 +42,7 @@ def test_the_variance_under_shuffling_is_exact():
     actions, residuals = stretches(action, loss)
     shuffled = (rng.permuted(residuals, axis=1) for _ in range(4_000))
     sums = [np.bincount(actions.ravel(), each.ravel(), 3) for each in shuffled]
-    assert np.var(sums, axis=0) == pytest.approx(found.V, rel=0.1)
+    assert np.var(sums, axis=0) == pytest.approx(found[2], rel=0.1)
 
 
 def test_p_values():
@@ -79,7 +79,7 @@ def test_the_mixture_fits_the_curve_and_young_rows_are_worth_their_exposure(plai
     ages = np.linspace(0.02, 0.98, 25) * curve.window
     empirical = np.searchsorted(np.sort(curve.waits), ages) / curve.waits.size
     assert np.abs(curve.share(ages) - empirical).max() < 0.06
-    assert plain_audit.counts.exposed
+    assert plain_audit.maturity.exposed
     true = 40 * plain_shop.buys[::-1]
     found = plain_audit.unit.outcome(plain_audit.counts.state_means)
     assert np.abs(found - true).max() < 4 * (plain_audit.counts.state_errors * plain_audit.unit.scale).max()
@@ -94,8 +94,8 @@ def test_a_curve_that_young_rows_contradict_is_not_used(plain_shop):
     slow = ~fast & log.purchased_at.notna() & (log.ts > log.ts.max() - np.timedelta64(10, "D"))
     log.loc[slow, ["revenue", "purchased_at"]] = [np.nan, np.datetime64("NaT")]
     found = audit_log(log, missing=0, window="14d", **QUICK)
-    assert not found.counts.exposed
-    assert found.maturity.waits is not None
+    assert not found.maturity.exposed
+    assert found.maturity.curve is not None
 
 
 @pytest.mark.parametrize("kind", KINDS)

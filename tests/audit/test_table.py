@@ -154,7 +154,7 @@ def test_the_simulated_pool_gets_purchases_first_and_the_log_s_curve(plain_shop,
     late = plain_audit.lateness
     assert late.window == round(plain_audit.maturity.window * plain_audit.rows.pace)
     assert late.draws.max() < late.window
-    mean = plain_audit.maturity.waits.waits.mean() / 86_400
+    mean = plain_audit.maturity.curve.waits.mean() / 86_400
     true = plain_shop.wait - 1 / (np.exp(1 / plain_shop.wait) - 1)
     assert mean == pytest.approx(14 * true, rel=0.1)
 

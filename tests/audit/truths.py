@@ -14,10 +14,9 @@ from statepool.audit.advice import UNCLEAR, Evidence, judge
 from statepool.audit.counts import WEIGHTED, Counts, Rows, Unit
 from statepool.audit.delays import Maturity, find_maturity, measure_lateness
 from statepool.audit.drift import measure_drift
-from statepool.audit.effects import estimate_effects
+from statepool.audit.effects import estimate_effects, sufficiency_test
 from statepool.audit.estimates import estimate_map, state_intervals
 from statepool.audit.evaluate import estimate_policy
-from statepool.audit.sufficiency import sufficiency_test
 
 NONE = Maturity(None, "none")
 
@@ -34,7 +33,7 @@ def count(rows, weights=None, maturity=None):
     final = rows if maturity is None else maturity.matured(rows)
     known, loss = np.isfinite(final.loss), np.nan_to_num(final.loss)
     k, square = known.astype(float), loss**2
-    if maturity is not None and maturity.curve is not None:
+    if maturity is not None and maturity.exposed:
         young, base = rows.decided > maturity.cut, maturity.default
         share = maturity.curve.share(rows.age)
         news = np.where(rows.dated, rows.loss - base, 0.0)
@@ -90,7 +89,7 @@ def windowed_logs(seeds):
         low, high = state_intervals(counts, 0.95)
         enough = counts.k.sum(axis=0) > 0
         figures["covered"] += ((low <= made.means[:S]) & (made.means[:S] <= high))[enough].tolist()
-        figures["exposed"].append(maturity.curve is not None)
+        figures["exposed"].append(maturity.exposed)
         for name, drift in zip(("windowed", "full"), drifts, strict=True):
             figures[f"drift {name}"].append(float(drift.spread.max()))
             figures[f"floor {name}"].append(drift.floor)
@@ -149,7 +148,7 @@ def unclear_logs(kind, seeds, most_rows=300_000):
         verdicts.append(verdict)
         if needed is None:
             continue
-        wanted = needed.even if needed.holdout else needed.outcomes
+        wanted = needed.outcomes
         if wanted > most_rows:
             skipped += 1
             continue
@@ -189,7 +188,7 @@ def what_ifs(seeds, n=4_000, effect=0.0):
         policy = rng.dirichlet(np.ones(K)) if rng.random() < 0.5 else np.eye(K)[rng.integers(K)]
         truth = float(policy @ (P @ means + effects))
         seen = policy_log(seed, P, means, effects, shares, n)
-        found = estimate_policy(seen, seen.counts, policy, "x")
+        found = estimate_policy(seen, [seen.counts], np.ones(1), [policy], "x")
         covered.append([e.lower <= truth <= e.upper for e in (found.pooled, found.plain, found.robust)])
         warned.append(found.biased)
         right.append(abs(found.pooled.value - truth) <= found.bias + 2 * found.pooled.error)

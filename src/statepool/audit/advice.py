@@ -4,9 +4,9 @@
                        or those found cost next to nothing                      (SMALL)      learner: self-tuned
     with corrections   anything between                                                      learner: self-tuned
     do not pool        choosing through the states loses two thirds and more    (LARGE)      learner: action-thompson
-    cannot tell        effects that were not found may cost more than `DOUBT`; those found may cost anything from
-                       `SMALL` to `LARGE`; which learner is right, or which action to start on, is open; or the log has
-                       one action, one state, no final outcome                  no pool, a holdout
+    cannot tell        effects that were not found may cost more than `DOUBT`; which learner is right, or which action
+                       to start on, is open; or the log has one action, one state, no final outcome
+                                                                                no pool, a holdout
 
 "Costs" is the price of choosing through the states over that of choosing blindly, for the log's actions and for new
 ones whose direct effects spread as much. Where effects are found the verdict is the most probable one, over draws from
@@ -40,9 +40,8 @@ from statepool import learners
 from statepool.audit.counts import Counts, Rows, Unit
 from statepool.audit.delays import Lateness, Maturity, simulated_delays
 from statepool.audit.drift import Drift
-from statepool.audit.effects import LEVEL, ActionEffects
+from statepool.audit.effects import CERTAIN, LEVEL, ActionEffects, Sufficiency
 from statepool.audit.estimates import Map
-from statepool.audit.sufficiency import Sufficiency
 from statepool.checks import Floats
 from statepool.engine import simulate
 from statepool.learners.contract import Learner, Problem
@@ -57,8 +56,6 @@ DOUBT = 0.25
 """A possible loss of this share of what can be gained, by effects that were not found, leaves the verdict open."""
 TURNING = ((1 - DOUBT) ** -2 - 1) ** 0.5
 """tau* over the spread of what the states predict: where both are normal, 1 - 1/sqrt(1 + ratio²) is lost."""
-CERTAIN = 0.001
-"""A direct effect is acted on below this; between it and .05 it is a hint, and speaks for no verdict."""
 SETTLED = 0.8
 """There is no verdict unless the learner that goes with it is the right one with this probability."""
 GOOD, NAMED = 0.9, 0.85
@@ -84,16 +81,11 @@ class Needed:
     """What it would take to tell."""
 
     outcomes: int
-    """Final outcomes in all, with actions chosen as in the log."""
+    """Final outcomes in all: with actions chosen as in the log, or evenly in a holdout."""
     more: int
-    even: int
-    """The same number with actions chosen evenly."""
-    holdout: bool
+    """Decisions until then."""
+    holdout: bool = False
     """Whether a holdout is the better way: the log hardly tries anything but a few actions."""
-
-    @property
-    def decisions_with_holdout(self) -> int:
-        return round(self.even / HOLDOUT)
 
 
 @dataclass(frozen=True)
@@ -156,9 +148,12 @@ def advise(seen: Evidence, horizon: int | None, level: float, seed: int, persona
     """`personalised`: what choosing for each context gains at the least per decision, through the states."""
     verdict, missing, needed = judge(seen, personalised)
     ranking = rank_actions(seen.counts, seen.effects, level)
-    rounds, learner = horizon or default_horizon(seen), LEARNERS[verdict]
-    prior = prior_of(seen, verdict) if learner else None
-    expected = expected_regrets(seen, verdict, ranking.order[0], rounds, seed) if learner else ()
+    # Two windows of decisions, or all of a small log, within limits.
+    rounds = 2 * seen.lateness.window or seen.counts.rows
+    rounds = horizon or int(min(max(rounds, SHORTEST), LONGEST, max(WORK // seen.counts.n_actions, SHORTEST)))
+    known, learner = what_is_known(seen, verdict), LEARNERS[verdict]
+    prior = prior_of(seen, known) if learner else None
+    expected = expected_regrets(seen, learner, known, ranking.order[0], rounds, seed) if learner else ()
     return Advice(verdict, missing, needed, ranking, expected, rounds, pool_settings(seen), prior)
 
 
@@ -178,7 +173,7 @@ def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, Needed |
     about = (
         f"which action to start on is open: the first one is worth {GOOD:.0%} of the best with probability {known:.0%}"
     )
-    return UNCLEAR, about, Needed(times * have, (times - 1) * have, times * have, False)
+    return UNCLEAR, about, Needed(times * have, (times - 1) * have)
 
 
 def first_is_good(seen: Evidence, times: float = 1.0) -> float:
@@ -195,25 +190,21 @@ def first_is_good(seen: Evidence, times: float = 1.0) -> float:
 
 def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed | None]:
     counts, effects, p = seen.counts, seen.effects, seen.sufficiency.p
-    possible = effects.possible
     barred = _barred(counts, seen.maturity)
     if barred:
         return UNCLEAR, barred, None
     if is_alike(counts, effects):
         # Alike for all together; for each context the states may still tell them apart.
-        safe = possible.at_most * possible.gain < DOUBT * personalised
+        safe = effects.at_most * effects.possible_gain < DOUBT * personalised
         return (POOL if safe and p >= CERTAIN else ALONE), "", None
     if p >= CERTAIN:
-        if possible.at_most < DOUBT:
+        if effects.at_most < DOUBT:
             return POOL, "", None
         what = f"{int(counts.k.sum())} outcomes are too few to rule out that actions matter beyond the state"
         if p < LEVEL:
             what = f"there is a hint of direct effects (p = {p:.2g}) that may be chance"
-        about = f"{what}. Pooling may lose up to {possible.at_most:.0%} of what can be gained; {DOUBT:.0%} is too much"
+        about = f"{what}. Pooling may lose up to {effects.at_most:.0%} of what can be gained; {DOUBT:.0%} is too much"
         return UNCLEAR, about, rows_needed(seen)
-    if possible.at_least < SMALL and possible.at_most >= LARGE:
-        span = f"pooling may lose anything from {possible.at_least:.0%} to {possible.at_most:.0%} of what can be gained"
-        return UNCLEAR, span, rows_needed(seen)
     pool, alone = (effects.drawn < SMALL).all(axis=1).mean(), (effects.drawn >= LARGE).all(axis=1).mean()
     if 1 - SETTLED < alone < SETTLED:
         span = f"that pooling loses {LARGE:.0%} or more of what can be gained has probability {alone:.0%}"
@@ -224,7 +215,7 @@ def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed
 def is_alike(counts: Counts, effects: ActionEffects) -> bool:
     """Whether no choice among the actions can gain `LITTLE`, for all who ask together."""
     little = little_of(counts)
-    return effects.possible.gain < little and effects.spread_pooled < little
+    return effects.possible_gain < little and effects.spread_pooled < little
 
 
 def little_of(counts: Counts) -> float:
@@ -245,16 +236,17 @@ def _barred(counts: Counts, maturity: Maturity) -> str:
 
 def rows_needed(seen: Evidence) -> Needed:
     """Rows with which the test finds the effect that would change the verdict, with probability `POWER`."""
-    possible, known, K = seen.effects.possible, float(seen.counts.k.sum()), seen.counts.n_actions
+    effects, known, K = seen.effects, float(seen.counts.k.sum()), seen.counts.n_actions
     lead = max(NormalDist().inv_cdf((K - 0.375) / (K + 0.25)), 0.5)
     # Effects too small to matter need not be seen.
-    target = max(TURNING * possible.spread, little_of(seen.counts) / lead) ** 2
-    freedom = possible.freedom
+    target = max(TURNING * effects.likely_spread, little_of(seen.counts) / lead) ** 2
+    freedom = effects.freedom
     excess = freedom / chi2.ppf(0.05, freedom) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
     even = MARGIN * excess * K * seen.sufficiency.noise / target
-    outcomes = min(max(MARGIN * excess * min(possible.noise_of_means, 1e6) / target * known, even), 1e12)
-    even = min(even, 1e12)
-    return Needed(round(outcomes), max(round(outcomes - known), 1), round(even), bool(outcomes > UNEVEN * even))
+    outcomes = max(MARGIN * excess * min(effects.noise_of_means, 1e6) / target * known, even)
+    if outcomes > UNEVEN * even:
+        return Needed(round(even), round(min(even, 1e12) / HOLDOUT), True)
+    return Needed(round(outcomes), max(round(min(outcomes, 1e12) - known), 1))
 
 
 # What the pool starts with
@@ -279,70 +271,70 @@ def pool_settings(seen: Evidence) -> dict[str, Any]:
     found: dict[str, Any] = {"holdout": HOLDOUT}
     if unit.is_reward or unit.bounds != [0.0, 1.0]:
         found["reward_bounds" if unit.is_reward else "loss_bounds"] = unit.bounds
-    if maturity.has_default:
-        assert maturity.default is not None
+    if maturity.window is not None and maturity.default is not None:
         found["window"] = maturity.window
         found["default_reward" if unit.is_reward else "default_loss"] = unit.outcome(maturity.default)
     return found
 
 
-def prior_of(seen: Evidence, verdict: str) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a pool starts from, in losses: means as of the end of the log, and how many outcomes each is worth."""
+
+    states: tuple[Floats, Floats]
+    cells: tuple[Floats, Floats] | None
+    """By action and state, with direct effects, where single actions matter."""
+    part: Floats
+    """What an effect of 1 on an action's mean adds in each state: effects are taken to be shares of what is gained."""
+
+
+def what_is_known(seen: Evidence, verdict: str) -> Known:
+    counts, drift, direct, base = seen.counts, seen.drift, seen.effects.direct, seen.sufficiency.base
+    drifting, errors = np.array(drift.drifts), counts.state_errors
+    means = np.where(drifting, drift.means[-1], counts.state_means)
+    # Of a state that drifts fewer outcomes count.
+    limit = np.where(drifting, errors**2 * np.maximum(counts.worth, 1) / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
+    gained = seen.effects.pooled - base
+    part = (means - base) / np.where(np.abs(gained) > 1e-12, gained, np.inf)[:, None]
+    states = (means, np.minimum(counts.worth, limit))
+    if verdict != ALONE and direct.spread <= 0:
+        return Known(states, None, part)
+    # A cell is known no better than its state's mean.
+    doubt = np.divide(part**2 * direct.variance[:, None], errors**2, out=np.zeros_like(part), where=errors > 0)
+    cells = np.clip(means + part * direct.mean[:, None], 0.0, 1.0)
+    return Known(states, (cells, counts.worth / (1 + doubt)), part)
+
+
+def prior_of(seen: Evidence, known: Known) -> dict[str, Any]:
     """State means and the outcomes they are worth, the delay curve, and cells where single actions matter."""
-    means, worth = _known_states(seen)
-    counts, unit = seen.counts, seen.unit
-    states = {name: [float(unit.outcome(means[s])), float(worth[s])] for s, name in enumerate(counts.states)}
-    prior: dict[str, Any] = {"states": states}
-    curve = seen.maturity.waits
+    counts, curve = seen.counts, seen.maturity.curve
+
+    def pairs(means: Floats, worth: Floats) -> dict[str, list[float]]:
+        outcomes = seen.unit.outcome(means)
+        return {name: [float(outcomes[s]), float(worth[s])] for s, name in enumerate(counts.states)}
+
+    prior: dict[str, Any] = {"states": pairs(*known.states)}
     if curve is not None:
         prior["curve"] = {"tau": curve.tau.tolist(), "weight": curve.weight.tolist()}
-    if verdict == ALONE or seen.effects.direct.spread > 0:
-        cells, worth = known_cells(seen, means)
-        prior["cells"] = {
-            action: {
-                state: [float(unit.outcome(cells[a, s])), float(worth[a, s])]
-                for s, state in enumerate(counts.states)
-            }
-            for a, action in enumerate(counts.actions) if counts.k[a].any()
-        }  # fmt: skip
+    if known.cells is not None:
+        means, worth = known.cells
+        tried = ((a, name) for a, name in enumerate(counts.actions) if counts.k[a].any())
+        prior["cells"] = {name: pairs(means[a], worth[a]) for a, name in tried}
     return prior
-
-
-def known_cells(seen: Evidence, means: Floats) -> tuple[Floats, Floats]:
-    """Means of actions in states with their direct effects, and how many outcomes of a state each is worth."""
-    counts, direct, part = seen.counts, seen.effects.direct, relative_effects(seen, means)
-    # A cell is known no better than its state's mean.
-    doubt = np.divide(part**2 * direct.variance[:, None], counts.state_errors**2, out=np.zeros_like(part),
-                      where=counts.state_errors > 0)  # fmt: skip
-    return np.clip(means + part * direct.mean[:, None], 0.0, 1.0), counts.worth / (1 + doubt)
-
-
-def relative_effects(seen: Evidence, means: Floats) -> Floats:
-    """What an effect of 1 on an action's mean adds in each state: effects are taken to be shares of what is gained."""
-    gained = seen.effects.pooled - seen.sufficiency.base
-    return (means - seen.sufficiency.base) / np.where(np.abs(gained) > 1e-12, gained, np.inf)[:, None]
-
-
-def _known_states(seen: Evidence) -> tuple[Floats, Floats]:
-    """State means as of the end of the log, and how many outcomes each is worth: fewer where it drifts."""
-    counts, drift = seen.counts, seen.drift
-    drifting = np.array(drift.drifts)
-    variance = counts.state_errors**2 * np.maximum(counts.worth, 1)
-    limit = np.where(drifting, variance / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
-    return np.where(drifting, drift.means[-1], counts.state_means), np.minimum(counts.worth, limit)
 
 
 # Expected regret
 
 
 def draw_worlds(
-    seen: Evidence, verdict: str, horizon: int, seed: int
+    seen: Evidence, known: Known, horizon: int, seed: int
 ) -> tuple[list[Instance], list[Any], float, dict[str, Any]]:
-    """Worlds drawn from what the log says of map and direct effects, their delays, scale, and what learners know.
+    """Worlds drawn from what the log says of map and direct effects, their delays, scale, and what learners are told.
 
     Outcomes of a simulation are 0 or 1. The largest is not the log's but the size of a typical event, R = E[x²]/E[x],
     so that means and variances are those of the log.
     """
-    counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.waits
+    counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.curve
     turned = counts.mean >= 0.5  # outcomes are measured from the largest loss
     k, loss, square = float(counts.k.sum()), float(counts.loss.sum()), float(counts.square.sum())
     first, second = (k - loss, k - 2 * loss + square) if turned else (loss, square)
@@ -356,24 +348,21 @@ def draw_worlds(
     if late.window and seen.maturity.default != 1.0:
         # Where silence is good news, outcomes are held until the window closes.
         late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
-    theta, (means, worth) = scaled(theta), _known_states(seen)
-    part, rows = relative_effects(seen, means) / scale, counts.effective + seen.map.strength * seen.map.prior
-    instances = []
+    theta, rows, instances = scaled(theta), counts.effective + seen.map.strength * seen.map.prior, []
     for world in range(WORLDS):
         rng = np.random.default_rng((seed + world, 15))
         drawn = direct.mean + np.sqrt(direct.variance) * rng.standard_normal(direct.mean.size)
-        effects = np.clip(part * drawn[:, None], -theta.min(axis=0), 1 - theta.max(axis=0))
+        effects = np.clip(known.part / scale * drawn[:, None], -theta.min(axis=0), 1 - theta.max(axis=0))
         weights = rng.standard_gamma(rows)
         P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, seen.map.P)
         instances.append(Instance(P / P.sum(axis=1, keepdims=True), theta, effects if effects.any() else None))
     delays = [simulated_delays(late, horizon, seed + world) for world in range(WORLDS)]
-    known: dict[str, Any] = {"prior": (scaled(means), worth)}
+    told: dict[str, Any] = {"prior": (scaled(known.states[0]), known.states[1])}
     if curve is not None:
-        known["curve"] = (curve.tau * seen.rows.pace, curve.weight)
-    if verdict == ALONE or seen.effects.direct.spread > 0:
-        cells, outcomes = known_cells(seen, means)
-        known["cells"] = (scaled(cells), outcomes)
-    return instances, delays, scale, known
+        told["curve"] = (curve.tau * seen.rows.pace, curve.weight)
+    if known.cells is not None:
+        told["cells"] = (scaled(known.cells[0]), known.cells[1])
+    return instances, delays, scale, told
 
 
 def informed(name: str, **known: Any) -> Learner:
@@ -388,15 +377,11 @@ def informed(name: str, **known: Any) -> Learner:
     return made
 
 
-def default_horizon(seen: Evidence) -> int:
-    """Two windows of decisions, or all of a small log, within limits."""
-    wanted = 2 * seen.lateness.window or seen.counts.rows
-    return int(min(max(wanted, SHORTEST), LONGEST, max(WORK // seen.counts.n_actions, SHORTEST)))
-
-
-def expected_regrets(seen: Evidence, verdict: str, first: int, horizon: int, seed: int) -> tuple[Expected, ...]:
+def expected_regrets(
+    seen: Evidence, learner: str, known: Known, first: int, horizon: int, seed: int
+) -> tuple[Expected, ...]:
     """What is expected of the advised learner and of what people would do instead, on the same worlds."""
-    instances, delays, scale, knowledge = draw_worlds(seen, verdict, horizon, seed)
+    instances, delays, scale, told = draw_worlds(seen, known, horizon, seed)
     # Thompson sampling per action draws a number for each action and round: fewer worlds where these are many.
     few = int(np.clip(WORLDS * WORK // (horizon * seen.counts.n_actions), 2, WORLDS))
     runs = [(name, i) for name in SIMULATED for i in range(WORLDS if name != "action-thompson" else few)]
@@ -404,8 +389,8 @@ def expected_regrets(seen: Evidence, verdict: str, first: int, horizon: int, see
     def regret(run: tuple[str, int]) -> float:
         name, i = run
         # Only the advised learner starts from what the log knows of single actions.
-        known = {part: given for part, given in knowledge.items() if part != "cells" or name == LEARNERS[verdict]}
-        return simulate(instances[i], informed(name, **known), delays[i], seed + i).regret
+        given = {part: value for part, value in told.items() if part != "cells" or name == learner}
+        return simulate(instances[i], informed(name, **given), delays[i], seed + i).regret
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         found = np.array(list(pool.map(regret, runs)))

@@ -6,8 +6,7 @@ log ─▶ sample ─▶ window ─▶ counts ─▶ map, means ─┬▶ suffic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,17 +19,14 @@ from statepool.audit.contexts import Contexts, check_contexts, examine_contexts
 from statepool.audit.counts import Counts, context_names, count_log, count_mature, draw_rows
 from statepool.audit.delays import find_maturity, measure_lateness, read_missing, read_window
 from statepool.audit.drift import measure_drift
-from statepool.audit.effects import estimate_effects
+from statepool.audit.effects import estimate_effects, sufficiency_test
 from statepool.audit.estimates import estimate_map
 from statepool.audit.evaluate import WhatIf, evaluate
-from statepool.audit.log import Log, first_line, open_log
-from statepool.audit.sufficiency import sufficiency_test
+from statepool.audit.log import Log, open_log
 from statepool.checks import check_count, check_number, check_whole
 
 SINCE_1970 = (5e8, 5e9)
 """Times that are numbers between these are taken for seconds since 1970 when lengths of time are shown."""
-ENGINES = ("ibis", "duckdb", "_duckdb", "psycopg", "sqlglot", "pyspark")
-"""Packages whose errors are about the log."""
 LEAST_HELD = 2_000
 """Outcomes of a holdout from which means and effects rest on it alone."""
 
@@ -120,7 +116,7 @@ def audit_log(
         "action": action, "state": state, "outcome": outcome, "decided": decided, "resolved": resolved,
         "propensity": propensity, "ticket": ticket, "holdout": holdout, "context": context,
     }  # fmt: skip
-    with _opened(log, columns, reward, missing, table, level, seed) as opened:
+    with open_log(log, columns, reward, read_missing(missing), table) as opened:
         return _examine(opened, window, delay, horizon, level, seed)
 
 
@@ -134,30 +130,16 @@ def what_if(
     """
     if not policies:
         raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
-    with _opened(log, columns or {}, reward, missing, table, level, seed) as opened:
+    with open_log(log, columns or {}, reward, read_missing(missing), table) as opened:
         audit = _examine(opened, window, None, 1, level, seed)
         if not audit.counts.has_outcomes:
             raise ValueError("log: has no final outcome, expected some to estimate from")
         return [evaluate(audit, policy, level) for policy in policies]
 
 
-@contextmanager
-def _opened(
-    log: Any, columns: dict[str, Any], reward: bool | None, missing: Any, table: str | None, level: float, seed: int
-) -> Iterator[Log]:
-    """The log, closed at the end; what its engine cannot do is one sentence."""
+def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, level: float, seed: int) -> Audit:
     check_number(level, "level", 0.5, 0.9999)
     check_whole(seed, "seed")
-    with closing(open_log(log, columns, reward, read_missing(missing), table)) as opened:
-        try:
-            yield opened
-        except Exception as error:
-            if type(error).__module__.partition(".")[0] not in ENGINES:
-                raise
-            raise ValueError(f"{opened.name}: cannot be counted ({first_line(error)})") from None
-
-
-def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, level: float, seed: int) -> Audit:
     if delay is not None:
         check_count(delay, "delay", lowest=0)
     if horizon is not None:
@@ -168,6 +150,9 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     if log.columns.context:
         check_contexts(log.columns.context, names, counts)
     recorded = draw_rows(log, counts, unit, seed)
+    early = float((recorded.resolved < recorded.decided).mean()) * counts.rows
+    if early:  # kept without their delay
+        counts = replace(counts, notes=counts.notes | {"outcome before its decision": round(early)})
     maturity = find_maturity(recorded, length)
     held = recorded.held is not None and bool(
         (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
@@ -192,5 +177,5 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     if names:
         contexts = examine_contexts(log.columns.context, names, by_context, counts, map_, effects, level)
     seen = Evidence(counts, unit, map_, test, effects, rows, maturity, lateness, drift)
-    advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else contexts.least_gain)
+    advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else max(contexts.gain.lower, 0.0))
     return Audit(**vars(seen), log=log, held=held, level=level, advice=advice, contexts=contexts, by_context=by_context)

@@ -68,11 +68,6 @@ class Contexts:
     def pays(self) -> bool:
         return self.gain.verdict == PAYS
 
-    @property
-    def least_gain(self) -> float:
-        """What personalising gains at the least."""
-        return max(self.gain.lower, 0.0)
-
 
 def check_contexts(columns: tuple[str, ...], names: tuple[str, ...], counts: Counts) -> None:
     """Refuse contexts that are blank throughout, or too many."""

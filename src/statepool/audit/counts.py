@@ -101,9 +101,9 @@ WEIGHTED = ("n", "nn", "k", "kk", "loss", "wloss", "wsquare")
 class Counts:
     """Tables of one row for each action and one column for each state; the best state first.
 
-    `n` counts rows and `k` outcomes (final ones, and with `exposed` the exposure of younger rows); `loss` and `square`
-    sum losses and their squares. `w` has the sums of `WEIGHTED`; without propensities every weight is 1. `spellings`
-    names the state that each spelling in the log stands for.
+    `n` counts rows and `k` outcomes (final ones, and the exposure of younger rows); `loss` and `square` sum losses and
+    their squares. `w` has the sums of `WEIGHTED`; without propensities every weight is 1. `spellings` names the state
+    that each spelling in the log stands for.
     """
 
     actions: tuple[str, ...]
@@ -119,7 +119,6 @@ class Counts:
     notes: dict[str, int] = field(default_factory=dict)
     spellings: dict[str, str] = field(default_factory=dict)
     blank: int = 0
-    exposed: bool = False
 
     @property
     def n_actions(self) -> int:
@@ -222,15 +221,6 @@ class Rows:
         span = float(self.decided[-1] - self.decided[0]) if self.timed and self.decided.size > 1 else 0.0
         return self.population / span if span > 0 else 0.0
 
-    def odd(self) -> dict[str, int]:
-        """Rows of the log that are kept without their delay, by reason."""
-        early = int((self.resolved < self.decided).sum())
-        share = self.population / max(self.decided.size, 1)
-        return {"outcome before its decision": round(early * share)} if early else {}
-
-
-# Tables
-
 
 def count_log(log: Log) -> tuple[Counts, Unit]:
     """Count all rows by action and state in one pass; asks what has to be known before anything is computed."""
@@ -264,7 +254,11 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
             f"state: has {len(states)} different values for {len(actions)} actions, expected at most {MOST_STATES} and "
             f"a map of at most {MOST_ENTRIES} entries: is it the right column?"
         )
-    odd, weighted = _check_propensities(log, cells)
+    odd, weighted = {}, False
+    if log.columns.propensity:
+        unusable, unknown = int(cells["unusable"].sum()), int(cells["unknown"].sum())
+        found = {"propensity outside (0, 1]": unusable - unknown, "no propensity": unknown}
+        odd, weighted = {why: n for why, n in found.items() if n}, bool(unusable <= UNUSABLE * cells["n"].sum())
     nothing = np.zeros((len(actions), len(states)))
     like = Counts(
         tuple(actions), tuple(states), nothing, nothing, nothing, nothing, {}, weighted,
@@ -278,11 +272,12 @@ def count_mature(
 ) -> list[Counts]:
     """Counts again, of final outcomes (of the holdout alone) and the exposure of younger rows; then of each context."""
     rows = _matured(log, unit, maturity, held_only)
-    again = _by_worth(_filled(_cells(log, rows), replace(counts, exposed=maturity.curve is not None), unit))
+    again = _by_worth(_filled(_cells(log, rows), counts, unit))
     if not contexts:
         return [again]
     found = _cells(log, rows, ("context",))
-    place = _places(found["context"], {name: i for i, name in enumerate(contexts)})
+    number = {name: c for c, name in enumerate(contexts)}
+    place = np.array([number.get(name, -1) for name in found["context"].tolist()])
     parts = ({key: each[place == c] for key, each in found.items()} for c in range(len(contexts)))
     return [again, *(_filled(part, again, unit) for part in parts)]
 
@@ -311,7 +306,9 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
             late = (rows.resolved - rows.decided > maturity.window).fill_null(False)
             x = ibis.ifelse(late, float(unit.outcome(maturity.default)), x)
         young = (nothing, nothing, nothing)
-        if maturity.curve is not None and maturity.default is not None:
+        if maturity.exposed:
+            assert maturity.curve is not None
+            assert maturity.default is not None
             share = maturity.curve.expression((maturity.latest - rows.decided).clip(lower=0.0))
             base, event = float(unit.outcome(maturity.default)), x.notnull() & rows.resolved.notnull()
             young = (
@@ -342,10 +339,12 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArr
             "unusable": rows.count() - w.count(), "unknown": rows.count() - rows.propensity.count(),
         }  # fmt: skip
     found = fetch(rows.group_by("action", "state", "used", *keys).aggregate(**wanted))
-    return {
-        name: values if values.dtype == object or name in ("low", "high") else _settled(values)
-        for name, values in found.items()
-    }
+    # Sums without their last digits, which depend on the order in which an engine adds; 0 for those of no rows.
+    for name in wanted.keys() - {"low", "high"}:
+        part, power = np.frexp(np.nan_to_num(found[name]))
+        with np.errstate(over="ignore"):  # a range that is not finite is refused later
+            found[name] = np.ldexp(np.round(part * 2.0**40) / 2.0**40, power)
+    return found
 
 
 def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float, float]:
@@ -370,13 +369,6 @@ def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float,
     )
 
 
-def _settled(sums: Floats) -> Floats:
-    """Sums without their last digits, which depend on the order in which an engine adds; 0 for those of no rows."""
-    part, power = np.frexp(np.nan_to_num(sums))
-    with np.errstate(over="ignore"):  # a range that is not finite is refused later
-        return np.asarray(np.ldexp(np.round(part * 2.0**40) / 2.0**40, power))
-
-
 def _filled(cells: dict[str, Any], like: Counts, unit: Unit) -> Counts:
     """Counts from cells, with losses in the place of outcomes; cells of other actions or states are left out."""
     row, column = read_labels(cells, like)
@@ -397,12 +389,11 @@ def _filled(cells: dict[str, Any], like: Counts, unit: Unit) -> Counts:
         return np.maximum(start**2 * k + 2 * start * step * x + step**2 * xx, 0.0)
 
     n, k, x, xx = (table(name) for name in ("n", "k", "x", "xx"))
-    loss, square = losses(k, x), squares(k, x, xx)
-    parts = (n, n, k, k, loss, loss, square)
-    if like.weighted:
-        wn, wnn, wk, wkk, wx, wwx, wwxx = (table(name) for name in ("wn", "wnn", "wk", "wkk", "wx", "wwx", "wwxx"))
-        parts = (wn, wnn, wk, wkk, losses(wk, wx), losses(wkk, wwx), squares(wkk, wwx, wwxx))
-    return replace(like, n=n, k=k, loss=loss, square=square, w=dict(zip(WEIGHTED, parts, strict=True)))
+    weights = ("wn", "wnn", "wk", "wkk", "wx", "wwx", "wwxx") if like.weighted else ("n", "n", "k", "k", "x", "x", "xx")
+    wn, wnn, wk, wkk, wx, wwx, wwxx = map(table, weights)
+    parts = (wn, wnn, wk, wkk, losses(wk, wx), losses(wkk, wwx), squares(wkk, wwx, wwxx))
+    w = dict(zip(WEIGHTED, parts, strict=True))
+    return replace(like, n=n, k=k, loss=losses(k, x), square=squares(k, x, xx), w=w)
 
 
 def _by_worth(counts: Counts) -> Counts:
@@ -427,26 +418,14 @@ def _merge_spellings(labels: NDArray[Any], n: Floats) -> tuple[dict[str, str], d
     return spellings, {f"state {label!r} read as {spellings[label]!r}": counts[label] for label in merged}
 
 
-def _check_propensities(log: Log, cells: dict[str, Any]) -> tuple[dict[str, int], bool]:
-    """What is odd about propensities, and whether they are used."""
-    if not log.columns.propensity:
-        return {}, False
-    unusable, unknown = int(cells["unusable"].sum()), int(cells["unknown"].sum())
-    notes = {"propensity outside (0, 1]": unusable - unknown, "no propensity": unknown}
-    return {why: n for why, n in notes.items() if n}, bool(unusable <= UNUSABLE * cells["n"].sum())
-
-
-def _places(labels: NDArray[Any], place: dict[str, int]) -> Ints:
-    """The number of each label; -1 for those that are missing or unknown."""
-    return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
-
-
 def read_labels(found: dict[str, NDArray[Any]], counts: Counts) -> tuple[Ints, Ints]:
     """The numbers of actions and states; -1 for those that are not counted."""
     actions = {name: i for i, name in enumerate(counts.actions)}
-    states = {name: i for i, name in enumerate(counts.states)}
-    spelt = {spelling: states[state] for spelling, state in counts.spellings.items()}
-    return _places(found["action"], actions), _places(found["state"], spelt)
+    states = {spelling: counts.states.index(state) for spelling, state in counts.spellings.items()}
+    return (
+        np.array([actions.get(name, -1) for name in found["action"].tolist()], dtype=np.int64),
+        np.array([states.get(name, -1) for name in found["state"].tolist()], dtype=np.int64),
+    )
 
 
 def fetch(table: Table) -> dict[str, NDArray[Any]]:
@@ -455,15 +434,11 @@ def fetch(table: Table) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {}
     for name, kind in table.schema().items():
         if kind.is_string():
-            coded = answer[name].combine_chunks().dictionary_encode()
-            texts = [text if text.strip() else "" for text in coded.dictionary.to_pylist()]
-            found[name] = np.array([*texts, ""], dtype=object)[coded.indices.fill_null(-1).to_numpy()]
+            texts = [text if text and text.strip() else "" for text in answer[name].to_pylist()]
+            found[name] = np.array(texts, dtype=object)
         else:
             found[name] = answer[name].cast("float64").to_numpy().astype(np.float64)
     return found
-
-
-# The sample
 
 
 def draw_rows(log: Log, counts: Counts, unit: Unit, seed: int = 0) -> Rows:

@@ -33,7 +33,7 @@ from scipy.optimize import nnls
 
 from statepool.audit.counts import Rows
 from statepool.audit.log import audit_engine
-from statepool.checks import Floats, Ints
+from statepool.checks import Floats
 
 LENGTHS = {"s sec second": 1.0, "m min minute": 60.0, "h hour": 3_600.0, "d day": 86_400.0, "w week": 604_800.0}
 SECONDS = {word: length for words, length in LENGTHS.items() for word in words.split()}
@@ -87,18 +87,13 @@ class Maturity:
     """The loss of a decision for which nothing happened within the window."""
     why: str = ""
     curve: Curve | None = None
-    """Known well enough to count young rows by their exposure."""
-    waits: Curve | None = None
-    """The same curve, whether or not it is used for that."""
+    exposed: bool = False
+    """Whether the curve is known well enough to count young rows by their exposure."""
 
     @property
     def cut(self) -> float:
         """Decisions up to this moment are mature."""
         return float("inf") if self.window is None else self.latest - self.window
-
-    @property
-    def has_default(self) -> bool:
-        return self.window is not None and self.default is not None
 
     def matured(self, rows: Rows) -> Rows:
         """The sample with the outcomes of mature rows only."""
@@ -149,14 +144,18 @@ def find_maturity(rows: Rows, window: float | None) -> Maturity:
         if window is None:
             _ask_if_unfinished(rows)
             return Maturity(None, NONE, rows.latest)
-        return Maturity(window, GIVEN, rows.latest, _common_default(rows))
+        # The value of most rows, if it is the worst of all: nothing happened.
+        known = rows.loss[np.isfinite(rows.loss)]
+        common = _common_values(known)[0]
+        nothing = common == known.max() and (known == common).mean() >= 0.5
+        return Maturity(window, GIVEN, rows.latest, common if nothing else None)
     if window is not None:
         found = replace(found, window=window, how=GIVEN)
     if found.default is None or found.window is None:
         return found
     curve = fit_curve(rows, found.window, found.default)
     trusted = curve is not None and curve.events >= LEAST_FOR_CURVE and _agree(rows, found, curve)
-    return replace(found, waits=curve, curve=curve if trusted else None)
+    return replace(found, curve=curve, exposed=trusted)
 
 
 def _find_window(rows: Rows, given: float | None) -> Maturity | None:
@@ -180,9 +179,8 @@ def _find_window(rows: Rows, given: float | None) -> Maturity | None:
         blank, youngest = ~known, float(rows.age[undated].min())
         if blank.sum() >= LEAST_EVENTS and (rows.age[blank] <= youngest).mean() >= NEARLY:
             return made(youngest, default, "younger rows are blank unless something happened")
-        masses = product_limit(waits[dated], rows.age[dated])
-        longest = weighted_quantiles(waits[dated], masses, np.array([NEARLY]))[0]
-        return made(float(longest), default, "99.5 % of events have come by then")
+        longest = float(wait_quantiles(waits[dated], rows.age[dated], NEARLY))
+        return made(longest, default, "99.5 % of events have come by then")
     if dated.sum() < NEARLY * known.sum():
         return None
     for default in _common_values(rows.loss[known]):
@@ -199,13 +197,6 @@ def _find_window(rows: Rows, given: float | None) -> Maturity | None:
 def _common_values(loss: Floats) -> list[float]:
     values, counts = np.unique(loss, return_counts=True)
     return [float(value) for value in values[np.argsort(-counts, kind="stable")[:2]]]
-
-
-def _common_default(rows: Rows) -> float | None:
-    """The value of most rows, if it is the worst of all: nothing happened."""
-    known = rows.loss[np.isfinite(rows.loss)]
-    common = _common_values(known)[0]
-    return common if common == known.max() and (known == common).mean() >= 0.5 else None
 
 
 def _ask_if_unfinished(rows: Rows) -> None:
@@ -245,15 +236,18 @@ def product_limit(waits: Floats, ages: Floats) -> Floats:
     return masses / total if total > 0 else np.full(waits.size, 1 / max(waits.size, 1))
 
 
+def wait_quantiles(waits: Floats, ages: Floats, shares: Any) -> Floats:
+    """By the product-limit estimate."""
+    return np.asarray(np.quantile(waits, shares, weights=product_limit(waits, ages), method="inverted_cdf"))
+
+
 def fit_curve(rows: Rows, window: float, default: float) -> Curve | None:
     """The curve of events within the window, from the sample; None if there are too few."""
     waits = rows.resolved - rows.decided
     events = rows.dated & (rows.loss != default) & (waits <= window)
     if events.sum() < LEAST_EVENTS:
         return None
-    seen = waits[events]
-    masses = product_limit(seen, rows.age[events])
-    drawn = weighted_quantiles(seen, masses, (np.arange(DRAWS) + 0.5) / DRAWS)
+    drawn = wait_quantiles(waits[events], rows.age[events], (np.arange(DRAWS) + 0.5) / DRAWS)
     grid = np.append(0.0, np.quantile(drawn, np.linspace(0.005, 1.0, 200)))
     left = 1 - np.searchsorted(np.sort(drawn), grid, side="right") / DRAWS
     tau = window * np.geomspace(1 / 600, 1 / 3, 6)
@@ -295,9 +289,8 @@ def _agree(rows: Rows, found: Maturity, curve: Curve) -> bool:
 class Lateness:
     """How late outcomes come: those of events where there is a window."""
 
-    known: bool
     time: list[float]
-    """At `QUANTILES`."""
+    """At `QUANTILES`; nothing where outcomes have no times."""
     typical: float
     """The median delay in decisions until an outcome counts; the window where most outcomes are known only then."""
     draws: Floats = field(repr=False)
@@ -308,31 +301,24 @@ class Lateness:
 
 def measure_lateness(rows: Rows, maturity: Maturity, delay: int | None = None) -> Lateness:
     """From the sample as recorded; `delay`, in decisions, where the log has no outcome times and no window."""
-    if maturity.has_default and maturity.window is not None and rows.pace > 0:
+    if maturity.default is not None and maturity.window is not None and rows.pace > 0:
         window = max(round(maturity.window * rows.pace), 1)
-        waits = np.array([maturity.window / 2]) if maturity.waits is None else maturity.waits.waits
+        waits = np.array([maturity.window / 2]) if maturity.curve is None else maturity.curve.waits
         draws = np.clip(np.round(waits * rows.pace), 0, window - 1)
         final = maturity.matured(rows).loss[rows.decided <= maturity.cut]
         events = float((final != maturity.default).mean()) if final.size else 0.0
         typical = float(np.median(draws)) if events >= 0.5 else float(window)
-        return Lateness(True, np.quantile(waits, QUANTILES).tolist(), typical, draws, window)
+        return Lateness(np.quantile(waits, QUANTILES).tolist(), typical, draws, window)
     waits, dated = rows.resolved - rows.decided, rows.dated
     if not rows.timed or not dated.any():
-        return Lateness(False, [], float(delay or 0), np.array([float(delay or 0)]))
+        return Lateness([], float(delay or 0), np.array([float(delay or 0)]))
     blank = ~np.isfinite(rows.loss)
     old = rows.age > np.quantile(waits[dated], 0.99)
     lost = round(float((blank & old).sum() / max(old.sum(), 1)) * DRAWS)
-    masses = product_limit(waits[dated], rows.age[dated])
-    time = weighted_quantiles(waits[dated], masses, np.array(QUANTILES)).tolist()
-    drawn = weighted_quantiles(waits[dated], masses, (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
+    time = wait_quantiles(waits[dated], rows.age[dated], QUANTILES).tolist()
+    drawn = wait_quantiles(waits[dated], rows.age[dated], (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
     draws = np.append(np.round(drawn * rows.pace), np.full(lost, np.inf))
-    return Lateness(True, time, float(time[1] * rows.pace), draws)
-
-
-def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
-    order = np.argsort(values, kind="stable")
-    place = np.searchsorted(np.cumsum(weights[order]), shares - 1e-9)
-    return np.asarray(values[order][np.minimum(place, values.size - 1)])
+    return Lateness(time, float(time[1] * rows.pace), draws)
 
 
 def simulated_delays(late: Lateness, horizon: int, seed: int) -> Any:
@@ -342,6 +328,4 @@ def simulated_delays(late: Lateness, horizon: int, seed: int) -> Any:
         from statepool.delays import Conversions
 
         return Conversions(late.window, rng.choice(late.draws, horizon).astype(np.int64))
-    drawn = rng.choice(late.draws, horizon)
-    delays: Ints = np.where(np.isfinite(drawn), drawn, horizon).astype(np.int64)
-    return delays
+    return np.minimum(rng.choice(late.draws, horizon), horizon).astype(np.int64)

@@ -9,7 +9,6 @@ personalising pays.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,9 +69,6 @@ def summary_of(audit: Audit) -> Summary:
     return Summary(advice.verdict, advice.learner, [_reading(audit), *_window(audit)], _reasons(audit), _todo(audit))
 
 
-# Sentences
-
-
 def _reading(audit: Audit) -> str:
     unit, counts, how = audit.unit, audit.counts, audit.log.columns.direction
     seen = [name for s, name in enumerate(counts.states) if counts.k[:, s].sum() > 0]
@@ -91,7 +87,7 @@ def _window(audit: Audit) -> list[str]:
             f"Give it with {options}, or say --window 0 if all outcomes are final."
         ]
     young = round(float((audit.rows.decided > maturity.cut).mean()) * counts.rows)
-    used = "each is weighted by its age" if counts.exposed else "only their states count"
+    used = "each is weighted by its age" if maturity.exposed else "only their states count"
     how = "as given" if maturity.how == GIVEN else f"found: {maturity.why}; --window changes it"
     rest = f" {counted(young)} rows are younger: {used}." if young else ""
     return [f"Outcomes are final after {duration(audit, maturity.window)} ({how}).{rest}"]
@@ -138,9 +134,10 @@ def _why_not(audit: Audit) -> str:
 def _todo(audit: Audit) -> list[str]:
     if audit.advice.verdict == UNCLEAR:
         wait = f"Start no pool yet. Give {HOLDOUT:.0%} of the visitors an action drawn at random, then audit again."
-        return [_how_much_more(audit), wait, *([_about_gain(audit)] if audit.contexts is not None else [])]
-    start = f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%})."
-    return [start, _start(audit), *([_about_gain(audit)] if audit.contexts is not None else [])]
+        lines = [_how_much_more(audit), wait]
+    else:
+        lines = [f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%}).", _start(audit)]
+    return lines if audit.contexts is None else [*lines, _about_gain(audit)]
 
 
 def _start(audit: Audit) -> str:
@@ -160,17 +157,17 @@ def _how_much_more(audit: Audit) -> str:
     needed, pace = audit.advice.needed, audit.rows.pace
     if needed is None:
         return "The log needs final outcomes that differ, of two or more actions, in two or more states."
-    decisions, spent = needed.decisions_with_holdout if needed.holdout else needed.more, ""
+    spent = ""
     if pace and audit.seconds:
-        years = decisions / pace / YEAR
-        soon = f"about {duration(audit, decisions / pace)} at this rate"
+        years = needed.more / pace / YEAR
+        soon = f"about {duration(audit, needed.more / pace)} at this rate"
         spent = f" ({f'not in a reasonable time: about {rounded(years)} years at this rate' if years > 2 else soon})"
     if needed.holdout:
         return (
-            f"Too little was tried: a holdout of {HOLDOUT:.0%}, every action alike, for about {rounded(decisions)} "
+            f"Too little was tried: a holdout of {HOLDOUT:.0%}, every action alike, for about {rounded(needed.more)} "
             f"decisions{spent} would tell."
         )
-    return f"About {rounded(decisions)} more rows with an outcome{spent} would tell."
+    return f"About {rounded(needed.more)} more rows with an outcome{spent} would tell."
 
 
 def _about_gain(audit: Audit) -> str:
@@ -193,11 +190,16 @@ def _about_log(audit: Audit) -> list[str]:
         f"{read}." if counts.rows == sampled else f"{read}; time is looked at in {counted(sampled)} of them.",
         f"Columns: {', '.join(named + [f'context {name}' for name in columns.context])}.",
     ]
+    if counts.weighted:
+        worth = counted(float(counts.effective_rows.sum()))
+        lines.append(f"Rows are weighted by 1/propensity and are worth {worth} even ones.")
+    if audit.held:
+        lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
     if counts.blank and audit.maturity.window is None:
         blank = counted(counts.blank)
         lines.append(f"{blank} rows have a blank outcome; --missing 0 if that means that nothing happened.")
     lines += [f"Dropped: {counted(n)} ({why})." for why, n in counts.dropped.items()]
-    lines += [f"Kept: {counted(n)} ({why})." for why, n in (counts.notes | audit.rows.odd()).items()]
+    lines += [f"Kept: {counted(n)} ({why})." for why, n in counts.notes.items()]
     new = [name for name, is_new in zip(counts.actions, counts.is_new, strict=True) if is_new]
     if new and counts.has_outcomes:
         shown = ", ".join(new[:5]) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
@@ -210,7 +212,7 @@ def _about_log(audit: Audit) -> list[str]:
 def _about_time(audit: Audit) -> list[str]:
     late, drift, unit = audit.lateness, audit.drift, audit.unit
     lines = [f"Outcomes have no times (--resolved): a delay of {late.typical:.0f} decisions was assumed (--delay)."]
-    if late.known:
+    if late.time:
         what = "events" if late.window else "outcomes"
         half, most = (duration(audit, late.time[i]) for i in (1, 2))
         lines = [f"Half of all {what} come within {half}, nine in ten within {most}."]
@@ -221,24 +223,9 @@ def _about_time(audit: Audit) -> list[str]:
             f"{unit.suffix} (standard deviation over time); no learner can lose less than about "
             f"{amount(unit.amount(floor))}{unit.suffix} per decision for it."
         )
-    elif drift.known:
+    elif audit.rows.timed:
         lines.append("No state's mean drifts beyond noise.")
     return lines
-
-
-def _about_map(audit: Audit) -> list[str]:
-    counts, lines = audit.counts, []
-    if counts.weighted:
-        worth = counted(float(counts.effective_rows.sum()))
-        lines.append(f"Rows are weighted by 1/propensity and are worth {worth} even ones.")
-    if audit.held:
-        lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
-    if audit.contexts is not None:
-        lines.append(_about_gain(audit))
-    return lines
-
-
-# Sections
 
 
 def sections_of(audit: Audit) -> list[Section]:
@@ -246,7 +233,7 @@ def sections_of(audit: Audit) -> list[Section]:
     found = [
         Section("advice", "What to expect", [], [_regrets(audit)] if audit.advice.expected else []),
         Section("evidence", "Is the state all that matters?", [], [_states(audit)]),
-        Section("actions", "Actions and states", _about_map(audit), [_actions(audit)]),
+        Section("actions", "Actions and states", [], [_actions(audit)]),
         Section("time", "Delays and drift", _about_time(audit)),
         Section("log", "The log", _about_log(audit)),
     ]
@@ -268,11 +255,11 @@ def _regrets(audit: Audit) -> Table:
 
 def _states(audit: Audit) -> Table:
     found, counts, unit = audit.sufficiency, audit.counts, audit.unit
+    means = unit.outcome(counts.state_means)
     rows = [
-        (name, counted(counts.n[:, s].sum()), f"{unit.outcome(counts.state_means[s]):.3g}",
-         f"{found.corrected[s]:.2g}")
+        (name, counted(counts.n[:, s].sum()), f"{means[s]:.3g}", f"{found.corrected[s]:.2g}")
         for s, name in enumerate(counts.states)
-    ]  # fmt: skip
+    ]
     note = "p: that actions do not differ in this state, corrected for the number of states."
     return Table("State by state", ("rows", f"mean {unit.column}", "p"), rows, note)
 
@@ -303,9 +290,6 @@ def write_report(audit: Audit, out: Path) -> Path:
     return path
 
 
-# Plain data
-
-
 def document_of(audit: Audit) -> dict[str, Any]:
     """What `AUDIT.json` holds."""
     counts, advice, unit, late = audit.counts, audit.advice, audit.unit, audit.lateness
@@ -331,24 +315,24 @@ def document_of(audit: Audit) -> dict[str, Any]:
             "verdict": advice.verdict, "learner": advice.learner, "reasons": summary.reasons, "to_do": summary.todo,
             "missing": advice.missing, "needed": advice.needed and vars(advice.needed), "holdout": HOLDOUT,
             "horizon": advice.horizon,
-            "expected": [{"name": one.name, "regret": unit.amount(one.regret), "error": unit.amount(one.error)}
-                         for one in advice.expected],
+            "expected": [{"name": e.name, "regret": unit.amount(e.regret), "error": unit.amount(e.error)}
+                         for e in advice.expected],
         },
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
                     "unit": unit.column, "low": unit.low, "high": unit.high},
         "window": {"length": maturity.window, "known": maturity.how, "why": maturity.why,
-                   "by_exposure": counts.exposed, "sentence": " ".join(_window(audit))},
+                   "by_exposure": maturity.exposed, "sentence": " ".join(_window(audit))},
         "log": {"name": audit.log.name, "columns": vars(audit.log.columns), "rows": counts.total, "used": counts.rows,
                 "with_outcome": float(counts.k.sum()), "dropped": counts.dropped,
-                "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in (counts.notes | audit.rows.odd()).items())],
+                "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in counts.notes.items())],
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
         "sufficiency": {"p": test.p, "amounts_p": test.amounts.p, "states": [
             {"state": name, "rows": each.rows, "mean": unit.outcome(counts.state_means[s]), "interval": intervals[s],
              "p": each.p, "p_corrected": test.corrected[s]}
             for s, (name, each) in enumerate(zip(counts.states, test.states, strict=True))]},
         "pooling": {"regret_through_states": unit.amount(effects.price), "regret_blind": unit.amount(effects.blind),
-                    "share_lost": effects.lost, "share_lost_by_new_actions": effects.typical_loss,
-                    "share_possible": [effects.possible.at_least, effects.possible.at_most],
+                    "share_lost": effects.lost, "share_lost_by_new_actions": float(np.median(effects.drawn[:, 1])),
+                    "share_possible": effects.at_most,
                     "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
         "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},
@@ -359,14 +343,14 @@ def document_of(audit: Audit) -> dict[str, Any]:
 
 def _rows_of_pool(audit: Audit, order: list[int]) -> Any:
     """The map; where personalising pays one for each context, without the actions that it is not offered."""
-    contexts = audit.contexts
+    contexts, actions = audit.contexts, audit.counts.actions
     if contexts is None or not contexts.pays:
         return audit.map.P[order]
+    rows = zip(contexts.names, contexts.P, contexts.offered, strict=True)
     return {
-        name: {audit.counts.actions[a]: contexts.P[c, a] for a in order if contexts.offered[c, a]}
-        if not contexts.offered[c].all() else contexts.P[c][order]
-        for c, name in enumerate(contexts.names)
-    }  # fmt: skip
+        name: P[order] if offered.all() else {actions[a]: P[a] for a in order if offered[a]}
+        for name, P, offered in rows
+    }
 
 
 def _context_data(audit: Audit) -> dict[str, Any] | None:
@@ -383,19 +367,8 @@ def _context_data(audit: Audit) -> dict[str, Any] | None:
 
 
 def plain(value: Any) -> Any:
-    """Nothing but what JSON knows: numbers that are none become null."""
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
-
-
-# Numbers as people write them
+    """Nothing but what JSON knows: arrays become lists, numbers that are none null."""
+    return json.loads(json.dumps(value, default=lambda array: array.tolist()), parse_constant=lambda _: None)
 
 
 def counted(number: float) -> str:

@@ -25,7 +25,6 @@ POINTS = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    known: bool
     times: Floats = field(repr=False)
     """The middle of each period, as a share of the log's decisions."""
     means: Floats = field(repr=False)
@@ -48,8 +47,12 @@ def measure_drift(rows: Rows, P: Floats, fallback: Floats, delay: float) -> Drif
     """From the sample; `fallback` is a state's mean where nothing better is known."""
     known = np.isfinite(rows.loss)
     if not rows.timed or known.sum() < 2:
-        return Drift(False, np.array([0.5]), fallback[None], np.zeros(fallback.size))
-    n, total, square = _periods(rows, P.shape[1])
+        return Drift(np.array([0.5]), fallback[None], np.zeros(fallback.size))
+    count = int(min(MOST_PERIODS, max(known.sum() // ROWS_A_PERIOD, 2)))
+    period = (np.arange(rows.loss.size) * count // rows.loss.size)[known]
+    cell, loss = period * P.shape[1] + rows.state[known], rows.loss[known]
+    sums = [np.bincount(cell, weights, count * P.shape[1]) for weights in (None, loss, loss**2)]
+    n, total, square = (values.reshape(count, -1).astype(np.float64) for values in sums)
     seen, filled = n > 0, np.maximum(n, 1)
     y = np.where(seen, total / filled, 0.0)
     inside = (square - total * y).sum(axis=0)
@@ -65,17 +68,7 @@ def measure_drift(rows: Rows, P: Floats, fallback: Floats, delay: float) -> Drif
     means = np.clip(mean + apart * spread**2 / np.maximum(spread**2 + noise / filled, 1e-300), 0.0, 1.0)
     times = (np.arange(len(n)) + 0.5) / len(n)
     e2, floor = _floor(times, means, P, rows.population, delay, int((spread > 0).sum()))
-    return Drift(True, times, means, spread, e2, floor)
-
-
-def _periods(rows: Rows, n_states: int) -> tuple[Floats, Floats, Floats]:
-    known = np.isfinite(rows.loss)
-    count = int(min(MOST_PERIODS, max(known.sum() // ROWS_A_PERIOD, 2)))
-    period = (np.arange(rows.loss.size) * count // rows.loss.size)[known]
-    cell, loss = period * n_states + rows.state[known], rows.loss[known]
-    sums = [np.bincount(cell, weights, count * n_states) for weights in (None, loss, loss**2)]
-    tables = [values.reshape(count, n_states).astype(np.float64) for values in sums]
-    return tables[0], tables[1], tables[2]
+    return Drift(times, means, spread, e2, floor)
 
 
 def _floor(times: Floats, means: Floats, P: Floats, total: int, delay: float, n_drifting: int) -> tuple[float, float]:

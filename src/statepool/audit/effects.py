@@ -1,4 +1,20 @@
-"""What direct effects come to: each action's own mean, and the price of choosing through the states.
+"""Do outcomes depend on the action beyond the state? A test for each state, by permutation within stretches of time.
+
+The rows of a state, in order of decision, are cut into stretches of `STRETCH` rows or a few more. If the state is all
+that matters, the outcomes of a stretch are exchangeable among its actions, whatever the means did before and after and
+whichever actions were frequent then: drift is not mistaken for an effect. With r the outcome less its stretch's mean,
+
+    U(a) = sum of r over the rows of a          C(a) = sum over stretches of n(a) (1 - n(a)/n)
+    T = sum_a (U(a) / (1 + M² C(a)))²           the score for effects with standard deviation M = `MATTERS` of the noise
+
+T is compared with its values under shuffling within stretches, until `COUNTED` of them are larger (Besag and Clifford's
+sequential test). Tails beyond most shuffles are those of a gamma distribution with their mean and variance. Holm's
+correction over states; the smallest is that of the whole log.
+
+Whether something happens and how much it brings are different things: purchases depend on the state, amounts on the
+product's price. Amounts, if they differ at all, are tested beside the states, in the strata of all of them.
+
+**What they come to.** Each action's own mean, and the price of choosing through the states:
 
     c = P_hat h                     what the states predict, h the state means
     m = c + D                       what is true, D the direct effects
@@ -16,19 +32,173 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.stats import chi2, gamma
 
-from statepool.audit.counts import Counts
+from statepool.audit.counts import Counts, Rows
 from statepool.audit.estimates import Map
-from statepool.audit.sufficiency import Sufficiency
-from statepool.checks import Floats
+from statepool.checks import Floats, Ints
 
+STRETCH = 32
+"""Rows of a state compared with each other: few, so that means hardly move; 1/32 of the evidence is the price."""
+MATTERS = 0.1
+SHUFFLES, WORK = (200, 2_000), 4e6
+"""The least and the most shuffles; between them as many as shuffle `WORK` rows in all."""
+COUNTED = 20
+"""With so many larger shuffles the p-value is their share, and no more are drawn."""
 DRAWS = 200
-LEVEL = 0.05
+LEVEL, CERTAIN = 0.05, 0.001
+"""Direct effects, and differences in what the states predict, count below `CERTAIN`; up to `LEVEL` they are a hint."""
 GRAIN = 0.04
 """Of an outcome's deviation: actions known better than this do not count for more."""
 LEAST_FREEDOM = 4.0
 """Fewer actions than five say next to nothing about the spread of effects in general; it is not used against them."""
+
+
+@dataclass(frozen=True, eq=False)
+class StateTest:
+    """One state: the test, and the sums it rests on."""
+
+    p: float
+    rows: int
+    variance: float
+    """sigma², of outcomes around their stretch's mean."""
+    sums: Floats = field(repr=False)
+    """U, C, and the variance of U under shuffling, exactly: one column for each action."""
+
+
+@dataclass(frozen=True, eq=False)
+class Amounts:
+    """How much events bring, as the loss beyond that of nothing happening."""
+
+    p: float
+    """That it does not depend on the action; 1 where all bring the same."""
+    mean: float
+    own: Floats
+    """Mean of each action's events beyond what is usual in their states, 0 where there is none."""
+    events: Ints
+    variance: float
+    """Of amounts within an action."""
+    differ: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Sufficiency:
+    states: list[StateTest]
+    happens: Floats = field(repr=False)
+    """The sums of whether something happens, 0 or 1."""
+    amounts: Amounts
+    base: float
+    """The loss if nothing happens."""
+    corrected: list[float]
+    """Holm's p-values of the states."""
+    p: float
+    """Of the whole log: that nothing has direct effects."""
+
+    @property
+    def noise(self) -> float:
+        """The variance of one outcome around its state and moment."""
+        rows = np.array([test.rows for test in self.states], dtype=np.float64)
+        return float(np.average([test.variance for test in self.states], weights=np.maximum(rows, 1e-9)))
+
+
+def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, base: float = 0.0) -> Sufficiency:
+    """The test, from the sample with final outcomes; `base` is the loss if nothing happens."""
+    parts = by_state(rows, n_states)
+    tests = [
+        examine([(rows.action[part], rows.loss[part])], n_actions, seed * 1_000_003 + s) for s, part in enumerate(parts)
+    ]
+    happens = np.zeros((3, n_actions))
+    for part in parts:
+        happens += _sums(*stretches(rows.action[part], (rows.loss[part] != base) * 1.0), n_actions)
+    amounts = _amounts(rows, [part[rows.loss[part] != base] for part in parts], base, n_actions, seed)
+    ps = [test.p for test in tests]
+    everything = holm([*ps, amounts.p] if amounts.differ else ps)
+    return Sufficiency(tests, happens, amounts, base, holm(ps), min(everything, default=1.0))
+
+
+def _amounts(rows: Rows, events: list[Ints], base: float, n_actions: int, seed: int) -> Amounts:
+    test = examine([(rows.action[part], rows.loss[part]) for part in events], n_actions, seed * 1_000_003 + len(events))
+    every = np.concatenate(events)
+    usual = np.concatenate([np.full(part.size, rows.loss[part].mean() if part.size else 0.0) for part in events])
+    action, beyond = rows.action[every], rows.loss[every] - usual
+    n = np.bincount(action, minlength=n_actions)
+    own = np.bincount(action, beyond, n_actions) / np.maximum(n, 1)
+    within = float(((beyond - own[action]) ** 2).sum()) / max(every.size - int((n > 0).sum()), 1)
+    mean = float(rows.loss[every].mean()) - base if every.size else 1.0
+    return Amounts(test.p, mean, own, n, within, test.variance > 0)
+
+
+def by_state(rows: Rows, n_states: int) -> list[Ints]:
+    """The rows of each state that have an outcome, in order of decision."""
+    known = np.flatnonzero(np.isfinite(rows.loss))
+    ordered = known[np.argsort(rows.state[known], kind="stable")]
+    return np.split(ordered, np.bincount(rows.state[known], minlength=n_states).cumsum()[:-1])
+
+
+def examine(strata: list[tuple[Ints, Floats]], n_actions: int, seed: int) -> StateTest:
+    """The test for one state, or for several as one, from the actions and losses of each in order of decision."""
+    cut = [stretches(action, loss) for action, loss in strata]
+    sums = np.zeros((3, n_actions))
+    for action, residuals in cut:
+        sums += _sums(action, residuals, n_actions)
+    U, C, _ = sums
+    n = sum(loss.size for _, loss in strata)
+    squares, groups = sum(float((r**2).sum()) for _, r in cut), sum(len(r) for _, r in cut)
+    variance = squares / max(n - groups, 1)
+    if (C > 0).sum() < 2 or variance <= 1e-15:
+        return StateTest(1.0, n, variance if variance > 1e-15 else 0.0, sums)
+    weights = 1 / (1 + MATTERS**2 * C) ** 2 * (C > 0)
+    statistic = float((weights * U**2).sum())
+    # A hair's breadth for rounding: shuffles that undo themselves are equal, not smaller.
+    least, larger = statistic * (1 - 1e-12), 0
+    rng = np.random.default_rng((seed, 11))
+    drawn: list[float] = []
+    while larger < COUNTED and len(drawn) < np.clip(WORK / n, *SHUFFLES):
+        shuffled = [np.bincount(a.ravel(), rng.permuted(r, axis=1).ravel(), n_actions) for a, r in cut]
+        drawn.append(float((weights * np.sum(shuffled, axis=0) ** 2).sum()))
+        larger += drawn[-1] >= least
+    return StateTest(p_value(statistic, np.array(drawn), larger), n, variance, sums)
+
+
+def stretches(action: Ints, loss: Floats) -> tuple[Ints, Floats]:
+    """Actions, and outcomes less the mean of their stretch: one row for each stretch, all of one length.
+
+    What does not come out even is left out at the start: less than one row for each stretch.
+    """
+    count = max(loss.size // STRETCH, 1)
+    used = loss.size - loss.size % count
+    actions, losses = action[loss.size - used :].reshape(count, -1), loss[loss.size - used :].reshape(count, -1)
+    return actions, losses - losses.mean(axis=1, keepdims=True) if used else losses
+
+
+def _sums(action: Ints, residuals: Floats, n_actions: int) -> Floats:
+    length = residuals.shape[1]
+    pairs, n = np.unique(np.arange(len(action))[:, None] * n_actions + action, return_counts=True)
+    where, who = pairs // n_actions, pairs % n_actions
+    spread = n * (1 - n / max(length, 1))
+    squares = ((residuals**2).sum(axis=1) / max(length - 1, 1))[where]
+    flat = residuals.ravel()
+    parts = ((action.ravel(), flat), (who, spread), (who, spread * squares))
+    return np.array([np.bincount(at, values, n_actions) for at, values in parts], dtype=np.float64)
+
+
+def p_value(statistic: float, drawn: Floats, larger: int) -> float:
+    """The share of shuffles at least as large; by a gamma tail where these are fewer than `COUNTED`."""
+    if larger >= COUNTED:
+        return larger / drawn.size
+    mean, variance = float(drawn.mean()), float(drawn.var())
+    if variance <= 0:
+        return (larger + 1) / (drawn.size + 1)
+    return max(float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean)), 1e-300)
+
+
+def holm(p: list[float]) -> list[float]:
+    """Holm's step-down correction."""
+    order = np.argsort(p, kind="stable")
+    steps = np.minimum(np.array(p)[order] * np.arange(len(p), 0, -1), 1.0)
+    corrected = np.empty(len(p))
+    corrected[order] = np.maximum.accumulate(steps)
+    return corrected.tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,23 +212,6 @@ class Direct:
     def spread(self) -> float:
         """The standard deviation of D over actions."""
         return float((self.mean.var() + self.variance.mean()) ** 0.5)
-
-
-@dataclass(frozen=True)
-class Possible:
-    """What the log leaves open about the variance of direct effects over actions, and what that would cost."""
-
-    noise_of_means: float
-    """The variance of what is seen of an action's effect, if there is none; a mean over actions."""
-    freedom: float
-    """Degrees of freedom of the variance."""
-    at_least: float
-    at_most: float
-    """The share of what can be gained that is lost, if effects spread as little, or as much, as the log allows."""
-    spread: float
-    """Standard deviation of c over actions, net of noise; at least what its own noise may hide."""
-    gain: float
-    """The most that choosing well may gain over choosing blindly, per decision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +228,18 @@ class ActionEffects:
     """Regret per decision of choosing by c, and of choosing blindly."""
     drawn: Floats = field(repr=False)
     """The share of what can be gained that is lost by the log's actions, and by new ones; a row for each draw."""
-    possible: Possible
+    at_most: float
+    """The share of what can be gained that is lost, if effects spread as much as the log leaves possible."""
+    possible_gain: float
+    """The most that choosing well may then gain over choosing blindly, per decision."""
     open: Direct = field(repr=False)
-    """D if effects spread as much as the log leaves possible."""
+    """D if effects spread as much."""
+    noise_of_means: float
+    """The variance of what is seen of an action's effect, if there is none; a mean over actions."""
+    freedom: float
+    """Its degrees of freedom."""
+    likely_spread: float
+    """Standard deviation of c over actions, net of noise; at least what its own noise may hide."""
 
     @property
     def own(self) -> Floats:
@@ -88,11 +250,6 @@ class ActionEffects:
     def lost(self) -> float:
         """The share of what can be gained that choosing through the states loses, for the log's or for new actions."""
         return float(np.clip(np.median(self.drawn.max(axis=1)), 0.0, 1.0))
-
-    @property
-    def typical_loss(self) -> float:
-        """The share lost by new actions, whose effects spread as much."""
-        return float(np.median(self.drawn[:, 1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,21 +281,19 @@ class Part:
         worth = typical**2 / max(float(weights**2 @ noise[seen] ** 2), 1e-300) if typical > 0 else float(seen.sum())
         return cls(raw, np.where(seen, noise, np.inf), square, typical, max(worth - 1, LEAST_FREEDOM))
 
-    @property
-    def believed(self) -> float:
+    def believed(self, level: float = LEVEL) -> float:
         """The variance, where noise alone would not often show as much."""
         if self.square <= 0 or self.typical <= 0:
             return max(self.square, 0.0)
         seen = self.freedom * (1 + self.square / self.typical)
-        return self.square if chi2.sf(seen, self.freedom) < LEVEL else 0.0
+        return self.square if chi2.sf(seen, self.freedom) < level else 0.0
 
-    def interval(self) -> tuple[float, float]:
-        """The variance's interval at 90 %, as that of a χ²: what is seen has variance noise + square."""
+    def largest(self) -> float:
+        """The upper end of the variance's interval at 90 %, as that of a χ²: noise + square is what is seen."""
         if not np.isfinite(self.typical):
-            return 0.0, 1.0
+            return 1.0
         seen = (self.typical + max(self.square, 0.0)) * self.freedom
-        high, low = chi2.ppf((0.95, 0.05), self.freedom)
-        return max(seen / high - self.typical, 0.0), min(seen / low - self.typical, 1.0)
+        return min(float(seen / chi2.ppf(0.05, self.freedom)) - self.typical, 1.0)
 
     def shrink(self, square: float) -> tuple[Floats, Floats]:
         """Effects shrunk by a prior of this variance, and the variance left."""
@@ -151,22 +306,20 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     visits, pooled = rows.sum(axis=1), map_.P @ h
     of_row = np.maximum(map_.P @ h**2 - pooled**2, 0)
     noise, shared = of_row / (visits + map_.strength), map_.P**2 @ counts.state_errors**2
-    happens, amounts, size = found.happens, found.amounts, found.amounts.mean
+    (U, C, V), amounts, size = found.happens, found.amounts, found.amounts.mean
     rate, grain = (pooled - found.base) / size, (GRAIN * counts.deviation) ** 2
     rates = float((rate**2).mean())
-    scale = np.where(happens.C > 0, happens.C, np.inf)
-    seen = happens.V > 0
-    e = Part.of(
-        happens.U / scale, happens.V / scale**2, seen, grain / size**2, bool(seen.any() or np.isinf(scale).all())
-    )
+    scale = np.where(C > 0, C, np.inf)
+    seen = V > 0
+    e = Part.of(U / scale, V / scale**2, seen, grain / size**2, bool(seen.any() or np.isinf(scale).all()))
     errors = amounts.variance / np.maximum(amounts.events, 1)
     g = Part.of(amounts.own, errors, amounts.events > 0, grain / max(rates, 1e-12), amounts.differ)
     # Rows of the map are shrunk for all states alike; how much c itself differs is estimated from plain rows.
     centre = float(visits @ pooled / visits.sum())
     plain = np.divide(rows @ h, visits, out=np.full_like(pooled, centre), where=visits > 0)
     states = Part.of(plain - centre, of_row / np.maximum(visits, 1), visits > 0, 1e-12, True)
-    predicted, left = states.shrink(states.believed)
-    spread = states.believed**0.5
+    differ = states.believed(CERTAIN)
+    predicted, left = states.shrink(differ)
     rng = np.random.default_rng((seed, 12))
     c = predicted + np.sqrt(left) * rng.standard_normal((DRAWS, pooled.size))
     normal = rng.standard_normal((DRAWS, pooled.size))
@@ -181,25 +334,20 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
         m, apart = c + effects, c.std(axis=1)
         best, mean = m.min(axis=1), m.mean(axis=1)
         # Where the states predict nothing, choosing by them is choosing blindly.
-        chosen = m[np.arange(DRAWS), c.argmin(axis=1)] if spread > 0 else mean
+        chosen = m[np.arange(DRAWS), c.argmin(axis=1)] if differ > 0 else mean
         total = np.hypot(apart, effects.std(axis=1))
         return chosen - best, mean - best, 1 - np.divide(apart, total, out=np.ones_like(total), where=total > 0)
 
-    def at(of_rate: float, of_amount: float) -> tuple[float, float]:
-        """The share lost, and what can be gained, with effects of these variances; means over draws."""
-        price, blind, new = (float(each.mean()) for each in cost(direct(of_rate, of_amount)))
-        return max(min(price / blind, 1.0) if blind > 0 else 0.0, new), blind
-
-    D = direct(e.believed, g.believed) if found.p < LEVEL else direct(0.0, 0.0)
-    least, most = zip(e.interval(), g.interval(), strict=True)
+    D = direct(e.believed(), g.believed()) if found.p < LEVEL else direct(0.0, 0.0)
     price, blind, new = cost(D)
-    (at_least, _), (at_most, gain) = at(*least), at(*most)
+    largest = direct(e.largest(), g.largest())
+    then, gain, lost_then = (float(each.mean()) for each in cost(largest))
+    at_most = max(min(then / gain, 1.0) if gain > 0 else 0.0, lost_then)
     lost = np.divide(price, blind, out=np.zeros_like(price), where=blind > 0)
     noises, seen_apart = size**2 * e.typical + rates * g.typical, float(pooled.var())
     error = float((2 * np.mean((noise + seen_apart) ** 2) / pooled.size) ** 0.5)
     likely = max(seen_apart - float(noise.mean()), (seen_apart + 1.645 * error) / 4) ** 0.5
     return ActionEffects(
-        pooled, D, np.sqrt(noise + shared + D.variance), spread, float(price.mean()), float(blind.mean()),
-        np.column_stack([lost, new]), Possible(noises, e.freedom, at_least, at_most, likely, gain),
-        direct(*most),
+        pooled, D, np.sqrt(noise + shared + D.variance), differ**0.5, float(price.mean()), float(blind.mean()),
+        np.column_stack([lost, new]), at_most, gain, largest, noises, e.freedom, likely,
     )  # fmt: skip

@@ -64,20 +64,13 @@ def shrinkage(n: Floats, prior: Floats, own: Floats | None = None, doubt: float 
     return float(1 / min(max(share, LEAST_SHARE), 0.5) - 1)
 
 
-def wilson(hits: Floats, trials: Floats, level: float) -> tuple[Floats, Floats]:
-    """Wilson's score interval of a proportion."""
-    z, trials = NormalDist().inv_cdf(0.5 + level / 2), np.maximum(trials, 1e-9)
-    share = np.clip(hits / trials, 0, 1)
-    middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
-    half = z / (1 + z**2 / trials) * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
-    lower = np.where(hits > 0, np.maximum(middle - half, 0), 0.0)
-    return lower, np.where(hits < trials, np.minimum(middle + half, 1), 1.0)
-
-
 def state_intervals(counts: Counts, level: float) -> tuple[Floats, Floats]:
     """Ends of an interval for each state's mean: Wilson's for outcomes of 0 and 1, Student's for others."""
+    middle = counts.state_means
     if np.allclose(counts.loss, counts.square):
-        rows = np.maximum(counts.worth, 1)
-        return wilson(counts.state_means * rows, rows, level)
-    half = stdtrit(np.maximum(counts.k.sum(axis=0) - 1, 1), 0.5 + level / 2) * counts.state_errors
-    return np.maximum(counts.state_means - half, 0.0), np.minimum(counts.state_means + half, 1.0)
+        odds = NormalDist().inv_cdf(0.5 + level / 2) ** 2 / np.maximum(counts.worth, 1)
+        half = np.sqrt(odds * middle * (1 - middle) + odds**2 / 4) / (1 + odds)
+        middle = (middle + odds / 2) / (1 + odds)
+    else:
+        half = stdtrit(np.maximum(counts.k.sum(axis=0) - 1, 1), 0.5 + level / 2) * counts.state_errors
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)

@@ -36,11 +36,6 @@ class Estimate:
     lower: float
     upper: float
 
-    @classmethod
-    def of(cls, value: float, error: float, level: float) -> Estimate:
-        half = NormalDist().inv_cdf(0.5 + level / 2) * error
-        return cls(value, error, value - half, value + half)
-
 
 @dataclass(frozen=True)
 class WhatIf:
@@ -70,52 +65,46 @@ def evaluate(audit: Audit, policy: str, level: float = 0.95) -> WhatIf:
         An action (or `fixed:ACTION`), `best` (the action that the advice starts on; with contexts the best of each),
         `uniform`, `logged`, or the address of a pool such as `sqlite:///pool.db#home`.
     """
-    contexts = audit.contexts
-    if contexts is None:
-        return estimate_policy(audit, audit.counts, read_policy(policy, audit), policy, level)
-    share, found = contexts.rows / contexts.rows.sum(), []
-    for c, counts in enumerate(audit.by_context):
-        x = read_policy(policy, audit, int(contexts.best[c]) if contexts.pays else None)
-        if policy == "logged" and counts.k.any():
-            x = counts.k.sum(axis=1) / counts.k.sum()
-        found.append(estimate_policy(audit, counts, x, policy, level))
-
-    def summed(name: str) -> Estimate:
-        parts: list[Estimate] = [getattr(one, name) for one in found]
-        errors = share * [part.error for part in parts]
-        return Estimate.of(float(share @ [part.value for part in parts]), float((errors @ errors) ** 0.5), level)
-
-    logged, bias = (float(share @ [getattr(one, name) for one in found]) for name in ("logged", "bias"))
-    pooled, outcomes = summed("pooled"), sum(one.outcomes for one in found)
-    biased = audit.sufficiency.p < 0.05 and bias > pooled.error
-    return WhatIf(policy, logged, pooled, summed("plain"), summed("robust"), bias, biased, found[0].exact, outcomes)
+    contexts, tables, share, policies = audit.contexts, audit.by_context or [audit.counts], np.ones(1), []
+    if contexts is not None:
+        share = contexts.rows / contexts.rows.sum()
+    for c, counts in enumerate(tables):
+        x = read_policy(policy, audit, int(contexts.best[c]) if contexts is not None and contexts.pays else None)
+        policies.append(counts.k.sum(axis=1) / counts.k.sum() if policy == "logged" and counts.k.any() else x)
+    return estimate_policy(audit, tables, share, policies, policy, level)
 
 
-def estimate_policy(audit: Any, counts: Counts, x: Floats, name: str, level: float = 0.95) -> WhatIf:
-    """The worth of a policy, one probability for each action, on these counts; `audit` has `unit`, `effects` and
-    `sufficiency`."""
+def estimate_policy(
+    audit: Any, tables: Sequence[Counts], share: Floats, policies: Sequence[Floats], name: str, level: float = 0.95
+) -> WhatIf:
+    """The worth of a policy on these counts, one table and one probability for each action in each context.
+
+    `audit` has `unit`, `effects` and `sufficiency`; `share` is how frequent each context is.
+    """
     unit: Unit = audit.unit
-    untried = np.flatnonzero((x > 0) & counts.is_new)
-    if untried.size:
-        label = counts.actions[untried[0]]
-        raise ValueError(f"policy: the log has no final outcome of {label!r}, expected actions that it tried")
-    rows = counts.w["n"] / np.maximum(counts.w["n"].sum(axis=1, keepdims=True), 1e-300)
-    k = counts.k.sum(axis=0)
-    h = np.where(k > 0, counts.loss.sum(axis=0) / np.maximum(k, 1e-300), counts.mean)
-    c = rows @ h
-
-    def estimate(loss: float, error: float) -> Estimate:
-        return Estimate.of(float(unit.outcome(loss)), error * unit.scale, level)
-
-    pooled = estimate(*_pooled(counts, rows, h, x))
-    plain = estimate(*_weighted(counts, x, np.full_like(c, unit.loss(0.0))))
-    robust = estimate(*_weighted(counts, x, c))
-    D = audit.effects.open
-    bias = unit.scale * float(abs(x @ D.mean) + 1.645 * (x**2 @ D.variance) ** 0.5)
-    biased = audit.sufficiency.p < 0.05 and bias > pooled.error
-    return WhatIf(
-        name, float(unit.outcome(counts.mean)), pooled, plain, robust, bias, biased, counts.weighted, int(k.sum())
-    )
+    values, errors, logged, bias = [], [], [], []
+    for counts, x in zip(tables, policies, strict=True):
+        untried = np.flatnonzero((x > 0) & counts.is_new)
+        if untried.size:
+            label = counts.actions[untried[0]]
+            raise ValueError(f"policy: the log has no final outcome of {label!r}, expected actions that it tried")
+        rows = counts.w["n"] / np.maximum(counts.w["n"].sum(axis=1, keepdims=True), 1e-300)
+        k = counts.k.sum(axis=0)
+        h = np.where(k > 0, counts.loss.sum(axis=0) / np.maximum(k, 1e-300), counts.mean)
+        nothing = np.full(len(rows), unit.loss(0.0))
+        found = _pooled(counts, rows, h, x), _weighted(counts, x, nothing), _weighted(counts, x, rows @ h)
+        values.append([float(unit.outcome(loss)) for loss, _ in found])
+        errors.append([error * unit.scale for _, error in found])
+        D = audit.effects.open
+        bias.append(unit.scale * float(abs(x @ D.mean) + 1.645 * (x**2 @ D.variance) ** 0.5))
+        logged.append(float(unit.outcome(counts.mean)))
+    z, value, error = NormalDist().inv_cdf(0.5 + level / 2), share @ values, (share**2 @ np.square(errors)) ** 0.5
+    ends = zip(value, error, value - z * error, value + z * error, strict=True)
+    pooled, plain, robust = (Estimate(*map(float, four)) for four in ends)
+    most = float(share @ bias)
+    biased = bool(audit.sufficiency.p < 0.05 and most > pooled.error)
+    outcomes = sum(int(counts.k.sum()) for counts in tables)
+    return WhatIf(name, float(share @ logged), pooled, plain, robust, most, biased, tables[0].weighted, outcomes)
 
 
 def _pooled(counts: Counts, rows: Floats, h: Floats, x: Floats) -> tuple[float, float]:
@@ -140,9 +129,6 @@ def _weighted(counts: Counts, x: Floats, model: Floats) -> tuple[float, float]:
     mean = value - base if counts.weighted else 0.0
     variance = max(float(squares.sum()) / n - mean**2, 0.0)
     return value, (variance / n) ** 0.5
-
-
-# Policies by name
 
 
 def read_policy(text: str, audit: Audit, best: int | None = None) -> Floats:

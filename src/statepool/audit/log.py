@@ -5,7 +5,7 @@ by value, so that one odd entry spoils its own row only. Columns of the flat tab
 
 action, state, ticket, context             text; several context columns are joined by `JOINT`
 outcome, propensity, held                  numbers; a blank outcome is null, or what `missing` says
-blank, unreadable                          there is no outcome; it is there and is not a number
+unreadable                                 there is an outcome, and it is not a number
 used                                       the row has a decision time, if the log has them, and no unreadable outcome
 decided, resolved                          numbers as they are, dates as seconds since 1970 (UTC)
 
@@ -21,7 +21,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +67,8 @@ LOSSES = (
 
 UNREADABLE = 0.05
 """Share of unreadable outcomes from which the audit asks."""
-CALLERS = "Ibis table"
-"""The name of a log that came as an Ibis table."""
+ENGINES = ("ibis", "duckdb", "_duckdb", "psycopg", "sqlglot", "pyspark")
+"""Packages whose errors are about the log."""
 MOST_FOR_IDS, MEMORY, MOST_THREADS = 2_000_000, "1GB", 8
 
 CURRENCY = r"€|\$|£|¥|₹|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|kr|zł"
@@ -100,11 +100,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Log:
-    """An open log.
-
-    `seconds`: times are dates; `unread`, `repeated`: lines that are no JSON object, rows that repeat a ticket; `notes`:
-    what is odd.
-    """
+    """An open log. `seconds`: times are dates; `unread`: lines of JSON that cannot be read; `notes`: what is odd."""
 
     table: Table
     columns: Columns
@@ -115,13 +111,8 @@ class Log:
     missing: float | str | None
     """What a blank outcome means: as given, or the default of the pool whose rows these are."""
     notes: tuple[str, ...]
-    window: float | None = None
+    window: float | None
     """That of the pool whose rows these are, in seconds."""
-
-    def close(self) -> None:
-        """Close the connection, unless it is the caller's."""
-        if self.name != CALLERS:
-            self.table.get_backend().disconnect()
 
     def unread_lines(self) -> int:
         """Lines that could not be read; those of a CSV file are known once it has been counted."""
@@ -141,36 +132,34 @@ def audit_engine() -> Any:
     return ibis
 
 
+@contextmanager
 def open_log(
     source: Any, given: Mapping[str, str | Sequence[str] | None], reward: bool | None = None,
     missing: float | str | None = None, table: str | None = None,
-) -> Log:  # fmt: skip
-    """Open a log (see `audit_log` for what it may be) and ask what has to be known.
+) -> Iterator[Log]:  # fmt: skip
+    """A log (see `audit_log` for what it may be), closed at the end; asks what has to be known.
 
-    `given` names columns by part; `missing` is what a blank outcome means, a number or "drop".
+    `given` names columns by part; `missing` is what a blank outcome means, a number or "drop". What an engine cannot
+    do is one sentence.
     """
-    ibis, opened, text = audit_engine(), ExitStack(), str(source) if isinstance(source, str | os.PathLike) else ""
+    ibis, text = audit_engine(), str(source) if isinstance(source, str | os.PathLike) else ""
     text = f"sqlite:///{text}" if text.lower().endswith((".db", ".sqlite")) and "://" not in text else text
-    window = None
-    try:
-        if table is None and text.startswith(("sqlite:///", "postgresql://")):
-            try:
-                raw, name, window, default = _read_pool(ibis, text)
-            except ValueError as error:
-                raise ValueError(f"{error}, or a table with --table") from None
-            missing = default if missing is None else missing
-        else:
-            raw, name = _read(ibis, source, text, table, opened)
-        names = list(raw.columns) if given.get("outcome") else _with_one_outcome(raw)
-        columns = _find_columns(names, given, reward)
-        return replace(_flatten(ibis, raw, columns, name, missing), window=window)
-    except ValueError:
-        opened.close()
-        raise
-    except Exception as error:  # engines raise errors of many classes
-        opened.close()
-        shown = source if isinstance(source, str | os.PathLike) else "log"
-        raise ValueError(f"{hide_password(str(shown))}: cannot be read as a log ({first_line(error)})") from None
+    with ExitStack() as opened:
+        try:
+            raw, name, unread, window, default = _read(ibis, source, text, table, opened)
+            columns = _find_columns(raw, given, reward)
+            log = _flatten(ibis, raw, columns, name, default if missing is None else missing, unread, window)
+        except ValueError:
+            raise
+        except Exception as error:  # engines raise errors of many classes
+            shown = hide_password(text) or "log"
+            raise ValueError(f"{shown}: cannot be read as a log ({first_line(error)})") from None
+        try:
+            yield log
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] not in ENGINES:
+                raise
+            raise ValueError(f"{name}: cannot be counted ({first_line(error)})") from None
 
 
 def first_line(error: Exception) -> str:
@@ -186,33 +175,46 @@ def hide_password(address: str) -> str:
 # Where the rows come from
 
 
-def _read(ibis: Any, source: Any, text: str, table: str | None, opened: ExitStack) -> tuple[Table, str]:
-    """The table of a source other than a pool, and its name; `text` is the source if it is an address or a path."""
+def _read(
+    ibis: Any, source: Any, text: str, table: str | None, opened: ExitStack
+) -> tuple[Table, str, int, float | None, float | None]:
+    """The table of a source, its name, lines that cannot be read, and of a pool its window and what silence means.
+
+    `text` is the source if it is an address or a path.
+    """
     if isinstance(source, ibis.expr.types.Table):
-        return source, CALLERS
+        return source, "Ibis table", 0, None, None
+    if table is None and text.startswith(("sqlite:///", "postgresql://")):
+        try:
+            return _read_pool(_duckdb(ibis, opened), text)
+        except ValueError as error:
+            raise ValueError(f"{error}, or a table with --table") from None
     if "://" in text:
-        return _read_database(ibis, text, table, opened)
+        return *_read_database(ibis, text, table, opened), 0, None, None
     if table is not None:
         raise ValueError(f"table: is {table!r}, expected none unless the log is a database's address")
     if text:
-        return _read_files(_duckdb(ibis), Path(text)), Path(text).name
+        found, unread = _read_files(_duckdb(ibis, opened), Path(text))
+        return found, Path(text).name, unread, None, None
     if not hasattr(source, "shape"):
         raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
-    return _read_frame(_duckdb(ibis), source), f"{type(source).__module__.partition('.')[0]} frame"
+    name = f"{type(source).__module__.partition('.')[0]} frame"
+    return _read_frame(_duckdb(ibis, opened), source), name, 0, None, None
 
 
-def _duckdb(ibis: Any) -> Any:
+def _duckdb(ibis: Any, opened: ExitStack) -> Any:
     # What does not fit is spilled to the system's temporary folder, not to the caller's.
     engine = ibis.duckdb.connect(
         memory_limit=MEMORY, threads=min(os.cpu_count() or 1, MOST_THREADS), preserve_insertion_order=False,
         temp_directory=str(Path(tempfile.gettempdir()) / "statepool-audit"),
     )  # fmt: skip
+    opened.callback(engine.disconnect)
     engine.raw_sql("SET TimeZone = 'UTC'")
     return engine
 
 
-def _read_files(engine: Any, path: Path) -> Table:
-    """A file, or those of a folder or pattern in order of their names, all of one kind."""
+def _read_files(engine: Any, path: Path) -> tuple[Table, int]:
+    """A file, or those of a folder or pattern in order of their names, all of one kind; lines that cannot be read."""
     found = [path] if path.is_file() else sorted(path.parent.glob(path.name)) if "*" in path.name else []
     if path.is_dir():
         found = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_")))
@@ -225,7 +227,7 @@ def _read_files(engine: Any, path: Path) -> Table:
         raise ValueError(f"{path}: holds files ending in {' and '.join(endings)}, expected all of one kind")
     kind, names = endings[0].lower().removesuffix(".gz"), [str(file) for file in files]
     if kind == ".parquet":
-        return engine.read_parquet(names)
+        return engine.read_parquet(names), 0
     if kind in (".jsonl", ".ndjson", ".json"):
         return _read_json_lines(engine, names)
     if kind not in (".csv", ".tsv"):
@@ -239,11 +241,11 @@ def _read_files(engine: Any, path: Path) -> Table:
         if "parallel=false" not in str(error):
             raise
         table = engine.read_csv(names, parallel=False, **options)
-    return table
+    return table, 0
 
 
-def _read_json_lines(engine: Any, names: list[str]) -> Table:
-    """A line that is no JSON object becomes a row of nulls."""
+def _read_json_lines(engine: Any, names: list[str]) -> tuple[Table, int]:
+    """Values as text, like those of CSV, and how many lines are no JSON."""
     options = {"format": "newline_delimited", "records": "false", "ignore_errors": True}
     lines = engine.read_json(names, columns={"line": "JSON"}, **options)
     keys: dict[str, None] = {}
@@ -252,7 +254,10 @@ def _read_json_lines(engine: Any, names: list[str]) -> Table:
         keys.update(dict.fromkeys(found) if isinstance(found, dict) else {})
     if not keys:
         raise ValueError(f"{names[0]}: holds no JSON object, expected one on each line")
-    return lines.select(**{key: lines.line[key] for key in keys})
+    # Text is unwrapped, numbers and truth values are taken as they are written.
+    values = {key: lines.line[key].str.coalesce(lines.line[key].cast("string")).nullif("null") for key in keys}
+    unread = int(lines.line.isnull().sum().to_pyarrow().as_py())
+    return lines.filter(lines.line.notnull()).select(**values), unread
 
 
 def _read_frame(engine: Any, frame: Any) -> Table:
@@ -285,11 +290,11 @@ def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack
     schema, _, name = table.rpartition(".")
     found = engine.table(name, database=schema or None)
     # SQLite knows no dates: its tables are copied into duckdb.
-    return (found if engine.name != "sqlite" else _read_frame(_duckdb(ibis), found.to_pyarrow())), table
+    return (found if engine.name != "sqlite" else _read_frame(_duckdb(ibis, opened), found.to_pyarrow())), table
 
 
-def _read_pool(ibis: Any, address: str) -> tuple[Table, str, float | None, float | None]:
-    """A pool's decisions copied into duckdb, its name, its window and what silence means there."""
+def _read_pool(engine: Any, address: str) -> tuple[Table, str, int, float | None, float | None]:
+    """A pool's decisions copied into duckdb, and the rest as in `_read`."""
     import pyarrow as pa
 
     with open_pool(address) as pool:
@@ -301,10 +306,10 @@ def _read_pool(ibis: Any, address: str) -> tuple[Table, str, float | None, float
         row |= {part: None if row[part] is None else str(row[part]) for part in ("action", "state", "context")}
         # A default that the window brought is no event.
         row["resolved_at"] = None if row["expired"] else row["resolved_at"]
-    frame = _read_frame(_duckdb(ibis), pa.Table.from_pylist(rows))
-    if settings.window is None:
-        return frame, name, None, None
-    return frame, name, settings.window, default.reported if default.is_reward else default.loss
+    frame, silence = _read_frame(engine, pa.Table.from_pylist(rows)), None
+    if settings.window is not None:
+        silence = default.reported if default.is_reward else default.loss
+    return frame, name, 0, settings.window, silence
 
 
 @contextmanager
@@ -326,20 +331,13 @@ def open_pool(address: str) -> Iterator[Any]:
             yield pool
 
 
-def _with_one_outcome(rows: Table) -> list[str]:
-    """The columns of a log. Rows of a pool have a reward and a loss: without the loss if rewards were reported."""
-    names = list(rows.columns)
-    if {"reward", "loss", "expired"} <= set(names):
-        names.remove("loss" if rows.reward.count().to_pyarrow().as_py() else "reward")
-    return names
-
-
 # Which column is which
 
 
-def _find_columns(
-    present: Sequence[str], given: Mapping[str, str | Sequence[str] | None], reward: bool | None
-) -> Columns:
+def _find_columns(raw: Table, given: Mapping[str, str | Sequence[str] | None], reward: bool | None) -> Columns:
+    present = list(raw.columns)
+    if not given.get("outcome") and {"reward", "loss", "expired"} <= set(present):  # a pool's rows have both
+        present.remove("loss" if raw.reward.count().to_pyarrow().as_py() else "reward")
     found: dict[str, str | None] = {}
     named_context = given.get("context")
     context = (named_context,) if isinstance(named_context, str) else tuple(named_context or ())
@@ -361,7 +359,8 @@ def _find_columns(
         tried = "; ".join(f"{part}: no column is called {' or '.join(NAMES[part])}" for part in lacking)
         options = ", ".join(f"--{part}" for part in lacking)
         raise ValueError(f"{tried}; expected one of {', '.join(present)} to be named with {options}")
-    words = split_words(str(found["outcome"]))
+    parts = re.sub(r"([a-z])([A-Z])", r"\1_\2", str(found["outcome"])).lower()
+    words = set(re.split(r"[^a-z]+", parts))
     good, bad = (bool(words & set(known.split())) for known in (REWARDS, LOSSES))
     is_reward, direction = (good, "by its name") if reward is None else (reward, "as given")
     if reward is None and good == bad:
@@ -372,15 +371,12 @@ def _find_columns(
     return Columns(**found, context=context, is_reward=is_reward, direction=direction)  # type: ignore[arg-type]
 
 
-def split_words(name: str) -> set[str]:
-    """The words of a column's name, in lower case."""
-    return set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()))
-
-
 # Flat rows
 
 
-def _flatten(ibis: Any, raw: Table, columns: Columns, name: str, missing: float | str | None) -> Log:
+def _flatten(
+    ibis: Any, raw: Table, columns: Columns, name: str, missing: float | str | None, unread: int, window: float | None
+) -> Log:
     notes: list[str] = []
     number, present = _read_outcome(ibis, raw, columns, notes)
     seconds = _are_dates(ibis, raw, columns)
@@ -396,35 +392,30 @@ def _flatten(ibis: Any, raw: Table, columns: Columns, name: str, missing: float 
         context = text if i == 0 else context + JOINT + text
     times = {time: part(getattr(columns, time), lambda c: _time(ibis, c, seconds), "float64") for time in TIMES}
     timed = times["decided"].notnull() if columns.decided else ibis.literal(True)
-    # Whole numbers are not looked at again: nothing about them can be unreadable.
-    unreadable = ibis.literal(False) if raw[columns.outcome].type().is_integer() else present & number.isnull()
+    unreadable = present & number.isnull()
     flat = raw.select(
         action=_text(raw[columns.action]),
         state=_text(raw[columns.state]),
         outcome=ibis.ifelse(present, number, float(missing)) if isinstance(missing, float) else number,
-        blank=~present,
         unreadable=unreadable,
-        used=timed if raw[columns.outcome].type().is_integer() else timed & ~unreadable,
+        used=timed & ~unreadable,
         propensity=part(columns.propensity, lambda column: _number(ibis, column), "float64"),
         held=part(columns.holdout, lambda column: _number(ibis, column), "float64"),
         ticket=part(columns.ticket, _text, "string"),
         context=context,
         **times,
     )
-    unread, kind = 0, raw[columns.outcome].type()
-    if kind.is_json():
-        nothing = flat.action.isnull() & flat.state.isnull() & flat.blank
-        unread, flat = int(flat.filter(nothing).count().to_pyarrow().as_py()), flat.filter(~nothing)
-    flat, repeated = _without_repeats(ibis, flat, columns)
-    if repeated:
+    repeated = _count_repeats(flat.ticket) if columns.ticket else 0
+    if repeated:  # one with an outcome if there is one, the earliest of those
+        order = [flat.outcome.isnull(), flat.decided, flat.resolved, flat.action, flat.state]
+        numbered = flat.mutate(copy=ibis.row_number().over(group_by=flat.ticket, order_by=order))
+        flat = numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy")
         notes.append(f"{repeated} rows repeat a {columns.ticket}: one row of each was kept.")
     _note_ids(raw, columns, notes)
-    return Log(flat, columns, name, seconds, unread, repeated, missing, tuple(notes))
+    return Log(flat, columns, name, seconds, unread, repeated, missing, tuple(notes), window)
 
 
 def _text(column: Any) -> Any:
-    if column.type().is_json():
-        return audit_engine().coalesce(column.str, column.cast("string")).nullif("null")
     return column if column.type().is_string() else column.cast("string")
 
 
@@ -435,9 +426,9 @@ def _number(ibis: Any, column: Any) -> Any:
         return column.cast("int32").cast("float64")  # PostgreSQL casts truth values to no smaller integer
     if kind.is_numeric():
         return column.cast("float64") if kind.is_integer() else _finite(ibis, column.cast("float64"))
-    if not (kind.is_string() or kind.is_json()):
+    if not kind.is_string():
         return ibis.null("float64")
-    text = _text(column).strip()
+    text = column.strip()
     word = text.lower()
     return ibis.cases((word.isin(("true", "yes", "t", "y")), 1.0), (word.isin(("false", "no", "f", "n")), 0.0),
                       else_=_parse(ibis, text))  # fmt: skip
@@ -456,12 +447,12 @@ def _read_outcome(ibis: Any, raw: Table, columns: Columns, notes: list[str]) -> 
     """Expressions for the outcome as a number and for its presence; amounts with currency signs are read too."""
     column = raw[columns.outcome]
     kind, number = column.type(), _number(ibis, column)
-    if not (kind.is_string() or kind.is_json()):
+    if not kind.is_string():
         present = column.notnull()
         if kind.is_integer():  # as it is: engines find the least and the largest of whole numbers much faster
             return column, present
         return number, (present & ~column.isnan()).fill_null(False) if kind.is_floating() else present
-    text = _text(column).strip()
+    text = column.strip()
     present = (text != "").fill_null(False)
     bare = text.re_replace(CURRENCY, "").strip()
     wanted = {form: (present & bare.re_search(pattern)).sum() for form, (pattern, _) in FORMS.items()}
@@ -520,8 +511,8 @@ def _time(ibis: Any, column: Any, seconds: bool) -> Any:
 def _note_zones(raw: Table, columns: Columns, notes: list[str]) -> None:
     """Mixed or partly missing time zones in columns of text."""
     for name in filter(None, (getattr(columns, part) for part in TIMES)):
-        if raw[name].type().is_string() or raw[name].type().is_json():
-            text = _text(raw[name]).strip()
+        if raw[name].type().is_string():
+            text = raw[name].strip()
             dated = raw.filter(text.re_search("[0-9]:[0-9]")).select(zone=text.re_extract(ZONE, 1))
             counts = dated.group_by("zone").aggregate(n=dated.count()).to_pyarrow().to_pylist()
             found = {row["zone"] or "none": row["n"] for row in counts}
@@ -538,16 +529,6 @@ def _only(table: Table) -> dict[str, Any]:
 def _count_repeats(column: Any) -> int:
     found = _only(column.as_table().aggregate(n=column.count(), distinct=column.nunique()))
     return int(found["n"] - found["distinct"])
-
-
-def _without_repeats(ibis: Any, flat: Table, columns: Columns) -> tuple[Table, int]:
-    """One row for each ticket: one with an outcome if there is one, the earliest of those."""
-    repeated = _count_repeats(flat.ticket) if columns.ticket else 0
-    if not repeated:
-        return flat, 0
-    order = [flat.outcome.isnull(), flat.decided, flat.resolved, flat.action, flat.state]
-    numbered = flat.mutate(copy=ibis.row_number().over(group_by=flat.ticket, order_by=order))
-    return numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy"), repeated
 
 
 def _note_ids(raw: Table, columns: Columns, notes: list[str]) -> None:
