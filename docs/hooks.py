@@ -174,6 +174,7 @@ OTHER_MODULES = """
 ::: statepool.client
     options:
       members: [Client, RemotePool, AsyncClient, AsyncRemotePool, Decision, ClientError, Conflict, NotFound, NotAllowed, Invalid, Unavailable]
+      inherited_members: true
       show_root_heading: false
 
 ## statepool.testing

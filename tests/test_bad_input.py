@@ -363,8 +363,6 @@ def test_model_questions():
     for call, words in [
         (lambda: instance.e2(-1), "delay: is -1"),
         (lambda: instance.e2(1.5), "delay: is 1.5"),
-        (lambda: instance.losses(6), "t: is 6, expected 0 to 5"),
-        (lambda: instance.losses(-1), "t: is -1"),
         (lambda: instance.regret([0] * 5), r"actions: has shape \(5,\)"),
         (lambda: instance.regret([0.0] * 6), "actions: .*whole numbers"),
         (lambda: instance.regret([0, 1, 2, 0, 0, 0]), "actions: entry 2 is 2, expected 0 to 1"),

@@ -54,8 +54,6 @@ def test_everything_against_brute_force(seed, C, K, S, T, delay, effects):
     )
     moved[~available[contexts]] = 0
     np.testing.assert_allclose(instance.e2(delay), (moved**2).max(axis=1).sum(), atol=1e-11)
-    for t, k in enumerate(contexts):
-        np.testing.assert_allclose(instance.losses(t), np.where(available[k], c[k, t], np.inf), atol=1e-12)
 
 
 def test_one_context_is_an_instance_without_any():

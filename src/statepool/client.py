@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, overload
 from urllib.parse import quote
 
 from statepool.extras import explained
@@ -41,13 +41,11 @@ __all__ = [
 
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")
-AnyClient = TypeVar("AnyClient")
+AnyPool = TypeVar("AnyPool")
 Label = str | int | float | bool | tuple[Any, ...]
 """The name of an action, a state or a context; JSON writes a tuple as an array."""
 LATER = frozenset((429, 502, 503, 504))
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
-Attempt = httpx.Response | httpx.TransportError
-"""A response, or the error of a request without one."""
 
 
 class ClientError(Exception):
@@ -78,7 +76,9 @@ class Unavailable(ClientError):  # noqa: N818
     """The service did not answer, or answered that it is unavailable, in all tries; the call may be repeated."""
 
 
-KINDS: dict[int, type[ClientError]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict}
+KINDS: dict[int, type[ClientError]] = {
+    401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, **dict.fromkeys(LATER, Unavailable),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -115,77 +115,8 @@ class Call(NamedTuple, Generic[Answer]):
     read: Callable[[Any], Answer]
 
 
-@dataclass(frozen=True)
-class PoolCalls:
-    """The methods of a pool, each as the request that it sends. The pools of both clients have them."""
-
-    name: str
-
-    def _to(self, method: str, parts: Sequence[str], body: Any, read: Callable[[Any], Answer]) -> Call[Answer]:
-        path = "/".join(["/v1/pools", *(quote(part, safe="") for part in (self.name, *parts))])
-        return Call(method, path, body, read)
-
-    def make(self, **body: Any) -> Call[dict[str, Any]]:
-        return self._to("PUT", [], _given(**body), dict)
-
-    def decide(
-        self, ticket: str | None = None, *, context: Label | None = None, candidates: Mapping[Any, Any] | None = None
-    ) -> Call[Decision]:
-        """Draw an action; it is stored before the call returns. A ticket is generated if none is given."""
-        # A unique ticket, so that a retry asks for the same decision. Keys of JSON are text, labels may be numbers.
-        offers = None if candidates is None else [{"action": key, "row": row} for key, row in candidates.items()]
-        body = _given(ticket=ticket or uuid.uuid4().hex, context=context, candidates=offers)
-        return self._to("POST", ["decisions"], body, Decision.of)
-
-    def observe(self, ticket: str, state: Label) -> Call[None]:
-        """Report the observed state."""
-        return self._to("PUT", ["decisions", ticket, "state"], {"state": state}, _nothing)
-
-    def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> Call[None]:
-        """Report the outcome, as a loss or as a reward; a bare number, `resolve(ticket, 0.3)`, is a loss."""
-        return self._to("PUT", ["decisions", ticket, "outcome"], _given(loss=loss, reward=reward), _nothing)
-
-    def change(self, /, **settings: Any) -> Call[dict[str, Any]]:
-        """Change settings; return the new status."""
-        return self._to("PATCH", [], settings, dict)
-
-    def status(self) -> Call[dict[str, Any]]:
-        """The status: counts, mean outcomes, lift, settings."""
-        return self._to("GET", [], None, dict)
-
-    def find(self, ticket: str) -> Call[dict[str, Any]]:
-        """What is known of one ticket."""
-        return self._to("GET", ["decisions", ticket], None, _row)
-
-    def rows(self, after: int | None = None) -> Call[dict[str, Any]]:
-        call = self._to("GET", ["rows"], None, _row)
-        return call if after is None else call._replace(path=f"{call.path}?after={int(after)}")
-
-    def add_action(self, action: Label, row: Any = None, category: Label | None = None) -> Call[None]:
-        """Add an action; it starts from what was learnt about the states of its row."""
-        return self._action("PUT", action, _given(row=row, category=category))
-
-    def reweight_action(self, action: Label, row: Any) -> Call[None]:
-        """Replace the row of P of an action."""
-        return self._action("PUT", action, {"row": row, "reweight": True})
-
-    def retire_action(self, action: Label) -> Call[None]:
-        """Retire an action; outcomes of its earlier decisions are still learnt."""
-        return self._action("DELETE", action, None)
-
-    def _action(self, method: str, action: Label, body: dict[str, Any] | None) -> Call[None]:
-        if isinstance(action, str):
-            return self._to(method, ["actions", action], body, _nothing)
-        written = json.dumps(action, separators=(",", ":"))
-        return self._to(method, ["actions", written], body and body | {"label": action}, _nothing)
-
-
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _nothing(_: Any) -> None:
-    return None
 
 
 def _builtin(value: Any) -> Any:
@@ -196,7 +127,8 @@ def _builtin(value: Any) -> Any:
     return value.tolist()
 
 
-LIST_POOLS: Call[list[str]] = Call("GET", "/v1/pools", None, lambda answer: list(answer["pools"]))
+def _path(*parts: str) -> str:
+    return "/".join(["/v1/pools", *(quote(part, safe="") for part in parts)])
 
 
 def check(response: httpx.Response) -> None:
@@ -208,20 +140,39 @@ def check(response: httpx.Response) -> None:
         sentence = str(response.json()["error"])
     except (ValueError, KeyError, TypeError):
         sentence = f"the answer was {status}: {' '.join(response.text.split())[:200]}"
-    usual = Unavailable if status in LATER else Invalid if 400 <= status < 500 else ClientError
-    raise KINDS.get(status, usual)(sentence, status)
+    raise KINDS.get(status, Invalid if 400 <= status < 500 else ClientError)(sentence, status)
 
 
-class _Service:
+class _Method(Generic[Given, Answer]):
+    """A call of both clients, or of their pools, as the request it sends: one returns the answer, one is awaited."""
+
+    def __init__(self, request: Callable[Concatenate[Any, Given], Call[Answer]]) -> None:
+        self._request = request
+
+    @overload
+    def __get__(self, caller: Client | RemotePool, kind: Any) -> Callable[Given, Answer]: ...
+    @overload
+    def __get__(self, caller: AsyncClient | AsyncRemotePool, kind: Any) -> Callable[Given, Awaitable[Answer]]: ...
+    def __get__(self, caller: Any, kind: Any) -> Any:
+        def send(*args: Given.args, **given: Given.kwargs) -> Any:
+            return caller._run(self._request(caller, *args, **given))
+
+        return self._request if caller is None else wraps(self._request)(send)
+
+
+class _Service(Generic[AnyPool]):
     """What both clients do alike: the requests, and what a response means."""
 
-    _kind: type[Any]
+    _kind: Callable[..., Any]
     """The client of httpx."""
+    _pool_kind: Callable[..., AnyPool]
 
     def __init__(
         self, url: str, key: str | None = None, *, tries: int = 5, timeout: float = 60.0, transport: Any = None
     ) -> None:
-        self._url, self._tries = url, tries
+        self._url = url
+        self._pauses = [*(min(FIRST_WAIT * 2**tried, LONGEST_WAIT) for tried in range(tries - 1)), 0.0]
+        """Seconds to wait after each try."""
         headers = {"content-type": "application/json"} | ({} if key is None else {"authorization": f"Bearer {key}"})
         self._http = self._kind(base_url=url, headers=headers, timeout=timeout, transport=transport)
 
@@ -232,26 +183,131 @@ class _Service:
             raise ValueError(f"body: cannot be written as JSON ({error}), expected labels and finite numbers") from None
         return {"method": call.method, "url": call.path, "content": content}
 
-    def _wait(self, tried: int, result: Attempt) -> float | None:
-        """Seconds before the next try, twice as long each time; None after the last and after a final answer."""
-        if tried >= self._tries or (isinstance(result, httpx.Response) and result.status_code not in LATER):
-            return None
-        return float(min(FIRST_WAIT * 2 ** (tried - 1), LONGEST_WAIT))
-
-    def _read(self, call: Call[Answer], result: Attempt) -> Answer:
+    def _read(self, call: Call[Answer], result: httpx.Response | httpx.TransportError) -> Answer:
         if isinstance(result, httpx.TransportError):
-            raise Unavailable(f"{self._url} did not answer in {self._tries} tries ({type(result).__name__}: {result})")
+            given = f"{type(result).__name__}: {result}"
+            raise Unavailable(f"{self._url} did not answer in {len(self._pauses)} tries ({given})")
         check(result)
         try:
             return call.read(result.json())
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ClientError(f"the answer of {call.path} is not as expected ({error!r})", result.status_code) from None
 
+    def pool(self, name: str) -> AnyPool:
+        """The pool of that name; no request is sent yet."""
+        return self._pool_kind(self, name)
+
+    @_Method
+    def pools(self) -> Call[list[str]]:
+        """The names of the service's pools."""
+        return Call("GET", _path(), None, lambda answer: list(answer["pools"]))
+
+    @_Method
+    def make_pool(
+        self, /, name: str, actions: Sequence[Label], states: Sequence[Label], P: Any = None, **more: Any
+    ) -> Call[AnyPool]:
+        """Create a pool, or confirm that it exists; see `PUT /v1/pools/{name}` for further arguments."""
+        body = _given(actions=list(actions), states=list(states), P=P, **more)
+        return Call("PUT", _path(name), body, lambda _: self.pool(name))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._url!r})"
 
 
-class Client(_Service):
+class _Pool:
+    """What the pools of both clients do alike."""
+
+    def __init__(self, client: Any, name: str) -> None:
+        self.name, self._client, self._run = name, client, client._run
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r} of {self._client!r})"
+
+    def _to(self, method: str, parts: Sequence[str], body: Any, read: Any = lambda _: None) -> Call[Any]:
+        return Call(method, _path(self.name, *parts), body, read)
+
+    @_Method
+    def decide(
+        self, ticket: str | None = None, *, context: Label | None = None, candidates: Mapping[Any, Any] | None = None
+    ) -> Call[Decision]:
+        """Draw an action; it is stored before the call returns. A ticket is generated if none is given."""
+        # A unique ticket, so that a retry asks for the same decision. Keys of JSON are text, labels may be numbers.
+        offers = None if candidates is None else [{"action": key, "row": row} for key, row in candidates.items()]
+        body = _given(ticket=ticket or uuid.uuid4().hex, context=context, candidates=offers)
+        return self._to("POST", ["decisions"], body, Decision.of)
+
+    @_Method
+    def observe(self, ticket: str, state: Label) -> Call[None]:
+        """Report the observed state."""
+        return self._to("PUT", ["decisions", ticket, "state"], {"state": state})
+
+    @_Method
+    def resolve(self, ticket: str, loss: float | None = None, reward: float | None = None) -> Call[None]:
+        """Report the outcome, as a loss or as a reward; a bare number, `resolve(ticket, 0.3)`, is a loss."""
+        return self._to("PUT", ["decisions", ticket, "outcome"], _given(loss=loss, reward=reward))
+
+    @_Method
+    def change(self, /, **settings: Any) -> Call[dict[str, Any]]:
+        """Change settings; return the new status."""
+        return self._to("PATCH", [], settings, dict)
+
+    @_Method
+    def status(self) -> Call[dict[str, Any]]:
+        """The status: counts, mean outcomes, lift, settings."""
+        return self._to("GET", [], None, dict)
+
+    @_Method
+    def find(self, ticket: str) -> Call[dict[str, Any]]:
+        """What is known of one ticket."""
+        return self._to("GET", ["decisions", ticket], None, _row)
+
+    def _rows(self, after: int | None) -> Call[dict[str, Any]]:
+        call = self._to("GET", ["rows"], None, _row)
+        return call if after is None else call._replace(path=f"{call.path}?after={int(after)}")
+
+    @_Method
+    def add_action(self, action: Label, row: Any = None, category: Label | None = None) -> Call[None]:
+        """Add an action; it starts from what was learnt about the states of its row."""
+        return self._action("PUT", action, _given(row=row, category=category))
+
+    @_Method
+    def reweight_action(self, action: Label, row: Any) -> Call[None]:
+        """Replace the row of P of an action."""
+        return self._action("PUT", action, {"row": row, "reweight": True})
+
+    @_Method
+    def retire_action(self, action: Label) -> Call[None]:
+        """Retire an action; outcomes of its earlier decisions are still learnt."""
+        return self._action("DELETE", action, None)
+
+    def _action(self, method: str, action: Label, body: dict[str, Any] | None) -> Call[None]:
+        if isinstance(action, str):
+            return self._to(method, ["actions", action], body)
+        written = json.dumps(action, separators=(",", ":"))
+        return self._to(method, ["actions", written], body and body | {"label": action})
+
+
+class RemotePool(_Pool):
+    """A pool of a service, with the calls of `statepool.Pool`."""
+
+    _client: Client
+
+    def rows(self, after: int | None = None) -> Iterator[dict[str, Any]]:
+        """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
+        return self._client._stream(self._rows(after))
+
+
+class AsyncRemotePool(_Pool):
+    """A pool of a service, with the calls of `statepool.Pool`, to be awaited."""
+
+    _client: AsyncClient
+
+    def rows(self, after: int | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
+        return self._client._stream(self._rows(after))
+
+
+class Client(_Service["RemotePool"]):
     """A service by its address.
 
     Parameters
@@ -275,39 +331,22 @@ class Client(_Service):
     RemotePool('home' of Client('http://127.0.0.1:8000'))
     """
 
-    _kind = httpx.Client
+    _kind, _pool_kind = httpx.Client, RemotePool
     _http: httpx.Client
 
-    def pool(self, name: str) -> RemotePool:
-        """The pool of that name; no request is sent yet."""
-        return RemotePool(self, name)
-
-    def pools(self) -> list[str]:
-        """The names of the service's pools."""
-        return self.run(LIST_POOLS)
-
-    def make_pool(
-        self, name: str, actions: Sequence[Label], states: Sequence[Label], P: Any = None, **more: Any
-    ) -> RemotePool:
-        """Create a pool, or confirm that it exists; see `PUT /v1/pools/{name}` for further arguments."""
-        self.run(PoolCalls(name).make(actions=list(actions), states=list(states), P=P, **more))
-        return self.pool(name)
-
-    def run(self, call: Call[Answer]) -> Answer:
-        """Send a request until it is answered, at most `tries` times."""
-        request, tried = self._request(call), 0
-        while True:
-            tried += 1
+    def _run(self, call: Call[Answer]) -> Answer:
+        request = self._request(call)
+        for pause in self._pauses:
             try:
-                result: Attempt = self._http.request(**request)
+                result: Any = self._http.request(**request)
+                if result.status_code not in LATER:
+                    break
             except httpx.TransportError as error:
                 result = error
-            if (wait := self._wait(tried, result)) is None:
-                return self._read(call, result)
-            time.sleep(wait)
+            time.sleep(pause)
+        return self._read(call, result)
 
-    def stream(self, call: Call[Answer]) -> Iterator[Answer]:
-        """Yield the lines of a response as they arrive."""
+    def _stream(self, call: Call[Answer]) -> Iterator[Answer]:
         with self._http.stream(**self._request(call)) as response:
             if response.status_code >= 300:
                 response.read()
@@ -326,7 +365,7 @@ class Client(_Service):
         self.close()
 
 
-class AsyncClient(_Service):
+class AsyncClient(_Service["AsyncRemotePool"]):
     """A service by its address, as `Client`, with calls to be awaited; of one event loop.
 
     >>> from statepool.client import AsyncClient
@@ -334,39 +373,22 @@ class AsyncClient(_Service):
     AsyncClient('http://127.0.0.1:8000')
     """
 
-    _kind = httpx.AsyncClient
+    _kind, _pool_kind = httpx.AsyncClient, AsyncRemotePool
     _http: httpx.AsyncClient
 
-    def pool(self, name: str) -> AsyncRemotePool:
-        """The pool of that name; no request is sent yet."""
-        return AsyncRemotePool(self, name)
-
-    async def pools(self) -> list[str]:
-        """The names of the service's pools."""
-        return await self.run(LIST_POOLS)
-
-    async def make_pool(
-        self, name: str, actions: Sequence[Label], states: Sequence[Label], P: Any = None, **more: Any
-    ) -> AsyncRemotePool:
-        """Create a pool, or confirm that it exists; see `PUT /v1/pools/{name}` for further arguments."""
-        await self.run(PoolCalls(name).make(actions=list(actions), states=list(states), P=P, **more))
-        return self.pool(name)
-
-    async def run(self, call: Call[Answer]) -> Answer:
-        """Send a request until it is answered, at most `tries` times."""
-        request, tried = self._request(call), 0
-        while True:
-            tried += 1
+    async def _run(self, call: Call[Answer]) -> Answer:
+        request = self._request(call)
+        for pause in self._pauses:
             try:
-                result: Attempt = await self._http.request(**request)
+                result: Any = await self._http.request(**request)
+                if result.status_code not in LATER:
+                    break
             except httpx.TransportError as error:
                 result = error
-            if (wait := self._wait(tried, result)) is None:
-                return self._read(call, result)
-            await asyncio.sleep(wait)
+            await asyncio.sleep(pause)
+        return self._read(call, result)
 
-    async def stream(self, call: Call[Answer]) -> AsyncIterator[Answer]:
-        """Yield the lines of a response as they arrive."""
+    async def _stream(self, call: Call[Answer]) -> AsyncIterator[Answer]:
         async with self._http.stream(**self._request(call)) as response:
             if response.status_code >= 300:
                 await response.aread()
@@ -383,57 +405,3 @@ class AsyncClient(_Service):
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
-
-
-def _sent(
-    method: Callable[Concatenate[PoolCalls, Given], Call[Answer]],
-) -> Callable[Concatenate[RemotePool, Given], Answer]:
-    @wraps(method)
-    def send(self: RemotePool, /, *args: Given.args, **given: Given.kwargs) -> Answer:
-        return self._client.run(method(self._calls, *args, **given))
-
-    return send
-
-
-def _awaited(
-    method: Callable[Concatenate[PoolCalls, Given], Call[Answer]],
-) -> Callable[Concatenate[AsyncRemotePool, Given], Awaitable[Answer]]:
-    @wraps(method)
-    def send(self: AsyncRemotePool, /, *args: Given.args, **given: Given.kwargs) -> Awaitable[Answer]:
-        return self._client.run(method(self._calls, *args, **given))
-
-    return send
-
-
-class _Remote(Generic[AnyClient]):
-    def __init__(self, client: AnyClient, name: str) -> None:
-        self.name, self._client, self._calls = name, client, PoolCalls(name)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r} of {self._client!r})"
-
-
-class RemotePool(_Remote[Client]):
-    """A pool of a service, with the calls of `statepool.Pool`."""
-
-    def rows(self, after: int | None = None) -> Iterator[dict[str, Any]]:
-        """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
-        return self._client.stream(self._calls.rows(after))
-
-    decide, observe, resolve = _sent(PoolCalls.decide), _sent(PoolCalls.observe), _sent(PoolCalls.resolve)
-    change, status, find = _sent(PoolCalls.change), _sent(PoolCalls.status), _sent(PoolCalls.find)
-    add_action, retire_action = _sent(PoolCalls.add_action), _sent(PoolCalls.retire_action)
-    reweight_action = _sent(PoolCalls.reweight_action)
-
-
-class AsyncRemotePool(_Remote[AsyncClient]):
-    """A pool of a service, with the calls of `statepool.Pool`, to be awaited."""
-
-    def rows(self, after: int | None = None) -> AsyncIterator[dict[str, Any]]:
-        """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
-        return self._client.stream(self._calls.rows(after))
-
-    decide, observe, resolve = _awaited(PoolCalls.decide), _awaited(PoolCalls.observe), _awaited(PoolCalls.resolve)
-    change, status, find = _awaited(PoolCalls.change), _awaited(PoolCalls.status), _awaited(PoolCalls.find)
-    add_action, retire_action = _awaited(PoolCalls.add_action), _awaited(PoolCalls.retire_action)
-    reweight_action = _awaited(PoolCalls.reweight_action)

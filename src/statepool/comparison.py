@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,7 +24,6 @@ from statepool.model import Instance
 from statepool.stream import SEED_GAP
 
 _NUMBER = int | np.integer
-HEADINGS = ("family", "delay", "learner", "regret", "±", "saved", "±")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,11 +84,10 @@ class Comparison:
 
     def rows(self, over: str | None = None) -> list[tuple[str, ...]]:
         """A row of text for each family, delay and learner: regret, and what it saves over one of the learners."""
-        first = self.learners[0] if over is None else over
-        found = []
+        over, found = over or self.learners[0], []
         for family, delay, learner in product(self.families, self.delays, self.learners):
             regrets = self.of(family, learner, delay)
-            saved = self.gain(family, learner, first, delay) if learner != first else (np.nan, np.nan)
+            saved = self.gain(family, learner, over, delay) if learner != over else (np.nan, np.nan)
             numbers = float(regrets.mean()), standard_error(regrets), *saved
             found.append((family, str(delay), learner, *("" if np.isnan(n) else f"{n:.1f}" for n in numbers)))
         return found
@@ -100,18 +97,17 @@ class Comparison:
         return text_table(self._headings(over), self.rows(over))
 
     def _headings(self, over: str | None) -> tuple[str, ...]:
-        first = self.learners[0] if over is None else over
-        return tuple(f"saved over {first}" if heading == "saved" else heading for heading in HEADINGS)
+        return ("family", "delay", "learner", "regret", "±", f"saved over {over or self.learners[0]}", "±")
 
     def frame(self, library: str = "pandas") -> Any:
         """A pandas or polars frame with one row per run.
 
         Columns: family, delay, learner, settings, seed, regret, loss and seconds (of processor time).
         """
-        names = dict(zip(self.learners, self.settings, strict=True))
-        cells = list(product(self.families, self.delays, self.learners, self.seeds))
-        columns = dict(zip(("family", "delay", "learner", "seed"), map(list, zip(*cells, strict=True)), strict=True))
-        columns["settings"] = [names[learner] for _, _, learner, _ in cells]
+        axes = self.families, self.delays, zip(self.learners, self.settings, strict=True), self.seeds
+        cells = [(family, delay, name, seed, settings) for family, delay, (name, settings), seed in product(*axes)]
+        names = ("family", "delay", "learner", "seed", "settings")
+        columns = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
         measured = {name: getattr(self, name).ravel() for name in ("regret", "loss", "seconds")}
         return make_frame(columns | measured, library)
 
@@ -171,7 +167,6 @@ def compare(
     seeds: Iterable[int] = range(10),
     stream: int = SEED_GAP,
     jobs: int = -1,
-    on_run: Callable[[int], None] | None = None,
 ) -> Comparison:
     """Run every learner on the same instances and with common random numbers, on all cores.
 
@@ -190,8 +185,6 @@ def compare(
         Difference between the seeds of runs and those of instances.
     jobs : int
         How many threads; -1 for one per core.
-    on_run : callable, optional
-        Called with the number of rounds after each run, from the thread that ran it.
 
     Returns
     -------
@@ -213,7 +206,6 @@ def compare(
     for name, axis in (("families", makers), ("learners", arms), ("delays", waits), ("seeds", numbers)):
         if not axis:
             raise ValueError(f"{name}: is empty, expected at least one")
-    pool, lock = threads(jobs), threading.Lock()
 
     def cell(family: str, seed: int) -> Floats:
         instance = makers[family](seed)
@@ -224,13 +216,10 @@ def compare(
             run = simulate(instance, learner, wait(seed, instance.horizon), seed + stream)
             found[i, j, :3] = run.regret, run.loss, thread_time() - begun
             found[i, j, 3:] = run.regret_path[points]
-            if on_run:
-                with lock:
-                    on_run(instance.horizon)
         return found
 
     # Threads: the compiled loop releases the interpreter's lock, and instances need not be copied.
-    with pool:
+    with threads(jobs) as pool:
         cells = list(pool.map(lambda each: cell(*each), product(makers, numbers)))
     grid = np.array(cells).reshape(len(makers), len(numbers), len(waits), len(arms), 3 + POINTS)
     regret, loss, seconds, *paths = np.ascontiguousarray(grid.transpose(4, 0, 2, 3, 1))

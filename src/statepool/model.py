@@ -18,8 +18,7 @@ Source: paper, Section 2 and Appendix C; contexts are ours. Nothing of size roun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -107,7 +106,7 @@ class Instance:
         raise AttributeError(f"{name}: an Instance does not change, expected a new Instance")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._arguments,)
+        return partial(Instance, **self._arguments), ()  # arrays would otherwise come back writable
 
     @property
     def _arguments(self) -> dict[str, Any]:
@@ -161,15 +160,6 @@ class Instance:
         if self.effects is None:
             return read_only(np.zeros(self.P.shape[:-1]))
         return read_only((self.P * self.effects).sum(axis=-1))
-
-    def losses(self, t: int) -> Floats:
-        """The mean loss of every action in round t, c_t; infinite for those that its context does not have."""
-        if check_count(t, "t", lowest=0) >= self.horizon:
-            raise ValueError(f"t: is {t}, expected 0 to {self.horizon - 1}")
-        if self.contexts is None or self.available is None:
-            return np.asarray(self.P @ self.theta[t] + self.direct)
-        context = self.contexts[t]
-        return np.where(self.available[context], self.P[context] @ self.theta[t] + self.direct[context], np.inf)
 
     @cached_property
     def total_losses(self) -> Floats:
@@ -238,19 +228,15 @@ class Instance:
 
     def e2(self, delay: int) -> float:
         """E2, how far the losses move in a delay: sum_t max_a (c_t(a) - m_t(a))²."""
-        return float(sum((moved**2).max(axis=1).sum() for moved in self._movement(delay)))
-
-    def _movement(self, delay: int) -> Iterator[Floats]:
         check_count(delay, "delay", lowest=0)
         entries = self.n_actions if self.contexts is None else self.n_actions * self.n_states
-        step = max(1, _CHUNK_ENTRIES // entries)
-        for start in range(0, self.horizon, step):
-            rounds = np.arange(start, min(start + step, self.horizon))
-            moved = self.theta[rounds] - self.theta[np.maximum(rounds - delay, 0)]
-            if self.contexts is None:
-                yield moved @ self.P.T
-            else:
-                yield np.einsum("tas,ts->ta", self.P[self.contexts[rounds]], moved)
+        total = 0.0
+        for rounds in np.array_split(np.arange(self.horizon), -(-self.horizon * entries // _CHUNK_ENTRIES)):
+            change = self.theta[rounds] - self.theta[np.maximum(rounds - delay, 0)]
+            rows = self.P if self.contexts is None else self.P[self.contexts[rounds]]
+            moved = change @ rows.T if self.contexts is None else np.einsum("tas,ts->ta", rows, change)
+            total += float((moved**2).max(axis=1).sum())
+        return total
 
 
 def _refuse_without_contexts(P: ArrayLike, available: ArrayLike | None, given_map: ArrayLike | None) -> None:
@@ -285,8 +271,3 @@ def _with_contexts(
         return {"P": table[0], "theta": means, "effects": direct, **_NO_CONTEXT_FIELDS}
     fields = {"P": table, "theta": means, "effects": direct, "contexts": requests, "available": offered}
     return fields | {"given_map": given_map}
-
-
-def _restored(arguments: dict[str, Any]) -> Instance:
-    """An instance from its pickled arguments, whose arrays would otherwise come back writable."""
-    return Instance(**arguments)

@@ -18,14 +18,13 @@ import inspect
 import pickle
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from statepool import families
-from statepool.checks import Ints
+from statepool.delays import missing, never
 from statepool.engine import simulate
 from statepool.learners import StateEXP3
 from statepool.learners.contract import Learner
@@ -35,7 +34,7 @@ from statepool.model import Instance
 __all__ = ["Check", "ContractError", "check_family", "check_learner", "learner_checks"]
 
 Family = Callable[..., Instance]
-ROUNDS, NEVER, SLACK = 60, 10**9, 1e-9
+ROUNDS, SLACK = 60, 1e-9
 EDGES: dict[str, tuple[Any, float]] = {
     "one action": ([[0.3, 0.7]], 0.5),
     "one state": ([[1.0]] * 5, 0.5),
@@ -51,8 +50,7 @@ class ContractError(AssertionError):
     """What is promised, and where the promise is broken."""
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """A named promise; calling it raises `ContractError` if it is not kept."""
 
     name: str
@@ -145,12 +143,12 @@ def check_family(family: Family, **settings: Any) -> None:
     make, name = partial(family, **(small | settings)), family.__name__
     made = make(seed=0)
     hold(isinstance(made, Instance), f"{name}(seed=0) gives {type(made).__name__}, expected an Instance")
-    first, again = make(seed=3), [make(seed=3)]
-    with suppress(ValueError):  # some take whole numbers only
-        again.append(make(seed=np.random.default_rng(3)))
-    for other in again:
-        same = np.array_equal(first.P, other.P) and np.array_equal(first.theta, other.theta)
-        hold(same, f"{name}(seed=3) gives another instance the second time")
+    first = make(seed=3)
+    for seed in (3, np.random.default_rng(3)):
+        with suppress(ValueError):  # some take whole numbers only
+            other = make(seed=seed)
+            same = np.array_equal(first.P, other.P) and np.array_equal(first.theta, other.theta)
+            hold(same, f"{name}(seed=3) gives another instance the second time")
     regret = simulate(made, StateEXP3(), delay=3, seed=80_000).regret
     hold(bool(np.isfinite(regret)), f"{name}: the regret of StateEXP3 is {regret}")
     try:
@@ -160,17 +158,9 @@ def check_family(family: Family, **settings: Any) -> None:
     hold(False, f"{name}(seed='one') is accepted, expected ValueError (generator_of checks a seed)")
 
 
-def ragged(seed: int = 0, horizon: int = ROUNDS) -> Ints:
-    """Delays that differ from round to round; some outcomes never arrive."""
-    delays = np.random.default_rng(seed).integers(0, 12, size=horizon)
-    delays[::7] = NEVER
-    return delays
-
-
 def usual_instances() -> list[Instance]:
     """Small members of four families that have little in common."""
-    sizes = {"n_actions": 9, "horizon": ROUNDS}
-    made = [families.find(name)(0, **sizes) for name in ("band", "funnel", "hostile")]
+    made = [family(0, n_actions=9, horizon=ROUNDS) for family in (families.band, families.funnel, families.hostile)]
     return [*made, families.hard(0, horizon=ROUNDS)]
 
 
@@ -188,7 +178,7 @@ def is_a_value(learner: Learner) -> None:
 
 def repeats_itself(learner: Learner, instance: Instance) -> None:
     """The same random numbers give the same actions."""
-    delays = ragged(horizon=instance.horizon)
+    delays = missing(0, instance.horizon, mean=6.0)
     differ = np.not_equal(*(simulate(instance, learner, delays, seed=3).actions for _ in range(2)))
     hold(not differ.any(), f"{_name(learner)} acts otherwise the second time, on the same numbers{_round(differ)}")
 
@@ -208,7 +198,7 @@ def waits_for_outcomes(learner: Learner, instance: Instance) -> None:
     """An outcome that has not arrived changes no action: those still waiting in the middle round are inverted."""
     if learner.reads_losses:
         return
-    cut, delays = instance.horizon // 2, ragged(1, instance.horizon)
+    cut, delays = instance.horizon // 2, missing(1, instance.horizon, mean=6.0)
     waiting = np.arange(instance.horizon) + delays >= cut
     theta = np.clip(instance.theta, 0.01, 0.99)  # a mean of 0 takes no random number
     means = theta, np.where(waiting[:, None], 1 - theta, theta)
@@ -256,7 +246,7 @@ def survives(learner: Learner, edge: str) -> None:
     table = np.asarray(P, dtype=np.float64)
     for horizon in (1, 2, 33):
         instance = Instance(table, np.full((horizon, table.shape[1]), mean))
-        for delay in (0, 1, horizon, NEVER):
+        for delay in (0, 1, horizon, never):
             run = simulate(instance, learner, delay, seed=1)
             hold(bool(np.isfinite(run.regret)), f"{_name(learner)}: regret is {run.regret} where there is {edge}")
 

@@ -24,7 +24,7 @@ HERE_ONLY = {
 
 
 def public(kind):
-    return {name for name in vars(kind) if not name.startswith("_")}
+    return {name for name in dir(kind) if not name.startswith("_")}
 
 
 def arguments(method):

@@ -73,7 +73,7 @@ def test_no_table_names_a_number_of_seeds_that_a_quick_run_does_not_have() -> No
 
 
 def test_a_quick_run_says_so_at_the_top_and_on_every_table(tmp_path: Path) -> None:
-    studies, tables, records, results = made_up(["unknown-map", "phase-diagram"], seeds=2)
+    studies, tables, records, results = made_up(["unknown-map", "certified-dimension"], seeds=2)
     page = write_report(tmp_path, studies, tables, records, results, quick=True).read_text(encoding="utf-8")
     assert page.count("quick: fewer seeds") == sum(len(found) for found in tables.values())
     assert page.index("Quick run") < page.index("<h1>")

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
 from typer import Argument, Option
@@ -20,18 +20,13 @@ UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 LONGEST = 1e10
 
 
-@contextmanager
-def working(what: str, console: Any = None) -> Iterator[None]:
-    """Show what is done for as long as it takes, if standard error is a terminal."""
+def working(what: str, console: Any = None) -> Any:
+    """For a `with`: shows what is done for as long as it takes, if standard error is a terminal."""
     from rich.console import Console
 
     console = console or Console(stderr=True)
     say_compiling(console)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(what):
-        yield
+    return console.status(what) if console.is_terminal else nullcontext()
 
 
 def say_compiling(console: Any) -> None:

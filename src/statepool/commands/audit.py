@@ -60,6 +60,7 @@ def audit(
 
 def print_audit(audit: Any, console: Any = None, details: bool = False, report: Path | None = None) -> None:
     """Print the verdict, its reasons and what to do; with `details` everything behind it."""
+    from rich.markup import escape
     from rich.text import Text
 
     from statepool.audit.document import sections_of, summary_of
@@ -72,16 +73,20 @@ def print_audit(audit: Any, console: Any = None, details: bool = False, report: 
     for line in summary.reasons:
         _print(console, line, "• ")
     # The command that works: nothing was written without a report.
-    command, start = (
-        "statepool serve --map AUDIT.json",
-        "audit again with --out audit, then statepool serve --map audit/AUDIT.json",
-    )
-    if report is not None:
-        start = f"statepool serve --map {shlex.quote(str(report.parent / 'AUDIT.json'))}"
+    again = "" if report else "audit again with --out audit, then "
+    file = report.parent / "AUDIT.json" if report else "audit/AUDIT.json"
     for line in summary.todo:
-        _print(console, line.replace(command, start), "→ ")
+        start = f"{again}statepool serve --map {shlex.quote(str(file))}"
+        _print(console, line.replace("statepool serve --map AUDIT.json", start), "→ ")
     for section in sections_of(audit) if details else ():
-        _print_section(console, section)
+        console.print(Text(f"\n{section.title}", style="bold"))
+        for line in section.lines:
+            _print(console, line)
+        for table in section.tables:
+            made = make_table(escape(table.title), ("", *table.headings), caption=escape(table.note))
+            for row in table.rows:
+                made.add_row(*map(escape, row))
+            console.print(made)
     if report is not None:
         console.print(Text(f"Report: {report}"))
     elif not details:
@@ -94,20 +99,6 @@ def _print(console: Any, sentence: str, mark: str = "") -> None:
     # Broken into lines here: rich would also break at the no-break spaces within a number.
     lines = textwrap.fill(mark + sentence, console.width, break_on_hyphens=False, subsequent_indent=" " * len(mark))
     console.print(Text(lines))
-
-
-def _print_section(console: Any, section: Any) -> None:
-    from rich.markup import escape
-    from rich.text import Text
-
-    console.print(Text(f"\n{section.title}", style="bold"))
-    for line in section.lines:
-        _print(console, line)
-    for table in section.tables:
-        made = make_table(escape(table.title), ("", *table.headings), caption=escape(table.note))
-        for row in table.rows:
-            made.add_row(*map(escape, row))
-        console.print(made)
 
 
 def whatif(

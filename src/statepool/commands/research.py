@@ -65,10 +65,8 @@ def reproduce(
 
 def _client(address: str) -> Any:
     """A Dask client, to be closed."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ValueError('cluster: needs the extra, pip install "statepool[cluster]"') from None
+    from distributed import Client
+
     try:
         return Client(address, timeout="5s")
     except (OSError, ValueError, TimeoutError) as error:

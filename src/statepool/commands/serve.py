@@ -2,8 +2,8 @@
 
 import gc
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,19 +16,6 @@ UVICORN: dict[str, Any] = {
     "ws": "none", "lifespan": "on", "access_log": False, "log_level": "error", "server_header": False,
     "date_header": False, "timeout_keep_alive": 75, "timeout_graceful_shutdown": 30, "timeout_worker_healthcheck": 60,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Options:
-    store: str = DEFAULT_STORE
-    host: str = "127.0.0.1"
-    port: int = 8000
-    workers: int = 1
-    open: bool = False
-    quiet: bool = False
-    follow: bool = False
-    keyed: bool = False
-    """Whether the store had keys at the start; then every worker requires one."""
 
 
 def serve(
@@ -44,7 +31,6 @@ def serve(
     quiet: Annotated[bool, Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
     """Serve pools over HTTP: the API, the dashboard at /, metrics."""
-    options = Options(store or DEFAULT_STORE, host, port, workers, open_, quiet, follow)
     if not 0 <= port < 1 << 16:
         raise ValueError(f"port: is {port}, expected a number from 0 to 65535")
     if workers < 1:
@@ -57,43 +43,42 @@ def serve(
         if demo and store is None:
             from statepool.live.demo import temporary_store
 
-            options = replace(options, store=stack.enter_context(temporary_store()))
-        database = stack.enter_context(opened(options.store, read_only=follow))
-        options = replace(options, keyed=_is_keyed(database, options))
-        if map_file is not None:
-            _open_map(database, map_file, name)
-        database.close()
-        listening = stack.enter_context(_bind(options))
+            store = stack.enter_context(temporary_store())
+        url = store or DEFAULT_STORE
+        with opened(url, read_only=follow) as database:
+            keyed = _is_keyed(database, host, open_)
+            if map_file is not None:
+                _open_map(database, map_file, name)
+        listening = stack.enter_context(_bind(host, port))
         shown, bound = listening.getsockname()[:2]
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}/"
         print(f"statepool: {address}, stop with Ctrl-C", file=sys.stderr, flush=True)
-        _run(options, listening, demo)
+        _run(partial(make_service, url, host, keyed, open_, follow, quiet), listening, workers, demo)
 
 
-def make_service(options: Options, worker: str = "1") -> Any:
-    """The application of these options."""
+def make_service(
+    store: str, host: str = "127.0.0.1", keyed: bool = False, open_: bool = False, follow: bool = False,
+    quiet: bool = False,
+) -> Any:  # fmt: skip
+    """The application of one process. `keyed`: the store had keys at the start, so every process requires one."""
+    from multiprocessing import current_process
+
     from statepool.live.service import create_app
     from statepool.live.service.monitoring import RequestLog, log_as_json
 
     log_as_json(sys.stderr)
+    number = current_process().name.rpartition("-")[2]  # of SpawnProcess-1, -2, …; or MainProcess
     service = create_app(
-        opened(options.store, options.follow),
-        exposure="anyone" if options.open else "localhost" if _is_local(options.host) else "none",
-        keyed=options.keyed,
-        follow=options.follow,
-        worker=worker,
-        log=RequestLog(None if options.quiet else sys.stderr),
+        opened(store, follow),
+        exposure="anyone" if open_ else "localhost" if _is_local(host) else "none",
+        keyed=keyed,
+        follow=follow,
+        worker=number if number.isdigit() else "1",
+        log=RequestLog(None if quiet else sys.stderr),
     )
     gc.collect()
     gc.freeze()  # what is loaded by now would be scanned again and again
     return service
-
-
-def make_worker(options: Options) -> Any:
-    """The application of a worker process."""
-    from multiprocessing import current_process
-
-    return make_service(options, worker=current_process().name.rpartition("-")[2])  # SpawnProcess-1, -2, …
 
 
 def _is_local(host: str) -> bool:
@@ -105,14 +90,14 @@ def _is_local(host: str) -> bool:
         return False
 
 
-def _is_keyed(database: Any, options: Options) -> bool:
+def _is_keyed(database: Any, host: str, open_: bool) -> bool:
     """Whether there are keys; without any, other machines are served only with --open."""
     from statepool.live.service.keys import list_keys
 
     keyed = bool(list_keys(database))
-    if not (_is_local(options.host) or keyed or options.open):
+    if not (_is_local(host) or keyed or open_):
         raise ValueError(
-            f"host: {options.host} can be reached by others and the store has no keys, "
+            f"host: {host} can be reached by others and the store has no keys, "
             "expected `statepool keys add` first, or --open"
         )
     return keyed
@@ -141,17 +126,17 @@ def _open_map(database: Any, file: Path, name: str) -> None:
     make_pool(database, name, body).close()
 
 
-def _bind(options: Options) -> Any:
+def _bind(host: str, port: int) -> Any:
     import socket
 
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((options.host, options.port), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise ValueError(f"cannot listen at {options.host}, port {options.port} ({error})") from None
+        raise ValueError(f"cannot listen at {host}, port {port} ({error})") from None
 
 
-def _run(options: Options, listening: Any, demo: bool) -> None:
+def _run(service: Callable[[], Any], listening: Any, workers: int, demo: bool) -> None:
     import signal
 
     import uvicorn
@@ -160,13 +145,13 @@ def _run(options: Options, listening: Any, demo: bool) -> None:
     # uvicorn sends itself the signal again after a graceful stop, which would end this process as a failure.
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: None)
-    if options.workers == 1:
-        service = make_service(options)
-        if demo:
-            from statepool.live.demo import Demo, create
-
-            service.demo = Demo(service.pools.adopt(create(service.pools.database)))
-        uvicorn.Server(uvicorn.Config(service, **UVICORN)).run([listening])
+    if workers > 1:
+        config = uvicorn.Config(service, factory=True, workers=workers, **UVICORN)
+        Multiprocess(config, sockets=[listening]).run()
         return
-    config = uvicorn.Config(partial(make_worker, options), factory=True, workers=options.workers, **UVICORN)
-    Multiprocess(config, sockets=[listening]).run()
+    made = service()
+    if demo:
+        from statepool.live.demo import Demo, create
+
+        made.demo = Demo(made.pools.adopt(create(made.pools.database)))
+    uvicorn.Server(uvicorn.Config(made, **UVICORN)).run([listening])

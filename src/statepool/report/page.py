@@ -1,18 +1,14 @@
 """A report as one self-contained HTML file: colours, style, script, and drawings as part of the page."""
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from statepool.report.palette import COLOURS
-
-if TYPE_CHECKING:
-    from statepool.report.sheet import Drawing
 
 _VARIABLES = {light: f"var(--{name})" for name, (light, _) in COLOURS.items()}
 _NOT_FOR_A_PAGE = re.compile(
@@ -41,36 +37,26 @@ def colours() -> str:
     )
 
 
-def figures_of(drawings: "Sequence[Drawing]", linked: bool = True) -> defaultdict[str, str]:
-    """The HTML of the figures of each section; `linked` adds links to their files."""
-    figures: defaultdict[str, str] = defaultdict(str)
-    for drawing in drawings:
-        figures[drawing.home] += _figure(drawing, linked)
-    return figures
-
-
-def _figure(drawing: "Drawing", linked: bool) -> str:
-    """Both shapes, of which the style sheet shows one, with title, caption and links."""
-    shapes = "".join(
-        f'<div class="{shape}">{_inline(text, f"{drawing.name}-{shape}-", drawing)}</div>'
-        for shape, text in (("wide", drawing.wide), ("narrow", drawing.narrow))
+def figure_of(name: str, title: str, caption: str, tips: Sequence[str], **shapes: str) -> str:
+    """A figure in both shapes, of which the style sheet shows one, with title, caption and links to its files."""
+    drawn = "".join(
+        f'<div class="{shape}">{_inline(svg, f"{name}-{shape}-", title, tips)}</div>' for shape, svg in shapes.items()
     )
-    files = " · ".join(f'<a href="figures/{drawing.name}.{kind}">{kind.upper()}</a>' for kind in ("svg", "pdf"))
-    links = f' <span class="files">{files}</span>' if linked else ""
+    files = " · ".join(f'<a href="figures/{name}.{kind}">{kind.upper()}</a>' for kind in ("svg", "pdf"))
     return (
-        f'<figure id="figure-{drawing.name}" class="drawing">{shapes}<figcaption><b>{escape(drawing.title)}.</b> '
-        f"{escape(drawing.caption)}{links}</figcaption></figure>"
+        f'<figure id="figure-{name}" class="drawing">{drawn}<figcaption><b>{escape(title)}.</b> '
+        f'{escape(caption)} <span class="files">{files}</span></figcaption></figure>'
     )
 
 
-def _inline(svg: str, prefix: str, drawing: "Drawing") -> str:
+def _inline(svg: str, prefix: str, title: str, tips: Sequence[str]) -> str:
     """An SVG as part of a page: the theme's colours, targets with their texts, ids that no other drawing has."""
     svg = _NOT_FOR_A_PAGE.sub("", svg).strip()
-    svg = re.sub(r'<g id="tip-(\d+)">', lambda m: f'<g class="tip" data-tip="{escape(drawing.tips[int(m[1])])}">', svg)
+    svg = re.sub(r'<g id="tip-(\d+)">', lambda m: f'<g class="tip" data-tip="{escape(tips[int(m[1])])}">', svg)
     svg = re.sub(r'\bid="', f'id="{prefix}', svg)
     svg = svg.replace('xlink:href="#', f'href="#{prefix}').replace("url(#", f"url(#{prefix}")
     svg = re.sub("|".join(_VARIABLES), lambda match: _VARIABLES[match[0]], svg)
     # A marker's outline is left to the place that uses it, where pointing turns it on.
     svg = svg.replace('" style="stroke: #000000; stroke-opacity: 0"/>', '"/>')
-    heading = f'<svg role="img" aria-label="{escape(drawing.title)}" '
+    heading = f'<svg role="img" aria-label="{escape(title)}" '
     return re.sub(r'<svg width="[^"]*" height="[^"]*" |<svg height="[^"]*" ', heading, svg, count=1)

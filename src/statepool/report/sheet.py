@@ -65,7 +65,7 @@ class Value:
         return self.shown() if self.se is None else f"{self.shown()}\u00a0±\u00a0{self.se:.{self.digits}f}"
 
 
-Rows = Mapping[str, Mapping[str, Value]]
+Rows = dict[str, dict[str, Value]]
 """A table: values by row and column."""
 
 
@@ -154,25 +154,6 @@ class Sheet:
         with styled():
             self.figure.savefig(buffer, format=kind, metadata=_NO_DATES[kind])
         return buffer.getvalue()
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure as SVG in both shapes. `home` names the section it belongs to, "" the beginning of the report."""
-
-    name: str
-    title: str
-    caption: str
-    home: str
-    wide: str
-    narrow: str
-    tips: tuple[str, ...]
-
-
-def drawing_of(wide: Sheet, narrow: Sheet, name: str, title: str, caption: str, home: str) -> Drawing:
-    """The drawing of two sheets that were drawn on by the same function."""
-    shapes = [sheet.saved("svg").decode() for sheet in (wide, narrow)]
-    return Drawing(name, title, caption, home, shapes[0], shapes[1], tuple(wide.tips))
 
 
 def label(

@@ -13,14 +13,13 @@ from statepool.guarantees import theorem_1, theorem_3
 from statepool.learners import StateEXP3
 from statepool.report import palette
 from statepool.report.palette import Look
-from statepool.report.sheet import Sheet, Value, log_axis
+from statepool.report.sheet import Rows, Sheet, Value, log_axis
 from statepool.studies.study import (
     PAIR,
     Arms,
     Cell,
     Figure,
     Results,
-    Rows,
     Sweep,
     Table,
     Task,
@@ -294,13 +293,8 @@ def _dependence_tables(results: Results) -> list[Table]:
 
 
 def _draw_dependence(sheet: Sheet, results: Results) -> None:
-    looks = dict(
-        zip(
-            OVERLAPS,
-            (Look(palette.BLUE, "o"), Look(palette.GREEN, "^"), Look(palette.AMBER, "D"), Look(palette.PURPLE, "v")),
-            strict=True,
-        )
-    )
+    drawn = (Look(palette.BLUE, "o"), Look(palette.GREEN, "^"), Look(palette.AMBER, "D"), Look(palette.PURPLE, "v"))
+    looks = dict(zip(OVERLAPS, drawn, strict=True))
     for ax, delay in zip(sheet.panels(3, 2.0, sharey=not sheet.narrow), WAITS, strict=True):
         for overlap, look in looks.items():
             name = f"overlap {overlap:g}"
@@ -327,7 +321,6 @@ add_study(
     _dependence_tables,
     [Figure("dependence", _draw_dependence)],
 )  # fmt: skip
-
 
 KINDS = ("deterministic", "misleading", "near-unreachable", "rare-optimal", "unbalanced")
 PROMISED: dict[str, tuple[str, dict[str, Any]]] = {

@@ -10,13 +10,12 @@ from statepool.guarantees import drift_lemma, interleaving_pays
 from statepool.learners import StateEXP3
 from statepool.rates import default_rate, largest_covered_rate
 from statepool.report.palette import ACTION, BEST_STATE, GREEDY, HYBRID, MUTED, PLUG_IN, STATE, THOMPSON, Look
-from statepool.report.sheet import Sheet, Value, log_axis
+from statepool.report.sheet import Rows, Sheet, Value, log_axis
 from statepool.studies.study import (
     Arms,
     Cell,
     Figure,
     Results,
-    Rows,
     Sweep,
     Table,
     Task,

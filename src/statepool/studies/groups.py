@@ -22,8 +22,8 @@ from statepool.model import Instance
 from statepool.probes import DimensionProbe
 from statepool.rates import default_rate
 from statepool.report.palette import AMBER, BLUE, INK, MUTED, PURPLE, STATE, SURFACE, VERMILLION, Look
-from statepool.report.sheet import Sheet, Value
-from statepool.studies.study import Cell, Figure, Results, Rows, Sweep, Table, Task, add_study
+from statepool.report.sheet import Rows, Sheet, Value
+from statepool.studies.study import Cell, Figure, Results, Sweep, Table, Task, add_study
 
 GROUPS, HETEROGENEITIES = (1, 2, 4, 8, 16), (0, 0.12)
 HORIZON, DELAY, N_ACTIONS, N_STATES = 6_000, 20, 40, 16

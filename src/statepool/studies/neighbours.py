@@ -11,10 +11,10 @@ from statepool.learners import Learner
 from statepool.learners.neighbours.impatient_thompson import prior_of
 from statepool.model import Instance
 from statepool.probes import NO_PROBE
-from statepool.report.sheet import Value
+from statepool.report.sheet import Rows, Value
 from statepool.studies import funnel
 from statepool.studies.estimated_maps import KINDS
-from statepool.studies.study import Arms, Cell, Results, Rows, Sweep, Table, Task, add_study
+from statepool.studies.study import Arms, Cell, Results, Sweep, Table, Task, add_study
 
 ZS, ANYTIME = "zimmert-seldin", "anytime"
 ARMS: Arms = {

@@ -17,8 +17,8 @@ from statepool.learners import ActionEXP3, HintedStateEXP3, StateEXP3
 from statepool.model import Instance
 from statepool.rates import default_rate
 from statepool.report.palette import BLUE, FAINT, GREEN, INK, MUTED, STATE, SURFACE, VERMILLION, Look
-from statepool.report.sheet import Sheet, Value, label, log_axis
-from statepool.studies.study import PAIR, Arms, Cell, Figure, Results, Rows, Sweep, Table, Task, add_study
+from statepool.report.sheet import Rows, Sheet, Value, label, log_axis
+from statepool.studies.study import PAIR, Arms, Cell, Figure, Results, Sweep, Table, Task, add_study
 
 FREE_OVERLAPS, OVERLAPS = (0, 0.25, 0.5, 0.75, 0.95), (0, 0.35, 0.65, 0.85, 0.95)
 

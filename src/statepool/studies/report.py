@@ -4,7 +4,7 @@ The report has every table and figure, needs no network, and its bytes repeat.
 """
 
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,8 +17,8 @@ from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
 
-from statepool.report.page import figures_of, render
-from statepool.report.sheet import Drawing, Sheet, Value, drawing_of, styled
+from statepool.report.page import figure_of, render
+from statepool.report.sheet import Sheet, Value, styled
 from statepool.studies import STUDIES
 from statepool.studies.study import Results, Study, Table
 
@@ -102,7 +102,7 @@ def write_report(
     records: Mapping[str, Sequence[Record]], results: Mapping[str, Results], quick: bool, name: str = "report",
 ) -> Path:  # fmt: skip
     """Draw the figures into `folder`/figures and write `folder`/`name`.html; return its path."""
-    drawings = write_figures(results, folder / "figures")
+    figures = write_figures(results, folder / "figures")
     every = [record for study in studies for record in records[study.name]]
     page = render(
         __package__, "report.html", heading=heading_of(studies), whole=_is_whole(studies), quick=quick,
@@ -111,7 +111,7 @@ def write_report(
         exceptions=[each for how in ("not met", "within one standard error") for each in every if each.how == how],
         places={study.name: {(each.table, each.cell, each.column): each for each in records[study.name]}
                 for study in studies},
-        published={each.table for each in every if each.how}, figures=figures_of(drawings), words=WORDS, marks=MARKS,
+        published={each.table for each in every if each.how}, figures=figures, words=WORDS, marks=MARKS,
         classes=CLASSES, worst=_worst, summary=_summary,
     )  # fmt: skip
     path = folder / f"{name}.html"
@@ -119,24 +119,24 @@ def write_report(
     return path
 
 
-def write_figures(results: Mapping[str, Results], folder: Path) -> list[Drawing]:
-    """Draw every figure whose studies were run; save each as SVG and PDF."""
+def write_figures(results: Mapping[str, Results], folder: Path) -> defaultdict[str, str]:
+    """Draw every figure whose studies were run, as SVG and PDF; the HTML of each section's, "" for the beginning."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawings = []
+    sections: defaultdict[str, str] = defaultdict(str)
     for study in STUDIES.values():
         for figure in study.figures:
             if not {study.name, *figure.others} <= set(results):
                 continue
-            wide, narrow = Sheet(), Sheet(narrow=True)
-            for sheet in (wide, narrow):
+            shapes = {"wide": Sheet(), "narrow": Sheet(narrow=True)}
+            for sheet in shapes.values():
                 with styled():
                     figure.draw(sheet, *(results[name] for name in (study.name, *figure.others)))
-            home = "" if figure.up_front else study.name
-            drawing = drawing_of(wide, narrow, figure.name, figure.title, figure.caption, home)
-            (folder / f"{figure.name}.pdf").write_bytes(wide.saved("pdf"))
-            (folder / f"{figure.name}.svg").write_text(drawing.wide)
-            drawings.append(drawing)
-    return drawings
+            svg = {shape: sheet.saved("svg").decode() for shape, sheet in shapes.items()}
+            (folder / f"{figure.name}.pdf").write_bytes(shapes["wide"].saved("pdf"))
+            (folder / f"{figure.name}.svg").write_text(svg["wide"])
+            drawn = figure_of(figure.name, figure.title, figure.caption, shapes["wide"].tips, **svg)
+            sections["" if figure.up_front else study.name] += drawn
+    return sections
 
 
 def _is_whole(studies: Sequence[Study]) -> bool:

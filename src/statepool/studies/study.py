@@ -22,13 +22,11 @@ from statepool.comparison import standard_error
 from statepool.engine import Run, simulate
 from statepool.learners import Learner
 from statepool.model import Instance
-from statepool.report.sheet import Value
+from statepool.report.sheet import Rows, Value
 
 Arms = Mapping[str, tuple[str, Mapping[str, Any]]]
 """Label → (name of a learner, its settings)."""
 PAIR: Arms = {"state": ("state-exp3", {}), "action": ("action-exp3", {})}
-Rows = dict[str, dict[str, Value]]
-"""A table: values by row and column."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +208,7 @@ class Table:
     """Rows of named values. `ours` marks tables that the paper does not have."""
 
     title: str
-    rows: Mapping[str, Mapping[str, Value]]
+    rows: Rows
     note: str = ""
     ours: bool = False
 

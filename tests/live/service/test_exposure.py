@@ -10,7 +10,7 @@ import httpx
 from command_line import statepool
 from live.service.clients import DECISIONS, POOL, Client
 from live.service.servers import serving
-from statepool.commands.serve import Options, make_service
+from statepool.commands.serve import make_service
 from statepool.live.service.keys import add_key
 
 ADDRESSES = ("/", "/login", "/readyz", "/schema", "/metrics", "/v1/pools", "/v1/pools/home", "/pools/home")
@@ -18,7 +18,7 @@ ADDRESSES = ("/", "/login", "/readyz", "/schema", "/metrics", "/v1/pools", "/v1/
 
 def check_nobody_is_answered(url, **options):
     """A process that was started after the last key was dropped, as a worker is that takes another's place."""
-    client = Client(make_service(Options(store=url, quiet=True, **options)))
+    client = Client(make_service(url, quiet=True, **options))
     try:
         for address in ADDRESSES:
             assert client.get(address).status_code in (303, 401, 403), f"{address} was answered"
@@ -35,14 +35,14 @@ def test_a_process_that_others_can_reach(url):
 def test_a_process_of_a_service_that_was_started_with_keys(url):
     for host in ("127.0.0.1", "0.0.0.0"):
         for opened in (False, True):
-            options = {"host": host, "open": opened, "keyed": True}
-            client = Client(make_service(Options(store=url, quiet=True, **options)))
+            options = {"host": host, "open_": opened, "keyed": True}
+            client = Client(make_service(url, quiet=True, **options))
             assert client.get("/v1/pools").status_code == 401
             client.stop()
 
 
 def test_it_is_said_why_and_the_process_counts_as_alive(url, database):
-    client = Client(make_service(Options(store=url, host="0.0.0.0", quiet=True)))
+    client = Client(make_service(url, host="0.0.0.0", quiet=True))
     assert "statepool keys add" in client.get("/v1/pools").json()["error"]
     assert client.get("/healthz").status_code == 200
     key = add_key(database, "first", "admin")
