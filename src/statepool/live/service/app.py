@@ -62,7 +62,7 @@ class Service:
         self._follow, self._log = follow, log or RequestLog(None)
         self.gate, self.pools = Gate(database, exposure, keyed), Pools(database)
         self.metrics = Metrics(database, worker)
-        self.demo: "Demo | None" = None
+        self.demo: Demo | None = None
         self.is_ready = False
         self._site = Router(Site(self.gate, self.pools, may_change=not follow).routes(), lifespan=self._lifespan)
 
