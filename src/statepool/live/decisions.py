@@ -11,6 +11,7 @@ row. If nothing was inserted, the same report is there already, or another one, 
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Annotated, Any, NamedTuple
@@ -27,8 +28,6 @@ from statepool.live.learning import PolicyVersion
 from statepool.live.settings import Definition, Revision
 
 LONGEST_TICKET = 200
-TICKET_BYTES = 18
-"""Of a random ticket: 24 characters."""
 random = secrets.SystemRandom().random
 TICKETS_AT_ONCE, EXPIRED_AT_ONCE = 500, 1_000
 SLACK = 60.0
@@ -56,13 +55,9 @@ def check_ticket(ticket: Any) -> str:
     return ticket
 
 
-class Request(NamedTuple):
-    """What one call of `decide` asked for."""
-
-    ticket: str | None
-    context: Any = None
-    candidates: Any = None
-    uniform: float | None = None
+def make_ticket() -> str:
+    """Milliseconds, then random characters: rows that are stored together are neighbours in the index of tickets."""
+    return f"{time.time_ns() // 1_000_000:011x}{secrets.token_urlsafe(12)}"
 
 
 Row = dict[str, Any]
@@ -97,9 +92,12 @@ class Decisions:
         self._latest = database.prepare(sa.select(latest).where(*is_current))
 
     def decide(
-        self, version: PolicyVersion, requests: Sequence[Request], at: float | None
-    ) -> tuple[int, list[Decision]]:
+        self, version: PolicyVersion, requests: Sequence[tuple[Any, Any, Any]], at: float | None,
+        uniform: float | None = None,
+    ) -> tuple[int, list[Decision]]:  # fmt: skip
         """Draw and store decisions, all or none; the number of the latest version, and an answer for each request.
+
+        A request is its ticket, context and candidates, or None for each; `uniform` is the number to draw with.
 
         Raises
         ------
@@ -110,41 +108,39 @@ class Decisions:
         """
         if not requests:
             return 0, []
-        for request in requests:
-            if request.ticket is not None:
-                check_ticket(request.ticket)
-        offers = [version.offer(request.context, request.candidates) for request in requests]
-        keys = [request.ticket or place for place, request in enumerate(requests)]
-        drawn: dict[Any, Row] = {}
-        for key, request, offer in zip(keys, requests, offers, strict=True):
-            if key not in drawn:
-                drawn[key] = self._draw(version, request, offer, at)
-        latest, known = self._store(list(drawn.values()), version, offers)
-        stored = [known.get(drawn[key]["ticket"], drawn[key]) for key in keys]
-        if known or len(drawn) < len(requests):
-            for row, request, offer in zip(stored, requests, offers, strict=True):
-                compare(row, request, offer)
+        offers = [version.offer(context, candidates) for _, context, candidates in requests]
+        rows = [
+            self._draw(version, offer, None if ticket is None else check_ticket(ticket), uniform, at)
+            for (ticket, _, _), offer in zip(requests, offers, strict=True)
+        ]
+        latest, known = self._store(rows, version, offers)
+        if known:
+            for row, (_, context, _) in zip(rows, requests, strict=True):
+                compare(known.get(row["ticket"], row), row, context, uniform)
+            rows = [known.get(row["ticket"], row) for row in rows]
         labels = version.revision.catalogue.labels
-        if any(row["action"] >= len(labels) for row in stored):  # another process has added it
+        if any(row["action"] >= len(labels) for row in rows):  # another process has added it
             raise Stale
         return latest, [
             Decision(
                 row["ticket"], labels[row["action"]] if row["label"] is None else decoded(row["label"]),
                 row["probability"], bool(row["is_holdout"]),
             )
-            for row in stored
+            for row in rows
         ]  # fmt: skip
 
-    def _draw(self, version: PolicyVersion, request: Request, offer: Offer, at: float | None) -> Row:
+    def _draw(
+        self, version: PolicyVersion, offer: Offer, ticket: str | None, uniform: float | None, at: float | None
+    ) -> Row:
         """The row of a new decision."""
-        uniform, t = random() if request.uniform is None else request.uniform, version.next_round()
+        uniform, t = random() if uniform is None else uniform, version.next_round()
         distribution = version.distribution(offer, t)
         choice, probability, is_holdout = distribution.draw(uniform)
         action = offer.rows.actions.item(choice)
         return {
-            "pool": self._pool, "ticket": request.ticket or secrets.token_urlsafe(TICKET_BYTES), "round": t,
-            "version": version.number, "action": action, "probability": probability, "uniform": uniform,
-            "is_holdout": is_holdout, "at": at, "context": offer.context, "candidates": offer.digest,
+            "pool": self._pool, "ticket": ticket or make_ticket(), "round": t, "version": version.number,
+            "action": action, "probability": probability, "uniform": uniform, "is_holdout": is_holdout, "at": at,
+            "context": offer.context, "candidates": offer.digest,
             "label": encoded(offer.labels[choice]) if action < 0 and offer.labels is not None else None,
             "saved": version.saved_with(offer, distribution, choice),
         }  # fmt: skip
@@ -203,16 +199,15 @@ def columns_of_json(table: sa.Table) -> dict[str, Any]:
     return {each.name: sa.func.decode(each, base64) if is_bytes[each.name] else each for each in rows.c}
 
 
-def compare(known: Row, request: Request, offer: Offer) -> None:
-    """Raise if the decision of a ticket was made for another request."""
-    if request.uniform is not None and request.uniform != known["uniform"]:
-        raise Conflict(
-            f"uniform: ticket {known['ticket']!r} was drawn from {known['uniform']!r}, and now {request.uniform!r}"
-        )
-    if offer.context != known["context"]:
-        raise Conflict(f"context: ticket {known['ticket']!r} was decided for another than {request.context!r}")
-    if offer.digest != (None if known["candidates"] is None else bytes(known["candidates"])):
-        raise Conflict(f"candidates: ticket {known['ticket']!r} was decided among others, expected the same again")
+def compare(known: Row, drawn: Row, context: Any, uniform: float | None) -> None:
+    """Raise if the decision of a ticket was made for another request than the one drawn now."""
+    ticket = known["ticket"]
+    if uniform is not None and uniform != known["uniform"]:
+        raise Conflict(f"uniform: ticket {ticket!r} was drawn from {known['uniform']!r}, and now {uniform!r}")
+    if drawn["context"] != known["context"]:
+        raise Conflict(f"context: ticket {ticket!r} was decided for another than {context!r}")
+    if drawn["candidates"] != (known["candidates"] and bytes(known["candidates"])):
+        raise Conflict(f"candidates: ticket {ticket!r} was decided among others, expected the same again")
 
 
 def check_pairs(pairs: Any, what: str) -> list[tuple[Any, Any]]:

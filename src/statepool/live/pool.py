@@ -27,16 +27,7 @@ from statepool.learners.contract import Learner, short_name
 from statepool.live import maintenance, status
 from statepool.live.catalogue import Catalogue, changed, check_label, check_rows, make_catalogue, updated
 from statepool.live.database import LOCK_TIMEOUT, OUTCOME, STATE, Database
-from statepool.live.decisions import (
-    Decision,
-    Decisions,
-    NewReport,
-    Reports,
-    Request,
-    Stale,
-    check_pairs,
-    check_ticket,
-)
+from statepool.live.decisions import Decision, Decisions, NewReport, Reports, Stale, check_pairs, check_ticket
 from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
 from statepool.live.learning import PolicyVersion, learn_reports
 from statepool.live.replay import Replay, replay
@@ -177,7 +168,7 @@ class Pool:
         """
         if uniform is not None and check_number(uniform, "uniform", 0, 1) == 1:
             raise ValueError(f"uniform: is {uniform!r}, expected a finite number in [0, 1)")
-        return self._decide([Request(ticket, context, candidates, None if uniform is None else float(uniform))])[0]
+        return self._decide([(ticket, context, candidates)], None if uniform is None else float(uniform))[0]
 
     def decide_many(
         self, tickets: int | Iterable[str | None], *, contexts: Sequence[Any] | None = None,
@@ -200,12 +191,12 @@ class Pool:
             if given is not None and len(given) != len(listed):
                 raise ValueError(f"{name}: has {len(given)}, expected {len(listed)}, one for each decision")
             asked.append([None] * len(listed) if given is None else given)
-        return self._decide([Request(*each) for each in zip(listed, *asked, strict=True)])
+        return self._decide(list(zip(listed, *asked, strict=True)))
 
-    def _decide(self, requests: Sequence[Request]) -> list[Decision]:
+    def _decide(self, requests: Sequence[Any], uniform: float | None = None) -> list[Decision]:
         for _ in range(ATTEMPTS):
             try:
-                latest, made = self._decisions.decide(self._current(), requests, self._given_time())
+                latest, made = self._decisions.decide(self._current(), requests, self._given_time(), uniform)
             except Stale:
                 self.refresh()
                 continue

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -13,7 +13,6 @@ from starlette.responses import Response
 from starlette.routing import Router
 
 from statepool.live.database import Database
-from statepool.live.demo import Demo
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.keys import Exposure, Gate
 from statepool.live.service.messages import refusal
@@ -21,6 +20,9 @@ from statepool.live.service.monitoring import Metrics, RequestLog
 from statepool.live.service.pools import Pools, in_thread
 from statepool.live.service.routes import ENDPOINTS, Call, Endpoint, match
 from statepool.live.service.site import Site
+
+if TYPE_CHECKING:
+    from statepool.live.demo import Demo
 
 RELOAD_SECONDS = 1.0
 """After which the keys are read again."""

@@ -1,4 +1,4 @@
-"""API keys: roles, pools, expiry and renewal. The store holds only SHA-256 hashes.
+"""API keys: roles, pools and expiry. The store holds only SHA-256 hashes.
 
 Roles: `read` (status and single tickets), `decide`, `report`, `write` (decide and report), `admin` (everything).
 Without keys a service answers the loopback name only. Once it has seen a key it requires one, even if none is left.
@@ -28,9 +28,6 @@ ALLOWED = {
     "admin": ("read", "decide", "report", "admin"),
 }
 ROLES = tuple(ALLOWED)
-OLD = " (before)"
-"""Suffix of the name of a key that was renewed and still works."""
-OVERLAP = 86_400.0
 BEARER = {"www-authenticate": "Bearer"}
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -80,10 +77,15 @@ def add_key(database: Database, name: str, role: str, lasts: float | None = None
     """
     if role not in ROLES:
         raise ValueError(f"role: is {role!r}, expected one of {', '.join(ROLES)}")
-    if not 0 < len(name) <= 64 or not name.isprintable() or name.endswith(OLD):
-        raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters that do not end in {OLD!r}")
-    key, row = _make(name, role, [check_name(pool) for pool in pools], lasts)
-    keys = database.tables.api_keys
+    if not 0 < len(name) <= 64 or not name.isprintable():
+        raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters")
+    if lasts is not None and not 0 <= lasts < 1e10:
+        raise ValueError(f"seconds: is {lasts!r}, expected how long a key is valid")
+    key, keys, now = "sp_" + token_urlsafe(32), database.tables.api_keys, time()
+    row = {
+        "name": name, "hash": digest_of(key), "role": role, "expires_at": None if lasts is None else now + lasts,
+        "pools": msgspec.json.encode(list(map(check_name, pools))).decode() if pools else None, "created_at": now,
+    }  # fmt: skip
 
     def add(connection: sa.Connection) -> None:
         if connection.execute(sa.select(keys.c.name).where(keys.c.name == name)).first():
@@ -94,48 +96,9 @@ def add_key(database: Database, name: str, role: str, lasts: float | None = None
     return key
 
 
-def renew_key(database: Database, name: str, lasts: float | None = None, overlap: float = OVERLAP) -> str:
-    """Create a successor with the same name and rights; the key before it works for `overlap` more seconds.
-
-    A key that was renewed before that ends at once.
-    """
-    kept = {each.name: each for each in list_keys(database)}
-    if name not in kept or name.endswith(OLD):
-        raise ValueError(f"key: there is none named {name!r} to renew")
-    key, row = _make(name, kept[name].role, kept[name].pools, lasts)
-    ends = min(_expiry(overlap) or 0.0, kept[name].expires_at or float("inf"))
-    keys = database.tables.api_keys
-
-    def renew(connection: sa.Connection) -> None:
-        connection.execute(sa.delete(keys).where(keys.c.name == name + OLD))
-        connection.execute(sa.update(keys).where(keys.c.name == name).values(name=name + OLD, expires_at=ends))
-        connection.execute(sa.insert(keys), row)
-
-    database.write(renew)
-    return key
-
-
-def _make(name: str, role: str, pools: Sequence[str], lasts: float | None) -> tuple[str, dict[str, object]]:
-    """A new key, and its row."""
-    key = "sp_" + token_urlsafe(32)
-    return key, {
-        "name": name, "hash": digest_of(key), "role": role, "expires_at": _expiry(lasts),
-        "pools": msgspec.json.encode(pools).decode() if pools else None, "created_at": time(),
-    }  # fmt: skip
-
-
-def _expiry(lasts: float | None) -> float | None:
-    if lasts is None:
-        return None
-    if not 0 <= lasts < 1e10:
-        raise ValueError(f"seconds: is {lasts!r}, expected how long a key is valid")
-    return time() + lasts
-
-
 def drop_key(database: Database, name: str) -> None:
-    """Delete a key, and the one that it replaced."""
-    keys = database.tables.api_keys
-    dropped = sa.delete(keys).where(keys.c.name.in_([name, name + OLD]))
+    """Delete a key."""
+    dropped = sa.delete(database.tables.api_keys).where(database.tables.api_keys.c.name == name)
     if not database.write(lambda connection: connection.execute(dropped).rowcount):
         raise ValueError(f"key: there is none named {name!r}")
 

@@ -6,15 +6,18 @@ Requests are those of the process that answers the scrape, which the label `work
 
 import asyncio
 import logging
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import IO, Any
 
 import msgspec
 import sqlalchemy as sa
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from statepool.live.database import Database
@@ -56,29 +59,33 @@ class Metrics(Collector):
 
     def __init__(self, database: Database, worker: str = "1") -> None:
         self._database, self._worker, self._registry = database, worker, CollectorRegistry()
-        labels = ["route", "status", "worker"]
-        self._requests = Counter("statepool_requests", "Requests by route and status", labels, registry=self._registry)
-        self._seconds = Histogram(
-            "statepool_request_seconds", "Time to answer", ["route", "worker"], buckets=BUCKETS, registry=self._registry
-        )
-        self._bound: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._requests: dict[tuple[str, int], int] = defaultdict(int)
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._by_bucket: dict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
         self._registry.register(self)
 
     def add(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""
-        found = self._bound.get((route, status))
-        if found is None:
-            found = self._requests.labels(route, status, self._worker), self._seconds.labels(route, self._worker)
-            self._bound[route, status] = found
-        found[0].inc()
-        found[1].observe(seconds)
+        self._requests[route, status] += 1
+        self._seconds[route] += seconds
+        self._by_bucket[route][bisect_left(BUCKETS, seconds)] += 1
 
     def expose(self) -> bytes:
         """The text that Prometheus reads."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Any]:
-        """The metrics of the store; without pools while it is away."""
+        """The requests, and the metrics of the store; without pools while it is away."""
+        requests = CounterMetricFamily(
+            "statepool_requests", "Requests by route and status", labels=["route", "status", "worker"]
+        )
+        for (route, status), number in tuple(self._requests.items()):
+            requests.add_metric([route, str(status), self._worker], number)
+        times = HistogramMetricFamily("statepool_request_seconds", "Time to answer", labels=["route", "worker"])
+        for route, by_bucket in tuple(self._by_bucket.items()):
+            buckets = zip((*map(str, BUCKETS), "+Inf"), accumulate(by_bucket), strict=True)
+            times.add_metric([route, self._worker], list(buckets), self._seconds[route])
+        yield from (requests, times)
         found: dict[str, dict[str, Any]] | None = None
         with suppress(StoreUnavailable):
             found = read_counts(self._database)
