@@ -197,3 +197,36 @@ app(["simulate", "two-shelves", "follow-the-leader", "--seeds", "2", "--set", "h
     assert said[2].startswith("learner: 'odd' is <function two_shelves")
     assert "did you mean follow-the-leader?" in said[3]
     assert '"learner": "follow-the-leader"' in done.stdout
+
+
+CELL = """
+from dataclasses import dataclass
+from typing import NamedTuple
+import numpy as np
+from statepool.learners import Learner, add_rule
+
+@dataclass(frozen=True)
+class Fixed(Learner):
+    def start(self, problem):
+        return FixedMemory(np.zeros(problem.n_actions))
+
+class FixedMemory(NamedTuple):
+    losses: np.ndarray
+
+def policy(memory, rows, t, out):
+    out[:] = 0.0
+    out[1] = 1.0
+
+add_rule(FixedMemory, policy)
+"""
+
+
+def test_a_changed_rule_is_the_one_that_plays():
+    """A notebook's cell is run again, or two files name their memory alike: each learner plays its own rule."""
+    defined = [{"__name__": name} for name in ("__main__", "__main__", "another_file")]
+    for action, names in enumerate(defined):
+        exec(CELL.replace("out[1]", f"out[{action}]"), names)
+        assert set(sp.simulate(BAND, names["Fixed"]()).actions) == {action}
+    assert set(sp.simulate(BAND, defined[0]["Fixed"](), seed=1).actions) == {0}
+    with pytest.raises(ValueError, match="FixedMemory has a rule already, expected a new NamedTuple type"):
+        exec("add_rule(FixedMemory, policy)", defined[0])
