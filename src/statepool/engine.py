@@ -24,6 +24,7 @@ from statepool.learners.contract import (
     Played,
     Problem,
     advance,
+    is_own,
     learn,
     problem_of,
     remember,
@@ -252,17 +253,25 @@ def _run(
     memory = learner.start(problem)
     saved = np.empty((calendar.n_slots, sum(learner.saved_width(problem))))
     x = np.zeros(instance.n_actions)
+    wrong = np.full(0 if is_own(type(memory)) else 2, -1.0)
+    if probe is NO_PROBE:
+        probe = NO_PROBE._replace(wrong=wrong)
     actions, states, outcomes = np.empty(horizon, np.int32), np.empty(horizon, np.int32), np.empty(horizon)
     with explained(learner, memory):
         suited(_play_rounds, memory)(
             memory, probe, calendar, saved, tables, instance.rows, instance.requests, instance.n_actions,
             instance.theta, effects, gains, uniforms, draws, x, actions, states, outcomes,
         )  # fmt: skip
-    # A sum that is no number stays one, so it is enough to look at the policy of the last round.
+    name = type(learner).__name__
+    if wrong.size and wrong[0] >= 0:
+        raise ValueError(
+            f"learner: the policy of {name} in round {wrong[0]:.0f} sums to {wrong[1]:.6g}, expected probabilities "
+            "that sum to 1"
+        )
+    # A rule of this package is tested for its sums; what overflows in its totals is still there in the last round.
     if not np.isfinite(x).all():
         raise ValueError(
-            f"learner: the policy of {type(learner).__name__} in round {horizon - 1} is not a number, "
-            "expected probabilities"
+            f"learner: the policy of {name} in some round up to {horizon - 1} is not a number, expected probabilities"
         )
     return Run(instance, learner, delay, stream, draws, actions, states, outcomes), memory
 

@@ -107,7 +107,11 @@ def moody_policy(memory, rows, t, out):
 
 
 def half_policy(memory, rows, t, out):
-    out[:] = 0.5 / out.size
+    out[:] = (0.5 if t == 7 else 1.0) / out.size
+
+
+def nearly_policy(memory, rows, t, out):
+    out[:] = (1.0 - 1e-7) / out.size
 
 
 def negative_policy(memory, rows, t, out):
@@ -159,7 +163,7 @@ def undefined_policy(memory, rows, t, out):
 
 
 def nan_policy(memory, rows, t, out):
-    out[:] = np.nan
+    out[:] = np.nan if t == 11 else 1.0 / out.size
 
 
 def short_policy(memory, t, out):

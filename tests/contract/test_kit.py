@@ -50,7 +50,7 @@ def test_our_families_pass(family):
 
 BROKEN = {
     "Moody": ((begin, outside.moody_policy), promises.repeats_itself, "acts otherwise the second time"),
-    "Half": ((begin, outside.half_policy), promises.has_a_policy, "does not sum to 1"),
+    "Nearly": ((begin, outside.nearly_policy), promises.has_a_policy, "does not sum to 1"),
     "Negative": ((begin, outside.negative_policy), promises.has_a_policy, "not 0 or more"),
     "Prophet": ((outside.foresee, outside.foreseeing_policy), promises.waits_for_outcomes, "has not arrived"),
     "Sharing": ((outside.shared, outside.leader_policy), promises.shares_nothing, "another run"),
@@ -74,7 +74,11 @@ REFUSED = {
         r"outside\.py, line \d+ \(out\[:\] = memory\.sumz\[0\]\.min\(\)\), expected",
     ),
     "Undefined": ((begin, outside.undefined_policy), "uses 'lowest_indx', expected a name"),
-    "NotANumber": ((begin, outside.nan_policy), "the policy of NotANumber in round 59 is not a number"),
+    "NotANumber": ((begin, outside.nan_policy), "policy of NotANumber in round 11 sums to nan, expected"),
+    "Half": (
+        (begin, outside.half_policy),
+        r"policy of Half in round 7 sums to 0\.5, expected probabilities that sum to 1",
+    ),
     "Arguments": ((begin, outside.short_policy), r"expected policy\(memory, rows, t, out\)"),
     "Frames": ((lambda problem: ("a", object()), outside.first_policy), "field 'P' of Frames's memory holds object"),
 }
