@@ -129,6 +129,10 @@ def far_policy(memory, rows, t, out):
     out[int(memory.sums[0, t])] = 1.0
 
 
+def learn_without_sign(memory, played, loss, saved, sign):
+    memory.sums[:, played.state] += np.array([loss, 1.0])
+
+
 def far_learn(memory, played, loss, saved, sign):
     memory.P[played.action + 9] += loss
 

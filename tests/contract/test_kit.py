@@ -64,6 +64,16 @@ def test_a_broken_promise_is_reported(name):
         promise(wrong_learner(name, *parts), BAND)
 
 
+def test_a_learner_that_runs_live_takes_outcomes_back():
+    learns = (("Undoing", outside.leader_learn), ("Signless", outside.learn_without_sign))
+    right, wrong = (wrong_learner(name, begin, outside.leader_policy, learn) for name, learn in learns)
+    promises.takes_outcomes_back(wrong, BAND)  # it does not run live
+    type(right).runs_live = type(wrong).runs_live = True
+    promises.takes_outcomes_back(right, BAND)
+    with pytest.raises(ContractError, match="Signless: `learn` with sign -1 does not undo `learn`"):
+        promises.takes_outcomes_back(wrong, BAND)
+
+
 PAST_THE_END = "reads or writes past the end of an array, expected indices inside it"
 REFUSED = {
     "OnePast": ((begin, outside.one_past_policy), PAST_THE_END),
