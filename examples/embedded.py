@@ -10,7 +10,7 @@ STATES = ["left", "cart", "bought at once"]
 P = [[0.80, 0.15, 0.05], [0.60, 0.30, 0.10], [0.70, 0.20, 0.10]]  # how often each action leads to each state
 PAYS = {"left": 0.01, "cart": 0.30, "bought at once": 1.0}  # what the script does not know
 
-with Pool.open(sys.argv[1] if len(sys.argv) > 1 else "sqlite:///shop.db", "home", P, ACTIONS, STATES) as pool:
+with Pool.open(sys.argv[1] if len(sys.argv) > 1 else "sqlite:///embedded.db", "home", P, ACTIONS, STATES) as pool:
     for _ in range(200):
         decision = pool.decide()
         state = random.choices(STATES, P[ACTIONS.index(decision.action)])[0]

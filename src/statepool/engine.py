@@ -19,7 +19,7 @@ from statepool.delays import Conversions, never
 from statepool.frames import make_frame
 from statepool.kernels import draw, draw_outcome, draw_revenue, draw_row
 from statepool.learners import contract, make_learner
-from statepool.learners.contract import Learner, Played, Problem, make_tables, problem_of, rows_at, short_name
+from statepool.learners.contract import Learner, Played, Problem, is_own, make_tables, problem_of, rows_at, short_name
 from statepool.learners.outside import explained, suited
 from statepool.model import Instance
 from statepool.probes import NO_PROBE, DimensionProbe, JointDimensionProbe, PolicyProbe, look
@@ -242,17 +242,25 @@ def _run(
     memory = learner.start(problem)
     saved = np.empty((calendar.n_slots, sum(learner.saved_width(problem))))
     x = np.zeros(instance.n_actions)
+    wrong = np.full(0 if is_own(type(memory)) else 2, -1.0)
+    if probe is NO_PROBE:
+        probe = NO_PROBE._replace(wrong=wrong)
     actions, states, outcomes = np.empty(horizon, np.int32), np.empty(horizon, np.int32), np.empty(horizon)
     with explained(learner, memory):
         suited(_play_rounds, memory)(
             memory, probe, calendar, saved, tables, rows, instance.requests, instance.n_actions, instance.theta,
             effects, gains, uniforms, draws, x, actions, states, outcomes,
         )  # fmt: skip
-    # A sum that is no number stays one, so it is enough to look at the policy of the last round.
+    name = type(learner).__name__
+    if wrong.size and wrong[0] >= 0:
+        raise ValueError(
+            f"learner: the policy of {name} in round {wrong[0]:.0f} sums to {wrong[1]:.6g}, expected probabilities "
+            "that sum to 1"
+        )
+    # A rule of this package is tested for its sums; what overflows in its totals is still there in the last round.
     if not np.isfinite(x).all():
         raise ValueError(
-            f"learner: the policy of {type(learner).__name__} in round {horizon - 1} is not a number, "
-            "expected probabilities"
+            f"learner: the policy of {name} in some round up to {horizon - 1} is not a number, expected probabilities"
         )
     return Run(instance, learner, delay, stream, draws, actions, states, outcomes), memory
 

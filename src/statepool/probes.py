@@ -62,6 +62,8 @@ class PolicyProbe(NamedTuple):
 
     every: int
     out: Floats
+    wrong: Floats = np.empty(0)
+    """The first round whose policy does not sum to 1 (-1: none), and its sum; empty: nobody asks."""
 
 
 NO_PROBE = PolicyProbe(0, np.empty((0, 0)))
@@ -94,6 +96,10 @@ def _look_joint_dimension(probe: Any, memory: Any, tables: Any, rows: Any, polic
 
 
 def _look_policy(probe: Any, memory: Any, tables: Any, rows: Any, policy: Any, t: int) -> None:
+    if probe.wrong.size > 0 and probe.wrong[0] < 0.0:
+        total = policy.sum()
+        if not abs(total - 1.0) < 1e-6:
+            probe.wrong[0], probe.wrong[1] = t, total
     if probe.every > 0 and t % probe.every == 0:
         for choice in range(policy.size):
             probe.out[t // probe.every, rows.actions[choice]] = policy[choice]

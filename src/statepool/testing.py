@@ -27,9 +27,12 @@ from statepool import families
 from statepool.delays import missing, never
 from statepool.engine import simulate
 from statepool.learners import StateEXP3
-from statepool.learners.contract import Learner
+from statepool.learners.contract import Learner, Played, problem_of
 from statepool.learners.player import PlayedRound, Player
+from statepool.learners.rows import make_tables, rows_at
+from statepool.learners.stepper import Stepper
 from statepool.model import Instance
+from statepool.stream import Stream
 
 __all__ = ["Check", "ContractError", "check_family", "check_learner", "learner_checks"]
 
@@ -240,6 +243,24 @@ def shares_nothing(learner: Learner, instance: Instance) -> None:
         hold(one == other, f"{_name(learner)} is affected by another run of the same learner (round {t})")
 
 
+def takes_outcomes_back(learner: Learner, instance: Instance) -> None:
+    """In a live pool `learn` with sign -1 undoes `learn`: an outcome has come after the default was learnt."""
+    if not learner.runs_live or learner.exposure:  # with exposure no default is learnt
+        return
+    stepper = Stepper(learner, problem_of(instance, learner, 5, Stream.from_seed(3)))
+    rows = rows_at(make_tables(stepper.problem.P), 0)
+    for t in range(min(instance.horizon, 20)):
+        policy = stepper.policy(rows, t)
+        action = int(policy.argmax())
+        played = Played(t, float(t), action, int(rows.columns[:, action].argmax()), 0, 0.0)
+        saved = stepper.remember(rows, policy, action, played.state)
+        for loss, sign in ((1.0, 1.0), (1.0, -1.0)):
+            stepper.learn(played, loss, saved, sign)
+        kept = np.allclose(stepper.policy(rows, t), policy, atol=1e-6)
+        hold(kept, f"{_name(learner)}: `learn` with sign -1 does not undo `learn` (round {t})")
+        stepper.learn(played, float(t % 2), saved)
+
+
 def survives(learner: Learner, edge: str) -> None:
     """One action, one state, one round, delays without end: regret stays a number."""
     P, mean = EDGES[edge]
@@ -259,4 +280,11 @@ def _round(wrong: Any) -> str:
     return f" (round {int(np.flatnonzero(wrong)[0])})" if np.any(wrong) else ""
 
 
-LEARNER_PROMISES = (repeats_itself, has_a_policy, waits_for_outcomes, steps_as_it_runs, shares_nothing)
+LEARNER_PROMISES = (
+    repeats_itself,
+    has_a_policy,
+    waits_for_outcomes,
+    steps_as_it_runs,
+    shares_nothing,
+    takes_outcomes_back,
+)

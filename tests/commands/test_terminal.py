@@ -75,11 +75,11 @@ def test_the_first_run_says_that_it_compiles(monkeypatch, tmp_path):
         with working("working", Console(file=out, force_terminal=terminal, width=80)):
             pass
         assert ("working" in out.getvalue()) == terminal
-        assert "The first run compiles its kernels: about half a minute." in out.getvalue()
+        assert "The first run on this machine compiles the learners: a minute or two." in out.getvalue()
 
 
 def test_nothing_is_said_elsewhere_where_everything_is_compiled(monkeypatch, tmp_path):
-    (tmp_path / "kernel").write_text("")
+    (tmp_path / "kernel.nbi").write_text("")
     monkeypatch.setattr("statepool.compiling.cache_folder", lambda: str(tmp_path))
     out = io.StringIO()
     with working("working", Console(file=out, force_terminal=False, width=80)):

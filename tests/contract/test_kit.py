@@ -50,7 +50,7 @@ def test_our_families_pass(family):
 
 BROKEN = {
     "Moody": ((begin, outside.moody_policy), promises.repeats_itself, "acts otherwise the second time"),
-    "Half": ((begin, outside.half_policy), promises.has_a_policy, "does not sum to 1"),
+    "Nearly": ((begin, outside.nearly_policy), promises.has_a_policy, "does not sum to 1"),
     "Negative": ((begin, outside.negative_policy), promises.has_a_policy, "not 0 or more"),
     "Prophet": ((outside.foresee, outside.foreseeing_policy), promises.waits_for_outcomes, "has not arrived"),
     "Sharing": ((outside.shared, outside.leader_policy), promises.shares_nothing, "another run"),
@@ -64,6 +64,16 @@ def test_a_broken_promise_is_reported(name):
         promise(wrong_learner(name, *parts), BAND)
 
 
+def test_a_learner_that_runs_live_takes_outcomes_back():
+    learns = (("Undoing", outside.leader_learn), ("Signless", outside.learn_without_sign))
+    right, wrong = (wrong_learner(name, begin, outside.leader_policy, learn) for name, learn in learns)
+    promises.takes_outcomes_back(wrong, BAND)  # it does not run live
+    type(right).runs_live = type(wrong).runs_live = True
+    promises.takes_outcomes_back(right, BAND)
+    with pytest.raises(ContractError, match="Signless: `learn` with sign -1 does not undo `learn`"):
+        promises.takes_outcomes_back(wrong, BAND)
+
+
 PAST_THE_END = "reads or writes past the end of an array, expected indices inside it"
 REFUSED = {
     "OnePast": ((begin, outside.one_past_policy), PAST_THE_END),
@@ -74,7 +84,11 @@ REFUSED = {
         r"outside\.py, line \d+ \(out\[:\] = memory\.sumz\[0\]\.min\(\)\), expected",
     ),
     "Undefined": ((begin, outside.undefined_policy), "uses 'lowest_indx', expected a name"),
-    "NotANumber": ((begin, outside.nan_policy), "the policy of NotANumber in round 59 is not a number"),
+    "NotANumber": ((begin, outside.nan_policy), "policy of NotANumber in round 11 sums to nan, expected"),
+    "Half": (
+        (begin, outside.half_policy),
+        r"policy of Half in round 7 sums to 0\.5, expected probabilities that sum to 1",
+    ),
     "Arguments": ((begin, outside.short_policy), r"expected policy\(memory, rows, t, out\)"),
     "Frames": ((lambda problem: ("a", object()), outside.first_policy), "field 'P' of Frames's memory holds object"),
 }
@@ -197,3 +211,36 @@ app(["simulate", "two-shelves", "follow-the-leader", "--seeds", "2", "--set", "h
     assert said[2].startswith("learner: 'odd' is <function two_shelves")
     assert "did you mean follow-the-leader?" in said[3]
     assert '"learner": "follow-the-leader"' in done.stdout
+
+
+CELL = """
+from dataclasses import dataclass
+from typing import NamedTuple
+import numpy as np
+from statepool.learners import Learner, add_rule
+
+@dataclass(frozen=True)
+class Fixed(Learner):
+    def start(self, problem):
+        return FixedMemory(np.zeros(problem.n_actions))
+
+class FixedMemory(NamedTuple):
+    losses: np.ndarray
+
+def policy(memory, rows, t, out):
+    out[:] = 0.0
+    out[1] = 1.0
+
+add_rule(FixedMemory, policy)
+"""
+
+
+def test_a_changed_rule_is_the_one_that_plays():
+    """A notebook's cell is run again, or two files name their memory alike: each learner plays its own rule."""
+    defined = [{"__name__": name} for name in ("__main__", "__main__", "another_file")]
+    for action, names in enumerate(defined):
+        exec(CELL.replace("out[1]", f"out[{action}]"), names)
+        assert set(sp.simulate(BAND, names["Fixed"]()).actions) == {action}
+    assert set(sp.simulate(BAND, defined[0]["Fixed"](), seed=1).actions) == {0}
+    with pytest.raises(ValueError, match="FixedMemory has a rule already, expected a new NamedTuple type"):
+        exec("add_rule(FixedMemory, policy)", defined[0])

@@ -1,6 +1,9 @@
 """Export, incremental rows, erase, archive, backup, and the view in SQL."""
 
 import shutil
+import signal
+import subprocess
+import sys
 
 import duckdb
 import pytest
@@ -22,10 +25,13 @@ def test_rows_after_a_cursor_are_those_of_which_anything_was_learnt_since(place)
     cursor = max(row["cursor"] for row in rows)
     assert list(pool.rows(after=cursor)) == []
     pool.decide("waiting")
+    pool.decide("without-a-state")
+    pool.resolve("without-a-state", 0.5)
     [new] = play(pool, 1)
     assert [row["ticket"] for row in pool.rows(after=cursor)] == [new]
     pool.observe("waiting", "buy")
     assert {row["ticket"] for row in pool.rows(after=cursor)} == {new, "waiting"}
+    pool.observe("without-a-state", "buy")
     kept = {row["ticket"]: row for row in rows}
     kept |= {row["ticket"]: row for row in pool.rows(after=cursor)}
     assert list(kept.values()) == sorted(pool.rows(), key=lambda row: list(kept).index(row["ticket"]))
@@ -179,6 +185,29 @@ def test_a_backup_restored_under_a_running_process(sqlite, tmp_path):
         pool.find(lost[0])
     assert len(list(pool.rows())) == 12
     assert pool.replay().ok
+
+
+def test_a_backup_restored_after_a_kill(tmp_path):
+    """As the page on operations says; the kill leaves a `-wal`, which would undo the restore if it stayed."""
+    url, copy = f"sqlite:///{tmp_path / 'pool.db'}", tmp_path / "copy.db"
+    code = f"""
+import os, signal
+import statepool as sp
+from statepool.live.maintenance import backup
+pool = sp.Pool.open({url!r}, "home", [[0.5, 0.5], [0.2, 0.8]], ["a", "b"], ["x", "y"])
+pool.decide("before")
+backup(pool.database, __import__("pathlib").Path({str(copy)!r}))
+pool.decide("after")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    assert (tmp_path / "pool.db-wal").stat().st_size
+    for end in ("-wal", "-shm"):
+        (tmp_path / f"pool.db{end}").unlink(missing_ok=True)
+    shutil.copy(copy, tmp_path / "pool.db")
+    with sp.Pool.open(url, "home") as pool:
+        assert [row["ticket"] for row in pool.rows()] == ["before"]
+        assert pool.replay().ok
 
 
 def test_a_database_of_another_release_is_refused(tmp_path):

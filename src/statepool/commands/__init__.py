@@ -4,10 +4,10 @@ Imports of the library stand inside functions: `statepool --help` needs none of 
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
@@ -33,8 +33,8 @@ def say_compiling(console: Any) -> None:
     """Say that the first run compiles, if nothing is compiled yet."""
     from statepool.compiling import cache_folder
 
-    if not os.listdir(cache_folder()):
-        console.print("The first run compiles its kernels: about half a minute.", highlight=False)
+    if not any(Path(cache_folder()).rglob("*.nbi")):  # Numba makes empty folders before it compiles
+        console.print("The first run on this machine compiles the learners: a minute or two.", highlight=False)
 
 
 def make_table(title: str, headings: Sequence[str], **more: Any) -> Any:

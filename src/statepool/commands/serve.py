@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from statepool.commands import DEFAULT_STORE, opened
+from statepool.commands import DEFAULT_STORE, opened, say_compiling
 
 UVICORN: dict[str, Any] = {
     "ws": "none", "lifespan": "on", "access_log": False, "log_level": "error", "server_header": False,
@@ -39,6 +39,9 @@ def serve(
         raise ValueError("serve: expected at most one of --demo, --map and --follow")
     if demo and workers > 1:
         raise ValueError(f"demo: runs in one process, and workers is {workers}")
+    from rich.console import Console
+
+    say_compiling(Console(stderr=True))
     with ExitStack() as stack:
         if demo and store is None:
             from statepool.live.demo import temporary_store

@@ -345,6 +345,11 @@ def add_rule(
     large : bool
         Whether the functions are called, and not copied into the loop: that compiles faster if they are long.
     """
+    if memory in _RULES:
+        raise ValueError(f"memory: {memory.__name__} has a rule already, expected a new NamedTuple type")
+    alike = [each for each in _RULES if each.__name__ == memory.__name__]
+    if any(getattr(each, "_fields", ()) == getattr(memory, "_fields", ()) for each in alike):
+        memory.__name__ += f"_{len(_RULES)}"  # Numba takes types of one name and the same fields for one type
     _RULES[memory] = Rule(policy, remember, learn, see, advance, large)
 
 

@@ -51,7 +51,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
 def check_ticket(ticket: Any) -> str:
     """Text that both databases can hold."""
     if not (isinstance(ticket, str) and 0 < len(ticket) <= LONGEST_TICKET and ticket.isprintable()):
-        raise ValueError(f"ticket: is {str(ticket)[:40]!r}, expected 1 to {LONGEST_TICKET} printable characters")
+        raise ValueError(f"ticket: is {shown(ticket)}, expected 1 to {LONGEST_TICKET} printable characters")
     return ticket
 
 

@@ -464,8 +464,8 @@ class Pool:
         Parameters
         ----------
         after : int, optional
-            The largest `cursor` of the rows that you have: only decisions of which anything was learnt since. A
-            decision may come again; update it by its ticket.
+            The largest `cursor` of the rows that you have: only decisions of which a report was learnt since. A
+            decision may come again; update it by its ticket. One without a report that was learnt does not come.
         """
         if after is None:
             return maintenance.rows(self)

@@ -82,7 +82,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     ] = None
     update_every: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=int(LARGEST))] | None,
-        _says("Reports after which a new version of the policy is made; None: as often as costs little."),
+        _says(
+            "Reports to one process after which it learns at once; None: as often as costs little. A timer learns, too."
+        ),
     ] = None
     keep_candidates: Annotated[
         bool, _says("Whether the rows of candidates are stored, so that replay can draw their decisions again.")

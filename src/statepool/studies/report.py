@@ -167,7 +167,7 @@ def _summary(count: Mapping[str, int]) -> str:
 
 NAME, NUMBER = 28, 13
 """Room for the name of a row, and for a column of numbers: columns that do not fit side by side follow below."""
-LEGEND = "= published, to the digit;  ~ within one standard error of the published number below it;  ≠ not met"
+LEGEND = "= published, to the digit;  ~ within one standard error of the published number;  ≠ not met;  no mark: ours"
 STYLES = {"digit": "green", "within one standard error": "yellow", "not met": "bold red"}
 
 

@@ -13,6 +13,7 @@ import statepool.live.dashboard as package
 from live.dashboard.watching import open_pool, play, service_of
 from live.service.clients import Client
 from statepool.live import StoreUnavailable
+from statepool.live.dashboard import page_of
 from statepool.live.dashboard.formatting import label, number, outcome, share, span
 
 ADDRESSES = ("/", "/pools/home", "/pools/home/live")
@@ -91,6 +92,15 @@ def test_a_young_pool_with_a_window_says_what_it_waits_for(tmp_path, look):
     with open_pool(tmp_path, holdout=0.2, window=14 * 86_400) as pool:
         pool.decide_many(30)
     assert "A decision counts when its window is over, the first in 14 d." in look()
+
+
+def test_a_young_pool_shows_what_the_audit_says(tmp_path, look):
+    with open_pool(tmp_path, prior={"states": {"s0": [0.25, 50], "s1": [0.75, 50]}}, window=9e9) as pool:
+        play(pool, 30)
+        view = page_of(pool)
+        assert [(state["mean"], state["is_said"]) for state in view["states"]] == [(0.25, True), (0.75, True)]
+        assert all(0.25 <= action["by_states"] <= 0.75 for action in view["actions"])
+    assert "* What the audit says" in look()
 
 
 def test_outcomes_out_of_bounds_are_found_also_after_the_bounds_were_widened(tmp_path, look):

@@ -13,12 +13,14 @@ MAIN = (sys.executable, "-W", "error", "-c", "from statepool.cli import main; ma
 
 
 class Served:
-    """Its address is on the first line it says."""
+    """Its address is on the first line it says, or after what it says about compiling."""
 
     def __init__(self, *arguments):
         command = [*MAIN, "serve", "--port", "0", *arguments]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ})
         first = self.process.stderr.readline()
+        if first.startswith("The first run"):
+            first = self.process.stderr.readline()
         self.said = [first]
         assert "http://" in first, first + self.process.stderr.read()
         self.address = first.split("http://")[1].split("/")[0]

@@ -153,6 +153,11 @@ class _View:
         self._bounds = settings.reward_bounds or settings.loss_bounds
         self.is_rate = self._bounds == (0.0, 1.0)
         self._by_state = means_of(reading.state, len(status.states), reading.value)
+        said = {} if settings.prior is None else settings.prior.states or {}
+        self._said = np.array([said.get(str(each), (nan, 0.0))[0] for each in status.states], np.float64)
+        """What the audit says that each state is worth."""
+        self._is_said = np.isfinite(self._said) & (self._by_state.number < FEWEST)
+        self._values = np.where(self._is_said, self._said, self._by_state.mean)
         seen = reading.is_plain & (reading.action >= 0) & (reading.state >= 0)
         actions, counts = np.unique(reading.action[seen], return_counts=True)
         self._seen = np.bincount(reading.state[seen], minlength=len(status.states)).astype(float)
@@ -162,7 +167,7 @@ class _View:
     def actions(self) -> list[dict[str, Any]]:
         """The most likely actions: how likely, what their states are worth, and what their own outcomes were."""
         own = means_of(self._reading.action, len(self._rows), self._reading.value)
-        values, lines = self._by_state.mean, []
+        values, lines = self._values, []
         for place in np.argsort(-self._status.policy, kind="stable")[:N_ACTIONS]:
             number = int(self._status.numbers[place])
             row = self._rows[number]
@@ -177,7 +182,7 @@ class _View:
 
     def _why(self, row: Floats) -> str:
         """The state that sets an action apart from the others, with its probability."""
-        values = self._by_state.mean
+        values = self._values
         known = np.isfinite(values)
         middle = values[known].mean() if known.any() else 0.0
         gain = np.abs((row - self._status.state_probabilities) * np.where(known, values - middle, 0.0))
@@ -195,7 +200,8 @@ class _View:
         return [
             {
                 "label": label(self._status.states[s]), "seen": float(seen[s]), "expected": float(expected[s]),
-                "outcomes": int(self._by_state.number[s]), "mean": float(self._by_state.mean[s]), "widest": widest,
+                "outcomes": int(self._by_state.number[s]), "mean": float(self._values[s]), "widest": widest,
+                "is_said": bool(self._is_said[s]),
             }
             for s in order
         ]  # fmt: skip
@@ -261,13 +267,10 @@ class _View:
 
     def _audit(self) -> Alarm | None:
         """The audit's means of the states (the prior) against the holdout's outcomes."""
-        prior, reading = self._status.settings.prior, self._reading
-        if prior is None or not prior.states:
-            return None
-        means = np.array([prior.states.get(str(each), (nan, 0.0))[0] for each in self._status.states])
+        reading = self._reading
         held = reading.is_holdout & (reading.state >= 0) & np.isfinite(reading.value)
         [count], [mean], [error] = means_of(np.zeros(held.sum(), np.int64), 1, reading.value[held])
-        said = means[reading.state[held]].mean() if count else nan
+        said = self._said[reading.state[held]].mean() if count else nan
         if count < FEWEST or not _differ(mean, said, error, ERROR):
             return None
         text = f"The holdout's mean {self._status.unit.name} is {outcome(mean, self.is_rate)}, the audit's states say "
