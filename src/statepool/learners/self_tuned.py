@@ -3,7 +3,8 @@
     1-4  predict the mean outcome of each state, with its noise, and be optimistic about those seen less (`predictions`)
     5    effects of actions beyond the state (`cells`): under each hypothesis q on their variance,
              value_q(a) = Σ_s P(s|a) [g(s) + σ_s (ε_q(a) - sqrt(.4 c/(1 + n_a c) · log⁺(n/(n_a + 1))))]
-         with n_a plays of a and n on average; q is weighted ∝ prior · exp(-Σ ω (x - saved m - σ_s saved ε_q)²/(2 var))
+         with n_a plays of a and n on average; q is weighted ∝ prior · exp(-Σ ω (x - saved m - σ_s saved ε_q)²/(2 var)),
+         where no state says more than 3 against a q
     6    each leader argmin value_q with its weight, at least min(1/64, 3/sqrt(t)) on those with effects together; while
          some state was seen less than ten times in memory .999, a look: min(1/16, 3/sqrt(t)) on the action that is best
          by that memory alone, with more optimism
@@ -44,6 +45,8 @@ EFFECTS = N_SAVED + 2
 whether its request brought rows of its own."""
 OFFERED = 1e300
 """The value of an action on offer that was compared already."""
+MOST_AGAINST = 3.0
+"""What one state can say against effects: a state with one outcome only has none, whatever holds elsewhere."""
 ROW_OPTIMISM = predictions.OPTIMISM / 2
 """Of rows that are learnt: g(s) is optimistic already."""
 
@@ -184,7 +187,8 @@ def _weigh_hypotheses(leaders: Any, p: Any, least: float) -> None:
     for q in range(n):
         leaders[WEIGHT, q] = leaders[PRIOR, q]
         for s in range(totals.shape[0]):
-            leaders[WEIGHT, q] -= totals[s, predictions.DOUBT + q] / (2.0 * p.states[predictions.VARIANCE, s])
+            fewer = totals[s, predictions.DOUBT] - totals[s, predictions.DOUBT + q]
+            leaders[WEIGHT, q] += max(fewer / (2.0 * p.states[predictions.VARIANCE, s]), -MOST_AGAINST)
         top = max(top, leaders[WEIGHT, q])
     total = 0.0
     for q in range(n):
@@ -326,7 +330,7 @@ def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved
 
 @compiled_part
 def _save_effects(known_of: Any, leaders: Any, context: int, action: int, saved: Any) -> None:
-    """ê, ε of each hypothesis, and ê of prices (`predictions.effect_saved`)."""
+    """ê, ε of each hypothesis, and ê of prices (`predictions.predicted`)."""
     last = EFFECTS + leaders.shape[1] - 1
     saved[EFFECTS] = saved[last] = 0.0
     cell = cells.find(known_of, action + 1)
