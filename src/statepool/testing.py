@@ -27,9 +27,8 @@ from statepool import families
 from statepool.delays import missing, never
 from statepool.engine import simulate
 from statepool.learners import StateEXP3
-from statepool.learners.contract import Learner, Played, problem_of
+from statepool.learners.contract import Learner, Played, make_tables, problem_of, rows_at
 from statepool.learners.player import PlayedRound, Player
-from statepool.learners.rows import make_tables, rows_at
 from statepool.learners.stepper import Stepper
 from statepool.model import Instance
 from statepool.stream import Stream
