@@ -240,7 +240,7 @@ def _tuned_tables(results: Results) -> list[Table]:
 
 
 def _draw_tuning(sheet: Sheet, results: Results) -> None:
-    for ax, cell in zip(sheet.panels(3, 2.1, sharey=not sheet.narrow), ON_FUNNEL, strict=True):
+    for ax, cell in zip(sheet.panels(3, 2.1, sharey=True), ON_FUNNEL, strict=True):
         scales = (*PAPER_SCALES[:2], *ORACLE_SCALES)
         hybrid = {f"{cell}, k={k:g}": {"hybrid": results.value("funnel", cell, f"k={k:g}")} for k in scales}
         state = {f"{cell}, ×{m}": {"State-EXP3": results.value("funnel", cell, f"×{m}")} for m in MULTIPLIERS}
@@ -248,7 +248,7 @@ def _draw_tuning(sheet: Sheet, results: Results) -> None:
         sheet.lines(ax, MULTIPLIERS, state, {"State-EXP3": STATE}, legend=cell == ON_FUNNEL[0])
         log_axis(ax.xaxis, (0.5, 2, 8, 32, 128))
         ax.set(xlabel="multiple of the default rate", title=cell.replace("funnel ", "Funnel, $") + "$")
-        if sheet.narrow or cell == ON_FUNNEL[0]:
+        if cell == ON_FUNNEL[0]:
             ax.set_ylabel("regret")
 
 

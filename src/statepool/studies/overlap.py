@@ -190,7 +190,7 @@ def _draw_phase_diagram(sheet: Sheet, results: Results) -> None:
         sheet.heat_map(ax, rows[arm], strength, lambda value: f"{value.number:.0f}")
         ax.set_xticks(range(len(GRID_DELAYS)), [f"{d}" for d in GRID_DELAYS])
         ax.set_yticks(range(len(GRID_OVERLAPS)), [f"{o:g}" for o in GRID_OVERLAPS])
-        ax.set(xlabel="delay $d$", title=title, ylabel="overlap" if sheet.narrow or arm == "known" else "")
+        ax.set(xlabel="delay $d$", title=title, ylabel="overlap" if arm == "known" else "")
 
 
 def _signed_root(value: Value, over: float) -> float:
