@@ -152,19 +152,6 @@ class Sheet:
         return buffer.getvalue()
 
 
-def label(
-    ax: Axes, x: float, y: float, text: str, colour: str, shift: tuple[float, float] = (5, 0), **style: Any
-) -> None:
-    """Text beside a point, shifted by so many typographic points."""
-    plain: dict[str, Any] = {"va": "center", "ha": "left" if shift[0] >= 0 else "right", "fontsize": 7.5}
-    # It hides the grid, and nothing that is drawn.
-    plain |= {"zorder": 1.5, "bbox": {"facecolor": SURFACE, "edgecolor": "none", "pad": 0.8}}
-    # Not part of the layout: a label must not squeeze its own axes.
-    ax.annotate(
-        text, (x, y), xytext=shift, textcoords="offset points", color=colour, in_layout=False, **(plain | style)
-    )
-
-
 def log_axis(axis: Any, ticks: Sequence[float] = ()) -> None:
     """A logarithmic axis with these ticks only, or with 1, 2 and 5 of each power of ten."""
     (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
