@@ -270,8 +270,8 @@ def test_family_sizes(name, size):
 
     make = families.find(name)
     sizes = {
-        "n_actions", "n_states", "horizon", "n_drifting", "block", "n_blocks", "n_contexts", "n_reached",
-        "n_candidates", "n_epochs",
+        "n_actions", "n_states", "horizon", "n_drifting", "block", "n_contexts", "n_candidates",
+        "n_epochs",
     }  # fmt: skip
     for argument in sizes & set(inspect.signature(make).parameters):
         if size is None and inspect.signature(make).parameters[argument].default is None:
@@ -297,12 +297,9 @@ def test_family_sizes(name, size):
         (lambda: families.hard(0, amplitude=0.6), ["amplitude: is 0.6"]),
         (lambda: families.hard(0, n_actions=4), ["n_drifting: is 4", "fewer than the 4 actions"]),
         (lambda: families.hard(0, n_states=4), ["n_drifting: is 4", "the 4 states"]),
-        (lambda: families.crowds(0, concentration=0), ["concentration: is 0"]),
-        (lambda: families.crowds(0, means="still"), ["means: 'still'", "drifting, steady, switching"]),
-        (lambda: families.crowds(0, shares="odd"), ["shares: 'odd'", "even, zipf"]),
-        (lambda: families.crowds(0, n_reached=7), ["n_reached: is 7", "the 6 states"]),
+        (lambda: families.crowds(0, means="still"), ["means: 'still'", "steady, switching"]),
         (lambda: families.routes(0, n_candidates=121), ["n_candidates: is 121", "the 120 actions"]),
-        (lambda: families.segments(0, together=-1), ["together: is -1"]),
+        (lambda: families.segments(0, of_context=-1), ["of_context: is -1"]),
         (lambda: families.moving_map(0, moves="leaps"), ["moves: 'leaps'", "drift, jumps"]),
     ],
 )

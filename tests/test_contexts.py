@@ -150,15 +150,12 @@ def test_learners_that_know_no_contexts_are_refused(family):
 
 
 def test_families_of_requests():
-    sparse = sp.families.crowds(seed=2, n_contexts=20, n_states=12, horizon=200, n_reached=4)
-    assert ((sparse.P > 0).any(axis=1).sum(axis=1) == 4).all()
     routes = sp.families.routes(seed=2, horizon=200)
     assert (routes.available.sum(axis=1) == 4).all()
     alike = sp.families.segments(seed=2, horizon=200, of_context=0)
     assert (alike.P[0] == alike.P).all()
     assert sp.families.crowds(seed=2, horizon=200, n_contexts=1).contexts is None
-    zipf = sp.families.crowds(seed=2, horizon=20_000, shares="zipf").shares
-    np.testing.assert_allclose(zipf / zipf.sum(), (1 / np.arange(1, 11)) / (1 / np.arange(1, 11)).sum(), atol=0.02)
+    np.testing.assert_allclose(sp.families.crowds(seed=2, horizon=20_000).shares, 0.1, atol=0.01)
     steady, moved = (sp.families.crowds(seed=2, horizon=200, means=means) for means in ("steady", "switching"))
     assert steady.e2(1) == 0 < moved.e2(1)
     by_context = sp.families.direct(seed=2, family="crowds", horizon=200)
@@ -244,13 +241,11 @@ def test_the_dimension_of_maps_with_contexts():
     assert found.play.shape == (5, 6)
     assert (found.play[~routes.available] == 0).all()
     assert sp.dimension.effective(routes.P, found.play) == pytest.approx(found.lower)
-    fewer = sp.dimension.bracket(P2, available=[[1, 0, 0], [0, 0, 1]])
+    fewer = sp.dimension.bracket(P2 * [[[1], [0], [0]], [[0], [0], [1]]])
     assert (fewer.upper, np.count_nonzero(fewer.play[:, 1])) == (1, 0)
     for x, sentence in ((np.ones((5, 6)) / 30, "expected 0 where no row"), (np.ones(6) / 6, r"expected \(5, 6\)")):
         with pytest.raises(ValueError, match=sentence):
             sp.dimension.effective(routes.P, x)
-    with pytest.raises(ValueError, match="available: is given with one map"):
-        sp.dimension.bracket(P2[0], available=[1, 1, 1])
 
 
 KNOWING = [name for name, cls in sp.learners.REGISTRY.items() if cls.knows_contexts]

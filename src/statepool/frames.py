@@ -32,7 +32,7 @@ def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns side by side: the first ones to the left, numbers to the right."""
     table = [list(headings), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in table) for i in range(len(headings))]
-    numeric = [all(_is_number(row[i]) for row in rows) for i in range(len(headings))]
+    numeric = [all(is_number(row[i] or "0") for row in rows) for i in range(len(headings))]
     lines = []
     for row in table:
         cells = [cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(row, widths, numeric, strict=True)]
@@ -47,9 +47,10 @@ def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _is_number(cell: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text can be read as a number."""
     try:
-        float(cell or "0")
+        float(text)
     except ValueError:
         return False
     return True

@@ -46,8 +46,14 @@ def test_json_agrees_with_the_library(tmp_path):
     assert seen["theorem_1_pooled"] < seen["theorem_1_alone"]
 
 
-def test_a_built_in_map_in_words():
-    done = dimension("--funnel", "25")
+@pytest.fixture
+def funnel(tmp_path):
+    np.save(tmp_path / "funnel.npy", sp.families.funnel(seed=0, n_actions=25, horizon=1).P)
+    return tmp_path / "funnel.npy"
+
+
+def test_a_map_in_words(funnel):
+    done = dimension(funnel)
     assert done.returncode == 0
     assert "Effective dimension between 1.48" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
@@ -56,10 +62,10 @@ def test_a_built_in_map_in_words():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "expected a non-empty table, one row for each action"),
+        ("", "expected a non-empty table, one row per action"),
         ("0.8,0.2\n0.4,x\n", "row 1, column 1 is 'x'"),
         ("0.8,0.2\n0.4\n", "row 1 has 1 columns, and row 0 2"),
-        ("0.8,0.1\n0.4,0.6\n", "row 0 sums to 0.9, expected 1 within 1e-09; --normalise"),
+        ("0.8,0.1\n0.4,0.6\n", "row 0 sums to 0.9, expected 1 within 1e-09"),
         ("1.2,-0.2\n0.4,0.6\n", "entry (0, 1) is -0.2"),
         ("nan,1\n0.4,0.6\n", "entry (0, 0) is nan"),
     ],
@@ -75,25 +81,17 @@ def test_rows_that_are_probabilities_are_kept(tmp_path):
     np.testing.assert_array_equal(read_map(csv(tmp_path, text)), [[0, 1, 0], [1, 0, 0], [0.25, 0.25, 0.5]])
 
 
-def test_normalise_scales_rows(tmp_path):
-    np.testing.assert_allclose(read_map(csv(tmp_path, "8,2\n4,6\n0,5\n"), normalise=True), P)
-    with pytest.raises(ValueError, match="row 1 sums to 0"):
-        read_map(csv(tmp_path, "8,2\n0,0\n"), normalise=True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "expected a file, or --funnel K"),
         (["absent.csv"], "absent.csv: cannot be read"),
         (["map.txt"], "expected one of .csv, .json, .npy"),
-        (["--funnel", "25", "--gap", "-1"], "gap"),
-        (["--funnel", "0"], "n_actions: is 0"),
-        (["--funnel", "25", "--horizon", "0"], "horizon: is 0"),
+        (["funnel.npy", "--gap", "-1"], "gap"),
+        (["funnel.npy", "--horizon", "0"], "horizon: is 0"),
     ],
 )
-def test_bad_input_is_one_sentence(arguments, sentence):
-    done = dimension(*arguments)
+def test_bad_input_is_one_sentence(funnel, arguments, sentence):
+    done = dimension(funnel.parent / arguments[0], *arguments[1:])
     assert done.returncode == 2
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

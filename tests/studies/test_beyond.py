@@ -5,10 +5,10 @@ import pytest
 import statepool as sp
 from statepool.learners.neighbours.impatient_thompson import prior_of
 from statepool.studies import STUDIES
-from statepool.studies.neighbours import ARMS, COVERED, bounds, build, compared
+from statepool.studies.neighbours import ARMS, COVERED, bounds
 from statepool.studies.runner import run_studies
 from statepool.studies.self_tuned import GREEDY, THOMPSON, crossing
-from statepool.studies.study import Cell, Task
+from statepool.studies.study import Cell, Task, paired
 
 BAND = {"n_actions": 9, "horizon": 300}
 
@@ -73,16 +73,17 @@ def test_simple_rules_are_compared_with_self_tuned_throughout():
 
 
 def test_neighbours_are_built_from_plain_data():
-    sibling = sp.families.band(3, n_actions=9, horizon=50)
-    for name, settings in ARMS.values():
-        assert isinstance(build(name, settings, sibling), sp.learners.REGISTRY[name])
-    assert build(*ARMS["impatient Thompson"], sibling).prior == prior_of(sibling.P, sibling.theta)
-    assert build(*ARMS["MetaBIO on ZS"], sibling).base == sp.learners.ZimmertSeldin(tuning="anytime")
+    task = Task(paired, Cell("all", "band", BAND, 10, ARMS), seed=3, stream=2)
+    for label, (name, _) in ARMS.items():
+        assert isinstance(task.learner(label), sp.learners.REGISTRY[name])
+    sibling = task.instance(shift=5_000)
+    assert task.learner("impatient Thompson").prior == prior_of(sibling.P, sibling.theta)
+    assert task.learner("MetaBIO on ZS").base == sp.learners.ZimmertSeldin(tuning="anytime")
 
 
 def test_regrets_are_those_of_the_runs():
     arms = {name: ARMS[name] for name in ("State-EXP3", "Certified")}
-    late = compared(Task(compared, Cell("late", "band", BAND, 10, arms, {"kind": "missing"}), seed=1, stream=2))
+    late = paired(Task(paired, Cell("late", "band", BAND, 10, arms, {"kind": "missing"}), seed=1, stream=2))
     delays, instance = sp.delays.missing(1, 300, 10), sp.families.band(1, n_actions=9, horizon=300)
     learners = {"State-EXP3": sp.StateEXP3(), "Certified": sp.learners.Certified()}
     assert late == {name: sp.simulate(instance, learner, delays, 2).regret for name, learner in learners.items()}

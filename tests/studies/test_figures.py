@@ -16,24 +16,21 @@ from statepool.studies.report import write_figures
 from statepool.studies.study import Figure
 
 FIGURES = [(study.name, figure) for study in STUDIES.values() for figure in study.figures]
-SHAPES = pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
 EACH = pytest.mark.parametrize(("study", "figure"), FIGURES, ids=[figure.name for _, figure in FIGURES])
 
 
-def drawn(study: str, figure: Figure, narrow: bool, seeds: int = 3) -> Sheet:
-    sheet = Sheet(narrow)
+def drawn(study: str, figure: Figure, seeds: int = 3) -> Sheet:
+    sheet = Sheet()
     figure.draw(sheet, *(MadeUp(seeds) for _ in (study, *figure.others)))
     return sheet
 
 
 @cache
-def laid_out(study: str, figure: Figure, narrow: bool) -> tuple[Sheet, str]:
-    """Drawn once for all that is asked of it; the wide shape also as SVG."""
+def laid_out(study: str, figure: Figure) -> tuple[Sheet, str]:
+    """Drawn once for all that is asked of it; also as SVG."""
     with styled():
-        sheet = drawn(study, figure, narrow)
-        if narrow:
-            sheet.figure.draw_without_rendering()
-        return sheet, "" if narrow else sheet.saved("svg").decode()
+        sheet = drawn(study, figure)
+        return sheet, sheet.saved("svg").decode()
 
 
 def test_names_are_those_of_studies() -> None:
@@ -45,25 +42,23 @@ def test_names_are_those_of_studies() -> None:
 
 
 @EACH
-def test_shows_the_same_values_in_both_shapes_and_with_few_seeds(study: str, figure: Figure) -> None:
-    (wide, svg), (narrow, _) = laid_out(study, figure, False), laid_out(study, figure, True)
+def test_every_value_can_be_pointed_at_also_with_few_seeds(study: str, figure: Figure) -> None:
+    sheet, svg = laid_out(study, figure)
     with styled():
-        few = drawn(study, figure, False, seeds=1)
-    assert wide.tips == narrow.tips
-    assert wide.tips
-    assert len(few.tips) == len(wide.tips)
-    assert len(re.findall(r'<g id="tip-\d+">', svg)) == len(wide.tips)
+        few = drawn(study, figure, seeds=1)
+    assert sheet.tips
+    assert len(few.tips) == len(sheet.tips)
+    assert len(re.findall(r'<g id="tip-\d+">', svg)) == len(sheet.tips)
     assert 'width="396pt"' in svg  # 5.5 inches, the paper's text width
     painted = svg.replace("stroke: #000000; stroke-opacity: 0", "")
     assert set(re.findall(r"#[0-9a-f]{6}\b", painted)) <= {light for light, _ in COLOURS.values()}
 
 
 @EACH
-@SHAPES
-def test_ticks_and_titles_do_not_overlap(study: str, figure: Figure, narrow: bool) -> None:
+def test_ticks_and_titles_do_not_overlap(study: str, figure: Figure) -> None:
     # Labels beside lines move with the numbers and are looked at by eye; these do not.
     with styled():
-        sheet, _ = laid_out(study, figure, narrow)
+        sheet, _ = laid_out(study, figure)
         sheet.figure.dpi = 100  # an SVG's points are too coarse for small letters
         renderer = FigureCanvasAgg(sheet.figure).get_renderer()
         for ax in sheet.figure.axes:

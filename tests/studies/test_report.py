@@ -112,7 +112,7 @@ def test_values_are_shown_on_pointing(report: Path, browser: Chromium) -> None:
     browser.open(report, 1400, dark=False)
     browser.run("document.documentElement.style.scrollBehavior = 'auto'")
     spot = browser.run(
-        "(() => { const t = document.querySelector('#figure-phase-diagram .wide .tip');"
+        "(() => { const t = document.querySelector('#figure-phase-diagram .tip');"
         " t.scrollIntoView({block: 'center'}); const b = t.getBoundingClientRect();"
         " return [b.x + b.width / 2, b.y + b.height / 2, t.dataset.tip] })()"
     )

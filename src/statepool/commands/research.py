@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from statepool.commands import JsonOption, make_console, make_table, say_compiling, working
+from statepool.frames import is_number
 
 QUICK_SEEDS = 2
 LONGEST_SUFFIX = 80
@@ -78,26 +79,20 @@ def simulate(
     learners: Annotated[list[str] | None, Argument(help="Learners; state-exp3 and self-tuned by default.")] = None,
     delay: Annotated[int, Option(help="Rounds before an outcome is delivered.")] = 50,
     seeds: Annotated[int, Option(help="How many instances; seeds 0, 1, …")] = 10,
-    stream: Annotated[int | None, Option(help="A run's seed is this plus the instance's; 80 000 by default.")] = None,
     setting: Annotated[list[str] | None, Option("--set", help="A setting of the family: n_actions=400.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare learners on a family with common random numbers."""
     from statepool import families
     from statepool import learners as known
-    from statepool.checks import check_count
     from statepool.comparison import compare, standard_error
-    from statepool.stream import SEED_GAP
 
     names = learners or ["state-exp3", "self-tuned"]
-    check_count(seeds, "seeds")
-    check_count(delay, "delay", lowest=0)
-    gap = SEED_GAP if stream is None else check_count(stream, "stream", lowest=0)
     make = families.find(family)
     settings = dict(parse_setting(make, text) for text in setting or [])
     arms = {name: known.find(name)() for name in names}
     with working(f"running {len(names)} learners on {seeds} seeds of {family}"):
-        grid = compare({family: lambda seed: make(seed=seed, **settings)}, arms, [delay], range(seeds), gap)
+        grid = compare({family: lambda seed: make(seed=seed, **settings)}, arms, [delay], range(seeds))
     if not as_json:
         print(grid)
         return
@@ -130,23 +125,18 @@ def parse_setting(family: Any, text: str) -> tuple[str, Any]:
 
 
 def dimension(
-    file: Annotated[Path | None, Argument(help="A map: CSV, NPY or AUDIT.json.")] = None,
-    funnel: Annotated[int | None, Option(help="Instead of a file: the funnel family with this many actions.")] = None,
+    file: Annotated[Path, Argument(help="A map: CSV, NPY or AUDIT.json.")],
     horizon: Annotated[int, Option(help="Rounds, for the regret bounds.")] = 20_000,
     delay: Annotated[int, Option(help="Delay in rounds, for the regret bounds.")] = 50,
     gap: Annotated[float, Option(help="Stop when the bracket is this narrow, relative to its size.")] = 0.01,
     seconds: Annotated[float | None, Option(help="Stop after this many seconds, with the best bracket so far.")] = 60,
-    normalise: Annotated[bool, Option("--normalise", help="Scale rows to sum to 1.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Bracket a map's effective dimension, and the regret that follows from it."""
-    from statepool import families
     from statepool.dimension import bracket
     from statepool.guarantees import interleaving_pays, theorem_1, theorem_a
 
-    if (file is None) == (funnel is None):
-        raise ValueError("file: expected a file, or --funnel K, and not both")
-    P = read_map(file, normalise) if file else families.funnel(seed=0, n_actions=funnel or 0, horizon=1).P
+    P = read_map(file)
     with working("bracketing the dimension"):
         found = bracket(P, gap=gap, seconds=seconds)
     n_actions, n_states = P.shape
@@ -180,14 +170,14 @@ def dimension(
     console.print(f"Interleaving d+1 copies {'pays' if pays else 'does not pay'}.")
 
 
-def read_map(path: Path, normalise: bool = False) -> Any:
-    """The map in a file, one row for each action; `normalise` scales rows to sum to 1.
+def read_map(path: Path) -> Any:
+    """The map in a file, one row for each action.
 
     CSV may have a header and a first column of names, which are not numbers. JSON has the rows, or is an `AUDIT.json`.
     """
     import numpy as np
 
-    from statepool.checks import check_map, check_table
+    from statepool.checks import check_map
 
     readers: dict[str, Any] = {".csv": _read_csv, ".json": _read_json, ".npy": np.load}
     if path.suffix.lower() not in readers:
@@ -198,42 +188,23 @@ def read_map(path: Path, normalise: bool = False) -> Any:
         raise ValueError(f"{path}: cannot be read ({error.strerror or error})") from None
     except (EOFError, TypeError, KeyError, ValueError) as error:
         raise ValueError(f"{path}: is not a map, expected a row of numbers for each action ({error})") from None
-    table = check_table(table, str(path), "one row for each action, one column for each state")
-    if normalise:
-        sums = table.sum(axis=1, keepdims=True)
-        wrong = np.flatnonzero(~(np.isfinite(sums) & (sums > 0))[:, 0])
-        if wrong.size:
-            raise ValueError(f"{path}: row {wrong[0]} sums to {sums[wrong[0], 0]}, expected a positive number")
-        table = table / sums
-    try:
-        return check_map(table, str(path))
-    except ValueError as error:
-        hint = "" if normalise or "sums to" not in str(error) else "; --normalise scales every row"
-        raise ValueError(f"{error}{hint}") from None
+    return check_map(table, str(path))
 
 
 def _read_csv(path: Path) -> list[list[str]]:
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = [row for row in csv.reader(file) if row]
-    if len(rows) > 1 and not any(map(_is_number, rows[0])):
+    if len(rows) > 1 and not any(map(is_number, rows[0])):
         rows = rows[1:]
-    if rows and len(rows[0]) > 1 and not any(_is_number(row[0]) for row in rows):
+    if rows and len(rows[0]) > 1 and not any(is_number(row[0]) for row in rows):
         rows = [row[1:] for row in rows]
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise ValueError(f"row {i} has {len(row)} columns, and row 0 {len(rows[0])}")
         for j, cell in enumerate(row):
-            if not _is_number(cell):
+            if not is_number(cell):
                 raise ValueError(f"row {i}, column {j} is {cell!r}")
     return rows
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _read_json(path: Path) -> Any:

@@ -42,14 +42,11 @@ def effective(P: ArrayLike, x: ArrayLike) -> float:
     return value(table, check_policy(weights, table.shape[0]))
 
 
-def joint_of(P: ArrayLike, available: ArrayLike | None = None) -> tuple[Floats, Bools | None]:
-    """A checked map; of maps for each context the rows of all available pairs, and which those are."""
+def joint_of(P: ArrayLike) -> tuple[Floats, Bools | None]:
+    """A checked map; of maps for each context the rows that are not 0, and which those are."""
     if not has_contexts(P):
-        if available is not None:
-            raise ValueError("available: is given with one map, expected a map for each context")
         return check_map(P), None
-    shown = (np.asarray(P) != 0).any(axis=2) if available is None else available
-    table, offered = check_maps(P, shown)
+    table, offered = check_maps(P, (np.asarray(P) != 0).any(axis=2))
     return table[offered], offered
 
 

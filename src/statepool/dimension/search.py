@@ -101,22 +101,19 @@ class SearchCell:
     edge: tuple[int, int] = field(compare=False)
 
 
-def bracket(
-    P: ArrayLike, gap: float = 0.01, seconds: float | None = None, available: ArrayLike | None = None
-) -> Bracket:
+def bracket(P: ArrayLike, gap: float = 0.01, seconds: float | None = None) -> Bracket:
     """Bracket vbar to the relative gap (upper - lower)/lower, or as far as the time or work allowed goes.
 
     Parameters
     ----------
     P : array_like
         A map, whose rows are scaled to sum to exactly 1; or a map for each context (contexts, actions, states), which
-        gives the joint map of contexts and actions over all shares of contexts, as in Theorem D.
+        gives the joint map of contexts and actions over all shares of contexts, as in Theorem D. An action that a
+        context does not have has a row of 0.
     gap : float
         The relative gap to stop at.
     seconds : float, optional
         A time limit. Without one the result depends on P and gap alone.
-    available : array_like, optional
-        Which actions each context has; by default those whose row is not 0.
 
     Returns
     -------
@@ -131,7 +128,7 @@ def bracket(
     >>> 1.41 < found.lower <= found.upper < 1.43
     True
     """
-    table, offered = joint_of(P, available)
+    table, offered = joint_of(P)
     _check_limits(gap, seconds)
     _compile_once()
     begun = time.monotonic()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from statepool.checks import Floats, Ints, check_count, check_name, check_number
-from statepool.families.shapes import REGISTRY, draw_contexts, draw_means, family, normalise, phases, progress, season
+from statepool.families.shapes import REGISTRY, draw_means, family, normalise, phases, progress, season
 from statepool.model import Instance
 from statepool.stream import Seed, generator_of
 
@@ -108,9 +108,8 @@ SHIFTING = {"early-late": (0.4, _early_late), "random-walk": (0.6, _random_walk)
 
 @family
 def resonance(
-    seed: Seed, half_period: int = 100, n_actions: int = 40, n_states: int = 8, horizon: int = 8_000,
-    amplitude: float = 0.3, offset: float = 0.05, concentration: float = 0.6,
-) -> Instance:  # fmt: skip
+    seed: Seed, half_period: int = 100, n_actions: int = 40, n_states: int = 8, horizon: int = 8_000
+) -> Instance:
     """State means swing as square waves, even states against odd ones.
 
     With a half-period of a few delays, a learner that follows the swing is late. Random offsets make one action best on
@@ -121,10 +120,10 @@ def resonance(
     Instance(40 actions, 8 states, 100 rounds)
     """
     rng = generator_of(seed)
-    P = rng.dirichlet(concentration * np.ones(n_states), size=n_actions)
+    P = rng.dirichlet(0.6 * np.ones(n_states), size=n_actions)
     sign = np.where(np.arange(n_states) % 2 == 0, 1, -1)
     wave = np.where(np.arange(horizon) // half_period % 2 == 0, 1, -1)[:, None]
-    return Instance(P, np.clip(0.5 + rng.uniform(-offset, offset, n_states) + amplitude * sign * wave, 0, 1))
+    return Instance(P, np.clip(0.5 + rng.uniform(-0.05, 0.05, n_states) + 0.3 * sign * wave, 0, 1))
 
 
 @family
@@ -160,9 +159,7 @@ CONCENTRATION = 12.0
 
 
 @family
-def shop(
-    seed: Seed, n_actions: int = 30, n_states: int = 5, horizon: int = 20_000, revenue: float = 0.5, season: float = 0.0
-) -> Instance:
+def shop(seed: Seed, n_actions: int = 30, n_states: int = 5, horizon: int = 20_000, revenue: float = 0.5) -> Instance:
     """A shop in which all products cost about the same.
 
     `revenue` is at most 2/3 and varies by half of itself. 1 is for purchases that are only counted: losses are 0 or 1.
@@ -171,8 +168,10 @@ def shop(
     >>> sp.families.shop(seed=0, horizon=100)
     Instance(30 actions, 5 states, 100 rounds)
     """
-    P, buying, _ = _visits(seed, n_actions, n_states, horizon, season)
-    return Instance(P, 1 - revenue * buying, gains=None if revenue == 1 else np.full(P.shape, revenue))
+    P, buying, _ = _visits(seed, n_actions, n_states)
+    return Instance(
+        P, np.tile(1 - revenue * buying, (horizon, 1)), gains=None if revenue == 1 else np.full(P.shape, revenue)
+    )
 
 
 @family
@@ -189,67 +188,54 @@ def shop_with_prices(
     Instance(30 actions, 5 states, 100 rounds, with direct effects)
     """
     check_number(revenue, "revenue", 0, 2 / 3, open_low=True)
-    P, buying, rng = _visits(seed, n_actions, n_states, horizon, season=0.0)
+    P, buying, rng = _visits(seed, n_actions, n_states)
     prices = np.minimum(revenue * np.exp(spread * rng.standard_normal(n_actions)), 2 / 3)
-    effects = -(prices[:, None] - revenue) * buying[0]
-    return Instance(P, 1 - revenue * buying, effects, gains=np.broadcast_to(prices[:, None], P.shape))
+    effects = -(prices[:, None] - revenue) * buying
+    theta = np.tile(1 - revenue * buying, (horizon, 1))
+    return Instance(P, theta, effects, gains=np.broadcast_to(prices[:, None], P.shape))
 
 
-def _visits(
-    seed: Seed, n_actions: int, n_states: int, horizon: int, season: float
-) -> tuple[Floats, Floats, np.random.Generator]:
-    """Rows of the products, and how often each stage is followed by a purchase, round by round."""
+def _visits(seed: Seed, n_actions: int, n_states: int) -> tuple[Floats, Floats, np.random.Generator]:
+    """Rows of the products, and how often each stage is followed by a purchase."""
     rng = generator_of(seed)
     place = np.linspace(0, STAGES.size - 1, n_states)
     stages = np.exp(np.interp(place, np.arange(STAGES.size), np.log(STAGES)))
     P = rng.dirichlet(CONCENTRATION * stages / stages.sum(), n_actions)
     buying = np.interp(place, np.arange(STAGES.size), PURCHASES) * rng.uniform(0.7, 1.3, n_states)
-    wave = 1 + season * np.sin(2 * np.pi * progress(horizon) + rng.uniform(0, 2 * np.pi))
-    return P, np.minimum(buying * wave, 1.0), rng
+    rng.random()  # not used: the prices that follow keep the random numbers that they have had
+    return P, buying, rng
 
 
 def _requests(
-    seed: Seed, n_contexts: int, n_states: int, horizon: int, means: str, shares: str
+    seed: Seed, n_contexts: int, n_states: int, horizon: int, means: str
 ) -> tuple[np.random.Generator, Floats, Ints]:
     """The mean losses, and the context of each round; the generator goes on to draw the rows."""
     rng = generator_of(seed)
     theta = draw_means(rng, n_states, horizon, means)
-    return rng, theta, draw_contexts(rng, n_contexts, horizon, shares)
+    return rng, theta, rng.choice(n_contexts, size=horizon, p=np.full(n_contexts, 1 / n_contexts))
 
 
 @family
 def crowds(
     seed: Seed, n_contexts: int = 10, n_actions: int = 40, n_states: int = 6, horizon: int = 10_000,
-    concentration: float = 1.0, means: str = "steady", shares: str = "even", n_reached: int | None = None,
+    means: str = "steady",
 ) -> Instance:  # fmt: skip
     """Every context has independent rows; only the means of the states are common. One context is a plain instance.
-
-    With `n_reached` states to a context, dividing an outcome by the probability of its state in its own context gives
-    no information about states that this context cannot reach; dividing by the probability over all contexts does.
 
     >>> import statepool as sp
     >>> sp.families.crowds(seed=0, horizon=100)
     Instance(10 contexts, 40 actions, 6 states, 100 rounds)
     """
-    reached = n_states if n_reached is None else n_reached
-    if reached > n_states:
-        raise ValueError(f"n_reached: is {n_reached}, expected at most the {n_states} states")
-    rng, theta, contexts = _requests(seed, n_contexts, n_states, horizon, means, shares)
-    if reached == n_states:
-        P = rng.dirichlet(np.full(n_states, concentration), size=(n_contexts, n_actions))
-        return Instance(P, theta, contexts=contexts)
-    P = np.zeros((n_contexts, n_actions, n_states))
-    for rows in P:
-        rows[:, rng.permutation(n_states)[:reached]] = rng.dirichlet(np.full(reached, concentration), size=n_actions)
-    return Instance(P, theta, contexts=contexts)
+    rng, theta, contexts = _requests(seed, n_contexts, n_states, horizon, means)
+    return Instance(rng.dirichlet(np.ones(n_states), size=(n_contexts, n_actions)), theta, contexts=contexts)
 
 
 @family
 def segments(
     seed: Seed, n_contexts: int = 20, n_actions: int = 30, n_states: int = 6, horizon: int = 10_000,
-    of_action: float = 1.0, of_context: float = 1.0, together: float = 0.0, means: str = "steady", shares: str = "even",
+    of_context: float = 1.0, means: str = "steady",
 ) -> Instance:  # fmt: skip
-    """Rows P_k(s|a) ∝ exp(action(a, s) + context(k, s) + together(k, a, s)), so that contexts are similar.
+    """Rows P_k(s|a) ∝ exp(action(a, s) + context(k, s)), so that contexts are similar.
 
     A map that is not known can be learnt from all contexts where the effect of the context is small.
 
@@ -257,17 +243,16 @@ def segments(
     >>> sp.families.segments(seed=0, horizon=100)
     Instance(20 contexts, 30 actions, 6 states, 100 rounds)
     """
-    rng, theta, contexts = _requests(seed, n_contexts, n_states, horizon, means, shares)
-    effects = of_action * rng.standard_normal((1, n_actions, n_states))
+    rng, theta, contexts = _requests(seed, n_contexts, n_states, horizon, means)
+    effects = rng.standard_normal((1, n_actions, n_states))
     effects = effects + of_context * rng.standard_normal((n_contexts, 1, n_states))
-    effects = effects + together * rng.standard_normal((n_contexts, n_actions, n_states))
     return Instance(normalise(np.exp(effects - effects.max(axis=2, keepdims=True))), theta, contexts=contexts)
 
 
 @family
 def routes(
     seed: Seed, n_contexts: int = 60, n_actions: int = 120, n_states: int = 5, horizon: int = 10_000,
-    n_candidates: int = 4, means: str = "steady", shares: str = "even",
+    n_candidates: int = 4, means: str = "steady",
 ) -> Instance:  # fmt: skip
     """Many contexts, each of which may be answered with `n_candidates` of the actions only: lines that serve a route.
 
@@ -277,7 +262,7 @@ def routes(
     """
     if n_candidates > n_actions:
         raise ValueError(f"n_candidates: is {n_candidates}, expected at most the {n_actions} actions")
-    rng, theta, contexts = _requests(seed, n_contexts, n_states, horizon, means, shares)
+    rng, theta, contexts = _requests(seed, n_contexts, n_states, horizon, means)
     available = np.zeros((n_contexts, n_actions), dtype=bool)
     P = np.zeros((n_contexts, n_actions, n_states))
     for rows, offered in zip(P, available, strict=True):

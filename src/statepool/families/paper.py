@@ -146,8 +146,8 @@ def spread(seed: Seed, n_actions: int = 40, horizon: int = 10_000) -> Instance:
 
 
 @family
-def switching(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_000, n_blocks: int = 5) -> Instance:
-    """The mean losses of the states are shuffled at the start of every block.
+def switching(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int = 10_000) -> Instance:
+    """The mean losses of the states are shuffled at the start of each of five blocks.
 
     >>> import statepool as sp
     >>> sp.families.switching(seed=0, horizon=100)
@@ -155,7 +155,7 @@ def switching(seed: Seed, n_actions: int = 40, n_states: int = 8, horizon: int =
     """
     rng = generator_of(seed)
     P = rng.dirichlet(0.6 * np.ones(n_states), size=n_actions)
-    return Instance(P, shuffled(rng, n_states, horizon, n_blocks))
+    return Instance(P, shuffled(rng, n_states, horizon))
 
 
 @family

@@ -1,4 +1,4 @@
-"""What families share: their arguments, how state means move, which contexts come, rows that sum to 1."""
+"""What families share: their arguments, how state means move, rows that sum to 1."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from statepool.arguments import Argument, Given, checked, count, number
-from statepool.checks import Floats, Ints, check_name
+from statepool.checks import Floats, check_name
 from statepool.model import Instance
 
 ARGUMENTS = {
@@ -20,29 +20,21 @@ ARGUMENTS = {
     "overlap": number("The share of a row that is common to all actions.", 0, 1),
     "target": number("The regret of uniformly random actions.", 0, 1e18),
     "heterogeneity": number("How far the means of a group differ.", -1e9, 1e9),
-    "n_blocks": count("Number of blocks, between which the means change."),
     "share": Argument("float", "The mean probability of the rare state."),
     "n_drifting": count("Number of actions whose loss drifts."),
     "block": count("Rounds of a block."),
     "amplitude": number("How far means swing to either side.", 0, 0.5),
     "half_period": count("Rounds before the means swing back."),
-    "offset": number("How far the middle of a swing may be from 1/2.", 0, 0.5),
-    "concentration": number("Of the Dirichlet distribution of rows: below 1 they are sparse.", 0, 1e6, open_low=True),
     "family": Argument("str", "The family that gets direct effects."),
     "size": number("Standard deviation of the direct effects.", 0, 1),
     "settings": Argument("", "Those of that family."),
     "revenue": number("What a purchase brings in the middle, as a share of the most.", 0, 1, open_low=True),
-    "season": number("The share by which purchases rise and fall in a season.", 0, 1),
     "spread": number("Standard deviation of the prices' logarithm.", 0, 10),
-    "n_reached": count("How many of the states a context reaches."),
-    "of_action": number("Standard deviation of the effect of an action on the logarithm of its row.", 0, 50),
-    "of_context": number("The same of the context.", 0, 50),
-    "together": number("The same of both together.", 0, 50),
+    "of_context": number("Standard deviation of the effect of a context on the logarithm of its rows.", 0, 50),
     "n_candidates": count("How many of the actions a context may be answered with."),
     "n_epochs": count("Number of epochs, between which the map changes."),
     "moves": Argument("str", '"drift" from one map to another in equal steps, or "jumps" to new rows.'),
-    "means": Argument("str", 'How the mean losses move: "steady", "drifting" or "switching".'),
-    "shares": Argument("str", 'How often contexts come: "even", or "zipf", the k-th in proportion to 1/k.'),
+    "means": Argument("str", 'How the mean losses move: "steady" or "switching".'),
 }
 REGISTRY: dict[str, Callable[..., Instance]] = {}
 
@@ -73,10 +65,10 @@ def ramp(base: Floats, slope: Floats, horizon: int) -> Floats:
     return np.clip(base + slope * progress(horizon), 0, 1)
 
 
-def shuffled(rng: np.random.Generator, n_states: int, horizon: int, n_blocks: int = 5) -> Floats:
-    """Evenly spaced levels, shuffled among the states at the start of every block."""
+def shuffled(rng: np.random.Generator, n_states: int, horizon: int) -> Floats:
+    """Evenly spaced levels, shuffled among the states at the start of each of five blocks."""
     levels, theta = np.linspace(0.12, 0.88, n_states), np.empty((horizon, n_states))
-    for start, stop in pairwise(np.linspace(0, horizon, n_blocks + 1).astype(int)):
+    for start, stop in pairwise(np.linspace(0, horizon, 6).astype(int)):
         theta[start:stop] = levels[rng.permutation(n_states)]
     return theta
 
@@ -87,17 +79,8 @@ def normalise(rows: Floats) -> Floats:
 
 
 def draw_means(rng: np.random.Generator, n_states: int, horizon: int, means: str) -> Floats:
-    """The mean loss of each state in each round: "steady", "drifting" (one turn of a sine) or "switching"."""
-    check_name("means", means, ("drifting", "steady", "switching"))
+    """The mean loss of each state in each round: "steady" or "switching"."""
+    check_name("means", means, ("steady", "switching"))
     if means == "switching":
         return shuffled(rng, n_states, horizon)
-    if means == "drifting":
-        return season(rng.uniform(0.3, 0.7, n_states), 0.25, phases(rng, n_states), horizon)
     return np.tile(rng.uniform(0.15, 0.85, n_states), (horizon, 1))
-
-
-def draw_contexts(rng: np.random.Generator, n_contexts: int, horizon: int, shares: str) -> Ints:
-    """The context of each round, drawn independently: "even" shares, or "zipf", the k-th in proportion to 1/k."""
-    check_name("shares", shares, ("even", "zipf"))
-    weights = np.arange(1, n_contexts + 1) ** (0.0 if shares == "even" else -1.0)
-    return rng.choice(n_contexts, size=horizon, p=weights / weights.sum())

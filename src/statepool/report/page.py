@@ -37,14 +37,12 @@ def colours() -> str:
     )
 
 
-def figure_of(name: str, title: str, caption: str, tips: Sequence[str], **shapes: str) -> str:
-    """A figure in both shapes, of which the style sheet shows one, with title, caption and links to its files."""
-    drawn = "".join(
-        f'<div class="{shape}">{_inline(svg, f"{name}-{shape}-", title, tips)}</div>' for shape, svg in shapes.items()
-    )
+def figure_of(name: str, title: str, caption: str, tips: Sequence[str], svg: str) -> str:
+    """A figure with title, caption and links to its files."""
     files = " · ".join(f'<a href="figures/{name}.{kind}">{kind.upper()}</a>' for kind in ("svg", "pdf"))
     return (
-        f'<figure id="figure-{name}" class="drawing">{drawn}<figcaption><b>{escape(title)}.</b> '
+        f'<figure id="figure-{name}" class="drawing">'
+        f'<div class="picture">{_inline(svg, f"{name}-", title, tips)}</div><figcaption><b>{escape(title)}.</b> '
         f'{escape(caption)} <span class="files">{files}</span></figcaption></figure>'
     )
 

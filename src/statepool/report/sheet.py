@@ -1,7 +1,6 @@
 """Figures: the surface they are drawn on, their style, and the texts shown when a reader points at a value.
 
-The same function draws a figure twice: with panels side by side at the paper's width, and stacked for a phone. Every
-value carries an invisible target whose gid leads from the SVG to its text.
+Every value carries an invisible target whose gid leads from the SVG to its text.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +17,8 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 from statepool.report.palette import CHILL, FAINT, HEAT, INK, MUTED, SURFACE, Look
 
-TEXT_WIDTH, PHONE_WIDTH = 5.5, 3.5
-"""Inches: the text width of the paper, and of a phone held upright at the same size of type."""
+TEXT_WIDTH = 5.5
+"""Inches: the text width of the paper."""
 
 STYLE: dict[str, Any] = {
     "font.family": "STIXGeneral", "mathtext.fontset": "stix", "font.size": 8, "axes.titlesize": 8.5,
@@ -70,21 +69,18 @@ Rows = dict[str, dict[str, Value]]
 
 
 class Sheet:
-    """One figure in one shape. `tips[i]` is the text of the target with gid `tip-i`."""
+    """One figure. `tips[i]` is the text of the target with gid `tip-i`."""
 
-    def __init__(self, narrow: bool = False) -> None:
-        self.narrow = narrow
+    def __init__(self) -> None:
         self.tips: list[str] = []
         self.figure = Figure(layout="constrained")
 
     def panels(
         self, count: int, height: float, widths: Sequence[float] | None = None, rows: int = 1, **sharing: Any
     ) -> list[Axes]:
-        """Panels in so many rows (on a phone: stacked), each `height` inches tall."""
-        rows, columns = (count, 1) if self.narrow else (rows, -(-count // rows))
-        self.figure.set_size_inches(PHONE_WIDTH if self.narrow else TEXT_WIDTH, height * rows)
-        ratios = None if self.narrow else widths
-        return list(self.figure.subplots(rows, columns, squeeze=False, width_ratios=ratios, **sharing).flat)
+        """Panels in so many rows, each `height` inches tall."""
+        self.figure.set_size_inches(TEXT_WIDTH, height * rows)
+        return list(self.figure.subplots(rows, count // rows, squeeze=False, width_ratios=widths, **sharing).flat)
 
     def target(self, ax: Axes, x: float, y: float, text: str, size: float = 11) -> None:
         """A spot around a value that shows `text` when pointed at."""
@@ -154,19 +150,6 @@ class Sheet:
         with styled():
             self.figure.savefig(buffer, format=kind, metadata=_NO_DATES[kind])
         return buffer.getvalue()
-
-
-def label(
-    ax: Axes, x: float, y: float, text: str, colour: str, shift: tuple[float, float] = (5, 0), **style: Any
-) -> None:
-    """Text beside a point, shifted by so many typographic points."""
-    plain: dict[str, Any] = {"va": "center", "ha": "left" if shift[0] >= 0 else "right", "fontsize": 7.5}
-    # It hides the grid, and nothing that is drawn.
-    plain |= {"zorder": 1.5, "bbox": {"facecolor": SURFACE, "edgecolor": "none", "pad": 0.8}}
-    # Not part of the layout: a label must not squeeze its own axes.
-    ax.annotate(
-        text, (x, y), xytext=shift, textcoords="offset points", color=colour, in_layout=False, **(plain | style)
-    )
 
 
 def log_axis(axis: Any, ticks: Sequence[float] = ()) -> None:

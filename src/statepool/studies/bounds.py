@@ -295,14 +295,14 @@ def _dependence_tables(results: Results) -> list[Table]:
 def _draw_dependence(sheet: Sheet, results: Results) -> None:
     drawn = (Look(palette.BLUE, "o"), Look(palette.GREEN, "^"), Look(palette.AMBER, "D"), Look(palette.PURPLE, "v"))
     looks = dict(zip(OVERLAPS, drawn, strict=True))
-    for ax, delay in zip(sheet.panels(3, 2.0, sharey=not sheet.narrow), WAITS, strict=True):
+    for ax, delay in zip(sheet.panels(3, 2.0, sharey=True), WAITS, strict=True):
         for overlap, look in looks.items():
             name = f"overlap {overlap:g}"
             rows = {f"d={delay}, T={t}": {name: _ratio(results, overlap, delay, t)} for t in HORIZONS}
             sheet.lines(ax, HORIZONS, rows, {name: look}, "xy", legend=delay == WAITS[0])
         ax.set_xticks(HORIZONS, [f"{t / 1000:g}k" for t in HORIZONS])
         ax.set(ylim=(0.005, 0.8), xlabel="horizon $T$", title=f"$d={delay}$")
-        if sheet.narrow or delay == WAITS[0]:
+        if delay == WAITS[0]:
             ax.set_ylabel(r"regret / $\sqrt{(d+1)\,\hat v\,T\log K}$")
 
 

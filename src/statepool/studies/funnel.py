@@ -7,7 +7,6 @@ import numpy as np
 
 from statepool.comparison import standard_error
 from statepool.guarantees import drift_lemma, interleaving_pays
-from statepool.learners import StateEXP3
 from statepool.rates import default_rate, largest_covered_rate
 from statepool.report.palette import ACTION, BEST_STATE, GREEDY, HYBRID, MUTED, PLUG_IN, STATE, THOMPSON, Look
 from statepool.report.sheet import Rows, Sheet, Value, log_axis
@@ -23,7 +22,6 @@ from statepool.studies.study import (
     ends_of,
     estimated_dimension,
     growth_exponent,
-    paired,
 )
 
 DELAYS, CATALOGUES, HORIZON, N_ITEMS = (10, 50, 200), (25, 50, 100, 200, 400, 800), 20_000, 200
@@ -208,16 +206,13 @@ MULTIPLIERS = (1, 2, 4, 8, 16, 32)
 HYBRIDS: Arms = {f"k={k:g}{' shifted' if shift else ''}": ("zimmert-seldin", {"scale": k, "shift": shift})
                  for k in PAPER_SCALES for shift in (False, True)}  # fmt: skip
 ORACLE: Arms = {f"k={k:g}": ("zimmert-seldin", {"scale": float(k)}) for k in ORACLE_SCALES}
-TUNED: Arms = {**HYBRIDS, **ORACLE}
 ON_FUNNEL = [f"funnel d={d}" for d in DELAYS]
 MATCHED = {f"matched overlap {o:g}": {"overlap": float(o), "horizon": 10_000} for o in (0, 0.65, 0.95)}
 
 
-def multiplied(task: Task) -> dict[str, float]:
-    """State-EXP3 at multiples of its default rate, and the other arms."""
-    instance = task.instance()
-    rate = default_rate(instance.n_actions, instance.n_states, instance.horizon, task.cell.delay)
-    return {f"×{m}": task.run(instance, StateEXP3(rate=m * rate)).regret for m in MULTIPLIERS} | paired(task)
+def tuned(rate: float) -> Arms:
+    """State-EXP3 at multiples of its default rate, and the hybrids."""
+    return {f"×{m}": ("state-exp3", {"rate": m * rate}) for m in MULTIPLIERS} | {**HYBRIDS, **ORACLE}
 
 
 def _tuned_row(results: Results, sweep: str, cell: str) -> dict[str, Value]:
@@ -240,7 +235,7 @@ def _tuned_tables(results: Results) -> list[Table]:
 
 
 def _draw_tuning(sheet: Sheet, results: Results) -> None:
-    for ax, cell in zip(sheet.panels(3, 2.1, sharey=not sheet.narrow), ON_FUNNEL, strict=True):
+    for ax, cell in zip(sheet.panels(3, 2.1, sharey=True), ON_FUNNEL, strict=True):
         scales = (*PAPER_SCALES[:2], *ORACLE_SCALES)
         hybrid = {f"{cell}, k={k:g}": {"hybrid": results.value("funnel", cell, f"k={k:g}")} for k in scales}
         state = {f"{cell}, ×{m}": {"State-EXP3": results.value("funnel", cell, f"×{m}")} for m in MULTIPLIERS}
@@ -248,17 +243,17 @@ def _draw_tuning(sheet: Sheet, results: Results) -> None:
         sheet.lines(ax, MULTIPLIERS, state, {"State-EXP3": STATE}, legend=cell == ON_FUNNEL[0])
         log_axis(ax.xaxis, (0.5, 2, 8, 32, 128))
         ax.set(xlabel="multiple of the default rate", title=cell.replace("funnel ", "Funnel, $") + "$")
-        if sheet.narrow or cell == ON_FUNNEL[0]:
+        if cell == ON_FUNNEL[0]:
             ax.set_ylabel("regret")
 
 
 add_study(
     "tuned-baseline",
     [
-        Sweep("funnel", [Cell(f"funnel d={d}", "funnel", {"horizon": HORIZON}, d, TUNED) for d in DELAYS], 8, 80_000,
-              multiplied),
-        Sweep("matched", [Cell(label, "matched", cell, 50, TUNED) for label, cell in MATCHED.items()], 10, 20_000,
-              multiplied),
+        Sweep("funnel", [Cell(f"funnel d={d}", "funnel", {"horizon": HORIZON}, d,
+                              tuned(default_rate(N_ITEMS, 6, HORIZON, d))) for d in DELAYS], 8, 80_000),
+        Sweep("matched", [Cell(label, "matched", cell, 50, tuned(default_rate(40, 8, 10_000, 50)))
+                          for label, cell in MATCHED.items()], 10, 20_000),
     ],
     _tuned_tables,
     [Figure("tuning", _draw_tuning)],

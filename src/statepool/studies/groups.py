@@ -89,7 +89,7 @@ def _representation_tables(results: Results) -> list[Table]:
 
 
 def _draw_groups(sheet: Sheet, results: Results) -> None:
-    axes = sheet.panels(2, 2.2, sharey=not sheet.narrow)
+    axes = sheet.panels(2, 2.2, sharey=True)
     titles = ("States of a group alike", "States of a group differ a little")
     for ax, heterogeneity, title in zip(axes, HETEROGENEITIES, titles, strict=True):
         rows = _group_rows(results, heterogeneity)
@@ -204,7 +204,7 @@ def _draw_grouping(sheet: Sheet, results: Results) -> None:
     ax.grid(False)
     ax.grid(axis="x")
     ax.set_xlabel("regret saved over keeping all states separate, %")
-    sheet.figure.legend(loc="outside upper center", ncols=2 if sheet.narrow else 4)
+    sheet.figure.legend(loc="outside upper center", ncols=4)
 
 
 add_study(

@@ -4,12 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from statepool import delays, learners
-from statepool.engine import simulate
+from statepool import delays
 from statepool.guarantees import theorem_1, theorem_a, theorem_a_anytime, theorem_b, zimmert_seldin
-from statepool.learners import Learner
-from statepool.learners.neighbours.impatient_thompson import prior_of
-from statepool.model import Instance
 from statepool.probes import NO_PROBE
 from statepool.report.sheet import Rows, Value
 from statepool.studies import funnel
@@ -56,26 +52,6 @@ COVERED = {
     "ZS, anytime": ("Zimmert–Seldin",),
 }  # fmt: skip
 """Learner → the bounds that hold for its regret."""
-
-
-def compared(task: Task) -> dict[str, float]:
-    """Paired regrets, with one delay or one random delay for each round."""
-    instance, sibling = task.instance(), task.instance(shift=5_000)
-    kind, delay = task.cell.extra.get("kind"), task.cell.delay
-    waits = delays.KINDS[kind](task.seed, instance.horizon, delay) if kind else delay
-    arms = {label: build(*arm, sibling) for label, arm in task.cell.arms.items()}
-    return {label: simulate(instance, learner, waits, task.stream).regret for label, learner in arms.items()}
-
-
-def build(name: str, settings: Any, sibling: Instance) -> Learner:
-    """A learner from plain data: a base is named, a prior comes from another instance of the family."""
-    chosen = dict(settings)
-    if "base" in chosen:
-        base, its_settings = chosen["base"]
-        chosen["base"] = learners.find(base)(**its_settings)
-    if "prior" in chosen:
-        chosen["prior"] = prior_of(sibling.P if sibling.given_map is None else sibling.given_map, sibling.theta)
-    return learners.find(name)(**chosen)
 
 
 def bounds(task: Task) -> dict[str, float]:
@@ -135,8 +111,8 @@ def _tables(results: Results) -> list[Table]:
 add_study(
     "neighbours",
     [
-        Sweep("settings", [Cell(label, *cell, ARMS) for label, cell in SETTINGS.items()], 8, 90_000, compared),
-        Sweep("late", LATE, 8, 90_000, compared),
+        Sweep("settings", [Cell(label, *cell, ARMS) for label, cell in SETTINGS.items()], 8, 90_000),
+        Sweep("late", LATE, 8, 90_000),
         Sweep("bounds", [Cell(label, *SETTINGS[label], {arm: ARMS[arm] for arm in COVERED}) for label in BOUNDED], 8,
               90_000, bounds),
     ],

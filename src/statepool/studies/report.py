@@ -127,14 +127,13 @@ def write_figures(results: Mapping[str, Results], folder: Path) -> defaultdict[s
         for figure in study.figures:
             if not {study.name, *figure.others} <= set(results):
                 continue
-            shapes = {"wide": Sheet(), "narrow": Sheet(narrow=True)}
-            for sheet in shapes.values():
-                with styled():
-                    figure.draw(sheet, *(results[name] for name in (study.name, *figure.others)))
-            svg = {shape: sheet.saved("svg").decode() for shape, sheet in shapes.items()}
-            (folder / f"{figure.name}.pdf").write_bytes(shapes["wide"].saved("pdf"))
-            (folder / f"{figure.name}.svg").write_text(svg["wide"])
-            drawn = figure_of(figure.name, figure.title, figure.caption, shapes["wide"].tips, **svg)
+            sheet = Sheet()
+            with styled():
+                figure.draw(sheet, *(results[name] for name in (study.name, *figure.others)))
+            svg = sheet.saved("svg").decode()
+            (folder / f"{figure.name}.pdf").write_bytes(sheet.saved("pdf"))
+            (folder / f"{figure.name}.svg").write_text(svg)
+            drawn = figure_of(figure.name, figure.title, figure.caption, sheet.tips, svg)
             sections["" if figure.up_front else study.name] += drawn
     return sections
 

@@ -182,7 +182,7 @@ def _draw_direct_effects(sheet: Sheet, results: Results) -> None:
         rows = results.rows("sizes", [_direct_place(base, size) for size in SIZES], DIRECT_ARMS)
         sheet.lines(ax, SIZES, rows, DIRECT_LOOKS, legend=base == "spread", title=base.capitalize(), ylim=(0, None))
         ax.set_xticks((0, 0.05, 0.1, 0.15, 0.2), ("0", ".05", ".1", ".15", ".2"))
-        ax.set(xlabel="size of direct effects", ylabel="regret" if sheet.narrow or base == "spread" else "")
+        ax.set(xlabel="size of direct effects", ylabel="regret" if base == "spread" else "")
 
 
 add_study(

@@ -21,6 +21,7 @@ from statepool.checks import Floats
 from statepool.comparison import standard_error
 from statepool.engine import Run, simulate
 from statepool.learners import Learner
+from statepool.learners.neighbours.impatient_thompson import prior_of
 from statepool.model import Instance
 from statepool.report.sheet import Rows, Value
 
@@ -57,7 +58,15 @@ class Task:
         return families.find(self.cell.family)(seed=self.seed + shift, **{**self.cell.settings, **changes})
 
     def learner(self, label: str) -> Learner:
-        name, settings = self.cell.arms[label]
+        """The learner of an arm: a base is named, and a prior comes from another instance of the family."""
+        name, given = self.cell.arms[label]
+        settings = dict(given)
+        if "base" in settings:
+            base, its_settings = settings["base"]
+            settings["base"] = learners.find(base)(**its_settings)
+        if "prior" in settings:
+            sibling = self.instance(shift=5_000)
+            settings["prior"] = prior_of(sibling.P if sibling.given_map is None else sibling.given_map, sibling.theta)
         return learners.find(name)(**settings)
 
     def run(self, instance: Instance, learner: Learner) -> Run:
