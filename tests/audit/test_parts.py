@@ -10,6 +10,7 @@ from windowed import KINDS, make_unwindowed, make_windowed
 from statepool.audit import audit_log
 from statepool.audit.counts import WEIGHTED, Counts
 from statepool.audit.delays import Maturity, find_maturity, fit_curve, measure_lateness, product_limit, read_window
+from statepool.audit.document import _about_time
 from statepool.audit.drift import measure_drift
 from statepool.audit.effects import examine, p_value, stretches, sufficiency_test
 from statepool.audit.estimates import estimate_map, shrinkage
@@ -128,6 +129,24 @@ def test_drift_is_told_from_noise():
         found = measure_drift(rows, estimate_map(counts).P, counts.state_means, 100.0)
         assert sum(found.drifts) >= 5 if drift else sum(found.drifts) <= 1
         assert found.spread.max() == pytest.approx(drift / 2**0.5, abs=0.03)
+
+
+def test_a_log_whose_means_stand_still_rarely_drifts():
+    """One log in twenty at most, whatever its number of states; 9 of 60 is four standard errors above."""
+    found = []
+    for seed in range(60):
+        rows = generate(seed, n_actions=4, n_states=12, n_rows=6_000, drift=0.0).rows()
+        counts = count(rows)
+        found.append(any(measure_drift(rows, estimate_map(counts).P, counts.state_means, 100.0).drifts))
+    assert np.mean(found) <= 0.15
+
+
+def test_the_floor_says_against_what_and_for_which_log(tmp_path):
+    made = generate(3, n_actions=5, n_rows=8_000)
+    said = " ".join(_about_time(audit_log(made.write(tmp_path / "log.parquet"), **QUICK)))
+    assert "state means drift" in said
+    assert "On the hardest log with as much drift every learner loses about" in said
+    assert "against the best action" in said
 
 
 def test_delays_without_a_window_are_corrected_for_the_end_of_the_log():

@@ -101,13 +101,25 @@ class Ranking:
     """Those that the log cannot tell from the first, in order."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Expected:
-    """Regret over the horizon in simulated worlds, in losses."""
+    """Regret over the horizon, in losses: one for each simulated world, the same worlds in order for all."""
 
     name: str
-    regret: float
-    error: float
+    by_world: Floats
+
+    @property
+    def regret(self) -> float:
+        return float(self.by_world.mean())
+
+    @property
+    def error(self) -> float:
+        return float(self.by_world.std(ddof=1) / self.by_world.size**0.5)
+
+    def beyond(self, other: Expected) -> Expected:
+        """What it loses more than another one in the worlds of both."""
+        both = min(self.by_world.size, other.by_world.size)
+        return Expected(self.name, self.by_world[:both] - other.by_world[:both])
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,7 +410,4 @@ def expected_regrets(
     totals = [instance.total_losses for instance in instances]
     regrets[ALWAYS] = np.array([float(total[first] - total.min()) for total in totals])
     regrets[BLIND] = np.array([float(total.mean() - total.min()) for total in totals])
-    return tuple(
-        Expected(name, scale * float(values.mean()), scale * float(values.std(ddof=1) / values.size**0.5))
-        for name, values in regrets.items()
-    )
+    return tuple(Expected(name, scale * values) for name, values in regrets.items())

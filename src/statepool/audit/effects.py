@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, gamma
 
 from statepool.audit.counts import Counts, Rows
-from statepool.audit.estimates import Map
+from statepool.audit.estimates import Map, holm
 from statepool.checks import Floats, Ints
 
 STRETCH = 32
@@ -190,15 +190,6 @@ def p_value(statistic: float, drawn: Floats, larger: int) -> float:
     if variance <= 0:
         return (larger + 1) / (drawn.size + 1)
     return max(float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean)), 1e-300)
-
-
-def holm(p: list[float]) -> list[float]:
-    """Holm's step-down correction."""
-    order = np.argsort(p, kind="stable")
-    steps = np.minimum(np.array(p)[order] * np.arange(len(p), 0, -1), 1.0)
-    corrected = np.empty(len(p))
-    corrected[order] = np.maximum.accumulate(steps)
-    return corrected.tolist()
 
 
 @dataclass(frozen=True, eq=False)

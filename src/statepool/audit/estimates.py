@@ -74,3 +74,12 @@ def state_intervals(counts: Counts, level: float) -> tuple[Floats, Floats]:
     else:
         half = stdtrit(np.maximum(counts.k.sum(axis=0) - 1, 1), 0.5 + level / 2) * counts.state_errors
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
+def holm(p: list[float]) -> list[float]:
+    """Holm's step-down correction."""
+    order = np.argsort(p, kind="stable")
+    steps = np.minimum(np.array(p)[order] * np.arange(len(p), 0, -1), 1.0)
+    corrected = np.empty(len(p))
+    corrected[order] = np.maximum.accumulate(steps)
+    return corrected.tolist()
