@@ -88,17 +88,6 @@ def test_the_mixture_fits_the_curve_and_young_rows_are_worth_their_exposure(plai
     assert mature < plain_audit.counts.k.sum() < plain_audit.counts.rows
 
 
-def test_a_curve_that_young_rows_contradict_is_not_used(plain_shop):
-    log = plain_shop.log(0)
-    fast = log.stage == "cart"  # one state whose purchases all come at once
-    log.loc[fast & log.purchased_at.notna(), "purchased_at"] = log.ts
-    slow = ~fast & log.purchased_at.notna() & (log.ts > log.ts.max() - np.timedelta64(10, "D"))
-    log.loc[slow, ["revenue", "purchased_at"]] = [np.nan, np.datetime64("NaT")]
-    found = audit_log(log, missing=0, window="14d", **QUICK)
-    assert not found.maturity.exposed
-    assert found.maturity.curve is not None
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_window_is_found_or_asked_about(kind):
     made = make_windowed(5, kind=kind, n_rows=8_000, windows=6, never=0.5)

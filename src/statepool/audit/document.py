@@ -175,15 +175,10 @@ def _how_much_more(audit: Audit) -> str:
         return "The log needs final outcomes that differ, of two or more actions, in two or more states."
     spent = ""
     if pace and audit.seconds:
-        years = needed.more / pace / YEAR
-        soon = f"about {duration(audit, needed.more / pace)} at this rate"
+        years = needed / pace / YEAR
+        soon = f"about {duration(audit, needed / pace)} at this rate"
         spent = f" ({f'not in a reasonable time: about {rounded(years)} years at this rate' if years > 2 else soon})"
-    if needed.holdout:
-        return (
-            f"Too little was tried: a holdout of {HOLDOUT:.0%}, every action alike, for about {rounded(needed.more)} "
-            f"decisions{spent} would tell."
-        )
-    return f"About {rounded(needed.more)} more rows with an outcome{spent} would tell."
+    return f"About {rounded(needed)} more rows with an outcome{spent} would tell, with actions chosen as in this log."
 
 
 def _about_gain(audit: Audit) -> str:
@@ -329,7 +324,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
         "new_actions": [counts.actions[a] for a in order if counts.is_new[a]],
         "advice": {
             "verdict": advice.verdict, "learner": advice.learner, "reasons": summary.reasons, "to_do": summary.todo,
-            "missing": advice.missing, "needed": advice.needed and vars(advice.needed), "holdout": HOLDOUT,
+            "missing": advice.missing, "needed": advice.needed, "holdout": HOLDOUT,
             "horizon": advice.horizon,
             "expected": [{"name": e.name, "regret": unit.amount(e.regret), "error": unit.amount(e.error)}
                          for e in advice.expected],

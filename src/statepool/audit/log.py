@@ -22,7 +22,7 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,32 +110,25 @@ class Columns:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a log's rows come from; `window` and `default`: of the pool whose rows they are, in its own units."""
+    """Rows as they are found. `unread`: lines of JSON that cannot be read; `window` is that of a pool, in seconds."""
 
     table: Table
     name: str
     unread: int = 0
     is_pool: bool = False
     window: float | None = None
-    default: float | None = None
-
-
-@dataclass(frozen=True)
-class Log:
-    """An open log. `seconds`: times are dates; `unread`: lines of JSON that cannot be read; `notes`: what is odd."""
-
-    table: Table
-    columns: Columns
-    name: str
-    seconds: bool
-    unread: int
-    repeated: int
-    missing: float | str | None
+    missing: float | str | None = None
     """What a blank outcome means: as given, or the default of the pool whose rows these are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log(Source):
+    """An open log of flat rows. `seconds`: times are dates; `notes`: what is odd."""
+
+    columns: Columns
+    seconds: bool
+    repeated: int
     notes: tuple[str, ...]
-    is_pool: bool
-    window: float | None
-    """That of the pool whose rows these are, in seconds."""
 
     def unread_lines(self) -> int:
         """Lines that could not be read; those of a CSV file are known once it has been counted."""
@@ -174,7 +167,8 @@ def open_log(
             columns = _find_columns(read.table, given, reward, dates)
             if not window_known and read.window is None:
                 _ask_times(ibis, read.table, columns, dates)
-            log = _flatten(ibis, read, columns, read.default if missing is None else missing, dates)
+            read = read if missing is None else replace(read, missing=missing)
+            log = _flatten(ibis, read, columns, dates)
         except ValueError:
             raise
         except Exception as error:  # engines raise errors of many classes
@@ -427,26 +421,24 @@ def _ask_times(ibis: Any, raw: Table, columns: Columns, dates: list[str]) -> Non
     known = {name: int(np.isfinite(values).sum()) for name, values in times.items()}
     decided = columns.decided or max(spare, key=lambda name: known[name])
     later = [name for name in spare if name != decided and (times[name] > times[decided]).sum() > known[name] / 2]
-    asked = {} if columns.decided or known[decided] <= len(head) / 2 else {"decided": decided}
-    if later and not columns.resolved:
-        asked["resolved"] = min(later, key=lambda name: known[name])
-    if not asked:
-        return
-    words = {"decided": "decision", "resolved": "outcome"}
-    names, parts = " and ".join(map(repr, asked.values())), " and ".join(words[part] for part in asked)
-    options = [f"--{part} {shlex.quote(name)}" for part, name in asked.items()]
-    length = " ".join([*(option for option in options if option.startswith("--decided")), "--window 14d"])
-    raise ValueError(
-        f"window: {'are' if len(asked) > 1 else 'is'} {names} the time{'s' * (len(asked) > 1)} of {parts}? "
-        f"{' '.join(options)} if so, {length} if outcomes are final after 14 days, --window 0 if they always come"
-    )
+    start = "" if columns.decided or known[decided] <= len(head) / 2 else f"--decided {shlex.quote(decided)} "
+    resolved = "" if columns.resolved or not later else min(later, key=lambda name: known[name])
+    come = f"--resolved {shlex.quote(resolved)} " if resolved else ""
+    what = f"is {resolved!r} the time of outcome" if resolved else f"is {decided!r} the time of decision"
+    if start and resolved:
+        what = f"are {decided!r} and {resolved!r} the times of decision and outcome"
+    if start or resolved:
+        raise ValueError(
+            f"window: {what}? {start}{come}if so, {start}--window 14d if outcomes are final after 14 days, "
+            "--window 0 if they always come"
+        )
 
 
 # Flat rows
 
 
-def _flatten(ibis: Any, read: Source, columns: Columns, missing: float | str | None, dates: list[str]) -> Log:
-    raw, notes = read.table, list[str]()
+def _flatten(ibis: Any, read: Source, columns: Columns, dates: list[str]) -> Log:
+    raw, notes, missing = read.table, list[str](), read.missing
     number, present = _read_outcome(ibis, raw, columns, notes)
     seconds = (columns.decided or columns.resolved) in dates
     if seconds:
@@ -481,9 +473,8 @@ def _flatten(ibis: Any, read: Source, columns: Columns, missing: float | str | N
         flat = numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy")
         notes.append(f"{repeated} rows repeat a {columns.ticket}: one row of each was kept.")
     _note_ids(raw, columns, notes)
-    return Log(
-        flat, columns, read.name, seconds, read.unread, repeated, missing, tuple(notes), read.is_pool, read.window
-    )  # fmt: skip
+    found = vars(read) | {"table": flat}
+    return Log(**found, columns=columns, seconds=seconds, repeated=repeated, notes=tuple(notes))
 
 
 def _text(column: Any) -> Any:
