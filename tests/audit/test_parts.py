@@ -13,7 +13,7 @@ from statepool.audit.delays import Maturity, find_maturity, fit_curve, measure_l
 from statepool.audit.document import _about_time
 from statepool.audit.drift import measure_drift
 from statepool.audit.effects import examine, p_value, stretches, sufficiency_test
-from statepool.audit.estimates import estimate_map, shrinkage
+from statepool.audit.estimates import estimate_map, shrinkage, state_intervals
 
 
 def test_shrinkage_follows_how_alike_rows_are():
@@ -170,3 +170,11 @@ def test_everything_follows_from_the_seed(plain_shop, plain_audit):
 def test_fit_curve_needs_events():
     rows = rows_of(np.zeros(10, int), np.zeros(10, int), np.ones(10), np.arange(10.0), np.arange(10.0))
     assert fit_curve(rows, 5.0, 1.0) is None
+
+
+def test_intervals_hold_where_exposure_leads_a_mean_beyond_one():
+    n, loss = np.array([[30.0, 30.0]]), np.array([[31.0, 15.0]])
+    counts = Counts(("a",), ("x", "y"), n, n, loss, loss, dict.fromkeys(WEIGHTED, n) | {"loss": loss})
+    low, high = state_intervals(counts, 0.95)
+    assert np.isfinite(low).all()
+    assert high[0] == pytest.approx(1.0)
