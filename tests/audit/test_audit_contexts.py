@@ -1,5 +1,7 @@
 """Contexts: maps, the test, what personalising gains, and the pool it makes."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from generated import write_columns
@@ -36,6 +38,39 @@ def test_a_context_that_pays_is_in_the_pool(tmp_path):
     assert set(document["P"]) == {"phone", "tablet", "desk"}
     assert document["personalising"]["in_pool"]
     found.write(tmp_path)
+
+
+def test_the_first_action_of_each_context_is_said_and_is_the_pool_s(tmp_path):
+    from statepool.commands.serve import _open_map
+    from statepool.live import Pool
+    from statepool.live.database import Database
+
+    columns, _ = make()
+    found = audit_log(write_columns(columns, tmp_path / "log.parquet"), context="device", **QUICK)
+    best = found.document["personalising"]["best"]
+    (said,) = [line for line in found.document["advice"]["to_do"] if line.startswith("It starts on")]
+    assert all(f"{action} for {name}" in said for name, action in best.items())
+    assert f"For all together the best is {found.document['starts_on']['action']}" in said
+    assert any(line.endswith("all without device.") for line in found.document["advice"]["reasons"])
+    found.write(tmp_path)
+    database = Database(url := f"sqlite:///{tmp_path}/pool.db")
+    _open_map(database, tmp_path / "AUDIT.json", "home")
+    database.close()
+    with Pool.open(url, "home") as pool:
+        for name, action in best.items():
+            chosen = Counter(pool.decide(context=name).action for _ in range(40))
+            assert chosen.most_common(1)[0][0] == action
+
+
+def test_best_actions_of_contexts_are_corrected_for_direct_effects():
+    import pandas as pd
+
+    columns, _ = make()
+    dear = columns["sku"] == "2"
+    columns["revenue"] = (1 - columns.pop("converted")) * np.where(dear, 100.0, 10.0)
+    found = audit_log(pd.DataFrame(columns), context="device", **QUICK)
+    assert found.effects.direct.spread > 0
+    assert set(found.document["personalising"]["best"].values()) == {"2"}
 
 
 def test_one_that_does_not_is_left_out(tmp_path):

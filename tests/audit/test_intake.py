@@ -3,10 +3,11 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from generated import generate, write_columns
 
-from statepool.audit import audit_log
+from statepool.audit import audit_log, what_if
 
 QUICK = {"horizon": 50}
 
@@ -308,3 +309,53 @@ def test_undated_outcomes_are_said_to_leave_the_window_open(usual, tmp_path):
     del usual["decided_at"]
     untimed = write_columns(usual, tmp_path / "untimed.parquet")
     assert "--decided COLUMN and --window" in audit_log(untimed, **QUICK).document["window"]["sentence"]
+
+
+@pytest.fixture
+def shop_export():
+    """A log whose names are those of a spreadsheet, with times that no name gives away."""
+    rng = np.random.default_rng(1)
+    state, start = rng.integers(3, size=1_200), np.datetime64("2026-03-01")
+    visited = start + np.sort(rng.integers(40 * 86_400, size=1_200)) * np.timedelta64(1, "s")
+    sold = rng.random(1_200) < np.array([0.02, 0.1, 0.5])[state]
+    bought = visited + rng.integers(1, 5 * 86_400, size=1_200) * np.timedelta64(1, "s")
+    return pd.DataFrame({
+        "visit_id": np.arange(1_200), "product": rng.integers(4, size=1_200).astype(str),
+        "Funnel Step": np.array(["view", "cart", "pay"])[state], "revenue (EUR)": np.where(sold, 20.0, 0.0),
+        "visited": visited.astype(str), "bought": np.where(sold, bought.astype(str), ""),
+    })  # fmt: skip
+
+
+def test_names_with_blanks_capitals_and_units_are_found(shop_export):
+    found = audit_log(shop_export, window=0, **QUICK).log.columns
+    assert (found.action, found.state, found.outcome) == ("product", "Funnel Step", "revenue (EUR)")
+    assert (found.decided, found.resolved) == (None, None)
+    assert audit_log(shop_export.assign(revenue=1.0), window=0, **QUICK).log.columns.outcome == "revenue"
+
+
+def test_columns_of_times_without_a_part_are_asked_about(shop_export):
+    question = "are 'visited' and 'bought' the times of decision and outcome.*--decided visited --resolved bought if so"
+    with pytest.raises(ValueError, match=question + r".*--decided visited --window 14d.*--window 0 if they always"):
+        audit_log(shop_export, **QUICK)
+    with pytest.raises(ValueError, match=r"is 'bought' the time of outcome.*--resolved bought if so, --window 14d"):
+        audit_log(shop_export, decided="visited", **QUICK)
+    with pytest.raises(ValueError, match=r"is 'visited' the time of decision.*--decided visited if so"):
+        what_if(shop_export, ["best"], columns={"resolved": "bought"})
+    found = audit_log(shop_export, decided="visited", resolved="bought", **QUICK)
+    assert found.maturity.how == "found"
+
+
+def test_a_day_beside_the_moment_and_a_log_without_times_are_not_asked_about(shop_export):
+    log = shop_export.drop(columns=["bought"]).rename(columns={"visited": "ts"})
+    found = audit_log(log.assign(day=log.ts.str[:10]), **QUICK)
+    assert "--window 14d" in found.document["window"]["sentence"]
+    untimed = audit_log(log.drop(columns="ts"), **QUICK).document["window"]["sentence"]
+    assert "--decided COLUMN and --window 14d" in untimed
+
+
+def test_times_and_named_columns_are_not_offered_as_the_outcome(shop_export):
+    log = shop_export.drop(columns="revenue (EUR)").assign(paid=1.0)
+    with pytest.raises(ValueError, match=r"outcome: no column .* expected one of visit_id, paid to be named"):
+        audit_log(log, **QUICK)
+    log = log.rename(columns={"paid": "sales"}).assign(bought=shop_export.index)
+    assert audit_log(log, decided="visited", resolved="bought", window=0, **QUICK).log.columns.outcome == "sales"

@@ -1,11 +1,14 @@
 """A pool's own rows: its window and its default are known, and its database and an export are read alike."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from quick import QUICK
 
 import statepool as sp
 from statepool.audit import audit_log
+from statepool.audit.document import summary_of
 from statepool.live.maintenance import export
 
 DAY = 86_400.0
@@ -58,3 +61,24 @@ def test_a_pool_that_is_not_there_is_one_sentence(store):
         ValueError, match="holds the pools home, expected the name of one after a #, or a table with --table"
     ):
         audit_log(f"{store[0]}#other")
+
+
+def test_a_young_pool_is_not_told_to_start_no_pool(tmp_path):
+    url, now = f"sqlite:///{tmp_path}/young.db", 1.7e9
+    with sp.Pool.open(
+        url, "home", np.array([[0.8, 0.2], [0.5, 0.5]]), ["a", "b"], ["view", "cart"], reward_bounds=(0, 50),
+        window=14 * DAY, clock=lambda: now,
+    ) as pool:  # fmt: skip
+        for _ in range(2):
+            for made in pool.decide_many(30):
+                pool.observe(made.ticket, "cart")
+            now += DAY
+    found = audit_log(f"{url}#home", **QUICK)
+    assert found.advice.verdict == "cannot tell"
+    assert found.document["advice"]["to_do"] == ["The first window closes in 13 days; ask again then."]
+
+
+def test_an_old_pool_that_cannot_tell_goes_on(store):
+    found = audit_log(store[0], **QUICK)
+    unclear = replace(found, advice=replace(found.advice, verdict="cannot tell", expected=()))
+    assert summary_of(unclear).todo[1] == "Let the pool go on, then audit again."

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,21 @@ def test_baselines_are_what_people_would_use(plain_audit):
     said = " ".join(summary_of(plain_audit).reasons)
     assert f"Why not just show {first}?" in said
     assert "Thompson sampling per action" in said
+
+
+def test_always_showing_the_first_is_compared_with_the_pool_under_its_condition(plain_audit):
+    expected = {one.name: one for one in plain_audit.advice.expected}
+    said = " ".join(summary_of(plain_audit).reasons)
+    found = re.search(
+        r"If the log is right and nothing changes, that costs (\S+ revenue|nothing) in 200 decisions; "
+        r"the pool costs \S+ (more|less) \(\S+ to \S+\), and finds out if not",
+        said,
+    )
+    more = expected["self-tuned"].beyond(expected["always the first"])
+    assert found[2] == ("more" if more.regret >= 0 else "less")
+    assert more.regret == pytest.approx(expected["self-tuned"].regret - expected["always the first"].regret)
+    fewer = expected["action-thompson"].beyond(expected["self-tuned"])
+    assert fewer.by_world.size == min(each.by_world.size for each in expected.values())
 
 
 def test_the_simulated_pool_gets_purchases_first_and_the_log_s_curve(plain_shop, plain_audit):

@@ -148,12 +148,11 @@ def unclear_logs(kind, seeds, most_rows=300_000):
         verdicts.append(verdict)
         if needed is None:
             continue
-        wanted = needed.outcomes
+        wanted = rows.loss.size + needed
         if wanted > most_rows:
             skipped += 1
             continue
-        more = generate(seed, n_rows=wanted, **settings | ({"favour": 0.0} if needed.holdout else {}))
-        told.append(examine(more.rows(), seed)[0] != UNCLEAR)
+        told.append(examine(generate(seed, n_rows=wanted, **settings).rows(), seed)[0] != UNCLEAR)
     return verdicts, told, skipped
 
 

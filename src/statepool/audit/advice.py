@@ -15,10 +15,9 @@ that were not found is the interval, at 90 %, of their variance over actions. `D
 for effects that were missed. Effects that were found are in the prior whatever the verdict, so a pool started by the
 wrong one of the first two loses nothing. Actions are ranked by the estimate that corrects for them (`effects.own`).
 
-How much more data: the effect that would change the verdict is tau*, the spread of direct effects at which new actions
-lose `DOUBT`. With n outcomes the interval of a log without effects ends below tau*² with probability `POWER` when
-
-    noise(n) (nu/χ²_.05(nu) - 1 + z_POWER sqrt(2/nu)) = tau*²,      noise(n) ~ 1/n, nu degrees of freedom
+How much more data: standard errors shrink with the square root of the number of outcomes. tau*, the spread of direct
+effects at which new actions lose `DOUBT`, has to be `SURE` times the spread that the log leaves possible; the first
+action has to be ahead of the others by as many standard errors as `NAMED` asks for.
 
 Expected regret comes from simulations on worlds drawn from what the log says: map, means, direct effects, delays. Where
 outcomes have a window, purchases come first there as they do in a shop (`Conversions`), and the advised learner starts
@@ -34,7 +33,6 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 from statepool import learners
 from statepool.audit.counts import Counts, Rows, Unit
@@ -60,13 +58,11 @@ SETTLED = 0.8
 """There is no verdict unless the learner that goes with it is the right one with this probability."""
 GOOD, NAMED = 0.9, 0.85
 """There is no verdict unless the first action is worth `GOOD` of the best with probability `NAMED`."""
-POWER, MARGIN = 0.9, 1.5
-"""`MARGIN`: half as many again, since what the states predict is itself only estimated."""
+SURE = 1.5
+"""What the log leaves possible, and what the states predict, are themselves only estimated."""
 HOLDOUT = 0.1
 LITTLE = 0.04
 """If no choice can gain more than this share of the mean outcome, the actions are alike."""
-UNEVEN = 3.0
-"""If the mix of actions makes a log need so many times the rows of an even one, a holdout is asked for instead."""
 
 SIMULATED = ("self-tuned", "action-thompson", "state-exp3")
 ALWAYS, BLIND = "always the first", "blind choice"
@@ -74,18 +70,6 @@ WORLDS = 8
 WORK = 300_000
 """Rounds × actions of a simulation, unless a horizon is given."""
 SHORTEST, LONGEST = 500, 10_000
-
-
-@dataclass(frozen=True)
-class Needed:
-    """What it would take to tell."""
-
-    outcomes: int
-    """Final outcomes in all: with actions chosen as in the log, or evenly in a holdout."""
-    more: int
-    """Decisions until then."""
-    holdout: bool = False
-    """Whether a holdout is the better way: the log hardly tries anything but a few actions."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +85,25 @@ class Ranking:
     """Those that the log cannot tell from the first, in order."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Expected:
-    """Regret over the horizon in simulated worlds, in losses."""
+    """Regret over the horizon, in losses: one for each simulated world, the same worlds in order for all."""
 
     name: str
-    regret: float
-    error: float
+    by_world: Floats
+
+    @property
+    def regret(self) -> float:
+        return float(self.by_world.mean())
+
+    @property
+    def error(self) -> float:
+        return float(self.by_world.std(ddof=1) / self.by_world.size**0.5)
+
+    def beyond(self, other: Expected) -> Expected:
+        """What it loses more than another one in the worlds of both."""
+        both = min(self.by_world.size, other.by_world.size)
+        return Expected(self.name, self.by_world[:both] - other.by_world[:both])
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +111,8 @@ class Advice:
     verdict: str
     missing: str
     """If the log cannot tell, what is missing."""
-    needed: Needed | None
+    needed: int | None
+    """Then, how many more rows with an outcome would tell, with actions chosen as in the log."""
     ranking: Ranking
     expected: tuple[Expected, ...]
     horizon: int
@@ -160,7 +157,7 @@ def advise(seen: Evidence, horizon: int | None, level: float, seed: int, persona
 # The verdict
 
 
-def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, Needed | None]:
+def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, int | None]:
     """The verdict; for *cannot tell*, what is missing and how much of it."""
     verdict, missing, needed = _judge_states(seen, personalised)
     if verdict == UNCLEAR or not seen.unit.is_reward or is_alike(seen.counts, seen.effects):
@@ -168,27 +165,26 @@ def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, Needed |
     known = first_is_good(seen)
     if known >= NAMED:
         return verdict, missing, needed
-    times = next((n for n in (2, 4, 8, 16, 32) if first_is_good(seen, n) >= NAMED), 64)
-    have = round(float(seen.counts.k.sum()))
+    times = (NormalDist().inv_cdf(NAMED) / max(NormalDist().inv_cdf(known), 0.1)) ** 2
     about = (
         f"which action to start on is open: the first one is worth {GOOD:.0%} of the best with probability {known:.0%}"
     )
-    return UNCLEAR, about, Needed(times * have, (times - 1) * have)
+    return UNCLEAR, about, _more_rows(seen, times)
 
 
-def first_is_good(seen: Evidence, times: float = 1.0) -> float:
-    """The probability that the first action is worth `GOOD` of the best, with so many times the outcomes."""
+def first_is_good(seen: Evidence) -> float:
+    """The probability that the first action is worth `GOOD` of the best."""
     effects, first = seen.effects, rank_actions(seen.counts, seen.effects, 0.95).order[0]
     # Errors of state means are common to all actions: where one is worth less than it seems, so are the others.
     common = seen.map.P * seen.counts.state_errors
     alone = np.sqrt(np.maximum(effects.own_error**2 - (common**2).sum(axis=1), 0.0))
     rng = np.random.default_rng(19)
     noise = alone * rng.standard_normal((1_000, alone.size)) + rng.standard_normal((1_000, common.shape[1])) @ common.T
-    worth = seen.unit.outcome(effects.own + noise / times**0.5)
+    worth = seen.unit.outcome(effects.own + noise)
     return float((worth[:, first] >= GOOD * worth.max(axis=1)).mean())
 
 
-def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, Needed | None]:
+def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, int | None]:
     counts, effects, p = seen.counts, seen.effects, seen.sufficiency.p
     barred = _barred(counts, seen.maturity)
     if barred:
@@ -234,19 +230,18 @@ def _barred(counts: Counts, maturity: Maturity) -> str:
     return "every outcome is the same" if counts.deviation <= 1.01e-6 else ""
 
 
-def rows_needed(seen: Evidence) -> Needed:
-    """Rows with which the test finds the effect that would change the verdict, with probability `POWER`."""
-    effects, known, K = seen.effects, float(seen.counts.k.sum()), seen.counts.n_actions
+def rows_needed(seen: Evidence) -> int:
+    """Rows with which the log would leave no effects possible that change the verdict."""
+    effects, K = seen.effects, seen.counts.n_actions
     lead = max(NormalDist().inv_cdf((K - 0.375) / (K + 0.25)), 0.5)
     # Effects too small to matter need not be seen.
-    target = max(TURNING * effects.likely_spread, little_of(seen.counts) / lead) ** 2
-    freedom = effects.freedom
-    excess = freedom / chi2.ppf(0.05, freedom) - 1 + NormalDist().inv_cdf(POWER) * (2 / freedom) ** 0.5
-    even = MARGIN * excess * K * seen.sufficiency.noise / target
-    outcomes = max(MARGIN * excess * min(effects.noise_of_means, 1e6) / target * known, even)
-    if outcomes > UNEVEN * even:
-        return Needed(round(even), round(min(even, 1e12) / HOLDOUT), True)
-    return Needed(round(outcomes), max(round(min(outcomes, 1e12) - known), 1))
+    target = max(TURNING * effects.likely_spread, little_of(seen.counts) / lead)
+    return _more_rows(seen, (SURE * effects.open.spread / target) ** 2)
+
+
+def _more_rows(seen: Evidence, times: float) -> int:
+    """Beyond those of the log, until there are so many times its outcomes."""
+    return max(round((min(times, 1e9) - 1) * float(seen.counts.k.sum())), 1)
 
 
 # What the pool starts with
@@ -398,7 +393,4 @@ def expected_regrets(
     totals = [instance.total_losses for instance in instances]
     regrets[ALWAYS] = np.array([float(total[first] - total.min()) for total in totals])
     regrets[BLIND] = np.array([float(total.mean() - total.min()) for total in totals])
-    return tuple(
-        Expected(name, scale * float(values.mean()), scale * float(values.std(ddof=1) / values.size**0.5))
-        for name, values in regrets.items()
-    )
+    return tuple(Expected(name, scale * values) for name, values in regrets.items())

@@ -116,7 +116,7 @@ def audit_log(
         "action": action, "state": state, "outcome": outcome, "decided": decided, "resolved": resolved,
         "propensity": propensity, "ticket": ticket, "holdout": holdout, "context": context,
     }  # fmt: skip
-    with open_log(log, columns, reward, read_missing(missing), table) as opened:
+    with open_log(log, columns, reward, read_missing(missing), table, window is not None) as opened:
         return _examine(opened, window, delay, horizon, level, seed)
 
 
@@ -130,7 +130,7 @@ def what_if(
     """
     if not policies:
         raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
-    with open_log(log, columns or {}, reward, read_missing(missing), table) as opened:
+    with open_log(log, columns or {}, reward, read_missing(missing), table, window is not None) as opened:
         audit = _examine(opened, window, None, 1, level, seed)
         if not audit.counts.has_outcomes:
             raise ValueError("log: has no final outcome, expected some to estimate from")

@@ -5,7 +5,7 @@ independently; the tilt is shrunk to none. All strengths are estimated from the 
 
     prior(c, a) ∝ P(a) · tilt(c)        P(c, a) = (n(c, a) + kappa · prior(c, a)) / (n(c, a) + kappa)
 
-**Gain.** Each context's best action by its map, against one action for all, through the states. Rows that are shrunk by
+**Gain.** Each context's best action by its map and direct effects, against one action for all. Rows that are shrunk by
 estimated strengths are posterior means, so the best of them is not overestimated. The interval has room for the errors
 of rows and state means, and for the direct effects of actions that the log leaves possible. Its upper end is at least
 what the best choice would gain if rows differed by context as much as the log leaves possible: where rows are few they
@@ -61,7 +61,7 @@ class Contexts:
     P: Floats = field(repr=False)
     offered: NDArray[np.bool_] = field(repr=False)
     best: Ints = field(repr=False)
-    """The action that looks best in each context."""
+    """The best action in each context, corrected for direct effects: the one that its pool starts on."""
     gain: Gain
 
     @property
@@ -93,7 +93,7 @@ def examine_contexts(
     P, strength = context_maps(n, map_.P)
     expected = totals[:, None] * tried.sum(axis=0) / max(tried.sum(), 1e-300)
     offered = (tried > 0) | (expected < OFFERED)
-    best = np.where(offered, P @ counts.state_means, np.inf).argmin(axis=1)
+    best = np.where(offered, P @ counts.state_means + effects.direct.mean, np.inf).argmin(axis=1)
     gain = _gain(P, n, strength, best, offered, counts, effects, level)
     gain = replace(gain, upper=max(gain.upper, _possible_gain(n, map_.P, offered, counts.state_means, level)))
     shown = tuple(name.replace(JOINT, " / ") for name in names)
@@ -140,7 +140,8 @@ def _gain(
     """The gain with its interval; `comparable[c, a]`: action a was offered in context c."""
     h, visits, every = counts.state_means, n.sum(axis=2), np.arange(len(n))
     share, c = visits.sum(axis=1) / n.sum(), P @ h
-    one = int((share @ c).argmin())
+    m = c + effects.direct.mean
+    one = int((share @ m).argmin())
     # Where the one action for all was not offered, nothing is said to be gained.
     moved = share * (best != one) * comparable[:, one]
     gap = moved @ (P[:, one] - P[every, best])
@@ -153,6 +154,6 @@ def _gain(
         + gap**2 @ counts.state_errors**2
         + used**2 @ effects.open.variance
     )
-    value, half = float(gap @ h), NormalDist().inv_cdf(0.5 + level / 2) * variance**0.5
+    value, half = float(moved @ (m[:, one] - m[every, best])), NormalDist().inv_cdf(0.5 + level / 2) * variance**0.5
     least = max(WORTHWHILE * effects.blind, 0.004 * min(counts.mean, 1 - counts.mean))
     return Gain(value, value - half, value + half, least)

@@ -374,26 +374,21 @@ def _filled(cells: dict[str, Any], like: Counts, unit: Unit) -> Counts:
     row, column = read_labels(cells, like)
     known = (row >= 0) & (column >= 0)
 
-    def table(name: str) -> Floats:
-        made = np.zeros((like.n_actions, like.n_states))
-        np.add.at(made, (row[known], column[known]), cells[name][known])
-        return made
-
     # A loss is start + step x: sums of losses and of their squares follow from those of outcomes.
     start, step = unit.loss(0.0), unit.loss(1.0) - unit.loss(0.0)
 
-    def losses(k: Floats, x: Floats) -> Floats:
-        return start * k + step * x
+    def tables(*names: str) -> dict[str, Floats]:
+        n, nn, k, kk, x, wx, xx = (cells[name][known] for name in names)
+        squares = np.maximum(start**2 * kk + 2 * start * step * wx + step**2 * xx, 0.0)
+        sums = (n, nn, k, kk, start * k + step * x, start * kk + step * wx, squares)
+        made = np.zeros((len(WEIGHTED), like.n_actions, like.n_states))
+        for table, values in zip(made, sums, strict=True):
+            np.add.at(table, (row[known], column[known]), values)
+        return dict(zip(WEIGHTED, made, strict=True))
 
-    def squares(k: Floats, x: Floats, xx: Floats) -> Floats:
-        return np.maximum(start**2 * k + 2 * start * step * x + step**2 * xx, 0.0)
-
-    n, k, x, xx = (table(name) for name in ("n", "k", "x", "xx"))
-    weights = ("wn", "wnn", "wk", "wkk", "wx", "wwx", "wwxx") if like.weighted else ("n", "n", "k", "k", "x", "x", "xx")
-    wn, wnn, wk, wkk, wx, wwx, wwxx = map(table, weights)
-    parts = (wn, wnn, wk, wkk, losses(wk, wx), losses(wkk, wwx), squares(wkk, wwx, wwxx))
-    w = dict(zip(WEIGHTED, parts, strict=True))
-    return replace(like, n=n, k=k, loss=losses(k, x), square=squares(k, x, xx), w=w)
+    plain = tables("n", "n", "k", "k", "x", "x", "xx")
+    w = tables("wn", "wnn", "wk", "wkk", "wx", "wwx", "wwxx") if like.weighted else plain
+    return replace(like, n=plain["n"], k=plain["k"], loss=plain["loss"], square=plain["wsquare"], w=w)
 
 
 def _by_worth(counts: Counts) -> Counts:

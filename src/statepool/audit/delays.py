@@ -14,7 +14,7 @@ that have come by age x, is Lynden-Bell's product-limit estimate: with waits d_j
     n_j = #{i: d_i <= d_j <= A_i}        F(x) = product over d_j > x of (1 - 1/n_j)
 
 and a pool gets the mixture F(x) = 1 - sum_k w_k exp(-x/tau_k) that fits it. A row younger than the window counts as
-F(age) of a row (exposure), if enough events are known and young and old rows of each state agree.
+F(age) of a row (exposure), if enough events are known.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from statepool.audit.counts import Rows
@@ -47,8 +46,6 @@ LONGEST = 0.7
 """A window that would leave less than the rest of the log is not taken from the log alone."""
 LEAST_FOR_CURVE = 60
 """Events from which the curve is used for rows that are too young."""
-DISAGREE = 3.5
-"""Standard errors between young and old rows of a state from which the curve is not used."""
 QUANTILES = (0.1, 0.5, 0.9, 0.99)
 DRAWS = 1_000
 
@@ -154,8 +151,7 @@ def find_maturity(rows: Rows, window: float | None) -> Maturity:
     if found.default is None or found.window is None:
         return found
     curve = fit_curve(rows, found.window, found.default)
-    trusted = curve is not None and curve.events >= LEAST_FOR_CURVE and _agree(rows, found, curve)
-    return replace(found, curve=curve, exposed=trusted)
+    return replace(found, curve=curve, exposed=curve is not None and curve.events >= LEAST_FOR_CURVE)
 
 
 def _find_window(rows: Rows, given: float | None) -> Maturity | None:
@@ -257,32 +253,6 @@ def fit_curve(rows: Rows, window: float, default: float) -> Curve | None:
     if not used.any():  # everything comes at once
         return Curve(np.array([window / 600]), np.array([1.0]), window, drawn, int(events.sum()))
     return Curve(tau[used], weight[used], window, drawn, int(events.sum()))
-
-
-def _agree(rows: Rows, found: Maturity, curve: Curve) -> bool:
-    """Whether the means of young rows, by their exposure, are those of old rows, in every state."""
-    assert found.default is not None
-    old = rows.decided <= found.cut
-    matured = found.matured(rows).loss
-    news = np.where(rows.dated, rows.loss - found.default, 0.0)
-    share = curve.share(rows.age)
-    size = int(rows.state.max(initial=0)) + 1
-
-    def sums(weights: Floats, kept: NDArray[np.bool_]) -> Floats:
-        return np.bincount(rows.state[kept], weights[kept], size).astype(np.float64)
-
-    known = old & np.isfinite(matured)
-    gain = np.nan_to_num(matured - found.default)
-    n, x, xx = (sums(each, known) for each in (np.ones(gain.size), gain, gain**2))
-    e, y, yy = (sums(each, ~old) for each in (share, news, news**2))
-    enough = (n > 30) & (e > 30)
-    if not enough.any():
-        return True
-    n, x, xx, e, y, yy = (each[enough] for each in (n, x, xx, e, y, yy))
-    # The square of what one event brings, pooled over both ages, so that few events do not look certain.
-    square = (xx + yy) / (n + e)
-    gap = np.abs(x / n - y / e) / np.sqrt(np.maximum(square * (1 / n + 1 / e), 1e-300))
-    return bool((gap < DISAGREE).all())
 
 
 @dataclass(frozen=True, eq=False)

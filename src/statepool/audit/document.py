@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
 from statepool.audit.contexts import OPEN, PAYS
@@ -120,21 +121,31 @@ def _about_states(audit: Audit) -> str:
 
 def _why_not(audit: Audit) -> str:
     """Why not just show the best one, or use Thompson sampling per action?"""
-    advice, unit, own = audit.advice, audit.unit, audit.advice.learner
-    costs = {one.name: amount(unit.amount(one.regret)) for one in advice.expected}
-    regrets = {one.name: one.regret for one in advice.expected}
-    others = [f"{NAMES.get(name, name)} {costs[name]}" for name in (own, "action-thompson", BLIND) if name is not None]
-    always = f"costs {costs[ALWAYS]}{unit.suffix}" if regrets[ALWAYS] > 0 else "costs nothing if the log is right"
+    advice, unit, contexts = audit.advice, audit.unit, audit.contexts
+    expected = {one.name: one for one in advice.expected}
+    always, own = expected[ALWAYS], expected[advice.learner or ""]
+    more = own.beyond(always)
+    half = float(stdtrit(more.by_world.size - 1, 0.5 + audit.level / 2)) * more.error
+    sign = 1 if more.regret >= 0 else -1
+    extra, low, high = (unit.amount(sign * more.regret + end) for end in (0.0, -half, half))
+    costs = f"{amount(unit.amount(always.regret))}{unit.suffix}" if always.regret > 0 else "nothing"
+    alone = f", all without {' and '.join(contexts.columns)}" if contexts is not None and contexts.pays else ""
+    others = [name for name in ("action-thompson", BLIND) if name != advice.learner]
+    rest = ", ".join(f"{NAMES.get(name, name)} {amount(unit.amount(expected[name].regret))}" for name in others)
     return (
-        f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? In {counted(advice.horizon)} simulated "
-        f"decisions that {always}. Costs of the others: {', '.join(dict.fromkeys(others))}."
+        f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? If the log is right and nothing changes, "
+        f"that costs {costs} in {counted(advice.horizon)} decisions; the pool costs {amount(extra)} "
+        f"{'more' if sign > 0 else 'less'} ({span(low, high)}), and finds out if not. Others: {rest}{alone}."
     )
 
 
 def _todo(audit: Audit) -> list[str]:
     if audit.advice.verdict == UNCLEAR:
         wait = f"Start no pool yet. Give {HOLDOUT:.0%} of the visitors an action drawn at random, then audit again."
-        lines = [_how_much_more(audit), wait]
+        lines = [_how_much_more(audit), "Let the pool go on, then audit again." if audit.log.is_pool else wait]
+        open_for = (audit.log.window or 0.0) - (audit.rows.latest - float(audit.rows.decided[0]))
+        if not audit.counts.has_outcomes and open_for > 0:
+            lines = [f"The first window closes in {duration(audit, open_for)}; ask again then."]
     else:
         lines = [f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%}).", _start(audit)]
     return lines if audit.contexts is None else [*lines, _about_gain(audit)]
@@ -146,10 +157,15 @@ def _start(audit: Audit) -> str:
     by = ", corrected for direct effects" if audit.effects.direct.spread > 0 else ""
     others = ", ".join(names[a] for a in ranking.alike[:SHOWN])
     more = f" and {counted(len(ranking.alike) - SHOWN)} more" if len(ranking.alike) > SHOWN else ""
-    return (
-        f"It starts on {names[ranking.order[0]]}: {unit.outcome(ranking.loss):.3g}{unit.suffix} per decision "
-        f"({ends[0]:.3g} to {ends[1]:.3g}){by}{f'; {others}{more} may be as good' if others else ''}."
-    )
+    worth = f"{unit.outcome(ranking.loss):.3g}{unit.suffix} per decision ({ends[0]:.3g} to {ends[1]:.3g})"
+    alike = f"; {others}{more} may be as good" if others else ""
+    best = f"{names[ranking.order[0]]}: {worth}{by}{alike}."
+    contexts = audit.contexts
+    if contexts is None or not contexts.pays:
+        return f"It starts on {best}"
+    first = [f"{names[a]} for {name}" for name, a in zip(contexts.names, contexts.best, strict=True)]
+    left = f" and {counted(len(first) - SHOWN)} more (AUDIT.json)" if len(first) > SHOWN else ""
+    return f"It starts on {', '.join(first[:SHOWN])}{left}. For all together the best is {best}"
 
 
 def _how_much_more(audit: Audit) -> str:
@@ -159,25 +175,20 @@ def _how_much_more(audit: Audit) -> str:
         return "The log needs final outcomes that differ, of two or more actions, in two or more states."
     spent = ""
     if pace and audit.seconds:
-        years = needed.more / pace / YEAR
-        soon = f"about {duration(audit, needed.more / pace)} at this rate"
+        years = needed / pace / YEAR
+        soon = f"about {duration(audit, needed / pace)} at this rate"
         spent = f" ({f'not in a reasonable time: about {rounded(years)} years at this rate' if years > 2 else soon})"
-    if needed.holdout:
-        return (
-            f"Too little was tried: a holdout of {HOLDOUT:.0%}, every action alike, for about {rounded(needed.more)} "
-            f"decisions{spent} would tell."
-        )
-    return f"About {rounded(needed.more)} more rows with an outcome{spent} would tell."
+    return f"About {rounded(needed)} more rows with an outcome{spent} would tell, with actions chosen as in this log."
 
 
 def _about_gain(audit: Audit) -> str:
     contexts, unit = audit.contexts, audit.unit
     assert contexts is not None
     title, gain = " and ".join(contexts.columns), contexts.gain
-    value, low, high = (amount(unit.amount(end)) for end in (gain.value, gain.lower, gain.upper))
+    value, low, high = (unit.amount(end) for end in (gain.value, gain.lower, gain.upper))
     then = ": the pool has a map for each context" if gain.verdict == PAYS else ": it is left out of the pool"
     then = "" if audit.advice.verdict == UNCLEAR else then
-    worth = f"{value}{unit.suffix} per decision, {low} to {high}".replace("-", "−")
+    worth = f"{amount(value)}{unit.suffix} per decision, {span(low, high)}"
     said = f"The log cannot tell whether a choice by {title} pays"
     return f"{said if gain.verdict == OPEN else f'A choice by {title} {gain.verdict}'} ({worth}){then}."
 
@@ -220,8 +231,8 @@ def _about_time(audit: Audit) -> list[str]:
         floor, spread = drift.floor / max(audit.counts.rows, 1), float(drift.spread.max())
         lines.append(
             f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to {amount(unit.amount(spread))}"
-            f"{unit.suffix} (standard deviation over time); no learner can lose less than about "
-            f"{amount(unit.amount(floor))}{unit.suffix} per decision for it."
+            f"{unit.suffix} (standard deviation over time). On the hardest log with as much drift every learner loses "
+            f"about {amount(unit.amount(floor))}{unit.suffix} per decision against the best action."
         )
     elif audit.rows.timed:
         lines.append("No state's mean drifts beyond noise.")
@@ -313,7 +324,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
         "new_actions": [counts.actions[a] for a in order if counts.is_new[a]],
         "advice": {
             "verdict": advice.verdict, "learner": advice.learner, "reasons": summary.reasons, "to_do": summary.todo,
-            "missing": advice.missing, "needed": advice.needed and vars(advice.needed), "holdout": HOLDOUT,
+            "missing": advice.missing, "needed": advice.needed, "holdout": HOLDOUT,
             "horizon": advice.horizon,
             "expected": [{"name": e.name, "regret": unit.amount(e.regret), "error": unit.amount(e.error)}
                          for e in advice.expected],
@@ -382,6 +393,10 @@ def amount(number: float) -> str:
         return counted(number)
     text = f"{number:.2g}"
     return f"{number:.6f}".rstrip("0").rstrip(".") if "e" in text else text
+
+
+def span(low: float, high: float) -> str:
+    return f"{amount(low)} to {amount(high)}".replace("-", "−")
 
 
 def rounded(number: float) -> str:

@@ -1,12 +1,14 @@
-"""How the state means move: period by period, how much of the movement is real, and the floor under every learner.
+"""How the state means move: period by period, how much of the movement is real, and what it may cost.
 
 The log is cut into periods of as many decisions each. The mean of a state in period b is y(b) = theta(b) + noise of
-known variance v(b). A state drifts if its means differ beyond noise (χ² of heterogeneity at `LEVEL`); theta then has
-the variance over time that is left net of noise, and each period's mean is shrunk to the state's by it.
+known variance v(b). A state drifts if its means differ beyond noise (χ² of heterogeneity, Holm-corrected over states,
+at `LEVEL`); theta then has the variance over time that is left net of noise, and each period's mean is shrunk to the
+state's by it.
 
     E2 = sum_t max_a (c_t(a) - c_{t-d}(a))²        floor = sqrt(d E2 min(1 + log J, T/d))
 
-over the T decisions of the log, d the median delay in decisions, J how many states drift: Theorem 2's scale.
+over the T decisions of the log, d the median delay in decisions, J how many states drift: Theorem 2's scale. It is
+what every learner loses against the best action on the hardest log that moves as much; on this one it may lose less.
 """
 
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from statepool.audit.counts import Rows
+from statepool.audit.estimates import holm
 from statepool.checks import Floats
 
 MOST_PERIODS, ROWS_A_PERIOD = 30, 400
@@ -64,7 +67,7 @@ def measure_drift(rows: Rows, P: Floats, fallback: Floats, delay: float) -> Drif
     # n-weighted sums of squares have mean noise · freedom + spread² · lever.
     lever = n.sum(axis=0) - (n**2).sum(axis=0) / np.maximum(n.sum(axis=0), 1)
     between = np.maximum((beyond - freedom) * noise / np.maximum(lever, 1e-9), 0.0)
-    spread = np.where(chi2.sf(beyond, freedom) < LEVEL, np.sqrt(between), 0.0)
+    spread = np.where(np.array(holm(chi2.sf(beyond, freedom).tolist())) < LEVEL, np.sqrt(between), 0.0)
     means = np.clip(mean + apart * spread**2 / np.maximum(spread**2 + noise / filled, 1e-300), 0.0, 1.0)
     times = (np.arange(len(n)) + 0.5) / len(n)
     e2, floor = _floor(times, means, P, rows.population, delay, int((spread > 0).sum()))

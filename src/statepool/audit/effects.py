@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, gamma
 
 from statepool.audit.counts import Counts, Rows
-from statepool.audit.estimates import Map
+from statepool.audit.estimates import Map, holm
 from statepool.checks import Floats, Ints
 
 STRETCH = 32
@@ -93,12 +93,6 @@ class Sufficiency:
     """Holm's p-values of the states."""
     p: float
     """Of the whole log: that nothing has direct effects."""
-
-    @property
-    def noise(self) -> float:
-        """The variance of one outcome around its state and moment."""
-        rows = np.array([test.rows for test in self.states], dtype=np.float64)
-        return float(np.average([test.variance for test in self.states], weights=np.maximum(rows, 1e-9)))
 
 
 def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, base: float = 0.0) -> Sufficiency:
@@ -192,15 +186,6 @@ def p_value(statistic: float, drawn: Floats, larger: int) -> float:
     return max(float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean)), 1e-300)
 
 
-def holm(p: list[float]) -> list[float]:
-    """Holm's step-down correction."""
-    order = np.argsort(p, kind="stable")
-    steps = np.minimum(np.array(p)[order] * np.arange(len(p), 0, -1), 1.0)
-    corrected = np.empty(len(p))
-    corrected[order] = np.maximum.accumulate(steps)
-    return corrected.tolist()
-
-
 @dataclass(frozen=True, eq=False)
 class Direct:
     """D of each action, and the variance of what is unknown of it."""
@@ -234,10 +219,6 @@ class ActionEffects:
     """The most that choosing well may then gain over choosing blindly, per decision."""
     open: Direct = field(repr=False)
     """D if effects spread as much."""
-    noise_of_means: float
-    """The variance of what is seen of an action's effect, if there is none; a mean over actions."""
-    freedom: float
-    """Its degrees of freedom."""
     likely_spread: float
     """Standard deviation of c over actions, net of noise; at least what its own noise may hide."""
 
@@ -344,10 +325,10 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
     then, gain, lost_then = (float(each.mean()) for each in cost(largest))
     at_most = max(min(then / gain, 1.0) if gain > 0 else 0.0, lost_then)
     lost = np.divide(price, blind, out=np.zeros_like(price), where=blind > 0)
-    noises, seen_apart = size**2 * e.typical + rates * g.typical, float(pooled.var())
+    seen_apart = float(pooled.var())
     error = float((2 * np.mean((noise + seen_apart) ** 2) / pooled.size) ** 0.5)
     likely = max(seen_apart - float(noise.mean()), (seen_apart + 1.645 * error) / 4) ** 0.5
     return ActionEffects(
         pooled, D, np.sqrt(noise + shared + D.variance), differ**0.5, float(price.mean()), float(blind.mean()),
-        np.column_stack([lost, new]), at_most, gain, largest, noises, e.freedom, likely,
+        np.column_stack([lost, new]), at_most, gain, largest, likely,
     )  # fmt: skip

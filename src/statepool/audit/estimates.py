@@ -66,7 +66,7 @@ def shrinkage(n: Floats, prior: Floats, own: Floats | None = None, doubt: float 
 
 def state_intervals(counts: Counts, level: float) -> tuple[Floats, Floats]:
     """Ends of an interval for each state's mean: Wilson's for outcomes of 0 and 1, Student's for others."""
-    middle = counts.state_means
+    middle = np.clip(counts.state_means, 0.0, 1.0)  # exposure may lead beyond
     if np.allclose(counts.loss, counts.square):
         odds = NormalDist().inv_cdf(0.5 + level / 2) ** 2 / np.maximum(counts.worth, 1)
         half = np.sqrt(odds * middle * (1 - middle) + odds**2 / 4) / (1 + odds)
@@ -74,3 +74,12 @@ def state_intervals(counts: Counts, level: float) -> tuple[Floats, Floats]:
     else:
         half = stdtrit(np.maximum(counts.k.sum(axis=0) - 1, 1), 0.5 + level / 2) * counts.state_errors
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
+def holm(p: list[float]) -> list[float]:
+    """Holm's step-down correction."""
+    order = np.argsort(p, kind="stable")
+    steps = np.minimum(np.array(p)[order] * np.arange(len(p), 0, -1), 1.0)
+    corrected = np.empty(len(p))
+    corrected[order] = np.maximum.accumulate(steps)
+    return corrected.tolist()

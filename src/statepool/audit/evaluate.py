@@ -69,7 +69,8 @@ def evaluate(audit: Audit, policy: str, level: float = 0.95) -> WhatIf:
     if contexts is not None:
         share = contexts.rows / contexts.rows.sum()
     for c, counts in enumerate(tables):
-        x = read_policy(policy, audit, int(contexts.best[c]) if contexts is not None and contexts.pays else None)
+        best = int(contexts.best[c]) if contexts is not None and contexts.pays else audit.advice.ranking.order[0]
+        x = read_policy(policy, audit.counts, best)
         policies.append(counts.k.sum(axis=1) / counts.k.sum() if policy == "logged" and counts.k.any() else x)
     return estimate_policy(audit, tables, share, policies, policy, level)
 
@@ -131,15 +132,15 @@ def _weighted(counts: Counts, x: Floats, model: Floats) -> tuple[float, float]:
     return value, (variance / n) ** 0.5
 
 
-def read_policy(text: str, audit: Audit, best: int | None = None) -> Floats:
+def read_policy(text: str, counts: Counts, best: int) -> Floats:
     """The policy that the text names, one probability for each action of the log."""
-    actions, counts = audit.counts.actions, audit.counts
+    actions = counts.actions
     if "://" in text:
         return _policy_of_pool(text, actions)
     label = text.removeprefix("fixed:")
     place = actions.index(label) if label in actions else None
     if text == "best":
-        place = audit.advice.ranking.order[0] if best is None else best
+        place = best
     if place is not None:
         return np.eye(len(actions))[place]
     if text == "uniform":

@@ -18,12 +18,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from statepool.checks import unknown_name
 
@@ -47,7 +50,7 @@ NAMES: dict[str, list[str]] = {
         "holdout": "is_holdout held holdout held_out",
     }.items()
 }
-"""Column names that are tried when none is given; upper and lower case are alike."""
+"""Column names that are tried when none is given; case, blanks, underscores and a unit in brackets do not matter."""
 
 LIKELY_IDS = ("visit_id", "request_id", "view_id", "row_id", "uuid", "id")
 """Columns whose repeated values are reported, though rows are not dropped for them."""
@@ -78,6 +81,8 @@ FORMS = {
 }
 """Forms of amounts, after currency signs are removed: the pattern, and what separates thousands."""
 PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+UNIT = r"[\[(][^\])]*[\])]\s*$"
+"""A unit in brackets at the end of a column's name."""
 DATED, ZONE = "^[0-9]{4}-[0-9]{2}", r"(Z|UTC|[+-][0-9][0-9]:?[0-9]{0,2})$"
 
 
@@ -97,22 +102,33 @@ class Columns:
     is_reward: bool
     direction: str
 
+    @property
+    def named(self) -> set[str]:
+        """Columns of the log that have a part."""
+        return {getattr(self, part) for part in NAMES} | set(self.context)
+
 
 @dataclass(frozen=True)
-class Log:
-    """An open log. `seconds`: times are dates; `unread`: lines of JSON that cannot be read; `notes`: what is odd."""
+class Source:
+    """Rows as they are found. `unread`: lines of JSON that cannot be read; `window` is that of a pool, in seconds."""
 
     table: Table
-    columns: Columns
     name: str
-    seconds: bool
-    unread: int
-    repeated: int
-    missing: float | str | None
+    unread: int = 0
+    is_pool: bool = False
+    window: float | None = None
+    missing: float | str | None = None
     """What a blank outcome means: as given, or the default of the pool whose rows these are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log(Source):
+    """An open log of flat rows. `seconds`: times are dates; `notes`: what is odd."""
+
+    columns: Columns
+    seconds: bool
+    repeated: int
     notes: tuple[str, ...]
-    window: float | None
-    """That of the pool whose rows these are, in seconds."""
 
     def unread_lines(self) -> int:
         """Lines that could not be read; those of a CSV file are known once it has been counted."""
@@ -135,7 +151,7 @@ def audit_engine() -> Any:
 @contextmanager
 def open_log(
     source: Any, given: Mapping[str, str | Sequence[str] | None], reward: bool | None = None,
-    missing: float | str | None = None, table: str | None = None,
+    missing: float | str | None = None, table: str | None = None, window_known: bool = False,
 ) -> Iterator[Log]:  # fmt: skip
     """A log (see `audit_log` for what it may be), closed at the end; asks what has to be known.
 
@@ -146,9 +162,13 @@ def open_log(
     text = f"sqlite:///{text}" if text.lower().endswith((".db", ".sqlite")) and "://" not in text else text
     with ExitStack() as opened:
         try:
-            raw, name, unread, window, default = _read(ibis, source, text, table, opened)
-            columns = _find_columns(raw, given, reward)
-            log = _flatten(ibis, raw, columns, name, default if missing is None else missing, unread, window)
+            read = _read(ibis, source, text, table, opened)
+            dates = _date_columns(ibis, read.table)
+            columns = _find_columns(read.table, given, reward, dates)
+            if not window_known and read.window is None:
+                _ask_times(ibis, read.table, columns, dates)
+            read = read if missing is None else replace(read, missing=missing)
+            log = _flatten(ibis, read, columns, dates)
         except ValueError:
             raise
         except Exception as error:  # engines raise errors of many classes
@@ -159,7 +179,7 @@ def open_log(
         except Exception as error:
             if type(error).__module__.partition(".")[0] not in ENGINES:
                 raise
-            raise ValueError(f"{name}: cannot be counted ({first_line(error)})") from None
+            raise ValueError(f"{read.name}: cannot be counted ({first_line(error)})") from None
 
 
 def first_line(error: Exception) -> str:
@@ -175,31 +195,25 @@ def hide_password(address: str) -> str:
 # Where the rows come from
 
 
-def _read(
-    ibis: Any, source: Any, text: str, table: str | None, opened: ExitStack
-) -> tuple[Table, str, int, float | None, float | None]:
-    """The table of a source, its name, lines that cannot be read, and of a pool its window and what silence means.
-
-    `text` is the source if it is an address or a path.
-    """
+def _read(ibis: Any, source: Any, text: str, table: str | None, opened: ExitStack) -> Source:
+    """The rows of a source; `text` is the source if it is an address or a path."""
     if isinstance(source, ibis.expr.types.Table):
-        return source, "Ibis table", 0, None, None
+        return Source(source, "Ibis table")
     if table is None and text.startswith(("sqlite:///", "postgresql://")):
         try:
             return _read_pool(_duckdb(ibis, opened), text)
         except ValueError as error:
             raise ValueError(f"{error}, or a table with --table") from None
     if "://" in text:
-        return *_read_database(ibis, text, table, opened), 0, None, None
+        return _read_database(ibis, text, table, opened)
     if table is not None:
         raise ValueError(f"table: is {table!r}, expected none unless the log is a database's address")
     if text:
         found, unread = _read_files(_duckdb(ibis, opened), Path(text))
-        return found, Path(text).name, unread, None, None
+        return Source(found, Path(text).name, unread)
     if not hasattr(source, "shape"):
         raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
-    name = f"{type(source).__module__.partition('.')[0]} frame"
-    return _read_frame(_duckdb(ibis, opened), source), name, 0, None, None
+    return Source(_read_frame(_duckdb(ibis, opened), source), f"{type(source).__module__.partition('.')[0]} frame")
 
 
 def _duckdb(ibis: Any, opened: ExitStack) -> Any:
@@ -278,7 +292,7 @@ def _read_frame(engine: Any, frame: Any) -> Table:
     return engine.table("decisions")
 
 
-def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack) -> tuple[Table, str]:
+def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack) -> Source:
     if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).is_file():
         raise ValueError(f"{address}: is not a file, expected a log")
     engine = ibis.connect(address)
@@ -286,15 +300,15 @@ def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack
     if table is None:
         raise ValueError("table: is not given, expected --table, a table of the database or a query in parentheses")
     if table.lstrip().startswith("("):
-        return engine.sql(table.strip()[1:-1]), "query"
+        return Source(engine.sql(table.strip()[1:-1]), "query")
     schema, _, name = table.rpartition(".")
     found = engine.table(name, database=schema or None)
     # SQLite knows no dates: its tables are copied into duckdb.
-    return (found if engine.name != "sqlite" else _read_frame(_duckdb(ibis, opened), found.to_pyarrow())), table
+    return Source(found if engine.name != "sqlite" else _read_frame(_duckdb(ibis, opened), found.to_pyarrow()), table)
 
 
-def _read_pool(engine: Any, address: str) -> tuple[Table, str, int, float | None, float | None]:
-    """A pool's decisions copied into duckdb, and the rest as in `_read`."""
+def _read_pool(engine: Any, address: str) -> Source:
+    """A pool's decisions copied into duckdb."""
     import pyarrow as pa
 
     with open_pool(address) as pool:
@@ -306,10 +320,8 @@ def _read_pool(engine: Any, address: str) -> tuple[Table, str, int, float | None
         row |= {part: None if row[part] is None else str(row[part]) for part in ("action", "state", "context")}
         # A default that the window brought is no event.
         row["resolved_at"] = None if row["expired"] else row["resolved_at"]
-    frame, silence = _read_frame(engine, pa.Table.from_pylist(rows)), None
-    if settings.window is not None:
-        silence = default.reported if default.is_reward else default.loss
-    return frame, name, 0, settings.window, silence
+    silence = None if settings.window is None else default.reported if default.is_reward else default.loss
+    return Source(_read_frame(engine, pa.Table.from_pylist(rows)), name, 0, True, settings.window, silence)
 
 
 @contextmanager
@@ -334,17 +346,24 @@ def open_pool(address: str) -> Iterator[Any]:
 # Which column is which
 
 
-def _find_columns(raw: Table, given: Mapping[str, str | Sequence[str] | None], reward: bool | None) -> Columns:
+def _find_columns(
+    raw: Table, given: Mapping[str, str | Sequence[str] | None], reward: bool | None, dates: list[str]
+) -> Columns:
     present = list(raw.columns)
     if not given.get("outcome") and {"reward", "loss", "expired"} <= set(present):  # a pool's rows have both
         present.remove("loss" if raw.reward.count().to_pyarrow().as_py() else "reward")
     found: dict[str, str | None] = {}
     named_context = given.get("context")
     context = (named_context,) if isinstance(named_context, str) else tuple(named_context or ())
+    named = {given.get(part) for part in NAMES.keys() - NEEDED}
     for part, names in NAMES.items():
-        taken = {column for column in found.values() if column} | (set() if part in NEEDED else set(context))
-        free = {column.lower(): column for column in present if column not in taken}
-        found[part] = given.get(part) or next((free[name] for name in names if name in free), None)  # type: ignore[assignment]
+        taken = named | set(found.values()) | (set() if part in NEEDED else set(context))
+        free = [column for column in present if column not in taken and (part in TIMES or column not in dates)]
+        # A name without a unit comes before one with.
+        known = {_bare(re.sub(UNIT, "", column)): column for column in free} | {
+            _bare(column): column for column in free
+        }
+        found[part] = given.get(part) or next((known[_bare(name)] for name in names if _bare(name) in known), None)  # type: ignore[assignment]
     used = [*found.items(), *(("context", name) for name in context)]
     for i, (part, column) in enumerate(used):
         if column is not None and column not in present:
@@ -357,8 +376,9 @@ def _find_columns(raw: Table, given: Mapping[str, str | Sequence[str] | None], r
     lacking = [part for part in NEEDED if found[part] is None]
     if lacking:
         tried = "; ".join(f"{part}: no column is called {' or '.join(NAMES[part])}" for part in lacking)
-        options = ", ".join(f"--{part}" for part in lacking)
-        raise ValueError(f"{tried}; expected one of {', '.join(present)} to be named with {options}")
+        options, taken = ", ".join(f"--{part}" for part in lacking), {*found.values(), *dates}
+        offered = ", ".join(column for column in present if column not in taken) or "more columns"
+        raise ValueError(f"{tried}; expected one of {offered} to be named with {options}")
     parts = re.sub(r"([a-z])([A-Z])", r"\1_\2", str(found["outcome"])).lower()
     words = set(re.split(r"[^a-z]+", parts))
     good, bad = (bool(words & set(known.split())) for known in (REWARDS, LOSSES))
@@ -371,15 +391,56 @@ def _find_columns(raw: Table, given: Mapping[str, str | Sequence[str] | None], r
     return Columns(**found, context=context, is_reward=is_reward, direction=direction)  # type: ignore[arg-type]
 
 
+def _bare(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+def _date_columns(ibis: Any, raw: Table) -> list[str]:
+    """Columns of dates: by type, or for text by what more of it can be read as."""
+    found = [name for name, kind in raw.schema().items() if kind.is_timestamp() or kind.is_date()]
+    texts = [name for name, kind in raw.schema().items() if kind.is_string()]
+    if not texts:
+        return found
+    head, wanted = raw.select(texts).limit(10_000), dict[str, Any]()
+    for i, name in enumerate(texts):
+        text = head[name].strip()
+        wanted |= {f"number{i}": _parse(ibis, text).count(), f"date{i}": text.re_search(DATED).sum()}
+    counts = _only(head.aggregate(**wanted))
+    return found + [name for i, name in enumerate(texts) if (counts[f"date{i}"] or 0) > counts[f"number{i}"]]
+
+
+def _ask_times(ibis: Any, raw: Table, columns: Columns, dates: list[str]) -> None:
+    """Ask about columns of dates that have no part, if the window is not known without them."""
+    spare = [name for name in dates if name not in columns.named]
+    if not spare or (columns.decided and columns.resolved):
+        return
+    read = {name: _time(ibis, raw[name], True) for name in (columns.decided, *spare) if name}
+    head = raw.select(**read).limit(10_000).to_pyarrow()
+    times = {name: head[name].cast("float64").to_numpy() for name in read}
+    # Every decision has a time, an outcome has one where something happened.
+    known = {name: int(np.isfinite(values).sum()) for name, values in times.items()}
+    decided = columns.decided or max(spare, key=lambda name: known[name])
+    later = [name for name in spare if name != decided and (times[name] > times[decided]).sum() > known[name] / 2]
+    start = "" if columns.decided or known[decided] <= len(head) / 2 else f"--decided {shlex.quote(decided)} "
+    resolved = "" if columns.resolved or not later else min(later, key=lambda name: known[name])
+    come = f"--resolved {shlex.quote(resolved)} " if resolved else ""
+    what = f"is {resolved!r} the time of outcome" if resolved else f"is {decided!r} the time of decision"
+    if start and resolved:
+        what = f"are {decided!r} and {resolved!r} the times of decision and outcome"
+    if start or resolved:
+        raise ValueError(
+            f"window: {what}? {start}{come}if so, {start}--window 14d if outcomes are final after 14 days, "
+            "--window 0 if they always come"
+        )
+
+
 # Flat rows
 
 
-def _flatten(
-    ibis: Any, raw: Table, columns: Columns, name: str, missing: float | str | None, unread: int, window: float | None
-) -> Log:
-    notes: list[str] = []
+def _flatten(ibis: Any, read: Source, columns: Columns, dates: list[str]) -> Log:
+    raw, notes, missing = read.table, list[str](), read.missing
     number, present = _read_outcome(ibis, raw, columns, notes)
-    seconds = _are_dates(ibis, raw, columns)
+    seconds = (columns.decided or columns.resolved) in dates
     if seconds:
         _note_zones(raw, columns, notes)
 
@@ -412,7 +473,8 @@ def _flatten(
         flat = numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy")
         notes.append(f"{repeated} rows repeat a {columns.ticket}: one row of each was kept.")
     _note_ids(raw, columns, notes)
-    return Log(flat, columns, name, seconds, unread, repeated, missing, tuple(notes), window)
+    found = vars(read) | {"table": flat}
+    return Log(**found, columns=columns, seconds=seconds, repeated=repeated, notes=tuple(notes))
 
 
 def _text(column: Any) -> Any:
@@ -478,19 +540,6 @@ def _read_outcome(ibis: Any, raw: Table, columns: Columns, notes: list[str]) -> 
     return readable, present
 
 
-def _are_dates(ibis: Any, raw: Table, columns: Columns) -> bool:
-    """Whether times are dates: by type, or for text by what more of it can be read as."""
-    named = next((getattr(columns, part) for part in TIMES if getattr(columns, part)), None)
-    if named is None or raw[named].type().is_numeric():
-        return False
-    if raw[named].type().is_timestamp() or raw[named].type().is_date():
-        return True
-    text = _text(raw[named]).strip()
-    head = raw.select(number=_parse(ibis, text).notnull(), date=text.re_search(DATED)).limit(10_000)
-    found = _only(head.aggregate(numbers=head.number.sum(), dates=head.date.sum()))
-    return bool((found["dates"] or 0) > (found["numbers"] or 0))
-
-
 def _time(ibis: Any, column: Any, seconds: bool) -> Any:
     kind = column.type()
     if kind.is_numeric():
@@ -532,9 +581,8 @@ def _count_repeats(column: Any) -> int:
 
 
 def _note_ids(raw: Table, columns: Columns, notes: list[str]) -> None:
-    used = {column for column in vars(columns).values() if isinstance(column, str)} | set(columns.context)
     for name in raw.columns:
-        if name.lower() in LIKELY_IDS and name not in used:
+        if name.lower() in LIKELY_IDS and name not in columns.named:
             total = int(raw.count().to_pyarrow().as_py())
             repeated = _count_repeats(raw[name]) if total <= MOST_FOR_IDS else 0
             if 0 < repeated <= 0.5 * total:
