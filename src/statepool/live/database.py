@@ -314,21 +314,15 @@ class Database:
 
         No other file gets its number meanwhile, since idle connections keep it open.
         """
-        if self._file is None:
-            return
-        found = self._find_file()
-        if found != self._file:
-            self.engine.dispose()
-            self._file = found
-
-    def _find_file(self) -> tuple[int, int] | None:
         if self.path is None:
-            return None
+            return
         try:
             found = self.path.stat()
         except OSError as error:
             raise StoreUnavailable(f"store: {self.shown_url} is not there any more ({error.strerror})") from None
-        return found.st_dev, found.st_ino
+        if self._file not in (None, (found.st_dev, found.st_ino)):
+            self.engine.dispose()
+        self._file = found.st_dev, found.st_ino
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -358,7 +352,6 @@ class Database:
                 f"url: {self.shown_url} has tables of another release of statepool, which this one does not read: "
                 "export with that release, or use another database"
             )
-        self._file = self._find_file()
 
     def _make_tables(self, connection: sa.Connection) -> None:
         if self.is_postgres:
@@ -473,14 +466,12 @@ class Background:
             self.awake.clear()
             for pool in tuple(self._pools):
                 with self._lock:
-                    if pool in self._pools and not self._stopped:
-                        self._look_after(pool)
-
-    def _look_after(self, pool: Pool) -> None:
-        try:
-            pool.work()
-            pool.trouble = None
-        except Exception as error:
-            if pool.trouble is None:
-                logger.warning("pool %s could not learn or expire: %s", pool.name, error)
-            pool.trouble = str(error)
+                    if pool not in self._pools or self._stopped:
+                        continue
+                    try:
+                        pool.work()
+                        pool.trouble = None
+                    except Exception as error:
+                        if pool.trouble is None:
+                            logger.warning("pool %s could not learn or expire: %s", pool.name, error)
+                        pool.trouble = str(error)

@@ -67,14 +67,7 @@ def take_in(
 class Distribution:
     """What decisions of one version and one set of rows are drawn from.
 
-    Parameters
-    ----------
-    policy : array
-        The learner's action distribution, after the bounds on probabilities.
-    holdout : float
-        The share of decisions that the holdout takes.
-    base : array
-        The action distribution of the holdout.
+    It is the learner's `policy`, after the bounds on probabilities, and with probability `holdout` that of the holdout.
     """
 
     def __init__(self, policy: Floats, holdout: float, base: Floats) -> None:

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import msgspec
 import sqlalchemy as sa
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
@@ -58,21 +58,17 @@ class Metrics(Collector):
     """Counts the requests of this process, `worker`, and reads the store when Prometheus asks."""
 
     def __init__(self, database: Database, worker: str = "1") -> None:
-        self._database, self._worker, self._registry = database, worker, CollectorRegistry()
+        self._database, self._worker, self.registry = database, worker, CollectorRegistry()
         self._requests: dict[tuple[str, int], int] = defaultdict(int)
         self._seconds: dict[str, float] = defaultdict(float)
         self._by_bucket: dict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
-        self._registry.register(self)
+        self.registry.register(self)
 
     def add(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""
         self._requests[route, status] += 1
         self._seconds[route] += seconds
         self._by_bucket[route][bisect_left(BUCKETS, seconds)] += 1
-
-    def expose(self) -> bytes:
-        """The text that Prometheus reads."""
-        return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Any]:
         """The requests, and the metrics of the store; without pools while it is away."""

@@ -133,17 +133,11 @@ class Pools:
                 self._open[name] = OpenPool(Pool.open(self.database, name))
             return self._open[name]
 
-    def adopt(self, pool: Pool) -> Pool:
-        """Serve a pool that is open already; a second one of that name is closed."""
-        with self._lock:
-            if self._open.setdefault(pool.name, OpenPool(pool)).pool is not pool:
-                pool.close()
-            return self._open[pool.name].pool
-
     def put(self, name: str, body: PoolBody) -> bool:
         """Create a pool or compare it with the existing one; whether it was created."""
         created = name not in self.database.pool_names()
-        self.adopt(make_pool(self.database, name, body)).refresh()
+        make_pool(self.database, name, body).close()
+        self.get(name).refresh()
         return created
 
     def open_all(self) -> None:
