@@ -50,6 +50,7 @@ STATE, OUTCOME, EXPIRY = "state", "outcome", "expiry"
 """The kinds of reports."""
 BUSY_SECONDS = 60
 """How long a call waits for SQLite's write lock."""
+CLOCK = sa.extract("epoch", sa.func.clock_timestamp())
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '20s'"
 TICK = 0.5
 """Seconds between two rounds of the background thread."""
@@ -243,9 +244,7 @@ class Database:
     def now(self) -> sa.ColumnElement[float]:
         """The time of the database, or the parameter `at` where it is not None."""
         at: sa.BindParameter[float] = sa.bindparam("at", type_=sa.Double())
-        if self.is_postgres:
-            return sa.func.coalesce(at, sa.extract("epoch", sa.func.clock_timestamp()), type_=sa.Double())
-        return at
+        return sa.func.coalesce(at, CLOCK, type_=sa.Double()) if self.is_postgres else at
 
     def time(self, connection: sa.Connection | None = None) -> float:
         """The time of the database, asked by a connection of the caller's or by another."""
@@ -254,7 +253,7 @@ class Database:
         if connection is None:
             with self.read() as connection:
                 return self.time(connection)
-        return float(connection.execute(sa.select(sa.extract("epoch", sa.func.clock_timestamp()))).scalar_one())
+        return float(connection.execute(sa.select(CLOCK)).scalar_one())
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:

@@ -94,14 +94,8 @@ class Decisions:
     ) -> tuple[int, list[Decision]]:  # fmt: skip
         """Draw and store decisions, all or none; the number of the latest version, and an answer for each request.
 
-        A request is its ticket, context and candidates, or None for each; `uniform` is the number to draw with.
-
-        Raises
-        ------
-        Stale
-            If the pool does not have this version or this revision any more.
-        Conflict
-            If a ticket is there with another request.
+        A request is its ticket, context and candidates, or None for each; `uniform` is the number to draw with. Raises
+        Stale if the pool does not have this version any more, and Conflict if a ticket is there with another request.
         """
         if not requests:
             return 0, []
@@ -129,8 +123,7 @@ class Decisions:
     def _draw(
         self, version: PolicyVersion, offer: Offer, ticket: str | None, uniform: float | None, at: float | None
     ) -> Row:
-        """The row of a new decision."""
-        uniform, t = random() if uniform is None else uniform, version.next_round()
+        uniform, t = random() if uniform is None else uniform, next(version.rounds)
         distribution = version.distribution(offer, t)
         choice, probability, is_holdout = distribution.draw(uniform)
         action = offer.rows.actions.item(choice)
@@ -173,7 +166,6 @@ class Decisions:
         return latest or 0, known
 
     def _find(self, connection: sa.Connection, rows: Sequence[Row]) -> dict[str, Row]:
-        """The decisions that there are of these tickets."""
         found: dict[str, Row] = {}
         for start in range(0, len(rows), TICKETS_AT_ONCE):
             tickets = [row["ticket"] for row in rows[start : start + TICKETS_AT_ONCE]]

@@ -122,7 +122,8 @@ class PolicyVersion:
     ) -> None:  # fmt: skip
         self.revision, self.number, self.uid, self.round, self.made_at = revision, number, uid, t, made_at
         self.impossible, self.state, self.saved, self.digest = impossible, state, saved, digest
-        self._drawn = count()
+        self.rounds = count(t)
+        """Of the decisions that this process draws."""
         self._lock = threading.Lock()  # a stepper has scratch arrays, which two threads must not share
         self._steppers: dict[int, Stepper] = {}
         self.known: dict[int | None, tuple[Offer, Distribution]] = {}
@@ -130,13 +131,8 @@ class PolicyVersion:
 
     @classmethod
     def from_row(cls, revision: Revision, row: Any) -> PolicyVersion:
-        """A version that is stored with its state."""
         state, saved = bytes(row.state), bytes(row.saved)
         return cls(revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible, state, saved)
-
-    def next_round(self) -> int:
-        """The round of the next decision that this process draws."""
-        return self.round + next(self._drawn)
 
     def offer(self, context: Any = None, candidates: Any = None) -> Offer:
         """What a request may be answered with."""
@@ -304,7 +300,6 @@ class Batch:
         return blake2b(msgspec.msgpack.encode([version, self._inputs]), digest_size=16).digest()
 
     def apply(self, stepper: Stepper) -> None:
-        """Hand everything to the learner."""
         if not self._numbers:
             return
         columns = np.array(self._numbers).T

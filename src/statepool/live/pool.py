@@ -266,15 +266,17 @@ class Pool:
         return self._learn(wait=True)
 
     def _learn_if_due(self) -> None:
-        settings, is_due = self.settings, self._has_many_reports()
-        if settings.update_every is None and self._clock is None:
-            if is_due:
-                self.database.background.awake.set()
-            return
-        if self._n_unlearned and settings.window is not None and settings.update_every is None:
-            is_due = is_due or self.now() - self._version.made_at >= settings.window / 100
-        if is_due:
-            self._learn(wait=True)
+        is_regular = self.settings.update_every is not None
+        if is_regular or self._clock is not None:
+            if self._has_many_reports() or (self._n_unlearned and not is_regular and self._is_old()):
+                self._learn(wait=True)
+        elif self._has_many_reports():
+            self.database.background.awake.set()
+
+    def _is_old(self) -> bool:
+        """Whether the version is older than a hundredth of the window."""
+        window = self.settings.window
+        return window is not None and self.now() - self._version.made_at >= window / 100
 
     def _has_many_reports(self) -> bool:
         nbytes = len(self._version.state) + len(self._version.saved)
@@ -294,8 +296,7 @@ class Pool:
             self._learn(wait=False)
         elif now - self._learned_at >= wait:
             # With exposure the policy changes as decisions grow older, reports or not.
-            fades = window is not None and self.definition.learner.exposure
-            self._learn(wait=False, force=fades and self.now() - self._version.made_at >= (window or 0.0) / 100)
+            self._learn(wait=False, force=self.definition.learner.exposure and self._is_old())
 
     def _learn(self, wait: bool, force: bool = False) -> bool:
         taken, self._n_unlearned, begun = self._n_unlearned, 0, time.monotonic()

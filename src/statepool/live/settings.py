@@ -26,6 +26,7 @@ LARGEST, SLACK = 1e12, 1e-9
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 Bounds = tuple[Number, Number]
+Count = Annotated[int, msgspec.Meta(ge=1, le=int(LARGEST))]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Known = tuple[Number, Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]]
 Plain = str | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | float | bool
@@ -62,29 +63,20 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         Positive | None,
         about("Seconds after which a decision without an outcome counts as the default; None: it waits for ever."),
     ] = None
-    default_reward: Annotated[
-        Number | None, about("The reward of a decision whose window is over; None: the lower bound.")
-    ] = None
-    default_loss: Annotated[
-        Number | None, about("The loss of a decision whose window is over; None: the upper bound.")
-    ] = None
+    default_reward: Annotated[Number | None, about("The reward once the window is over; None: the lower bound.")] = None
+    default_loss: Annotated[Number | None, about("The loss once the window is over; None: the upper bound.")] = None
     loss_bounds: Annotated[Bounds, about("The lowest and the highest loss.")] = (0.0, 1.0)
-    reward_bounds: Annotated[Bounds | None, about("The lowest and the highest reward; None: outcomes are losses.")] = (
-        None
-    )
+    reward_bounds: Annotated[Bounds | None, about("The lowest and the highest reward; None: losses only.")] = None
     probability_bounds: Annotated[
         tuple[tuple[Label, Share, Share], ...], about("(action, lowest, highest) probability among all decisions.")
     ] = ()
-    holdout: Annotated[
-        float, about("The share of decisions kept from the learner, to measure its worth.", ge=0, le=0.9)
-    ] = 0.0
+    holdout: Annotated[float, about("The share of decisions that the learner is measured by.", ge=0, le=0.9)] = 0.0
     holdout_action: Annotated[Label | None, about("The action of the holdout; None: every action alike.")] = None
     fixed_action: Annotated[
         Label | None, about("An action to take with probability 1, whatever was learnt; the holdout goes on.")
     ] = None
     update_every: Annotated[
-        Annotated[int, msgspec.Meta(ge=1, le=int(LARGEST))] | None,
-        about("Reports after which a new version of the policy is made; None: as often as costs little."),
+        Count | None, about("Reports after which a new version of the policy is made; None: as often as costs little.")
     ] = None
     keep_candidates: Annotated[
         bool, about("Whether the rows of candidates are stored, so that replay can draw their decisions again.")
@@ -261,7 +253,6 @@ class Revision:
     catalogue: Catalogue
 
     def is_as(self, settings: Settings, catalogue: Catalogue) -> bool:
-        """Whether it has these settings and this catalogue."""
         return settings == self.settings and not differing(self.catalogue, catalogue)
 
     @property
@@ -291,7 +282,6 @@ class Revision:
         return np.array(means), np.array([count for _, count in pairs], float)
 
     def _known_cells(self, cells: dict[str, dict[str, Any]]) -> tuple[Floats, Floats]:
-        """The same for each action of the catalogue and state."""
         rows = [self._known(cells.get(str(label), {})) for label in self.catalogue.labels]
         return np.array([means for means, _ in rows]), np.array([counts for _, counts in rows])
 

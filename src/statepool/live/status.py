@@ -81,7 +81,6 @@ class Status:
 
 
 def read_status(pool: Pool, version: PolicyVersion) -> Status:
-    """Everything of one moment."""
     revision, now = version.revision, pool.now()
     offer, policy = version.shares()
     with pool.database.read() as connection:

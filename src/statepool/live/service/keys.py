@@ -71,12 +71,7 @@ def list_keys(database: Database) -> list[Key]:
 def add_key(database: Database, name: str, role: str, lasts: float | None = None, pools: Sequence[str] = ()) -> str:
     """Create a key and return it; it cannot be read again.
 
-    Parameters
-    ----------
-    lasts
-        Seconds until it expires; None: never.
-    pools
-        The pools that it is for; none: all of them.
+    It is valid for `lasts` seconds (None: for ever) and for these pools (none: all of them).
     """
     if role not in ROLES:
         raise ValueError(f"role: is {role!r}, expected one of {', '.join(ROLES)}")

@@ -65,7 +65,6 @@ class Metrics(Collector):
         self.registry.register(self)
 
     def add(self, route: str, status: int, seconds: float) -> None:
-        """Count one request."""
         self._requests[route, status] += 1
         self._seconds[route] += seconds
         self._by_bucket[route][bisect_left(BUCKETS, seconds)] += 1

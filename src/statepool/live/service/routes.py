@@ -54,7 +54,6 @@ class Call:
         return await self.service.pools.find(self.path["name"])
 
     async def run(self, work: Callable[[Pool], Any]) -> Any:
-        """Do something with the pool in a thread."""
         pool = (await self.find()).pool
         return await in_thread(lambda: work(pool))
 
@@ -286,7 +285,6 @@ def match(method: str, path: str) -> tuple[Endpoint, dict[str, str]] | None:
 
 def summarise(pool: Pool) -> m.PoolAnswer:
     """The status of a pool, in reported units."""
-    pool.refresh()  # another process may have changed it
     status = pool.status()
     unit, learner = status.unit, status.learner
     options = {each.name: getattr(learner, each.name) for each in dataclasses.fields(learner)}  # type: ignore[arg-type]
@@ -306,7 +304,8 @@ def summarise(pool: Pool) -> m.PoolAnswer:
 
 def find_action(pool: Pool, text: str) -> Any:
     """The label that a path means: the text itself, or else the label that is so as JSON; None: there is none."""
-    labels: Sequence[Any] = pool.status().actions
+    pool.refresh()  # another process may have changed it
+    labels: Sequence[Any] = pool.catalogue.labels
     if text in labels:
         return text
     return next((each for each in labels if msgspec.json.encode(each) == text.encode()), None)

@@ -79,11 +79,8 @@ class Site:
         static = StaticFiles(directory=Path(dashboard.__file__).with_name("static"))
         return [
             page("/", self._home),
-            page("/pools/{name}", lambda request: self._page(request.path_params["name"])),
-            page(
-                "/pools/{name}/live",
-                lambda request: self._html("live.html", page=self._model(request.path_params["name"])),
-            ),
+            page("/pools/{name}", self._page),
+            page("/pools/{name}/live", lambda request: self._html("live.html", page=self._model(request))),
             *switch,
             page("/login", lambda request: self._html("login.html", word=""), is_open=True),
             Route("/login", self._enter, methods=["POST"], middleware=cookies),
@@ -109,12 +106,13 @@ class Site:
     def _home(self, request: Request) -> Response:
         names = self._pools.database.pool_names()
         if len(names) == 1:
-            return self._page(names[0])
+            request.path_params["name"] = names[0]
+            return self._page(request)
         return self._html("pools.html", pools=read_counts(self._pools.database))
 
-    def _page(self, name: str) -> Response:
+    def _page(self, request: Request) -> Response:
         n_pools = len(self._pools.database.pool_names())
-        return self._html("pool.html", page=self._model(name), n_pools=n_pools, may_change=self._may_change)
+        return self._html("pool.html", page=self._model(request), n_pools=n_pools, may_change=self._may_change)
 
     def _fix(self, request: Request) -> Response:
         """The switch: `?action=` is the action's label as text; none: the learner chooses."""
@@ -127,8 +125,8 @@ class Site:
         pool.change(fixed_action=found[0] if found else None)
         return RedirectResponse(f"/pools/{quote(pool.name)}", 303)
 
-    def _model(self, name: str) -> dashboard.PageModel:
-        return dashboard.page_of(self._pools.get(name))
+    def _model(self, request: Request) -> dashboard.PageModel:
+        return dashboard.page_of(self._pools.get(request.path_params["name"]))
 
     def _html(self, template: str, status: int = 200, **values: Any) -> Response:
         return HTMLResponse(self._templates.get_template(template).render(values), status, HEADERS)
