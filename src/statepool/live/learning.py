@@ -145,22 +145,17 @@ class PolicyVersion:
             return catalogue.of_candidates(candidates, number)
         if number is None and catalogue.contexts:
             raise ValueError("context: is missing, expected one of this pool's contexts, or candidates")
-        return self._of(number)[0]
+        return self.of(number)[0]
 
     def distribution(self, offer: Offer, t: int) -> Distribution:
         """What a decision with these rows is drawn from; its round `t` matters to learners whose policy varies."""
         varies = self.revision.definition.learner.policy_varies
         if varies or offer.labels is not None:
             return self._compute(offer, t if varies else self.round)
-        return self._of(offer.context)[1]
+        return self.of(offer.context)[1]
 
-    def shares(self, context: Any = None) -> tuple[Offer, Floats]:
-        """What a context may be answered with, or all actions, and the probability of each, the holdout included."""
-        number = None if context is None else self.revision.catalogue.context(context)
-        offer, distribution = self._of(number)
-        return offer, distribution.probabilities
-
-    def _of(self, context: int | None) -> tuple[Offer, Distribution]:
+    def of(self, context: int | None) -> tuple[Offer, Distribution]:
+        """What a context may be answered with, or without one any request, and what it is drawn from."""
         if context not in self.known:
             catalogue = self.revision.catalogue
             offer = catalogue.base if context is None else catalogue.of_context(context)

@@ -454,8 +454,9 @@ class Pool:
     def policy(self, context: Any = None) -> dict[Any, float]:
         """The probability of each action in the next decision."""
         version = self._current()
-        offer, shares = version.shares(context)
-        return dict(zip(version.revision.catalogue.labels_of(offer.rows.actions), shares.tolist(), strict=True))
+        known = version.revision.catalogue
+        offer, distribution = version.of(None if context is None else known.context(context))
+        return dict(zip(known.labels_of(offer.rows.actions), distribution.probabilities.tolist(), strict=True))
 
     def now(self) -> float:
         """Seconds by this pool's clock."""
