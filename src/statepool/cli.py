@@ -37,14 +37,14 @@ app = typer.Typer(
     cls=Sections, add_completion=False, pretty_exceptions_enable=False, context_settings={"max_content_width": 100},
     **PLAIN,
 )  # fmt: skip
-keys = typer.Typer(help="Create, list and drop the API keys of a service.", **PLAIN)
+keys = typer.Typer(help="Create, renew, list and drop the API keys of a service.", **PLAIN)
 app.add_typer(keys, name="keys")
 for _commands in SECTIONS.values():
     for _name, _command in _commands.items():
         if _command is not None:
             app.command(_name)(_command)
 for _name, _command in (
-    ("add", pools.add_key), ("list", pools.list_keys), ("drop", pools.drop_key),
+    ("add", pools.add_key), ("renew", pools.renew_key), ("list", pools.list_keys), ("drop", pools.drop_key),
 ):  # fmt: skip
     keys.command(_name)(_command)
 

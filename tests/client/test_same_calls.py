@@ -17,7 +17,7 @@ CALLS = (
 )  # fmt: skip
 HERE_ONLY = {
     "decide_many", "observe_many", "resolve_many", "expire", "open", "close", "now",
-    "n_pending", "learn", "work", "erase", "archive", "replay", "settings",
+    "learn", "work", "erase", "archive", "replay", "settings",
     "catalogue", "policy", "refresh", "make_version",
 }  # fmt: skip
 """What is of this process or of the store."""

@@ -60,6 +60,7 @@ COMMANDS = {
     "keys add": (["keys", "add", "shop", "--role", "decide"], "live"),
     "keys list": (["keys", "list"], "live"),
     "keys drop": (["keys", "drop", "shop"], "live"),
+    "keys renew": (["keys", "renew", "shop", "--expires", "never"], "live"),
     "backup": (["backup", "sqlite:///pool.db", "copy.db"], "live"),
     "archive": (["archive", "sqlite:///pool.db", "home", "a.parquet"], "live"),
     "erase": (["erase", "sqlite:///pool.db", "home", "ticket"], "live"),

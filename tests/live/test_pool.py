@@ -242,7 +242,7 @@ def test_a_pool_prints_what_it_is(place):
     pool.decide()
     shown = f"Pool({place.name!r}: 3 actions, 3 states, StateEXP3(rate=0.3), 2 decisions, 1 waiting)"
     assert repr(pool) == shown
-    assert pool.n_pending == 1
+    assert pool.status().pending == 1
 
 
 def test_it_learns_by_itself_when_a_version_is_due(place):

@@ -20,7 +20,7 @@ def test_a_decision_without_an_outcome_gets_the_default_when_its_window_is_over(
     row = pool.find("old")
     assert (row["reward"], row["loss"], row["expired"]) == (1.0, 0.9, True)
     assert pool.find("young")["loss"] is None
-    assert pool.n_pending == 1
+    assert pool.status().pending == 1
 
 
 def test_without_a_default_it_is_the_worst_bound(place, clock):
@@ -91,7 +91,7 @@ def test_a_clock_that_is_set_back_and_forth_loses_no_expiry(place, clock):
     assert pool.expire() == 1
     clock.now += 86_400
     assert pool.expire() == 1
-    assert pool.n_pending == 0
+    assert pool.status().pending == 0
     assert pool.replay().ok
 
 
@@ -128,7 +128,7 @@ def test_a_clock_set_back_past_the_window_loses_no_expiry(place, clock):
     pool.decide("after")
     clock.now += 10_000
     assert pool.expire() == 1
-    assert pool.n_pending == 0
+    assert pool.status().pending == 0
     assert pool.replay().ok
 
 

@@ -138,9 +138,7 @@ def add_key(
     """Create a key. It is shown only once."""
     from statepool.live.service import keys
 
-    lifetime = None if expires == "never" else seconds_of(expires, "expires")
-    if lifetime == 0:
-        raise ValueError(f"expires: is {expires!r}, expected a time span such as 90d, or never")
+    lifetime = _lifetime(expires)
     with opened(store, read_only=False) as database:
         made = keys.add_key(database, name, role, lifetime, pool or [])
         known = database.pool_names()
@@ -148,6 +146,30 @@ def add_key(
         print(f"statepool: there is no pool {missing!r} in this store yet, the key is valid for it later",
               file=sys.stderr)  # fmt: skip
     print(made)
+
+
+def renew_key(
+    name: KeyName,
+    expires: Annotated[str, Option(help="How long the new key is valid: 90d, never.")],
+    overlap: Annotated[str, Option(help="How long the old key still works; an even older one ends now.")] = "1d",
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Replace a key; the old one works a while longer.
+
+    The new key has the same name and rights. It is shown only once.
+    """
+    from statepool.live.service import keys
+
+    lifetime, longer = _lifetime(expires), seconds_of(overlap, "overlap")
+    with opened(store, read_only=False) as database:
+        print(keys.renew_key(database, name, lifetime, longer))
+
+
+def _lifetime(expires: str) -> float | None:
+    seconds = None if expires == "never" else seconds_of(expires, "expires")
+    if seconds == 0:
+        raise ValueError(f"expires: is {expires!r}, expected a time span such as 90d, or never")
+    return seconds
 
 
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:

@@ -154,7 +154,8 @@ def _run(service: Callable[[], Any], listening: Any, workers: int, demo: bool) -
         return
     made = service()
     if demo:
-        from statepool.live.demo import Demo, create
+        from statepool.live.demo import NAME, Demo, create
 
-        made.demo = Demo(made.pools.adopt(create(made.pools.database)))
+        create(made.pools.database).close()
+        made.demo = Demo(made.pools.get(NAME))
     uvicorn.Server(uvicorn.Config(made, **UVICORN)).run([listening])

@@ -79,7 +79,6 @@ def as_label(value: Any) -> Any:
 
 
 def decoded(text: str) -> Hashable:
-    """A label of JSON."""
     return as_label(msgspec.json.decode(text))
 
 
@@ -174,11 +173,9 @@ class Catalogue:
         return int(found[0]) if found.size else None
 
     def state(self, label: Any) -> int:
-        """The number of a state."""
         return _find(label, self.state_number, "state")
 
     def context(self, label: Any) -> int:
-        """The number of a context."""
         return _find(label, self.context_number, "context")
 
     def of_context(self, number: int) -> Offer:
@@ -208,7 +205,6 @@ class Catalogue:
 
 
 def _find(label: Any, number_of: Mapping[Hashable, int], what: str) -> int:
-    """The number of a label that is known."""
     number = number_of.get(check_label(label, what))
     if number is None:
         some = ", ".join(repr(each) for each in islice(number_of, 8)) + (", …" if len(number_of) > 8 else "")

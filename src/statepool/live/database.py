@@ -50,6 +50,7 @@ STATE, OUTCOME, EXPIRY = "state", "outcome", "expiry"
 """The kinds of reports."""
 BUSY_SECONDS = 60
 """How long a call waits for SQLite's write lock."""
+CLOCK = sa.extract("epoch", sa.func.clock_timestamp())
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '20s'"
 TICK = 0.5
 """Seconds between two rounds of the background thread."""
@@ -243,9 +244,7 @@ class Database:
     def now(self) -> sa.ColumnElement[float]:
         """The time of the database, or the parameter `at` where it is not None."""
         at: sa.BindParameter[float] = sa.bindparam("at", type_=sa.Double())
-        if self.is_postgres:
-            return sa.func.coalesce(at, sa.extract("epoch", sa.func.clock_timestamp()), type_=sa.Double())
-        return at
+        return sa.func.coalesce(at, CLOCK, type_=sa.Double()) if self.is_postgres else at
 
     def time(self, connection: sa.Connection | None = None) -> float:
         """The time of the database, asked by a connection of the caller's or by another."""
@@ -254,7 +253,7 @@ class Database:
         if connection is None:
             with self.read() as connection:
                 return self.time(connection)
-        return float(connection.execute(sa.select(sa.extract("epoch", sa.func.clock_timestamp()))).scalar_one())
+        return float(connection.execute(sa.select(CLOCK)).scalar_one())
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -314,21 +313,15 @@ class Database:
 
         No other file gets its number meanwhile, since idle connections keep it open.
         """
-        if self._file is None:
-            return
-        found = self._find_file()
-        if found != self._file:
-            self.engine.dispose()
-            self._file = found
-
-    def _find_file(self) -> tuple[int, int] | None:
         if self.path is None:
-            return None
+            return
         try:
             found = self.path.stat()
         except OSError as error:
             raise StoreUnavailable(f"store: {self.shown_url} is not there any more ({error.strerror})") from None
-        return found.st_dev, found.st_ino
+        if self._file not in (None, (found.st_dev, found.st_ino)):
+            self.engine.dispose()
+        self._file = found.st_dev, found.st_ino
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -358,7 +351,6 @@ class Database:
                 f"url: {self.shown_url} has tables of another release of statepool, which this one does not read: "
                 "export with that release, or use another database"
             )
-        self._file = self._find_file()
 
     def _make_tables(self, connection: sa.Connection) -> None:
         if self.is_postgres:
@@ -473,14 +465,12 @@ class Background:
             self.awake.clear()
             for pool in tuple(self._pools):
                 with self._lock:
-                    if pool in self._pools and not self._stopped:
-                        self._look_after(pool)
-
-    def _look_after(self, pool: Pool) -> None:
-        try:
-            pool.work()
-            pool.trouble = None
-        except Exception as error:
-            if pool.trouble is None:
-                logger.warning("pool %s could not learn or expire: %s", pool.name, error)
-            pool.trouble = str(error)
+                    if pool not in self._pools or self._stopped:
+                        continue
+                    try:
+                        pool.work()
+                        pool.trouble = None
+                    except Exception as error:
+                        if pool.trouble is None:
+                            logger.warning("pool %s could not learn or expire: %s", pool.name, error)
+                        pool.trouble = str(error)

@@ -25,7 +25,7 @@ from statepool.live.catalogue import Offer, decoded, encoded
 from statepool.live.database import EXPIRY, OUTCOME, STATE, Database
 from statepool.live.errors import Conflict, UnknownTicket
 from statepool.live.learning import PolicyVersion
-from statepool.live.settings import Definition, Revision
+from statepool.live.settings import Definition, Revision, about
 
 LONGEST_TICKET = 200
 random = secrets.SystemRandom().random
@@ -37,15 +37,12 @@ SLACK = 60.0
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     """The action to take."""
 
-    ticket: Annotated[str, msgspec.Meta(description="The name of the decision.")]
-    action: Annotated[Any, msgspec.Meta(description="The label of the action that was drawn.")]
-    probability: Annotated[
-        Annotated[float, msgspec.Meta(ge=0, le=1)],
-        msgspec.Meta(description="Of the action among all decisions, those of the holdout included."),
-    ]
-    is_holdout: Annotated[
-        bool, msgspec.Meta(description="Whether it is kept from the learner, to measure what the learner is worth.")
-    ] = False
+    ticket: Annotated[str, about("The name of the decision.")]
+    action: Annotated[Any, about("The label of the action that was drawn.")]
+    probability: Annotated[float, about("Of the action among all decisions, the holdout's included.", ge=0, le=1)]
+    is_holdout: Annotated[bool, about("Whether it is kept from the learner, to measure what the learner is worth.")] = (
+        False
+    )
 
 
 def check_ticket(ticket: Any) -> str:
@@ -80,16 +77,16 @@ class Decisions:
             v.uid == sa.bindparam("uid", type_=sa.LargeBinary()), p.id == v.pool,
             p.revision == sa.bindparam("revision"),
         ]  # fmt: skip
-        values = {each.name: sa.bindparam(each.name, type_=each.type) for each in self._table.c if each.name != "id"}
-        given: dict[str, Any] = values | {"decided_at": database.now()}
-        source = columns_of_json(self._table) | {"decided_at": database.now()} if database.is_postgres else given
-        select = sa.select(*(value.label(name) for name, value in source.items())).where(*is_current)
-        insert = database.insert(self._table)
-        one = insert.from_select(list(source), select, include_defaults=False)
-        same_ticket = {"index_elements": ["pool", "ticket"]}
-        self._insert_current = database.prepare(one.on_conflict_do_nothing(**same_ticket).returning(latest))
-        self._insert = database.prepare(insert.values(given).on_conflict_do_nothing(**same_ticket))
         self._latest = database.prepare(sa.select(latest).where(*is_current))
+        insert = database.insert(self._table).on_conflict_do_nothing(index_elements=["pool", "ticket"])
+        if database.is_postgres:
+            source = columns_of_json(self._table) | {"decided_at": database.now()}
+            select = sa.select(*(value.label(name) for name, value in source.items())).where(*is_current)
+            insert = insert.from_select(list(source), select, include_defaults=False).returning(latest)
+        else:
+            names = [each.name for each in self._table.c if each.name not in ("id", "decided_at")]
+            insert = insert.values({name: sa.bindparam(name) for name in names} | {"decided_at": database.now()})
+        self._insert = database.prepare(insert)
 
     def decide(
         self, version: PolicyVersion, requests: Sequence[tuple[Any, Any, Any]], at: float | None,
@@ -97,14 +94,8 @@ class Decisions:
     ) -> tuple[int, list[Decision]]:  # fmt: skip
         """Draw and store decisions, all or none; the number of the latest version, and an answer for each request.
 
-        A request is its ticket, context and candidates, or None for each; `uniform` is the number to draw with.
-
-        Raises
-        ------
-        Stale
-            If the pool does not have this version or this revision any more.
-        Conflict
-            If a ticket is there with another request.
+        A request is its ticket, context and candidates, or None for each; `uniform` is the number to draw with. Raises
+        Stale if the pool does not have this version any more, and Conflict if a ticket is there with another request.
         """
         if not requests:
             return 0, []
@@ -132,8 +123,7 @@ class Decisions:
     def _draw(
         self, version: PolicyVersion, offer: Offer, ticket: str | None, uniform: float | None, at: float | None
     ) -> Row:
-        """The row of a new decision."""
-        uniform, t = random() if uniform is None else uniform, version.next_round()
+        uniform, t = random() if uniform is None else uniform, next(version.rounds)
         distribution = version.distribution(offer, t)
         choice, probability, is_holdout = distribution.draw(uniform)
         action = offer.rows.actions.item(choice)
@@ -156,30 +146,26 @@ class Decisions:
              "rows": np.ascontiguousarray(offer.rows.columns.T).tobytes()}
             for digest, offer in sets.items()
         ]  # fmt: skip
-        one_statement = not kept and (self._database.is_postgres or len(rows) == 1)
 
         def insert(connection: sa.Connection) -> tuple[int | None, dict[str, Row]]:
-            if one_statement:
-                given = rows[0] | current
-                if self._database.is_postgres:
-                    given["rows"] = msgspec.json.encode(rows).decode()
-                found = connection.exec_driver_sql(self._insert_current, given).all()
+            if kept:
+                table = self._database.tables.candidate_sets
+                connection.execute(self._database.insert(table).on_conflict_do_nothing(), kept)
+            if self._database.is_postgres:
+                given = current | {"at": rows[0]["at"], "rows": encoded(rows)}
+                found = connection.exec_driver_sql(self._insert, given).all()
                 latest, done = found[0][0] if found else None, len(found)
             else:
                 latest = connection.exec_driver_sql(self._latest, current).scalar()
-                if kept and latest is not None:
-                    table = self._database.tables.candidate_sets
-                    connection.execute(self._database.insert(table).on_conflict_do_nothing(), kept)
                 done = 0 if latest is None else connection.exec_driver_sql(self._insert, rows).rowcount
             return latest, {} if done == len(rows) else self._find(connection, rows)
 
-        latest, known = self._database.write(insert, one_statement)
+        latest, known = self._database.write(insert, one_statement=not kept)
         if latest is None and len(known) < len(rows):
             raise Stale
         return latest or 0, known
 
     def _find(self, connection: sa.Connection, rows: Sequence[Row]) -> dict[str, Row]:
-        """The decisions that there are of these tickets."""
         found: dict[str, Row] = {}
         for start in range(0, len(rows), TICKETS_AT_ONCE):
             tickets = [row["ticket"] for row in rows[start : start + TICKETS_AT_ONCE]]

@@ -20,7 +20,7 @@ from statepool.live.database import Database
 from statepool.live.errors import StoreUnavailable
 from statepool.live.pool import Pool
 
-STATES = ["bounce", "browse", "details", "wish list", "cart", "checkout"]
+NAME, STATES = "demo", ["bounce", "browse", "details", "wish list", "cart", "checkout"]
 ITEMS = [f"item {number}" for number in range(1, 61)]
 SEASON = 20_000
 """Decisions in one season: eight minutes at forty per second."""
@@ -42,8 +42,7 @@ def temporary_store() -> Iterator[str]:
 
 
 def create(database: Database) -> Pool:
-    """The demo's pool, created or continued."""
-    return Pool.open(database, "demo", SHOP.P, ITEMS, STATES, reward_bounds=(0.0, PRICE), holdout=0.1, window=WINDOW)
+    return Pool.open(database, NAME, SHOP.P, ITEMS, STATES, reward_bounds=(0.0, PRICE), holdout=0.1, window=WINDOW)
 
 
 class Demo:

@@ -67,14 +67,7 @@ def take_in(
 class Distribution:
     """What decisions of one version and one set of rows are drawn from.
 
-    Parameters
-    ----------
-    policy : array
-        The learner's action distribution, after the bounds on probabilities.
-    holdout : float
-        The share of decisions that the holdout takes.
-    base : array
-        The action distribution of the holdout.
+    It is the learner's `policy`, after the bounds on probabilities, and with probability `holdout` that of the holdout.
     """
 
     def __init__(self, policy: Floats, holdout: float, base: Floats) -> None:
@@ -129,7 +122,8 @@ class PolicyVersion:
     ) -> None:  # fmt: skip
         self.revision, self.number, self.uid, self.round, self.made_at = revision, number, uid, t, made_at
         self.impossible, self.state, self.saved, self.digest = impossible, state, saved, digest
-        self._drawn = count()
+        self.rounds = count(t)
+        """Of the decisions that this process draws."""
         self._lock = threading.Lock()  # a stepper has scratch arrays, which two threads must not share
         self._steppers: dict[int, Stepper] = {}
         self.known: dict[int | None, tuple[Offer, Distribution]] = {}
@@ -137,13 +131,8 @@ class PolicyVersion:
 
     @classmethod
     def from_row(cls, revision: Revision, row: Any) -> PolicyVersion:
-        """A version that is stored with its state."""
         state, saved = bytes(row.state), bytes(row.saved)
         return cls(revision, row.number, bytes(row.uid), row.round, row.made_at, row.impossible, state, saved)
-
-    def next_round(self) -> int:
-        """The round of the next decision that this process draws."""
-        return self.round + next(self._drawn)
 
     def offer(self, context: Any = None, candidates: Any = None) -> Offer:
         """What a request may be answered with."""
@@ -156,22 +145,17 @@ class PolicyVersion:
             return catalogue.of_candidates(candidates, number)
         if number is None and catalogue.contexts:
             raise ValueError("context: is missing, expected one of this pool's contexts, or candidates")
-        return self._of(number)[0]
+        return self.of(number)[0]
 
     def distribution(self, offer: Offer, t: int) -> Distribution:
         """What a decision with these rows is drawn from; its round `t` matters to learners whose policy varies."""
         varies = self.revision.definition.learner.policy_varies
         if varies or offer.labels is not None:
             return self._compute(offer, t if varies else self.round)
-        return self._of(offer.context)[1]
+        return self.of(offer.context)[1]
 
-    def shares(self, context: Any = None) -> tuple[Offer, Floats]:
-        """What a context may be answered with, or all actions, and the probability of each, the holdout included."""
-        number = None if context is None else self.revision.catalogue.context(context)
-        offer, distribution = self._of(number)
-        return offer, distribution.probabilities
-
-    def _of(self, context: int | None) -> tuple[Offer, Distribution]:
+    def of(self, context: int | None) -> tuple[Offer, Distribution]:
+        """What a context may be answered with, or without one any request, and what it is drawn from."""
         if context not in self.known:
             catalogue = self.revision.catalogue
             offer = catalogue.base if context is None else catalogue.of_context(context)
@@ -311,7 +295,6 @@ class Batch:
         return blake2b(msgspec.msgpack.encode([version, self._inputs]), digest_size=16).digest()
 
     def apply(self, stepper: Stepper) -> None:
-        """Hand everything to the learner."""
         if not self._numbers:
             return
         columns = np.array(self._numbers).T

@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
-from statepool.checks import check_count, check_number
-from statepool.learners import DEFAULT
+from statepool.checks import check_count, check_number, shown
+from statepool.learners import DEFAULT, make_learner, name_of
 from statepool.learners.contract import Learner, short_name
 from statepool.live import maintenance, status
 from statepool.live.catalogue import Catalogue, changed, check_label, check_rows, make_catalogue, updated
@@ -38,10 +38,10 @@ from statepool.live.settings import (
     Settings,
     check_feasible,
     check_name,
-    check_same_learner,
     check_settings,
     choose_learner,
     insert_definition,
+    learner_text,
     read_definition,
     read_revision,
 )
@@ -53,6 +53,8 @@ LONGEST_WAIT = 10.0
 IDLE = 10
 """The background thread learns at most one part in so many of its time."""
 ATTEMPTS = 20
+Described = tuple[Any, Any, Any, Any, Any]
+"""The arguments of `make_catalogue`: P, contexts, actions, states, categories."""
 
 
 class Pool:
@@ -134,13 +136,17 @@ class Pool:
         """
         check_name(name)
         database = url if isinstance(url, Database) else Database(url)
-        given = _Given(P, actions, states, learner, contexts, categories, learn_map, settings)
+        described = P, contexts, actions, states, categories
         try:
             version = read_version(database, name)
             if version is None:
-                version = given.create(database, name, clock)
+                if actions is None or states is None:
+                    raise NoSuchPool(f"pool: {name!r} is not there, expected actions, states and P to make it")
+                chosen = choose_learner(DEFAULT if learner is None else learner, learn_map or P is None)
+                version = create(database, name, chosen, described, settings, clock)
+            assert version is not None
             pool = cls(database, version, clock, database is not url)
-            pool._adapt(given, update)
+            pool._adapt(learner, described, settings, update)
             if clock is None and not database.read_only:
                 database.background.add(pool)
             return pool
@@ -260,15 +266,17 @@ class Pool:
         return self._learn(wait=True)
 
     def _learn_if_due(self) -> None:
-        settings, is_due = self.settings, self._has_many_reports()
-        if settings.update_every is None and self._clock is None:
-            if is_due:
-                self.database.background.awake.set()
-            return
-        if self._n_unlearned and settings.window is not None and settings.update_every is None:
-            is_due = is_due or self.now() - self._version.made_at >= settings.window / 100
-        if is_due:
-            self._learn(wait=True)
+        is_regular = self.settings.update_every is not None
+        if is_regular or self._clock is not None:
+            if self._has_many_reports() or (self._n_unlearned and not is_regular and self._is_old()):
+                self._learn(wait=True)
+        elif self._has_many_reports():
+            self.database.background.awake.set()
+
+    def _is_old(self) -> bool:
+        """Whether the version is older than a hundredth of the window."""
+        window = self.settings.window
+        return window is not None and self.now() - self._version.made_at >= window / 100
 
     def _has_many_reports(self) -> bool:
         nbytes = len(self._version.state) + len(self._version.saved)
@@ -288,8 +296,7 @@ class Pool:
             self._learn(wait=False)
         elif now - self._learned_at >= wait:
             # With exposure the policy changes as decisions grow older, reports or not.
-            fades = window is not None and self.definition.learner.exposure
-            self._learn(wait=False, force=fades and self.now() - self._version.made_at >= (window or 0.0) / 100)
+            self._learn(wait=False, force=self.definition.learner.exposure and self._is_old())
 
     def _learn(self, wait: bool, force: bool = False) -> bool:
         taken, self._n_unlearned, begun = self._n_unlearned, 0, time.monotonic()
@@ -371,11 +378,7 @@ class Pool:
 
     def retire_action(self, action: Any) -> None:
         """Do not draw an action any more; outcomes of its decisions are still learnt."""
-
-        def change(catalogue: Catalogue) -> Catalogue:
-            return changed(catalogue, {catalogue.labels[catalogue.action(action)]: (None, None)})
-
-        self._change_actions(change)
+        self._change_actions(lambda known: changed(known, {known.labels[known.action(action)]: (None, None)}))
 
     def reweight_action(self, action: Any, row: ArrayLike) -> None:
         """Another row of P for an action, in decisions from now on."""
@@ -409,17 +412,23 @@ class Pool:
 
         self.make_version(revise)
 
-    def _adapt(self, given: _Given, update: bool) -> None:
+    def _adapt(self, learner: Learner | str | None, described: Described, given: dict[str, Any], update: bool) -> None:
         """Compare an existing pool with what it was opened with; change it if that is asked for."""
-        if given.learner is not None:
-            check_same_learner(self.definition, given.learner)
+        if learner is not None:
+            given_learner, known_learner = make_learner(learner), self.definition.learner
+            if name_of(type(given_learner)) is None or learner_text(given_learner) != learner_text(known_learner):
+                known, other = short_name(known_learner), shown(short_name(given_learner))
+                raise Conflict(f"learner: pool {self.name!r} has {known}, and was opened with {other}")
+        P, contexts, actions, states, categories = described
 
         def change(revision: Revision) -> tuple[Settings, Catalogue]:
-            settings = check_settings(given.settings, revision.settings)
-            if given.P is None and given.actions is None and given.states is None:
-                return settings, revision.catalogue
-            made = given.catalogue(revision.catalogue)
-            return settings, updated(revision.catalogue, made, given.P is not None, self.name)
+            settings, known = check_settings(given, revision.settings), revision.catalogue
+            if P is None and actions is None and states is None:
+                return settings, known
+            labels = known.labels_of(known.active_numbers) if actions is None else actions
+            seen = known.states if states is None else states
+            made = make_catalogue(P, None if P is None else contexts, labels, seen, categories)
+            return settings, updated(known, made, P is not None, self.name)
 
         settings, catalogue = change(self._version.revision)
         if self._version.revision.is_as(settings, catalogue):
@@ -445,8 +454,9 @@ class Pool:
     def policy(self, context: Any = None) -> dict[Any, float]:
         """The probability of each action in the next decision."""
         version = self._current()
-        offer, shares = version.shares(context)
-        return dict(zip(version.revision.catalogue.labels_of(offer.rows.actions), shares.tolist(), strict=True))
+        known = version.revision.catalogue
+        offer, distribution = version.of(None if context is None else known.context(context))
+        return dict(zip(known.labels_of(offer.rows.actions), distribution.probabilities.tolist(), strict=True))
 
     def now(self) -> float:
         """Seconds by this pool's clock."""
@@ -483,11 +493,6 @@ class Pool:
         """A reading of this moment: counts, the policy, losses of learner and holdout, the settings."""
         self.refresh()
         return status.read_status(self, self._version)
-
-    @property
-    def n_pending(self) -> int:
-        """How many decisions have no outcome."""
-        return self.status().pending
 
     def replay(self, redraw: bool = True) -> Replay:
         """Make every version again from the stored rows, and draw every decision again.
@@ -526,46 +531,25 @@ class Pool:
         self.close()
 
 
-class _Given(NamedTuple):
-    """What `Pool.open` was given."""
+def create(
+    database: Database, name: str, learner: Learner, described: Described, given: dict[str, Any],
+    clock: Callable[[], float] | None,
+) -> PolicyVersion | None:  # fmt: skip
+    """Make a pool with the settings given; its first version."""
+    catalogue, settings, tables = make_catalogue(*described), check_settings(given), database.tables
+    if catalogue.contexts:
+        learner.check_contexts(len(catalogue.contexts))
+    check_feasible(settings, catalogue)
+    at = database.time() if clock is None else float(clock())
 
-    P: Any
-    actions: Any
-    states: Any
-    learner: Learner | str | None
-    contexts: Any
-    categories: Any
-    learn_map: bool
-    settings: dict[str, Any]
+    def insert(connection: sa.Connection) -> PolicyVersion | None:
+        definition = insert_definition(connection, tables, name, learner, settings, catalogue, at)
+        return learn_reports(connection, tables, Revision(definition, 1, settings, catalogue), None, at)
 
-    def catalogue(self, known: Catalogue) -> Catalogue:
-        """The catalogue given, completed from the one that is known."""
-        actions = known.labels_of(known.active_numbers) if self.actions is None else self.actions
-        states = known.states if self.states is None else self.states
-        return make_catalogue(self.P, None if self.P is None else self.contexts, actions, states, self.categories)
-
-    def create(self, database: Database, name: str, clock: Callable[[], float] | None) -> PolicyVersion:
-        """The first version of a new pool."""
-        if self.actions is None or self.states is None:
-            raise NoSuchPool(f"pool: {name!r} is not there, expected actions, states and P to make it")
-        learner = choose_learner(DEFAULT if self.learner is None else self.learner, self.learn_map or self.P is None)
-        catalogue = make_catalogue(self.P, self.contexts, self.actions, self.states, self.categories)
-        if catalogue.contexts:
-            learner.check_contexts(len(catalogue.contexts))
-        settings, tables = check_settings(self.settings), database.tables
-        check_feasible(settings, catalogue)
-        at = database.time() if clock is None else float(clock())
-
-        def create(connection: sa.Connection) -> PolicyVersion | None:
-            definition = insert_definition(connection, tables, name, learner, settings, catalogue, at)
-            return learn_reports(connection, tables, Revision(definition, 1, settings, catalogue), None, at)
-
-        try:
-            made = database.write(create)
-        except sa.exc.IntegrityError:  # another process was faster
-            made = read_version(database, name)
-        assert made is not None
-        return made
+    try:
+        return database.write(insert)
+    except sa.exc.IntegrityError:  # another process was faster
+        return read_version(database, name)
 
 
 def read_version(database: Database, name: str) -> PolicyVersion | None:

@@ -19,7 +19,6 @@ from statepool.learners import find, make_learner, name_of
 from statepool.learners.contract import Learner, Problem, short_name
 from statepool.live.catalogue import Catalogue, Offer, as_label, decoded, differing, encoded
 from statepool.live.database import Tables
-from statepool.live.errors import Conflict
 from statepool.live.lift import Lift, Tally
 from statepool.stream import Stream
 
@@ -27,13 +26,17 @@ LARGEST, SLACK = 1e12, 1e-9
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 Bounds = tuple[Number, Number]
+Count = Annotated[int, msgspec.Meta(ge=1, le=int(LARGEST))]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Known = tuple[Number, Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]]
-Label = str | int | float | bool | tuple[str | int | float | bool, ...]
+Plain = str | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | float | bool
+Label = Plain | Annotated[tuple[Plain, ...], msgspec.Meta(min_length=1)]
+"""The name of an action, a state or a context; a tuple is written as an array."""
 
 
-def _says(description: str) -> msgspec.Meta:
-    return msgspec.Meta(description=description)
+def about(description: str, **limits: float) -> msgspec.Meta:
+    """The description of a field, and its limits."""
+    return msgspec.Meta(description=description, **limits)  # type: ignore[call-overload]
 
 
 class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,38 +61,34 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     window: Annotated[
         Positive | None,
-        _says("Seconds after which a decision without an outcome counts as the default; None: it waits for ever."),
+        about("Seconds after which a decision without an outcome counts as the default; None: it waits for ever."),
     ] = None
-    default_reward: Annotated[
-        Number | None, _says("The reward of a decision whose window is over; None: the lower bound.")
-    ] = None
-    default_loss: Annotated[
-        Number | None, _says("The loss of a decision whose window is over; None: the upper bound.")
-    ] = None
-    loss_bounds: Annotated[Bounds, _says("The lowest and the highest loss.")] = (0.0, 1.0)
-    reward_bounds: Annotated[Bounds | None, _says("The lowest and the highest reward; None: outcomes are losses.")] = (
-        None
-    )
+    default_reward: Annotated[Number | None, about("The reward once the window is over; None: the lower bound.")] = None
+    default_loss: Annotated[Number | None, about("The loss once the window is over; None: the upper bound.")] = None
+    loss_bounds: Annotated[Bounds, about("The lowest and the highest loss.")] = (0.0, 1.0)
+    reward_bounds: Annotated[Bounds | None, about("The lowest and the highest reward; None: losses only.")] = None
     probability_bounds: Annotated[
-        tuple[tuple[Label, Share, Share], ...], _says("(action, lowest, highest) probability among all decisions.")
+        tuple[tuple[Label, Share, Share], ...], about("(action, lowest, highest) probability among all decisions.")
     ] = ()
-    holdout: Annotated[
-        float, msgspec.Meta(ge=0, le=0.9), _says("The share of decisions kept from the learner, to measure its worth.")
-    ] = 0.0
-    holdout_action: Annotated[Label | None, _says("The action of the holdout; None: every action alike.")] = None
+    holdout: Annotated[float, about("The share of decisions that the learner is measured by.", ge=0, le=0.9)] = 0.0
+    holdout_action: Annotated[Label | None, about("The action of the holdout; None: every action alike.")] = None
     fixed_action: Annotated[
-        Label | None, _says("An action to take with probability 1, whatever was learnt; the holdout goes on.")
+        Label | None, about("An action to take with probability 1, whatever was learnt; the holdout goes on.")
     ] = None
     update_every: Annotated[
-        Annotated[int, msgspec.Meta(ge=1, le=int(LARGEST))] | None,
-        _says(
+        Count | None,
+        about(
             "Reports to one process after which it learns at once; None: as often as costs little. A timer learns, too."
         ),
     ] = None
     keep_candidates: Annotated[
-        bool, _says("Whether the rows of candidates are stored, so that replay can draw their decisions again.")
+        bool, about("Whether the rows of candidates are stored, so that replay can draw their decisions again.")
     ] = False
-    prior: Annotated[Prior | None, _says("What is known before the first decision, as in AUDIT.json.")] = None
+    prior: Annotated[Prior | None, about("What is known before the first decision, as in AUDIT.json.")] = None
+
+
+read_settings = msgspec.json.Decoder(Settings).decode
+"""Settings as they are stored."""
 
 
 def check_settings(given: Mapping[str, Any], known: Settings | None = None) -> Settings:
@@ -115,11 +114,6 @@ def check_settings(given: Mapping[str, Any], known: Settings | None = None) -> S
         raise ValueError(_sentence(str(error), named)) from None
     _check_together(settings)
     return settings
-
-
-def read_settings(text: str) -> Settings:
-    """Settings as they are stored."""
-    return msgspec.json.decode(text, type=Settings)
 
 
 def _plain(value: Any) -> Any:
@@ -188,14 +182,9 @@ class Unit(NamedTuple):
 
 
 class Scale:
-    """Losses and rewards on one scale, which stays that of the bounds that the pool was made with.
+    """Losses and rewards on one scale, which stays that of the bounds that the pool was made with (`first`).
 
-    Parameters
-    ----------
-    first : Settings
-        The pool's settings at the beginning.
-    scale_free : bool
-        Whether the learner takes losses in reported units; others take [0, 1].
+    Learners that are `scale_free` take losses in reported units, others in [0, 1].
     """
 
     def __init__(self, first: Settings, scale_free: bool) -> None:
@@ -267,7 +256,6 @@ class Revision:
     catalogue: Catalogue
 
     def is_as(self, settings: Settings, catalogue: Catalogue) -> bool:
-        """Whether it has these settings and this catalogue."""
         return settings == self.settings and not differing(self.catalogue, catalogue)
 
     @property
@@ -297,7 +285,6 @@ class Revision:
         return np.array(means), np.array([count for _, count in pairs], float)
 
     def _known_cells(self, cells: dict[str, dict[str, Any]]) -> tuple[Floats, Floats]:
-        """The same for each action of the catalogue and state."""
         rows = [self._known(cells.get(str(label), {})) for label in self.catalogue.labels]
         return np.array([means for means, _ in rows]), np.array([counts for _, counts in rows])
 
@@ -450,11 +437,3 @@ def read_revision(connection: sa.Connection, tables: Tables, definition: Definit
         read_only(np.ascontiguousarray(np.moveaxis(table, 0, -2))), np.array(list(active.values())), contexts,
     )  # fmt: skip
     return Revision(definition, number, read_settings(settings), catalogue)
-
-
-def check_same_learner(definition: Definition, learner: Learner | str) -> None:
-    """Raise unless a pool has this learner."""
-    given = make_learner(learner)
-    if name_of(type(given)) is None or learner_text(given) != learner_text(definition.learner):
-        known, other = short_name(definition.learner), short_name(given)
-        raise Conflict(f"learner: pool {definition.name!r} has {known}, and was opened with {shown(other)}")

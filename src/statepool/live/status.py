@@ -81,9 +81,9 @@ class Status:
 
 
 def read_status(pool: Pool, version: PolicyVersion) -> Status:
-    """Everything of one moment."""
     revision, now = version.revision, pool.now()
-    offer, policy = version.shares()
+    offer, distribution = version.of(None)
+    policy = distribution.probabilities
     with pool.database.read() as connection:
         counts = count(connection, pool.database.tables, pool.definition.id, now)
         losses = tallies(connection, pool, now)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from live.dashboard.watching import open_pool, play, served, service_of
-from statepool.live.demo import Demo, create
+from statepool.live.demo import NAME, Demo, create
 from studies.chromium import Chromium, find_chromium
 
 
@@ -50,7 +50,8 @@ def browser():
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     service = service_of(tmp_path_factory.mktemp("demo"))
-    service.demo = Demo(service.pools.adopt(create(service.pools.database)))
+    create(service.pools.database).close()
+    service.demo = Demo(service.pools.get(NAME))
     with served(service) as address:
         yield address
 

@@ -81,7 +81,7 @@ def test_expiry_by_itself_also_of_a_pool_without_requests(start, url):
     with Pool.open(url, "quiet", POOL["P"], POOL["actions"], POOL["states"], window=0.01) as pool:
         pool.decide()
         client = start(None)
-        until(lambda: not pool.n_pending)
+        until(lambda: not pool.status().pending)
         assert client.get("/v1/pools/quiet").json()["counts"]["expiry"] == 1
 
 

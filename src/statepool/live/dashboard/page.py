@@ -60,7 +60,6 @@ class Reading(NamedTuple):
 
 
 def read(pool: Pool, now: float) -> Reading:
-    """Read the latest decisions of a pool."""
     d, settings = pool.database.tables.decisions, pool.settings
     joined, s, o, e = pool.database.tables.joined()
     rewards, bounds = settings.reward_bounds is not None, settings.reward_bounds or settings.loss_bounds

@@ -141,7 +141,6 @@ class Service:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await in_thread(self.pools.close)
-            self._log.flush()
 
     async def _prepare(self) -> None:
         """Compile the learners of the store's pools; repeated while the store is away."""

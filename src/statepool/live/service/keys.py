@@ -1,4 +1,4 @@
-"""API keys: roles, pools and expiry. The store holds only SHA-256 hashes.
+"""API keys: roles, pools, expiry and renewal. The store holds only SHA-256 hashes.
 
 Roles: `read` (status and single tickets), `decide`, `report`, `write` (decide and report), `admin` (everything).
 Without keys a service answers the loopback name only. Once it has seen a key it requires one, even if none is left.
@@ -10,13 +10,14 @@ from hashlib import sha256
 from hmac import compare_digest
 from secrets import token_urlsafe
 from time import time
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 import sqlalchemy as sa
 from starlette.exceptions import HTTPException
 
+from statepool.live.catalogue import encoded
 from statepool.live.database import Database
 from statepool.live.settings import check_name
 
@@ -28,6 +29,8 @@ ALLOWED = {
     "admin": ("read", "decide", "report", "admin"),
 }
 ROLES = tuple(ALLOWED)
+OLD = " (before)"
+"""Suffix of the name of a key that was renewed and still works."""
 BEARER = {"www-authenticate": "Bearer"}
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -68,24 +71,14 @@ def list_keys(database: Database) -> list[Key]:
 def add_key(database: Database, name: str, role: str, lasts: float | None = None, pools: Sequence[str] = ()) -> str:
     """Create a key and return it; it cannot be read again.
 
-    Parameters
-    ----------
-    lasts
-        Seconds until it expires; None: never.
-    pools
-        The pools that it is for; none: all of them.
+    It is valid for `lasts` seconds (None: for ever) and for these pools (none: all of them).
     """
     if role not in ROLES:
         raise ValueError(f"role: is {role!r}, expected one of {', '.join(ROLES)}")
-    if not 0 < len(name) <= 64 or not name.isprintable():
-        raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters")
-    if lasts is not None and not 0 <= lasts < 1e10:
-        raise ValueError(f"seconds: is {lasts!r}, expected how long a key is valid")
-    key, keys, now = "sp_" + token_urlsafe(32), database.tables.api_keys, time()
-    row = {
-        "name": name, "hash": digest_of(key), "role": role, "expires_at": None if lasts is None else now + lasts,
-        "pools": msgspec.json.encode(list(map(check_name, pools))).decode() if pools else None, "created_at": now,
-    }  # fmt: skip
+    if not 0 < len(name) <= 64 or not name.isprintable() or name.endswith(OLD):
+        raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters that do not end in {OLD!r}")
+    key, row = _make(name, role, lasts, [check_name(pool) for pool in pools])
+    keys = database.tables.api_keys
 
     def add(connection: sa.Connection) -> None:
         if connection.execute(sa.select(keys.c.name).where(keys.c.name == name)).first():
@@ -96,9 +89,42 @@ def add_key(database: Database, name: str, role: str, lasts: float | None = None
     return key
 
 
+def renew_key(database: Database, name: str, lasts: float | None = None, overlap: float = 86_400.0) -> str:
+    """Create a key with the name and rights of another, which works for `overlap` more seconds, and return it.
+
+    A key that was renewed before that ends at once.
+    """
+    known = next((each for each in list_keys(database) if each.name == name), None)
+    if known is None or name.endswith(OLD):
+        raise ValueError(f"key: there is none named {name!r} to renew")
+    key, row = _make(name, known.role, lasts, known.pools)
+    old = {"name": name + OLD, "expires_at": min(time() + overlap, known.expires_at or float("inf"))}
+    keys = database.tables.api_keys
+
+    def renew(connection: sa.Connection) -> None:
+        connection.execute(sa.delete(keys).where(keys.c.name == name + OLD))
+        connection.execute(sa.update(keys).where(keys.c.name == name).values(old))
+        connection.execute(sa.insert(keys), row)
+
+    database.write(renew)
+    return key
+
+
+def _make(name: str, role: str, lasts: float | None, pools: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """A new key, and its row."""
+    if lasts is not None and not 0 <= lasts < 1e10:
+        raise ValueError(f"seconds: is {lasts!r}, expected how long a key is valid")
+    key, now = "sp_" + token_urlsafe(32), time()
+    return key, {
+        "name": name, "hash": digest_of(key), "role": role, "expires_at": None if lasts is None else now + lasts,
+        "pools": encoded(pools) if pools else None, "created_at": now,
+    }  # fmt: skip
+
+
 def drop_key(database: Database, name: str) -> None:
-    """Delete a key."""
-    dropped = sa.delete(database.tables.api_keys).where(database.tables.api_keys.c.name == name)
+    """Delete a key, and the one that it replaced."""
+    keys = database.tables.api_keys
+    dropped = sa.delete(keys).where(keys.c.name.in_([name, name + OLD]))
     if not database.write(lambda connection: connection.execute(dropped).rowcount):
         raise ValueError(f"key: there is none named {name!r}")
 

@@ -12,20 +12,11 @@ from starlette.exceptions import HTTPException
 
 from statepool.live.decisions import Decision
 from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
+from statepool.live.settings import Label, about
 
 MAX_COUNT = 1_000
-LARGEST = (1 << 63) - 1
 
 
-def about(description: str, **limits: float) -> Meta:
-    """The description of a field, and its limits."""
-    return Meta(description=description, **limits)  # type: ignore[call-overload]
-
-
-Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
-Plain = str | Whole | float | bool
-Label = str | Whole | float | bool | Annotated[tuple[Plain, ...], Meta(min_length=1)]
-"""The name of an action, a state or a context; a tuple is written as an array."""
 Ticket = Annotated[str, Meta(min_length=1, max_length=200)]
 Row = list[Annotated[float, Meta(ge=0, le=1)]]
 Time = Annotated[datetime, Meta(tz=True)]

@@ -4,7 +4,6 @@ Metrics of pools are read from the store, so every process reports the same; whi
 Requests are those of the process that answers the scrape, which the label `worker` names.
 """
 
-import asyncio
 import logging
 from bisect import bisect_left
 from collections import defaultdict
@@ -16,7 +15,7 @@ from typing import IO, Any
 
 import msgspec
 import sqlalchemy as sa
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
@@ -35,7 +34,6 @@ GAUGES = {
     "unlearned_reports": "Reports that are due and not learnt yet",
     "oldest_unlearned_age_seconds": "Age of the oldest of them; 0: none",
 }
-FLUSH_SECONDS = 0.1
 
 
 def read_counts(database: Database) -> dict[str, dict[str, Any]]:
@@ -58,21 +56,16 @@ class Metrics(Collector):
     """Counts the requests of this process, `worker`, and reads the store when Prometheus asks."""
 
     def __init__(self, database: Database, worker: str = "1") -> None:
-        self._database, self._worker, self._registry = database, worker, CollectorRegistry()
+        self._database, self._worker, self.registry = database, worker, CollectorRegistry()
         self._requests: dict[tuple[str, int], int] = defaultdict(int)
         self._seconds: dict[str, float] = defaultdict(float)
         self._by_bucket: dict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
-        self._registry.register(self)
+        self.registry.register(self)
 
     def add(self, route: str, status: int, seconds: float) -> None:
-        """Count one request."""
         self._requests[route, status] += 1
         self._seconds[route] += seconds
         self._by_bucket[route][bisect_left(BUCKETS, seconds)] += 1
-
-    def expose(self) -> bytes:
-        """The text that Prometheus reads."""
-        return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Any]:
         """The requests, and the metrics of the store; without pools while it is away."""
@@ -104,27 +97,19 @@ class Metrics(Collector):
 
 
 class RequestLog:
-    """Writes one line per request to a stream, buffered for a moment; without a stream it is silent."""
+    """Writes one line per request to a stream; without a stream it is silent."""
 
     def __init__(self, stream: IO[str] | None) -> None:
         self._stream = stream
-        self._lines: list[dict[str, Any]] = []
 
     def add(self, method: str, route: str, status: int, seconds: float, pool: str | None, error: str | None) -> None:
         """Log one request; `route` is the pattern, so that the log holds no tickets."""
         if self._stream is None:
             return
-        if not self._lines:
-            asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
         line = {"time": datetime.now(UTC), "method": method, "path": route, "status": status,
                 "ms": round(seconds * 1e3, 3), "pool": pool}  # fmt: skip
-        self._lines.append(line if error is None else line | {"error": error})
-
-    def flush(self) -> None:
-        lines, self._lines = self._lines, []
-        if lines and self._stream is not None:
-            self._stream.write(msgspec.json.Encoder().encode_lines(lines).decode())
-            self._stream.flush()
+        self._stream.write(msgspec.json.encode(line if error is None else line | {"error": error}).decode() + "\n")
+        self._stream.flush()
 
 
 class JSONHandler(logging.StreamHandler[IO[str]]):

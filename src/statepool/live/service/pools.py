@@ -15,8 +15,6 @@ from statepool.live.service.messages import LearnerBody, PoolBody
 from statepool.live.settings import check_settings
 
 T = TypeVar("T")
-GATHER_SECONDS = 0.002
-"""A batch waits at most so long until it has as many calls as the one before, so that the same callers share it."""
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -31,34 +29,22 @@ class Batcher:
     are idempotent, and each gets its own result.
     """
 
-    def __init__(self, many: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+    def __init__(self, many: Callable[[Sequence[Any]], Sequence[Any] | None]) -> None:
         self._many = many
         self._waiting: list[tuple[Any, asyncio.Future[Any]]] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._is_running, self._enough = False, 1
+        self._is_running = False
 
     def submit(self, call: Any) -> "asyncio.Future[Any]":
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         self._waiting.append((call, future))
-        self._schedule(loop)
+        if not self._is_running:
+            self._is_running = True
+            loop.call_soon(self._start, loop)  # calls of the same moment share a batch
         return future
 
-    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start a batch as soon as enough calls wait, or after a moment with those that do."""
-        if not self._waiting or self._is_running:
-            return
-        if 1 < self._enough <= len(self._waiting):
-            self._start(loop)
-        elif self._timer is None:
-            self._timer = loop.call_later(GATHER_SECONDS if self._enough > 1 else 0.0, self._start, loop)
-
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         batch, self._waiting = self._waiting, []
-        self._is_running = True
         work = loop.run_in_executor(None, self._run, [call for call, _ in batch])
         work.add_done_callback(lambda done: self._finish(loop, batch, done.result()))
 
@@ -70,14 +56,14 @@ class Batcher:
                 future.set_exception(result)
             else:
                 future.set_result(result)
-        # All callers share the next batch: those of this one, when they are back, and those that wait.
-        self._is_running, self._enough = False, len(batch) + len(self._waiting)
-        self._schedule(loop)
+        self._is_running = bool(self._waiting)
+        if self._is_running:
+            loop.call_soon(self._start, loop)
 
     def _run(self, calls: list[Any]) -> Sequence[Any]:
         """A result or an exception for each call."""
         try:
-            return self._many(calls)
+            return self._many(calls) or [None] * len(calls)
         except ValueError as error:
             return [error] if len(calls) == 1 else [self._run([call])[0] for call in calls]
         except Exception as error:
@@ -88,25 +74,18 @@ class OpenPool:
     """A pool with its batches; calls are tuples of the arguments of `Pool.decide`, `observe` and `resolve`."""
 
     def __init__(self, pool: Pool) -> None:
-        self.pool = pool
-        self.decide, self.observe, self.resolve = (
-            Batcher(many) for many in (self._decide_many, self._observe_many, self._resolve_many)
-        )
+        self.pool, self.observe = pool, Batcher(pool.observe_many)
+        self.decide, self.resolve = Batcher(self._decide_many), Batcher(self._resolve_many)
 
     def _decide_many(self, calls: Sequence[Any]) -> Sequence[Decision]:
         tickets, contexts, candidates = zip(*calls, strict=True)
         return self.pool.decide_many(tickets, contexts=contexts, candidates=candidates)
 
-    def _observe_many(self, calls: Sequence[Any]) -> Sequence[None]:
-        self.pool.observe_many(calls)
-        return [None] * len(calls)
-
-    def _resolve_many(self, calls: Sequence[Any]) -> Sequence[None]:
+    def _resolve_many(self, calls: Sequence[Any]) -> None:
         if any((loss is None) == (reward is None) for _, loss, reward in calls):
             raise ValueError("outcome: expected a loss or a reward, exactly one of them")
         losses = [(ticket, loss) for ticket, loss, reward in calls if reward is None]
         self.pool.resolve_many(losses, [(ticket, reward) for ticket, _, reward in calls if reward is not None])
-        return [None] * len(calls)
 
 
 class Pools:
@@ -133,17 +112,11 @@ class Pools:
                 self._open[name] = OpenPool(Pool.open(self.database, name))
             return self._open[name]
 
-    def adopt(self, pool: Pool) -> Pool:
-        """Serve a pool that is open already; a second one of that name is closed."""
-        with self._lock:
-            if self._open.setdefault(pool.name, OpenPool(pool)).pool is not pool:
-                pool.close()
-            return self._open[pool.name].pool
-
     def put(self, name: str, body: PoolBody) -> bool:
         """Create a pool or compare it with the existing one; whether it was created."""
         created = name not in self.database.pool_names()
-        self.adopt(make_pool(self.database, name, body)).refresh()
+        make_pool(self.database, name, body).close()
+        self.get(name).refresh()
         return created
 
     def open_all(self) -> None:

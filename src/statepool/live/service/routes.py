@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_typ
 from urllib.parse import parse_qs
 
 import msgspec
+from prometheus_client import generate_latest
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
@@ -26,6 +27,7 @@ from statepool.live.pool import Pool
 from statepool.live.service import messages as m
 from statepool.live.service.monitoring import CONTENT_TYPE
 from statepool.live.service.pools import OpenPool, in_thread
+from statepool.live.settings import Label
 
 if TYPE_CHECKING:
     from statepool.live.service.app import Service
@@ -52,7 +54,6 @@ class Call:
         return await self.service.pools.find(self.path["name"])
 
     async def run(self, work: Callable[[Pool], Any]) -> Any:
-        """Do something with the pool in a thread."""
         pool = (await self.find()).pool
         return await in_thread(lambda: work(pool))
 
@@ -172,7 +173,7 @@ async def change_pool(call: Call, body: dict[str, Any]) -> m.PoolAnswer:
 
 
 @route("PUT", ACTION, "admin")
-async def put_action(call: Call, body: m.ActionBody) -> dict[str, m.Label]:
+async def put_action(call: Call, body: m.ActionBody) -> dict[str, Label]:
     """Add an action, or replace its row.
 
     A new action starts from what was learnt about its states. Another row for an existing action is refused with 409,
@@ -194,7 +195,7 @@ async def put_action(call: Call, body: m.ActionBody) -> dict[str, m.Label]:
 
 
 @route("DELETE", ACTION, "admin")
-async def retire_action(call: Call) -> dict[str, m.Label]:
+async def retire_action(call: Call) -> dict[str, Label]:
     """Retire an action.
 
     Outcomes of its earlier decisions are still learnt. The last action cannot be retired.
@@ -247,7 +248,7 @@ async def metrics(call: Call) -> Response:
         raise HTTPException(
             403, f"the key {call.key.name!r} is for some pools only, expected one for the whole service"
         )
-    return Response(await in_thread(call.service.metrics.expose), media_type=CONTENT_TYPE)
+    return Response(await in_thread(lambda: generate_latest(call.service.metrics.registry)), media_type=CONTENT_TYPE)
 
 
 @route("GET", "/schema", "")
@@ -284,7 +285,6 @@ def match(method: str, path: str) -> tuple[Endpoint, dict[str, str]] | None:
 
 def summarise(pool: Pool) -> m.PoolAnswer:
     """The status of a pool, in reported units."""
-    pool.refresh()  # another process may have changed it
     status = pool.status()
     unit, learner = status.unit, status.learner
     options = {each.name: getattr(learner, each.name) for each in dataclasses.fields(learner)}  # type: ignore[arg-type]
@@ -304,7 +304,8 @@ def summarise(pool: Pool) -> m.PoolAnswer:
 
 def find_action(pool: Pool, text: str) -> Any:
     """The label that a path means: the text itself, or else the label that is so as JSON; None: there is none."""
-    labels: Sequence[Any] = pool.status().actions
+    pool.refresh()  # another process may have changed it
+    labels: Sequence[Any] = pool.catalogue.labels
     if text in labels:
         return text
     return next((each for each in labels if msgspec.json.encode(each) == text.encode()), None)

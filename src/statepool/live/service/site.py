@@ -11,10 +11,8 @@ The cookie's secret is stored in table `meta`, so all processes of a store share
 or after twelve hours.
 """
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 from typing import Any
 from urllib.parse import parse_qs, quote
 
@@ -34,8 +32,6 @@ from statepool.live.service.pools import Pools
 
 COOKIE = "statepool"
 SECONDS = 12 * 3600
-FRESH = 0.9
-"""Seconds for which all viewers get the same reading."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -62,8 +58,6 @@ class Site:
 
     def __init__(self, gate: Gate, pools: Pools, may_change: bool) -> None:
         self._gate, self._pools, self._may_change = gate, pools, may_change
-        self._kept: dict[str, tuple[float, dashboard.PageModel]] = {}
-        self._lock = threading.Lock()
         self._templates = Environment(
             loader=PackageLoader(dashboard.__name__), autoescape=True, undefined=StrictUndefined,
             trim_blocks=True, lstrip_blocks=True,
@@ -85,11 +79,8 @@ class Site:
         static = StaticFiles(directory=Path(dashboard.__file__).with_name("static"))
         return [
             page("/", self._home),
-            page("/pools/{name}", lambda request: self._page(request.path_params["name"])),
-            page(
-                "/pools/{name}/live",
-                lambda request: self._html("live.html", page=self._model(request.path_params["name"])),
-            ),
+            page("/pools/{name}", self._page),
+            page("/pools/{name}/live", lambda request: self._html("live.html", page=self._model(request))),
             *switch,
             page("/login", lambda request: self._html("login.html", word=""), is_open=True),
             Route("/login", self._enter, methods=["POST"], middleware=cookies),
@@ -115,12 +106,13 @@ class Site:
     def _home(self, request: Request) -> Response:
         names = self._pools.database.pool_names()
         if len(names) == 1:
-            return self._page(names[0])
+            request.path_params["name"] = names[0]
+            return self._page(request)
         return self._html("pools.html", pools=read_counts(self._pools.database))
 
-    def _page(self, name: str) -> Response:
+    def _page(self, request: Request) -> Response:
         n_pools = len(self._pools.database.pool_names())
-        return self._html("pool.html", page=self._model(name), n_pools=n_pools, may_change=self._may_change)
+        return self._html("pool.html", page=self._model(request), n_pools=n_pools, may_change=self._may_change)
 
     def _fix(self, request: Request) -> Response:
         """The switch: `?action=` is the action's label as text; none: the learner chooses."""
@@ -131,17 +123,10 @@ class Site:
         if text and not found:
             raise ValueError(f"action: {text!r} is not an active action")
         pool.change(fixed_action=found[0] if found else None)
-        self._kept.pop(pool.name, None)
         return RedirectResponse(f"/pools/{quote(pool.name)}", 303)
 
-    def _model(self, name: str) -> dashboard.PageModel:
-        pool = self._pools.get(name)
-        with self._lock:
-            at, model = self._kept.get(name, (float("-inf"), None))
-            if model is None or monotonic() - at > FRESH:
-                model = dashboard.page_of(pool)
-                self._kept[name] = monotonic(), model
-            return model
+    def _model(self, request: Request) -> dashboard.PageModel:
+        return dashboard.page_of(self._pools.get(request.path_params["name"]))
 
     def _html(self, template: str, status: int = 200, **values: Any) -> Response:
         return HTMLResponse(self._templates.get_template(template).render(values), status, HEADERS)
