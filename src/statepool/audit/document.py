@@ -135,7 +135,7 @@ def _why_not(audit: Audit) -> str:
     return (
         f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? If the log is right and nothing changes, "
         f"that costs {costs} in {counted(advice.horizon)} decisions; the pool costs {amount(extra)} "
-        f"{'more' if sign > 0 else 'less'} ({span(low, high)}), and finds out if not. Others: {rest}{alone}."
+        f"{'more' if sign > 0 else 'less'} ({span(low, high)}), but it notices if that changes. Others: {rest}{alone}."
     )
 
 

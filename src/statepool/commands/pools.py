@@ -116,7 +116,7 @@ def erase(
     name: PoolArgument,
     tickets: Annotated[list[str], Argument(help="The tickets to erase; if one is unknown, none is erased.")],
 ) -> None:
-    """Erase who decisions were for; what was learnt stays.
+    """Remove personal data (ticket, context, candidates) from decisions; what was learnt stays.
 
     Ticket, context and candidates are removed; the numbers stay.
     """
@@ -151,7 +151,7 @@ def add_key(
 def renew_key(
     name: KeyName,
     expires: Annotated[str, Option(help="How long the new key is valid: 90d, never.")],
-    overlap: Annotated[str, Option(help="How long the old key still works; an even older one ends now.")] = "1d",
+    overlap: Annotated[str, Option(help="How long the old key still works. A key from an earlier renewal ends at once.")] = "1d",
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """Replace a key; the old one works a while longer.

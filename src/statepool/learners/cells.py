@@ -12,7 +12,7 @@ With a window, ω is the exposed count and m today's (the predictions of the fir
 
 *Prices.* With a window outcomes are measured from the default, and a product that costs more brings more in proportion:
 there a second kind of effect moves the mean of state s from m(s) to (1 + ε) m(s). It is estimated in the same way with
-z = Σ m (x - m)/σ² and N = Σ m²/σ², and r = 0: whatever product m(s) was learnt from, m(s) (1 + ε) is the product's own.
+z = Σ m (x - m)/σ² and N = Σ m²/σ².
 
 *Rows.* P(s|a) = Σ_κ w_κ (pairs + κ given)/(plays + κ) with κ = ∞, 100, 10, 1 of prior 31/32 and 1/96 each, and w by the
 likelihood of the pairs seen; with contexts for each pair of a context and an action. A map that is learnt has κ = 1 on
@@ -68,7 +68,7 @@ class Cells(NamedTuple):
     """[what, (k, s)]: what turns counts into N, counts into what m predicts of them, and news into units of σ; then the
     same for prices."""
     usual: Floats
-    """r of each kind of effect; 0 for prices."""
+    """r of each kind of effect."""
     n_states: int
     n_actions: int
     n_tables: int
@@ -202,10 +202,11 @@ def read_scales(cells: Any, clock: Any, states: Any) -> None:
             scales[0, place], scales[1, place], scales[2, place] = share, share * ratio, noise
             scales[3, place], scales[4, place] = share * ratio * ratio, share * ratio * ratio
             scales[5, place] = ratio * noise
-    for table in range(cells.n_tables):
-        cells.usual[table] = 0.0
-        known, news, _ = evidence_of(cells, cells.table.shape[0] - cells.n_tables + table, table)
-        cells.usual[table] = news / known if known > 0.0 else 0.0
+    for kind in range(cells.n_kinds):
+        cells.usual[kind] = 0.0
+        table = kind if kind < cells.n_tables else 0
+        known, news, _ = evidence_of(cells, cells.table.shape[0] - cells.n_tables + table, kind)
+        cells.usual[kind] = news / known if known > 0.0 else 0.0
 
 
 @compiled_inside

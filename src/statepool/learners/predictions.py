@@ -1,7 +1,6 @@
 """What is predicted of each state: four predictions, their noise, weights and optimism (SelfTuned, steps 1 to 4).
 
-An outcome x counts as y = (x - ê)/(1 + p), ê and p being the effect and the relative price of its action as predicted
-when the decision was made. (Subtracting p m(s) does not settle: an m that is too large makes the next one too small.)
+An outcome x counts as y = x - ê, ê being the effect of its action as predicted when the decision was made (`effects`).
 All sums are linear in decisions and reports, and fade by the round played. d is the mean delay of what has come.
 
     1  h_0 = (x_0 + μ)/(n_0 + 1)                                     μ the grand mean
@@ -64,8 +63,6 @@ OPTIMISM = 0.4
 LOOK_OPTIMISM = 2.5
 SEEN_ENOUGH = 10.0
 TINY = 1e-12
-LEAST_PRICE = 0.2
-"""1 + p is at least this."""
 
 
 class Predictions(NamedTuple):
@@ -111,26 +108,22 @@ def ageing(t: float) -> float:
 
 
 @compiled_inside
-def predicted(saved: Any, effects: int, q: int, of_price: bool) -> float:
-    """The outcome that hypothesis q predicted; ε is saved in units of σ(s), or of m(s) where it is of prices."""
-    return saved[MEAN] + saved[effects + q] * (saved[MEAN] if of_price else saved[SD])
+def effect_saved(saved: Any, effects: int, q: int, of_price: bool) -> float:
+    """ε_q in the outcome's own unit: it is saved in units of σ(s), or of m(s) where it is of prices.
 
-
-@compiled_inside
-def price_unit(saved: Any, effects: int, n_hypotheses: int) -> float:
-    """What outcomes are multiplied by, so that those of a product that costs more are as large as those of others."""
-    return 1.0 / max(1.0 + saved[effects + n_hypotheses], LEAST_PRICE)
+    Place 0 has ê, the mean over hypotheses, of the first sort; the place behind the last hypothesis that of prices.
+    """
+    return saved[effects + q] * (saved[MEAN] if of_price else saved[SD])
 
 
 @compiled_part
 def count_decision(p: Any, clock: Any, played: Any, saved: Any, effects: int, loss: float, sign: float) -> None:
     """The decision at hand counts from now on: with a window when its state is known, otherwise when its outcome comes.
 
-    From place `effects` on `saved` has ê, the ε of each hypothesis, and the relative price. `loss` is 0 with a window.
+    From place `effects` on `saved` has ê and the ε of each hypothesis (`effect_saved`). `loss` is 0 with a window.
     """
     n, age, fading = p.sums.shape[2] - DOUBT, ageing(float(played.t)), clock.fading
-    unit = price_unit(saved, effects, n)
-    effect = unit * saved[effects] * saved[SD]
+    effect = effect_saved(saved, effects, 0, False) + effect_saved(saved, effects, n, True)
     for k in range(clock.curve.shape[1]):
         sums, weight = p.sums[k, played.state], sign * (fading[MARK, N_MEMORIES + k - 1] if k > 0 else 1.0)
         for i in range(N_MEMORIES):
@@ -140,18 +133,17 @@ def count_decision(p: Any, clock: Any, played: Any, saved: Any, effects: int, lo
             sums[MISS + j] += weight * age * (saved[H + j] + effect - loss) ** 2
         sums[LEVEL_SUM] += weight * saved[LEVEL]
         sums[SQUARE] += weight * effect * effect
-        sums[DOUBT] += weight * saved[TRUST] * (unit * saved[MEAN] - loss) ** 2
+        sums[DOUBT] += weight * saved[TRUST] * (saved[MEAN] - loss) ** 2
         for q in range(1, n):
-            by_q = unit * predicted(saved, effects, q, clock.window > 0.0 and q >= n - 2)
-            sums[DOUBT + q] += weight * saved[TRUST] * (by_q - loss) ** 2
+            predicted = saved[MEAN] + effect_saved(saved, effects, q, clock.window > 0.0 and q >= n - 2)
+            sums[DOUBT + q] += weight * saved[TRUST] * (predicted - loss) ** 2
 
 
 @compiled_part
 def count_report(p: Any, clock: Any, played: Any, saved: Any, effects: int, loss: float, sign: float) -> None:
     """An outcome has come."""
     sums, n = p.sums[clock.curve.shape[1], played.state], p.sums.shape[2] - DOUBT
-    unit = price_unit(saved, effects, n)
-    effect, loss = unit * saved[effects] * saved[SD], unit * loss
+    effect = effect_saved(saved, effects, 0, False) + effect_saved(saved, effects, n, True)
     for i in range(N_MEMORIES):
         sums[LOSS + i] += sign * loss * clock.fading[MARK, i]
     sums[SQUARE] += sign * loss * (loss - 2.0 * effect)
@@ -159,9 +151,9 @@ def count_report(p: Any, clock: Any, played: Any, saved: Any, effects: int, loss
         twice = sign * 2.0 * loss
         for j in range(N_PREDICTIONS):
             sums[MISS + j] -= twice * ageing(float(played.t)) * (saved[H + j] + effect)
-        sums[DOUBT] -= twice * saved[TRUST] * unit * saved[MEAN]
+        sums[DOUBT] -= twice * saved[TRUST] * saved[MEAN]
         for q in range(1, n):
-            sums[DOUBT + q] -= twice * saved[TRUST] * unit * predicted(saved, effects, q, q >= n - 2)
+            sums[DOUBT + q] -= twice * saved[TRUST] * (saved[MEAN] + effect_saved(saved, effects, q, q >= n - 2))
 
 
 @compiled_part

@@ -330,7 +330,7 @@ def remember(memory: Any, rows: Any, policy: Any, choice: int, state: int, saved
 
 @compiled_part
 def _save_effects(known_of: Any, leaders: Any, context: int, action: int, saved: Any) -> None:
-    """ê, ε of each hypothesis, and ê of prices (`predictions.predicted`)."""
+    """ê, ε of each hypothesis, and ê of prices (`predictions.effect_saved`)."""
     last = EFFECTS + leaders.shape[1] - 1
     saved[EFFECTS] = saved[last] = 0.0
     cell = cells.find(known_of, action + 1)
