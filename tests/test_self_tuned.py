@@ -299,3 +299,11 @@ def test_rows_are_doubted_in_the_context_that_contradicts_them() -> None:
         stepper.see(Played(t, float(t), action, state, context, 0.0), saved)
         stepper.learn(Played(t, float(t), action, state, context, 0.0), float(g.random() < theta[state]), saved)
     assert best > 0.8 * T / 4
+
+
+def test_a_state_in_which_nobody_buys_does_not_rule_out_effects_elsewhere():
+    effects = np.zeros((8, 2))
+    effects[-1, 1] = -0.3
+    instance = sp.Instance(np.tile([0.8, 0.2], (8, 1)), np.tile([1.0, 0.7], (10_000, 1)), effects=effects)
+    regrets = [sp.simulate(instance, "self-tuned", delay=50, seed=seed).regret for seed in range(4)]
+    assert np.mean(regrets) < 200  # blind choice: 525; where one state may say anything against effects: 327
