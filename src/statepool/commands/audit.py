@@ -25,7 +25,7 @@ Ticket = Annotated[str | None, Option(help="Column that identifies a decision; r
 Holdout = Annotated[str | None, Option(help="Column that marks rows of a holdout.")]
 Context = Annotated[list[str] | None, Option(help="Column that describes the visitor; may be repeated.")]
 Reward = Annotated[bool | None, Option("--reward/--loss", help="Whether larger outcomes are better or worse.")]
-Window = Annotated[str | None, Option(help="Time after which an outcome is final, such as 30d or 12h; 0: all outcomes are final.")]
+Window = Annotated[str | None, Option(help="Time after which an outcome is final: 30d, 12h; 0: at once.")]
 Missing = Annotated[str | None, Option(help="What a blank outcome means: a number such as 0, or drop.")]
 Level = Annotated[float, Option(help="Confidence level of intervals.")]
 
@@ -36,7 +36,7 @@ def audit(
     holdout: Holdout = None, context: Context = None, reward: Reward = None, window: Window = None,
     missing: Missing = None,
     delay: Annotated[int | None, Option(help="Decisions before an outcome is known, in logs without times.")] = None,
-    horizon: Annotated[int | None, Option(help="Decisions to simulate; by default 500 to 10 000, by the size of the log.")] = None,
+    horizon: Annotated[int | None, Option(help="Decisions to simulate; by default 500 to 10 000.")] = None,
     level: Level = 0.95,
     seed: Annotated[int, Option(help="Random seed.")] = 0,
     out: Annotated[Path | None, Option(help="Folder or .html file for the report and AUDIT.json.")] = None,

@@ -151,7 +151,7 @@ def add_key(
 def renew_key(
     name: KeyName,
     expires: Annotated[str, Option(help="How long the new key is valid: 90d, never.")],
-    overlap: Annotated[str, Option(help="How long the old key still works. A key from an earlier renewal ends at once.")] = "1d",
+    overlap: Annotated[str, Option(help="How long the old key still works; older keys end now.")] = "1d",
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """Replace a key; the old one works a while longer.
