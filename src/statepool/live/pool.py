@@ -269,7 +269,8 @@ class Pool:
         is_regular = self.settings.update_every is not None
         if is_regular or self._clock is not None:
             if self._has_many_reports() or (self._n_unlearned and not is_regular and self._is_old()):
-                self._learn(wait=True)
+                # Only a version after each report is worth waiting for a process that learns, and may have stopped.
+                self._learn(wait=self.settings.update_every == 1 or self._clock is not None)
         elif self._has_many_reports():
             self.database.background.awake.set()
 
