@@ -63,7 +63,7 @@ class PolicyProbe(NamedTuple):
     every: int
     out: Floats
     wrong: Floats = np.empty(0)
-    """The first round whose policy does not sum to 1 (-1: none), and its sum; empty: nobody asks."""
+    """The first round whose policy does not sum to 1 (-1: none), and its sum; empty: not checked."""
 
 
 NO_PROBE = PolicyProbe(0, np.empty((0, 0)))

@@ -324,7 +324,7 @@ def prior_of(seen: Evidence, known: Known) -> dict[str, Any]:
 def draw_worlds(
     seen: Evidence, known: Known, horizon: int, seed: int
 ) -> tuple[list[Instance], list[Any], float, dict[str, Any]]:
-    """Worlds drawn from what the log says of map and direct effects, their delays, scale, and what learners are told.
+    """Worlds drawn from what the log says of map and direct effects, their delays, scale, and what learners start from.
 
     Outcomes of a simulation are 0 or 1. The largest is not the log's but the size of a typical event, R = E[x²]/E[x],
     so that means and variances are those of the log.
@@ -352,12 +352,12 @@ def draw_worlds(
         P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, seen.map.P)
         instances.append(Instance(P / P.sum(axis=1, keepdims=True), theta, effects if effects.any() else None))
     delays = [simulated_delays(late, horizon, seed + world) for world in range(WORLDS)]
-    told: dict[str, Any] = {"prior": (scaled(known.states[0]), known.states[1])}
+    start: dict[str, Any] = {"prior": (scaled(known.states[0]), known.states[1])}
     if curve is not None:
-        told["curve"] = (curve.tau * seen.rows.pace, curve.weight)
+        start["curve"] = (curve.tau * seen.rows.pace, curve.weight)
     if known.cells is not None:
-        told["cells"] = (scaled(known.cells[0]), known.cells[1])
-    return instances, delays, scale, told
+        start["cells"] = (scaled(known.cells[0]), known.cells[1])
+    return instances, delays, scale, start
 
 
 def informed(name: str, **known: Any) -> Learner:
@@ -376,7 +376,7 @@ def expected_regrets(
     seen: Evidence, learner: str, known: Known, first: int, horizon: int, seed: int
 ) -> tuple[Expected, ...]:
     """What is expected of the advised learner and of what people would do instead, on the same worlds."""
-    instances, delays, scale, told = draw_worlds(seen, known, horizon, seed)
+    instances, delays, scale, start = draw_worlds(seen, known, horizon, seed)
     # Thompson sampling per action draws a number for each action and round: fewer worlds where these are many.
     few = int(np.clip(WORLDS * WORK // (horizon * seen.counts.n_actions), 2, WORLDS))
     runs = [(name, i) for name in SIMULATED for i in range(WORLDS if name != "action-thompson" else few)]
@@ -384,7 +384,7 @@ def expected_regrets(
     def regret(run: tuple[str, int]) -> float:
         name, i = run
         # Only the advised learner starts from what the log knows of single actions.
-        given = {part: value for part, value in told.items() if part != "cells" or name == learner}
+        given = {part: value for part, value in start.items() if part != "cells" or name == learner}
         return simulate(instances[i], informed(name, **given), delays[i], seed + i).regret
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
