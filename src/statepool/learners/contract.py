@@ -320,7 +320,6 @@ class Rule(NamedTuple):
     learn: Callable[..., None]
     see: Callable[..., None]
     advance: Callable[..., None]
-    large: bool
 
 
 def _do_nothing(memory: Any, *rest: Any) -> None:
@@ -332,7 +331,7 @@ _RULES: dict[type, Rule] = {}
 
 def add_rule(
     memory: type, policy: Any, remember: Any = _do_nothing, learn: Any = _do_nothing, see: Any = _do_nothing,
-    advance: Any = _do_nothing, large: bool = False,
+    advance: Any = _do_nothing,
 ) -> None:  # fmt: skip
     """Tie the functions of a rule to the type of its memory.
 
@@ -342,15 +341,13 @@ def add_rule(
         The NamedTuple that the learner's `start` returns.
     policy, remember, learn, see, advance : callable
         Plain functions as in the module's docstring; all but the first may be left out.
-    large : bool
-        Whether the functions are called, and not copied into the loop: that compiles faster if they are long.
     """
     if memory in _RULES:
         raise ValueError(f"memory: {memory.__name__} has a rule already, expected a new NamedTuple type")
     alike = [each for each in _RULES if each.__name__ == memory.__name__]
     if any(getattr(each, "_fields", ()) == getattr(memory, "_fields", ()) for each in alike):
         memory.__name__ += f"_{len(_RULES)}"  # Numba takes types of one name and the same fields for one type
-    _RULES[memory] = Rule(policy, remember, learn, see, advance, large)
+    _RULES[memory] = Rule(policy, remember, learn, see, advance)
 
 
 def rule_of(memory: type) -> Rule | None:
@@ -369,19 +366,18 @@ def _dispatched(name: str) -> Callable[..., Any]:
     def call(memory: Any, *rest: Any) -> Any:
         return getattr(_RULES[type(memory)], name)(memory, *rest)
 
-    def find(own: bool, large: bool) -> Callable[..., Any]:
+    def find(own: bool) -> Callable[..., Any]:
         def found(memory: Any, *rest: Any) -> Any:
             if not isinstance(memory, types.BaseNamedTuple):
                 return None
             kind = memory.instance_class
-            suits = kind in _RULES and is_own(kind) is own and (not own or _RULES[kind].large is large)
-            return getattr(_RULES[kind], name) if suits else None
+            return getattr(_RULES[kind], name) if kind in _RULES and is_own(kind) is own else None
 
         return found
 
-    overload(call, strict=False, jit_options=INLINED)(find(own=True, large=False))
-    overload(call, strict=False, jit_options=OPTIONS)(find(own=True, large=True))
-    overload(call, strict=False, jit_options={"boundscheck": True})(find(own=False, large=False))
+    # A policy may be long: it is compiled by itself first, and copied into the loop only where that pays.
+    overload(call, strict=False, jit_options=OPTIONS if name == "policy" else INLINED)(find(own=True))
+    overload(call, strict=False, jit_options={"boundscheck": True})(find(own=False))
     return call
 
 

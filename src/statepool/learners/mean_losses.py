@@ -22,20 +22,9 @@ from numpy.typing import NDArray
 from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
 from statepool.kernels import TIE, combine, log, lowest_index
+from statepool.learners import exposure
 from statepool.learners.contract import Learner, Problem, add_rule
 from statepool.learners.draws import beta, source_of
-from statepool.learners.exposure import (
-    MARK,
-    READING,
-    Clock,
-    coefficient,
-    note_report,
-    raised,
-    read_exposure,
-    set_time,
-    start_clock,
-    weigh_decision,
-)  # fmt: skip
 from statepool.learners.parts import settled
 
 MEAN, UCB = 0, -1
@@ -45,7 +34,7 @@ MEAN, UCB = 0, -1
 class MeanLosses(NamedTuple):
     """One number for each unit: a state, or a pair of a context and an action."""
 
-    clock: Clock
+    clock: exposure.Clock
     counts: Floats
     """[k, unit]: decisions; with a window also those that fade with each τ."""
     sums: Floats
@@ -89,7 +78,7 @@ class Means(Learner):
         """Nothing seen, unless something is known beforehand."""
         K, S = problem.n_actions, problem.n_states
         n_units = S if self.pooled else problem.n_contexts * K
-        clock = start_clock(problem, (self.forgetting,), S if self.pooled else 0)
+        clock = exposure.start_clock(problem, (self.forgetting,), S if self.pooled else 0)
         default = 0.0 if problem.window is None else problem.default
         sums, squares = np.zeros((2, n_units))
         counts = np.zeros((clock.curve.shape[1], n_units))
@@ -134,7 +123,7 @@ def _count(means: Any, unit: int, sign: float) -> None:
     """Count the decision at hand."""
     fading = means.clock.fading
     for k in range(means.counts.shape[0]):
-        means.counts[k, unit] += sign * fading[MARK, 0] * (fading[MARK, k] if k > 0 else 1.0)
+        means.counts[k, unit] += sign * fading[exposure.MARK, 0] * (fading[exposure.MARK, k] if k > 0 else 1.0)
 
 
 @compiled_inside
@@ -142,14 +131,14 @@ def count_of(means: Any, unit: int) -> float:
     """How many outcomes are known of a unit; with a window its exposed count."""
     total = 0.0
     for k in range(means.counts.shape[0]):
-        total += coefficient(means.clock, unit, k) * means.counts[k, unit]
-    return max(total * means.clock.fading[READING, 0], 0.0)
+        total += exposure.coefficient(means.clock, unit, k) * means.counts[k, unit]
+    return max(total * means.clock.fading[exposure.READING, 0], 0.0)
 
 
 @compiled_inside
 def loss_of(means: Any, unit: int, count: float) -> float:
     """The sum of its losses; with a window, of what is expected of them."""
-    total = count * means.default + means.sums[unit] * means.clock.fading[READING, 0]
+    total = count * means.default + means.sums[unit] * means.clock.fading[exposure.READING, 0]
     return min(max(total, 0.0), count) if means.default != 0.0 else total
 
 
@@ -159,7 +148,7 @@ def _variance(means: Any, unit: int, count: float, loss: float) -> float:
     mean = loss / count
     largest = mean * (1.0 - mean)
     shift = mean - means.default
-    spread = max(means.squares[unit] * means.clock.fading[READING, 0] - count * shift * shift, 0.0)
+    spread = max(means.squares[unit] * means.clock.fading[exposure.READING, 0] - count * shift * shift, 0.0)
     return min((spread + 2.0 * largest) / (count + 2.0), largest)
 
 
@@ -198,7 +187,7 @@ def _best(memory: Any, rows: Any, t: int, sample: int, n: int) -> int:
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
-    read_exposure(memory.clock)
+    exposure.read_exposure(memory.clock)
     out[:] = memory.exploration / out.size
     n = max(memory.samples, 1)
     for i in range(n):
@@ -232,27 +221,27 @@ def see(memory: Any, played: Any, saved: Any) -> None:
     if unit >= 0:
         memory.played[unit] += 1.0
         if memory.clock.window > 0.0:  # a decision counts from now on
-            weigh_decision(memory.clock, played.t, played.time)
+            exposure.weigh_decision(memory.clock, played.t, played.time)
             _count(memory, unit, 1.0)
 
 
 def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> None:
     unit = _unit(memory, played.context, played.action, played.state)
     if unit >= 0:
-        weigh_decision(memory.clock, played.t, played.time)
+        exposure.weigh_decision(memory.clock, played.t, played.time)
         if memory.clock.window == 0.0:
             _count(memory, unit, sign)
-        weight, news = sign * memory.clock.fading[MARK, 0], loss - memory.default
+        weight, news = sign * memory.clock.fading[exposure.MARK, 0], loss - memory.default
         memory.sums[unit] += weight * news
         memory.squares[unit] += weight * news * news
-        note_report(memory.clock, played.time, played.wait, played.state, sign)
+        exposure.note_report(memory.clock, played.time, played.wait, played.state, sign)
 
 
 def advance(memory: Any, t: int, now: float) -> None:
     # Where the base of a weight is raised, sums follow: that of the memory (0) is in all of them, τ_k in counts k.
-    if set_time(memory.clock, t, now):
+    if exposure.set_time(memory.clock, t, now):
         for i in range(memory.clock.fading.shape[1]):
-            factor = raised(memory.clock, i)
+            factor = exposure.raised(memory.clock, i)
             for unit in range(memory.sums.size if factor != 1.0 else 0):
                 if i == 0:
                     memory.sums[unit] *= factor
@@ -262,7 +251,7 @@ def advance(memory: Any, t: int, now: float) -> None:
                         memory.counts[k, unit] *= factor
 
 
-add_rule(MeanLosses, policy, learn=learn, see=see, advance=advance, large=True)
+add_rule(MeanLosses, policy, learn=learn, see=see, advance=advance)
 
 
 @settled

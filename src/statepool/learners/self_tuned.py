@@ -368,4 +368,4 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
     exposure.note_report(clock, played.time, played.wait, played.state, sign)
 
 
-add_rule(SelfTunedMemory, policy, remember, learn, see, advance, large=True)
+add_rule(SelfTunedMemory, policy, remember, learn, see, advance)

@@ -12,7 +12,7 @@ from statepool.learners.contract import Learner, Played, Problem, Rows, advance,
 from statepool.learners.outside import explained, suited
 
 ADVANCE, POLICY, REMEMBER, SEE, LEARN = range(5)
-NOBODY = Played(0, 0.0, 0, 0, 0, 0.0)
+NO_DECISION = Played(0, 0.0, 0, 0, 0, 0.0)
 NO_ROWS = Rows(np.zeros((0, 0)), np.zeros(0, np.int64), 0, False)
 NOTHING: Floats = np.zeros(0)
 NO_TABLE: Floats = np.zeros((0, 0))
@@ -74,7 +74,7 @@ class Stepper:
     def remember(self, rows: Rows, policy: Floats, choice: int, state: int) -> Floats:
         """What learning from a decision needs, of which the action and the state are known."""
         table = np.zeros((1, sum(self.width)))
-        self._step(REMEMBER, rows=rows, played=NOBODY._replace(state=state), t=choice, x=policy, table=table)
+        self._step(REMEMBER, rows=rows, played=NO_DECISION._replace(state=state), t=choice, x=policy, table=table)
         return table[0]
 
     def saved_by_state(self, rows: Rows, policy: Floats) -> Floats:
@@ -126,7 +126,7 @@ class Stepper:
         return [array for name, part in fields if name not in self.learner.scratch for array in _arrays(part)]
 
     def _step(
-        self, what: int, rows: Rows = NO_ROWS, played: Played = NOBODY, t: int = 0, number: float = 0.0,
+        self, what: int, rows: Rows = NO_ROWS, played: Played = NO_DECISION, t: int = 0, number: float = 0.0,
         sign: float = 1.0, x: Floats = NOTHING, table: Floats = NO_TABLE,
     ) -> None:  # fmt: skip
         with explained(self.learner, self.memory):
