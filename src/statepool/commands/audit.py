@@ -119,8 +119,8 @@ def whatif(
     names = ("action", "state", "outcome", "decided", "resolved", "propensity", "ticket", "holdout", "context")
     settings = {name: given[name] for name in ("table", "reward", "window", "missing", "level")}
     with working(f"evaluating policies on {log}"):
-        policies = policy or ["best", "uniform", "logged"]
-        found = what_if(log, policies, columns={name: given[name] for name in names}, **settings)
+        columns = {name: given[name] for name in names}
+        found = what_if(log, policy or ["best", "uniform", "logged"], columns=columns, **settings)
     if as_json:
         plain = [{name: getattr(value, "__dict__", value) for name, value in vars(one).items()} for one in found]
         print(json.dumps(plain, indent=1))

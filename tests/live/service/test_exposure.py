@@ -29,20 +29,18 @@ def check_nobody_is_answered(url, **options):
 
 
 def test_a_process_that_others_can_reach(url):
-    check_nobody_is_answered(url, host="0.0.0.0")
+    check_nobody_is_answered(url, exposure="none")
 
 
 def test_a_process_of_a_service_that_was_started_with_keys(url):
-    for host in ("127.0.0.1", "0.0.0.0"):
-        for opened in (False, True):
-            options = {"host": host, "open_": opened, "keyed": True}
-            client = Client(make_service(url, quiet=True, **options))
-            assert client.get("/v1/pools").status_code == 401
-            client.stop()
+    for exposure in ("anyone", "localhost", "none"):
+        client = Client(make_service(url, exposure, keyed=True, quiet=True))
+        assert client.get("/v1/pools").status_code == 401
+        client.stop()
 
 
 def test_it_is_said_why_and_the_process_counts_as_alive(url, database):
-    client = Client(make_service(url, host="0.0.0.0", quiet=True))
+    client = Client(make_service(url, "none", quiet=True))
     assert "statepool keys add" in client.get("/v1/pools").json()["error"]
     assert client.get("/healthz").status_code == 200
     key = add_key(database, "first", "admin")
