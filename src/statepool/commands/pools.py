@@ -53,7 +53,7 @@ def export(
     store: StoreArgument,
     name: PoolArgument,
     file: Annotated[Path, Argument(help="A new file: .csv, .parquet or .jsonl.")],
-    after: Annotated[int | None, Option(help="A cursor, printed by the last export: only what changed since.")] = None,
+    after: Annotated[int | None, Option(help="Only what changed since this cursor of the last export.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a pool's decisions to a file, one row each."""
@@ -137,7 +137,7 @@ def erase(
     name: PoolArgument,
     tickets: Annotated[list[str], Argument(help="The tickets to erase; if one is unknown, none is erased.")],
 ) -> None:
-    """Remove personal data (ticket, context, candidates) from decisions; what was learnt stays."""
+    """Remove ticket, context and candidates from decisions; what was learnt stays."""
     with opened_pool(store, name, read_only=False) as pool:
         for ticket in tickets:
             pool.find(ticket)
@@ -169,7 +169,7 @@ def add_key(
 def renew_key(
     name: KeyName,
     expires: Annotated[str, Option(help="How long the new key is valid: 90d, never.")],
-    overlap: Annotated[str, Option(help="How long the old key still works; older keys end now.")] = "1d",
+    overlap: Annotated[str, Option(help="How long the old key still works.")] = "1d",
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """Replace a key; the old one works a while longer.

@@ -123,7 +123,7 @@ def dimension(
     file: Annotated[Path, Argument(help="A map: CSV, NPY or AUDIT.json.")],
     horizon: Annotated[int, Option(help="Rounds, for the regret bounds.")] = 20_000,
     delay: Annotated[int, Option(help="Delay in rounds, for the regret bounds.")] = 50,
-    gap: Annotated[float, Option(help="Stop when the bracket is this narrow, relative to its size.")] = 0.01,
+    gap: Annotated[float, Option(help="Relative width of the bracket to stop at.")] = 0.01,
     seconds: Annotated[float | None, Option(help="Stop after this many seconds, with the best bracket so far.")] = 60,
     as_json: JsonOption = False,
 ) -> None:

@@ -20,7 +20,7 @@ UVICORN: dict[str, Any] = {
 
 def serve(
     store: Annotated[str | None, Option(help=f"{DEFAULT_STORE} by default; with --demo a temporary one.")] = None,
-    host: Annotated[str, Option(help="Address to listen on; needs keys or --open if others reach it.")] = "127.0.0.1",
+    host: Annotated[str, Option(help="Address to listen on; other machines need keys or --open.")] = "127.0.0.1",
     port: Annotated[int, Option(help="Port to listen on; 0: any free one.")] = 8000,
     workers: Annotated[int, Option(help="Processes; more than one pays only with PostgreSQL.")] = 1,
     map_file: Annotated[Path | None, Option("--map", help="Create a pool from this AUDIT.json.")] = None,

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 from command_line import statepool
 from live.service.clients import DECISIONS, POOL, Client
@@ -50,8 +51,9 @@ def test_it_is_said_why_and_the_process_counts_as_alive(url, database):
     client.stop()
 
 
+@pytest.mark.soak
 def test_a_worker_that_takes_anothers_place(url):
-    """The parent saw a key; the last one is dropped; the worker is killed and another begins."""
+    """With real workers: the parent saw a key, the last one is dropped, a worker is killed and another begins."""
     statepool("keys", "add", "shop", "--role", "admin", "--store", url)
     with serving("--store", url, "--host", "0.0.0.0", "--workers", "2", "--quiet") as served:
         address = f"http://127.0.0.1:{served.address.split(':')[1]}/v1/pools"
