@@ -130,6 +130,7 @@ print(sp.__file__, sp.simulate(instance, sp.Uniform(), 3, seed=1).states.sum())
 """
 
 
+@pytest.mark.soak  # `test_compiling` checks the folder's name; this one compiles the package twice
 def test_cache_is_rebuilt_when_a_kernel_in_another_file_changes(tmp_path):
     source = Path(statepool.__file__).parent
     package = tmp_path / "statepool"
