@@ -1,7 +1,8 @@
 """Settings shared by all tests: hypothesis without chance or clocks, so that a failure is always the same failure.
 
 `make soak` takes the other profile, whose chance is new each time and whose failures print how to repeat them.
-Files that take long come first, so that no worker is alone with one at the end.
+Files that take long come first, so that no worker is alone with one at the end. Those that compile the same learners
+are apart, so that the later one finds them compiled.
 """
 
 from pathlib import Path
@@ -16,15 +17,15 @@ settings.load_profile("statepool")
 LONGEST = (
     "golden/test_published.py",
     "contract/test_learners_on_families.py",
-    "contract/test_kit.py",
+    "live/service/test_serving.py",
     "audit/test_table.py",
     "audit/test_one_advice.py",
     "live/test_simulation.py",
-    "live/service/test_serving.py",
     "commands/test_reproduce_command.py",
     "studies/test_figures.py",
     "live/service/test_examples.py",
     "live/test_machine.py",
+    "contract/test_kit.py",
     "test_engine.py",
     "studies/test_report.py",
     "live/service/test_schemathesis.py",

@@ -223,7 +223,9 @@ def test_bad_actions_and_contexts_by_hand():
     t = int(np.flatnonzero(~instance.available[instance.contexts].all(axis=1))[0])
     actions = instance.best_policy[instance.contexts]
     actions[t] = int(instance.available[instance.contexts[t]].argmin())
-    with pytest.raises(ValueError, match=f"actions: entry {t} is {actions[t]}, expected one that context"):
+    with pytest.raises(
+        ValueError, match=f"actions: entry {t} is {actions[t]}, expected 0 to .*, and available in its context"
+    ):
         instance.regret(actions)
     player = SharesKnownExp3().player(instance.P, 10, available=instance.available)
     for context, sentence in ((None, "expected one of 4"), (4, "expected 0 to 3"), (0.5, "context: is 0.5")):

@@ -130,6 +130,7 @@ print(sp.__file__, sp.simulate(instance, sp.Uniform(), 3, seed=1).states.sum())
 """
 
 
+@pytest.mark.soak  # `test_compiling` checks the folder's name; this one compiles the package twice
 def test_cache_is_rebuilt_when_a_kernel_in_another_file_changes(tmp_path):
     source = Path(statepool.__file__).parent
     package = tmp_path / "statepool"
@@ -190,3 +191,10 @@ def test_effective_dimension_of_the_smallest_weights():
     weights = rng.random(40) + 0.5
     found = kernels.effective_dimension(kernels.columns_of(P), weights * np.exp(kernels.LOWEST_EXPONENT))
     np.testing.assert_allclose(found, ((weights @ P**2) / (weights @ P)).sum(), **CLOSE)
+
+
+def test_the_columns_of_one_row_can_be_written():
+    """The transpose of one row is contiguous as it stands; read-only, as P is, it would be compiled for again."""
+    P = statepool.Instance([[0.3, 0.7]], [[0.5, 0.5]]).P
+    assert not P.flags.writeable
+    assert kernels.columns_of(P).flags.writeable

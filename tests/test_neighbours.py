@@ -242,7 +242,7 @@ def test_after_the_guard_certified_is_anytime_afresh():
             "tuning: is 'anytime' with a scale or a shift, expected 'fixed'",
         ),
         (lambda: sp.StateEXP3(copies="busy"), "copies: is 'busy', expected .*, or 'd\\+1'"),
-        (lambda: sp.StateEXP3(rate="fast"), "rate: is 'fast', expected a positive finite number"),
+        (lambda: sp.StateEXP3(rate="fast"), r"rate: is 'fast', expected a finite number in \(0, inf\]"),
         (lambda: sp.learners.DelayAdapted(pooled=None), "pooled: is None"),
         (
             lambda: sp.learners.MetaBIO(base="anytime"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -224,11 +224,7 @@ def _is_finite(value: Any) -> bool:
 
 def check_rate(rate: Any) -> float | None:
     """None (the default rule), or a positive finite number."""
-    if rate is None:
-        return None
-    if not _is_finite(rate) or float(rate) <= 0:
-        raise ValueError(f"rate: is {shown(rate)}, expected a positive finite number, or None for the default")
-    return float(rate)
+    return None if rate is None else check_number(rate, "rate", 0, inf, open_low=True)
 
 
 def check_delay(delay: Any, horizon: int) -> int | Ints:

@@ -11,15 +11,15 @@ from statepool import __version__
 from statepool.commands import audit, pools, research, serve
 from statepool.extras import how_to_install
 
-SECTIONS: dict[str, dict[str, Any]] = {
-    "Use": {"audit": audit.audit, "whatif": audit.whatif, "serve": serve.serve, "export": pools.export},
-    "Research": {
-        "reproduce": research.reproduce, "simulate": research.simulate, "dimension": research.dimension,
-    },
-    "Administration": {
-        "keys": None, "backup": pools.backup, "archive": pools.archive, "erase": pools.erase, "replay": pools.replay,
-    },
-}  # fmt: skip
+COMMANDS = (
+    audit.audit, audit.whatif, serve.serve, pools.export, research.reproduce, research.simulate, research.dimension,
+    pools.backup, pools.archive, pools.erase, pools.replay,
+)  # fmt: skip
+SECTIONS = {
+    "Use": ("audit", "whatif", "serve", "export"),
+    "Research": ("reproduce", "simulate", "dimension"),
+    "Administration": ("keys", "backup", "archive", "erase", "replay"),
+}
 
 
 class Sections(TyperGroup):
@@ -39,14 +39,12 @@ app = typer.Typer(
 )  # fmt: skip
 keys = typer.Typer(help="Create, renew, list and drop the API keys of a service.", **PLAIN)
 app.add_typer(keys, name="keys")
-for _commands in SECTIONS.values():
-    for _name, _command in _commands.items():
-        if _command is not None:
-            app.command(_name)(_command)
-for _name, _command in (
-    ("add", pools.add_key), ("renew", pools.renew_key), ("list", pools.list_keys), ("drop", pools.drop_key),
-):  # fmt: skip
-    keys.command(_name)(_command)
+for _command in COMMANDS:
+    app.command()(_command)
+keys.command("add")(pools.add_key)
+keys.command("renew")(pools.renew_key)
+keys.command("list")(pools.list_keys)
+keys.command("drop")(pools.drop_key)
 
 
 def _print_version(asked: bool) -> None:
@@ -73,14 +71,8 @@ def main() -> None:
         sys.exit(130)
     except (ValueError, ImportError, RuntimeError) as error:
         sentence = how_to_install(error) if isinstance(error, ImportError) else str(error)
-        if sentence is None or (isinstance(error, RuntimeError) and not _is_unavailable(error)):
+        # The class by its name: its module needs the packages of an extra.
+        if sentence is None or (isinstance(error, RuntimeError) and type(error).__name__ != "StoreUnavailable"):
             raise
         print(f"statepool: {sentence}", file=sys.stderr)
         sys.exit(2)
-
-
-def _is_unavailable(error: Exception) -> bool:
-    """Whether a database did not answer."""
-    from statepool.live.errors import StoreUnavailable
-
-    return isinstance(error, StoreUnavailable)

@@ -277,4 +277,4 @@ def effective_dimension(columns: Any, x: Any) -> float:
 
 def columns_of(P: Any) -> Any:
     """P (or the map of each context) transposed and contiguous: a state's column of P is read in one sweep."""
-    return np.ascontiguousarray(np.swapaxes(P, -1, -2))
+    return np.array(np.swapaxes(P, -1, -2), order="C")  # a copy also of one row: a read-only array is another kernel

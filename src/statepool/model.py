@@ -42,7 +42,6 @@ from statepool.checks import (
 
 _CHUNK_ENTRIES = 1 << 20
 _NO_CONTEXTS: Ints = read_only(np.empty(0, dtype=np.int64))
-_NO_CONTEXT_FIELDS: dict[str, Any] = {"contexts": None, "available": None, "given_map": None}
 
 
 class Instance:
@@ -84,9 +83,9 @@ class Instance:
     P: Floats
     theta: Floats
     effects: Floats | None
-    contexts: Ints | None
-    available: Bools | None
-    given_map: Floats | None
+    contexts: Ints | None = None
+    available: Bools | None = None
+    given_map: Floats | None = None
     gains: Floats | None
 
     def __init__(
@@ -214,16 +213,13 @@ class Instance:
             raise ValueError(
                 f"actions: has shape {taken.shape} of {taken.dtype}, expected ({self.horizon},) whole numbers"
             )
-        wrong = np.flatnonzero((taken < 0) | (taken >= self.n_actions))
-        if wrong.size:
-            raise ValueError(f"actions: entry {wrong[0]} is {taken[wrong[0]]}, expected 0 to {self.n_actions - 1}")
+        allowed = (taken >= 0) & (taken < self.n_actions)
         if self.available is not None:
-            wrong = np.flatnonzero(~self.available[self.contexts, taken])
-            if wrong.size:
-                raise ValueError(
-                    f"actions: entry {wrong[0]} is {taken[wrong[0]]}, expected one that context "
-                    f"{self.requests[wrong[0]]} may be answered with"
-                )
+            allowed &= self.available[self.contexts, taken * allowed]
+        if not allowed.all():
+            t = int(allowed.argmin())
+            of = f"0 to {self.n_actions - 1}" + ("" if self.available is None else ", and available in its context")
+            raise ValueError(f"actions: entry {t} is {taken[t]}, expected {of}")
         return taken.astype(np.int64, copy=False)
 
     def e2(self, delay: int) -> float:
@@ -253,7 +249,7 @@ def _without_contexts(P: ArrayLike, theta: ArrayLike, effects: ArrayLike | None)
     table = check_map(P)
     means = check_means(theta, table.shape[1])
     direct = None if effects is None else check_effects(effects, means, table.shape)
-    return {"P": table, "theta": means, "effects": direct, **_NO_CONTEXT_FIELDS}
+    return {"P": table, "theta": means, "effects": direct}
 
 
 def _with_contexts(
@@ -268,6 +264,6 @@ def _with_contexts(
         given_map = check_given_map(given_map, table, offered)
     elif table.shape[0] == 1 and offered.all():
         direct = None if direct is None else direct[0]
-        return {"P": table[0], "theta": means, "effects": direct, **_NO_CONTEXT_FIELDS}
+        return {"P": table[0], "theta": means, "effects": direct}
     fields = {"P": table, "theta": means, "effects": direct, "contexts": requests, "available": offered}
     return fields | {"given_map": given_map}

@@ -5,8 +5,8 @@ mean is exactly 0 takes none, and the next round takes the next number. Where ev
 state, a two-draw stream leaves the state's number out.
 """
 
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,33 +31,25 @@ class Stream:
     """Where a run's numbers come from; reading it twice gives the same numbers."""
 
     seed: int | None
-    state: Any
-    kind: type[np.random.BitGenerator]
+    generator: np.random.Generator
 
     @classmethod
     def from_seed(cls, seed: Seed) -> "Stream":
         """From a whole number, or from the state of a NumPy generator (which the run does not advance)."""
         if isinstance(seed, np.random.Generator):
-            return cls(None, seed.bit_generator.state, type(seed.bit_generator))
-        return cls(check_whole(seed, "seed"), None, np.random.PCG64)
+            return cls(None, deepcopy(seed))
+        return cls(check_whole(seed, "seed"), np.random.default_rng(seed))
 
     def uniforms(self, count: int) -> Floats:
         """The first `count` numbers of the stream."""
-        return self._generator().random(count)
+        return deepcopy(self.generator).random(count)
 
     def side_generator(self, number: int = 1) -> np.random.Generator:
         """A further, independent source: 1 for learners that draw for themselves, others by their number."""
         if self.seed is not None:
             return np.random.default_rng((self.seed, number))
-        return np.random.default_rng(self._generator().integers(1 << 32, size=4 * number)[-4:])
+        return np.random.default_rng(deepcopy(self.generator).integers(1 << 32, size=4 * number)[-4:])
 
     def key(self) -> NDArray[np.uint64]:
         """One 64-bit number for learners whose draws follow from a key and the round (`learners.draws`)."""
         return self.side_generator().integers(1 << 63, size=1).astype(np.uint64)
-
-    def _generator(self) -> np.random.Generator:
-        if self.seed is not None:
-            return np.random.default_rng(self.seed)
-        bits = self.kind()
-        bits.state = self.state
-        return np.random.Generator(bits)

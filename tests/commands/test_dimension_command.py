@@ -63,8 +63,8 @@ def test_a_map_in_words(funnel):
     ("text", "sentence"),
     [
         ("", "expected a non-empty table, one row per action"),
-        ("0.8,0.2\n0.4,x\n", "row 1, column 1 is 'x'"),
-        ("0.8,0.2\n0.4\n", "row 1 has 1 columns, and row 0 2"),
+        ("0.8,0.2\n0.4,x\n", "row 1 is 0.4,x, expected 2 numbers"),
+        ("0.8,0.2\n0.4\n", "row 1 is 0.4, expected 2 numbers"),
         ("0.8,0.1\n0.4,0.6\n", "row 0 sums to 0.9, expected 1 within 1e-09"),
         ("1.2,-0.2\n0.4,0.6\n", "entry (0, 1) is -0.2"),
         ("nan,1\n0.4,0.6\n", "entry (0, 0) is nan"),
@@ -99,7 +99,7 @@ def test_bad_input_is_one_sentence(funnel, arguments, sentence):
 
 def test_files_that_are_not_what_they_say(tmp_path):
     (tmp_path / "map.npy").write_text("not this")
-    with pytest.raises(ValueError, match="is not a map"):
+    with pytest.raises(ValueError, match="cannot be read, expected a row of numbers"):
         read_map(tmp_path / "map.npy")
 
 

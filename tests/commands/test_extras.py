@@ -49,7 +49,7 @@ EXTRAS = {
 COMMANDS = {
     "reproduce": (["reproduce", "nothing"], "did you mean"),
     "reproduce --cluster": (["reproduce", "funnel", "--cluster", "tcp://127.0.0.1:1", "--out", "out"], "cluster"),
-    "simulate": (["simulate", "spread", "--seeds", "1", "--set", "horizon=50", "--json"], None),
+    "simulate": (["simulate", "spread", "uniform", "--seeds", "1", "--set", "horizon=50", "--json"], None),
     "dimension": (["dimension", "map.csv", "--json"], None),
     "audit": (["audit", "log.csv"], "audit"),
     "whatif": (["whatif", "log.csv"], "audit"),

@@ -71,7 +71,7 @@ def test_erase_all_tickets_or_none(url):
     assert statepool("erase", url, "home", "1", "never").returncode == 2
     with Pool.open(url, "home") as pool:
         assert pool.find("1")["ticket"] == "1"
-    assert statepool("erase", url, "home", "1", "2").stdout == "home: 2 tickets erased\n"
+    assert statepool("erase", url, "home", "1", "2").stdout == "home: tickets erased: 2\n"
     with Pool.open(url, "home") as pool:
         assert [row["ticket"] for row in pool.rows()] == ["0", None, None, "3", "4", "open"]
     assert statepool("replay", url, "home", "--redraw").returncode == 0

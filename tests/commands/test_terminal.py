@@ -57,34 +57,29 @@ def test_equal_numbers_stand_once_and_different_ones_with_their_difference(print
     assert printed(200, "not met").count("1334.5 -100") == len(HEADINGS)
 
 
-@pytest.mark.parametrize(("number", "word"), [(1.0, "yes"), (0.0, "no")])
-def test_an_answer_is_a_word(number, word):
-    assert Value(number, answer=True).shown() == word
-
-
 def test_the_width_is_the_terminals(monkeypatch):
     for columns, width in (("60", 80), ("133", 133), ("400", 200)):
         monkeypatch.setenv("COLUMNS", columns)
         assert terminal_width() == width
 
 
-def test_the_first_run_says_that_it_compiles(monkeypatch, tmp_path):
+def test_the_first_run_says_that_it_compiles(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("statepool.compiling.cache_folder", lambda: str(tmp_path))
     for terminal in (True, False):
         out = io.StringIO()
         with working("working", Console(file=out, force_terminal=terminal, width=80)):
             pass
         assert ("working" in out.getvalue()) == terminal
-        assert "The first run on this machine compiles the learners: a minute or two." in out.getvalue()
+        assert capsys.readouterr().err == "The first run on this machine compiles the learners: a minute or two.\n"
 
 
-def test_nothing_is_said_elsewhere_where_everything_is_compiled(monkeypatch, tmp_path):
+def test_nothing_is_said_elsewhere_where_everything_is_compiled(monkeypatch, tmp_path, capsys):
     (tmp_path / "kernel.nbi").write_text("")
     monkeypatch.setattr("statepool.compiling.cache_folder", lambda: str(tmp_path))
     out = io.StringIO()
     with working("working", Console(file=out, force_terminal=False, width=80)):
         pass
-    assert not out.getvalue()
+    assert not out.getvalue() + capsys.readouterr().err
 
 
 def test_version():

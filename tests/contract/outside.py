@@ -101,40 +101,52 @@ def first_policy(memory, rows, t, out):
     out[0] = 1.0
 
 
-def moody_policy(memory, rows, t, out):
-    out[:] = 0.0
-    out[int(np.random.random() * out.size)] = 1.0
-
-
-def half_policy(memory, rows, t, out):
-    out[:] = (0.5 if t == 7 else 1.0) / out.size
-
-
-def nearly_policy(memory, rows, t, out):
-    out[:] = (1.0 - 1e-7) / out.size
-
-
-def negative_policy(memory, rows, t, out):
-    out[:] = 0.0
-    out[0], out[1] = 1.5, -0.5
-
-
-def one_past_policy(memory, rows, t, out):
-    out[:] = 0.0
-    out[out.size] = 1.0
-
-
-def far_policy(memory, rows, t, out):
-    out[:] = 0.0
-    out[int(memory.sums[0, t])] = 1.0
-
-
 def learn_without_sign(memory, played, loss, saved, sign):
     memory.sums[:, played.state] += np.array([loss, 1.0])
 
 
-def far_learn(memory, played, loss, saved, sign):
-    memory.P[played.action + 9] += loss
+FAULTS = ("moody", "half", "nearly", "negative", "one past", "far", "not a number", "far in learn")
+
+
+@dataclass(frozen=True)
+class Faulty(Learner):
+    """Promises broken while it runs: one rule for all of them, which compiles once."""
+
+    fault: str
+
+    def start(self, problem):
+        return FaultyMemory(np.zeros((2, problem.n_states)), FAULTS.index(self.fault))
+
+
+class FaultyMemory(NamedTuple):
+    sums: np.ndarray
+    fault: int
+
+
+def faulty_policy(memory, rows, t, out):
+    out[:] = 0.0 if memory.fault in (0, 3, 4, 5) else 1.0 / out.size
+    if memory.fault == 0:
+        out[int(np.random.random() * out.size)] = 1.0
+    elif memory.fault == 1 and t == 7:
+        out[:] = 0.5 / out.size
+    elif memory.fault == 2:
+        out[:] = (1.0 - 1e-7) / out.size
+    elif memory.fault == 3:
+        out[0], out[1] = 1.5, -0.5
+    elif memory.fault == 4:
+        out[out.size] = 1.0
+    elif memory.fault == 5:
+        out[int(memory.sums[0, t])] = 1.0
+    elif memory.fault == 6 and t == 11:
+        out[:] = np.nan
+
+
+def faulty_learn(memory, played, loss, saved, sign):
+    if memory.fault == 7:
+        memory.sums[0, played.action + 9] += loss
+
+
+add_rule(FaultyMemory, faulty_policy, remember_nothing, faulty_learn)
 
 
 def foreseeing_policy(memory, rows, t, out):
@@ -164,10 +176,6 @@ def typo_policy(memory, rows, t, out):
 
 def undefined_policy(memory, rows, t, out):
     out[:] = lowest_indx(memory.P)  # noqa: F821
-
-
-def nan_policy(memory, rows, t, out):
-    out[:] = np.nan if t == 11 else 1.0 / out.size
 
 
 def short_policy(memory, t, out):

@@ -48,8 +48,18 @@ def drive(place, instance, learner, delay):
     return pool, np.array(actions)
 
 
-@pytest.mark.parametrize("learner", list(runs_live()), ids=lambda learner: type(learner).__name__)
-@pytest.mark.parametrize("family", FAMILIES)
+OFTEN = ("funnel", "band")
+"""The families for every learner; the default learner is run on the others, too."""
+EACH = [
+    pytest.param(
+        learner, family, id=f"{type(learner).__name__}-{family}",
+        marks=[] if family in OFTEN or isinstance(learner, sp.SelfTuned) else pytest.mark.soak,
+    )
+    for learner in runs_live() for family in FAMILIES
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("learner", "family"), EACH)
 def test_a_pool_plays_as_simulate(sqlite, learner, family):
     make, delay = FAMILIES[family]
     instance = make(80)

@@ -3,6 +3,7 @@
 import pytest
 
 import statepool as sp
+from statepool.comparison import threads
 from statepool.learners.neighbours.impatient_thompson import prior_of
 from statepool.studies import STUDIES
 from statepool.studies.neighbours import ARMS, COVERED, bounds
@@ -16,7 +17,8 @@ BAND = {"n_actions": 9, "horizon": 300}
 @pytest.fixture
 def tables(request, tmp_path):
     study = STUDIES[request.param]
-    results = run_studies([study], tmp_path, most_seeds=1)
+    with threads(-1) as executor:
+        results = run_studies([study], tmp_path, executor, most_seeds=1)
     return {table.title: table.rows for table in study.tables(results[study.name])}
 
 

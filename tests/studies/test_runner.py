@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from statepool.studies.runner import read_result, run_studies, write_result
+from statepool.studies.runner import check_writable, read_result, run_studies, write_result
 from statepool.studies.study import Cell, Study, Sweep, Table, Task, paired
 
 CELL = Cell("band", "band", {"n_actions": 4, "horizon": 60}, 5, {"state": ("state-exp3", {})})
@@ -38,9 +38,10 @@ def test_another_task_has_another_result(tmp_path):
 
 @pytest.mark.parametrize("damage", ["", "{", "null", "3"])
 def test_what_cannot_be_read_is_computed_again(tmp_path, damage):
-    before = run_studies([STUDY], tmp_path, most_seeds=1)["tiny"].of("s", "band", "state")
-    only_file(tmp_path).write_text(damage)
-    after = run_studies([STUDY], tmp_path, most_seeds=1)["tiny"].of("s", "band", "state")
+    with ThreadPoolExecutor(1) as executor:
+        before = run_studies([STUDY], tmp_path, executor, most_seeds=1)["tiny"].of("s", "band", "state")
+        only_file(tmp_path).write_text(damage)
+        after = run_studies([STUDY], tmp_path, executor, most_seeds=1)["tiny"].of("s", "band", "state")
     assert before == after
     assert json.loads(only_file(tmp_path).read_text()) == {"state": after[0]}
 
@@ -78,4 +79,4 @@ def test_a_task_that_fails_stops_the_run_and_keeps_what_is_finished(tmp_path):
 def test_an_unwritable_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="out: cannot write"):
-        run_studies([STUDY], tmp_path / "file" / "cells")
+        check_writable(tmp_path / "file" / "cells")

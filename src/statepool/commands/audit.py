@@ -20,7 +20,7 @@ State = Annotated[str | None, Option(help="Column of the state.")]
 Outcome = Annotated[str | None, Option(help="Column of the outcome.")]
 Decided = Annotated[str | None, Option(help="Column of the decision time.")]
 Resolved = Annotated[str | None, Option(help="Column of the time the outcome came.")]
-Propensity = Annotated[str | None, Option(help="Column of the action's probability when it was chosen.")]
+Propensity = Annotated[str | None, Option(help="Column of the probability that the action had.")]
 Ticket = Annotated[str | None, Option(help="Column that identifies a decision; repeated ones are dropped.")]
 Holdout = Annotated[str | None, Option(help="Column that marks rows of a holdout.")]
 Context = Annotated[list[str] | None, Option(help="Column that describes the visitor; may be repeated.")]
@@ -35,7 +35,7 @@ def audit(
     decided: Decided = None, resolved: Resolved = None, propensity: Propensity = None, ticket: Ticket = None,
     holdout: Holdout = None, context: Context = None, reward: Reward = None, window: Window = None,
     missing: Missing = None,
-    delay: Annotated[int | None, Option(help="Decisions before an outcome is known, in logs without times.")] = None,
+    delay: Annotated[int | None, Option(help="Delay of outcomes in decisions, for logs without times.")] = None,
     horizon: Annotated[int | None, Option(help="Decisions to simulate; by default 500 to 10 000.")] = None,
     level: Level = 0.95,
     seed: Annotated[int, Option(help="Random seed.")] = 0,
@@ -119,8 +119,8 @@ def whatif(
     names = ("action", "state", "outcome", "decided", "resolved", "propensity", "ticket", "holdout", "context")
     settings = {name: given[name] for name in ("table", "reward", "window", "missing", "level")}
     with working(f"evaluating policies on {log}"):
-        policies = policy or ["best", "uniform", "logged"]
-        found = what_if(log, policies, columns={name: given[name] for name in names}, **settings)
+        columns = {name: given[name] for name in names}
+        found = what_if(log, policy or ["best", "uniform", "logged"], columns=columns, **settings)
     if as_json:
         plain = [{name: getattr(value, "__dict__", value) for name, value in vars(one).items()} for one in found]
         print(json.dumps(plain, indent=1))

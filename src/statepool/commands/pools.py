@@ -1,35 +1,59 @@
 """Commands on a pool's database: `export`, `replay`, `backup`, `archive`, `erase` and `keys`."""
 
 import dataclasses
+import json
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
-from statepool.commands import (
-    DEFAULT_STORE,
-    JsonOption,
-    PoolArgument,
-    StoreArgument,
-    count_of,
-    opened,
-    opened_pool,
-    say,
-    seconds_of,
-)
+from statepool.commands import DEFAULT_STORE, JsonOption, opened
 
+StoreArgument = Annotated[str, Argument(help="The database: sqlite:///pool.db or postgresql://…")]
+PoolArgument = Annotated[str, Argument(help="The name of the pool.")]
 StoreOption = Annotated[str, Option("--store", help="sqlite:///file.db or postgresql://…")]
 KeyName = Annotated[str, Argument(help="The name of the key.")]
+UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+LONGEST = 1e10
+
+
+def say(as_json: bool, record: dict[str, Any], *lines: str) -> None:
+    """Print a result: as JSON, or the lines."""
+    print(json.dumps(record) if as_json else "\n".join(lines))
+
+
+@contextmanager
+def opened_pool(url: str, name: str, read_only: bool = True) -> Iterator[Any]:
+    """A pool of a database, closed at the end."""
+    from statepool.checks import check_name
+    from statepool.live.pool import Pool
+
+    with opened(url, read_only) as database:
+        check_name("pool", name, database.pool_names())
+        with Pool.open(database, name) as pool:
+            yield pool
+
+
+def seconds_of(text: str, what: str) -> float:
+    """The seconds of a time span such as 90d, 12h, 30m or 10s; `what` names it in the error."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", text)
+    seconds = float(found[1]) * UNITS[found[2] or "s"] if found else LONGEST + 1
+    if seconds > LONGEST:
+        raise ValueError(f"{what}: is {text[:40]!r}, expected a time span such as 90d, 12h, 30m or 10s")
+    return seconds
 
 
 def export(
     store: StoreArgument,
     name: PoolArgument,
     file: Annotated[Path, Argument(help="A new file: .csv, .parquet or .jsonl.")],
-    after: Annotated[int | None, Option(help="A cursor, printed by the last export: only what changed since.")] = None,
+    after: Annotated[int | None, Option(help="Only what changed since this cursor of the last export.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a pool's decisions to a file, one row each."""
@@ -40,7 +64,7 @@ def export(
         cursor = pool.status().version  # what is learnt from here on belongs to the next export
         count = maintenance.export(pool.rows(after), file)
     record = {"pool": name, "file": str(file), "rows": count, "cursor": cursor}
-    say(as_json, record, f"{count_of(count, 'row')} exported; continue with --after {cursor}")
+    say(as_json, record, f"{name}: {count} decisions exported; continue with --after {cursor}")
 
 
 def replay(
@@ -64,15 +88,12 @@ def replay(
 
 
 def backup(
-    store: Annotated[str, Argument(help="The database to copy, even while it is in use: sqlite:///…")],
+    store: Annotated[str, Argument(help="The database to copy: sqlite:///…")],
     file: Annotated[Path, Argument(help="A new file, which is a database itself: sqlite:///FILE.")],
     verify: Annotated[bool, Option("--verify", help="Check the copy: replay every pool in it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy a SQLite database, also while it is in use.
-
-    For PostgreSQL use pg_dump.
-    """
+    """Copy a SQLite database, also while it is in use. For PostgreSQL use pg_dump."""
     from statepool.live import maintenance
     from statepool.live.pool import Pool
 
@@ -90,7 +111,7 @@ def backup(
             lines.append(f"{name}: {decisions} decisions{checked}")
     sound = not any(each["fault"] for each in pools)
     record = {"file": str(file), "pools": pools, "verified": verify, "agrees": sound if verify else None}
-    say(as_json, record, f"{file} holds {count_of(len(pools), 'pool')}", *lines)
+    say(as_json, record, f"{file}: pools copied: {len(pools)}", *lines)
     if not sound:
         raise typer.Exit(1)
 
@@ -116,16 +137,13 @@ def erase(
     name: PoolArgument,
     tickets: Annotated[list[str], Argument(help="The tickets to erase; if one is unknown, none is erased.")],
 ) -> None:
-    """Remove personal data (ticket, context, candidates) from decisions; what was learnt stays.
-
-    Ticket, context and candidates are removed; the numbers stay.
-    """
+    """Remove ticket, context and candidates from decisions; what was learnt stays."""
     with opened_pool(store, name, read_only=False) as pool:
         for ticket in tickets:
             pool.find(ticket)
         for ticket in tickets:
             pool.erase(ticket)
-    print(f"{name}: {count_of(len(tickets), 'ticket')} erased")
+    print(f"{name}: tickets erased: {len(tickets)}")
 
 
 def add_key(
@@ -151,7 +169,7 @@ def add_key(
 def renew_key(
     name: KeyName,
     expires: Annotated[str, Option(help="How long the new key is valid: 90d, never.")],
-    overlap: Annotated[str, Option(help="How long the old key still works; older keys end now.")] = "1d",
+    overlap: Annotated[str, Option(help="How long the old key still works.")] = "1d",
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """Replace a key; the old one works a while longer.

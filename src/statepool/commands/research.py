@@ -11,10 +11,6 @@ from typer import Argument, Option
 from statepool.commands import JsonOption, make_console, make_table, say_compiling, working
 from statepool.frames import is_number
 
-QUICK_SEEDS = 2
-LONGEST_SUFFIX = 80
-"""Of a file name that lists its studies."""
-
 
 def reproduce(
     studies: Annotated[list[str] | None, Argument(help="Names of studies; all of the paper's by default.")] = None,
@@ -34,9 +30,9 @@ def reproduce(
     from statepool.studies.runner import check_writable, run_studies
 
     chosen = [find(name) for name in studies or [s.name for s in STUDIES.values() if not s.beyond]]
-    most_seeds, progress = QUICK_SEEDS if quick else None, Console(stderr=True)
-    check_writable(out)
-    say_compiling(progress)
+    most_seeds, progress = 2 if quick else None, Console(stderr=True)
+    check_writable(out / "cells")
+    say_compiling()
     with ExitStack() as stack:
         executor = stack.enter_context(_client(cluster) if cluster else threads(jobs))
         bars = stack.enter_context(Progress(
@@ -50,8 +46,8 @@ def reproduce(
     records = {study.name: records_of(study, tables[study.name]) for study in chosen}
     every = [record for found in records.values() for record in found]
     text = json.dumps([record.as_json() for record in every], indent=1)
-    # Some studies, or fewer seeds, never replace the report of all.
-    suffix = "-".join(["", *dict.fromkeys(studies or []), *(["quick"] if quick else [])])[:LONGEST_SUFFIX]
+    # Some studies, or fewer seeds, never replace the report of all. A file's name has limits.
+    suffix = "-".join(["", *dict.fromkeys(studies or []), *(["quick"] if quick else [])])[:80]
     (out / f"records{suffix}.json").write_text(text)
     report = write_report(out, chosen, tables, records, results, quick, f"report{suffix}")
     if as_json:
@@ -112,12 +108,11 @@ def parse_setting(family: Any, text: str) -> tuple[str, Any]:
     from statepool.checks import check_name
 
     name, sign, value = text.partition("=")
-    parameters = inspect.signature(family).parameters.values()
-    known = [each.name for each in parameters if each.name != "seed" and each.kind is not each.VAR_KEYWORD]
     if not sign:
-        raise ValueError(f"set: is {text!r}, expected name=value with a name of {', '.join(known)}")
-    if len(known) + 1 == len(parameters):  # a family that passes settings on checks their names itself
-        check_name("set", name, known)
+        raise ValueError(f"set: is {text!r}, expected name=value")
+    known = inspect.signature(family).parameters
+    if not any(each.kind is each.VAR_KEYWORD for each in known.values()):  # else it checks the names itself
+        check_name("set", name, known.keys() - {"seed"})
     try:
         return name, json.loads(value)
     except json.JSONDecodeError:
@@ -128,7 +123,7 @@ def dimension(
     file: Annotated[Path, Argument(help="A map: CSV, NPY or AUDIT.json.")],
     horizon: Annotated[int, Option(help="Rounds, for the regret bounds.")] = 20_000,
     delay: Annotated[int, Option(help="Delay in rounds, for the regret bounds.")] = 50,
-    gap: Annotated[float, Option(help="Stop when the bracket is this narrow, relative to its size.")] = 0.01,
+    gap: Annotated[float, Option(help="Relative width of the bracket to stop at.")] = 0.01,
     seconds: Annotated[float | None, Option(help="Stop after this many seconds, with the best bracket so far.")] = 60,
     as_json: JsonOption = False,
 ) -> None:
@@ -173,7 +168,7 @@ def dimension(
 def read_map(path: Path) -> Any:
     """The map in a file, one row for each action.
 
-    CSV may have a header and a first column of names, which are not numbers. JSON has the rows, or is an `AUDIT.json`.
+    CSV may have a header and a first column of names, which are not numbers. JSON is an `AUDIT.json`.
     """
     import numpy as np
 
@@ -184,10 +179,8 @@ def read_map(path: Path) -> Any:
         raise ValueError(f"{path}: ends in {path.suffix!r}, expected one of {', '.join(readers)}")
     try:
         table = np.array(readers[path.suffix.lower()](path), np.float64)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except (EOFError, TypeError, KeyError, ValueError) as error:
-        raise ValueError(f"{path}: is not a map, expected a row of numbers for each action ({error})") from None
+    except (OSError, EOFError, TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"{path}: cannot be read, expected a row of numbers for each action ({error})") from None
     return check_map(table, str(path))
 
 
@@ -199,18 +192,14 @@ def _read_csv(path: Path) -> list[list[str]]:
     if rows and len(rows[0]) > 1 and not any(is_number(row[0]) for row in rows):
         rows = [row[1:] for row in rows]
     for i, row in enumerate(rows):
-        if len(row) != len(rows[0]):
-            raise ValueError(f"row {i} has {len(row)} columns, and row 0 {len(rows[0])}")
-        for j, cell in enumerate(row):
-            if not is_number(cell):
-                raise ValueError(f"row {i}, column {j} is {cell!r}")
+        if len(row) != len(rows[0]) or not all(map(is_number, row)):
+            raise ValueError(f"row {i} is {','.join(row)}, expected {len(rows[0])} numbers")
     return rows
 
 
 def _read_json(path: Path) -> Any:
-    """The map under `P`, as in `AUDIT.json`, or a plain list of rows; with contexts a row for each pair."""
-    given = json.loads(path.read_text(encoding="utf-8"))
-    rows = given["P"] if isinstance(given, dict) else given
+    """The map under `P`, as in `AUDIT.json`; with contexts a row for each pair."""
+    rows = json.loads(path.read_text(encoding="utf-8"))["P"]
     if not isinstance(rows, dict):
         return rows
     return [row for table in rows.values() for row in (table.values() if isinstance(table, dict) else table)]

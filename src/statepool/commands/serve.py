@@ -3,7 +3,7 @@
 import gc
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ UVICORN: dict[str, Any] = {
 
 def serve(
     store: Annotated[str | None, Option(help=f"{DEFAULT_STORE} by default; with --demo a temporary one.")] = None,
-    host: Annotated[str, Option(help="Address to listen on; needs keys or --open if others reach it.")] = "127.0.0.1",
+    host: Annotated[str, Option(help="Address to listen on; other machines need keys or --open.")] = "127.0.0.1",
     port: Annotated[int, Option(help="Port to listen on; 0: any free one.")] = 8000,
     workers: Annotated[int, Option(help="Processes; more than one pays only with PostgreSQL.")] = 1,
     map_file: Annotated[Path | None, Option("--map", help="Create a pool from this AUDIT.json.")] = None,
@@ -31,38 +31,39 @@ def serve(
     quiet: Annotated[bool, Option("--quiet", help="Do not log every request.")] = False,
 ) -> None:
     """Serve pools over HTTP: the API, the dashboard at /, metrics."""
-    if not 0 <= port < 1 << 16:
-        raise ValueError(f"port: is {port}, expected a number from 0 to 65535")
-    if workers < 1:
-        raise ValueError(f"workers: is {workers}, expected at least 1")
+    from statepool.checks import check_count, check_number
+    from statepool.live.service.keys import list_keys
+
+    check_number(port, "port", 0, 65_535)
+    check_count(workers, "workers")
     if demo + follow + (map_file is not None) > 1:
         raise ValueError("serve: expected at most one of --demo, --map and --follow")
     if demo and workers > 1:
         raise ValueError(f"demo: runs in one process, and workers is {workers}")
-    from rich.console import Console
-
-    say_compiling(Console(stderr=True))
+    say_compiling()
     with ExitStack() as stack:
         if demo and store is None:
             from statepool.live.demo import temporary_store
 
             store = stack.enter_context(temporary_store())
-        url = store or DEFAULT_STORE
+        url, exposure = store or DEFAULT_STORE, _exposure(host, open_)
         with opened(url, read_only=follow) as database:
-            keyed = _is_keyed(database, host, open_)
+            keyed = bool(list_keys(database))
+            if exposure == "none" and not keyed:
+                raise ValueError(
+                    f"host: {host} can be reached by others and the store has no keys, "
+                    "expected `statepool keys add` first, or --open"
+                )
             if map_file is not None:
                 _open_map(database, map_file, name)
         listening = stack.enter_context(_bind(host, port))
         shown, bound = listening.getsockname()[:2]
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}/"
         print(f"statepool: {address}, stop with Ctrl-C", file=sys.stderr, flush=True)
-        _run(partial(make_service, url, host, keyed, open_, follow, quiet), listening, workers, demo)
+        _run(partial(make_service, url, exposure, keyed, follow, quiet), listening, workers, demo)
 
 
-def make_service(
-    store: str, host: str = "127.0.0.1", keyed: bool = False, open_: bool = False, follow: bool = False,
-    quiet: bool = False,
-) -> Any:  # fmt: skip
+def make_service(store: str, exposure: Any, keyed: bool = False, follow: bool = False, quiet: bool = False) -> Any:
     """The application of one process. `keyed`: the store had keys at the start, so every process requires one."""
     from multiprocessing import current_process
 
@@ -73,7 +74,7 @@ def make_service(
     number = current_process().name.rpartition("-")[2]  # of SpawnProcess-1, -2, …; or MainProcess
     service = create_app(
         opened(store, follow),
-        exposure="anyone" if open_ else "localhost" if _is_local(host) else "none",
+        exposure=exposure,
         keyed=keyed,
         follow=follow,
         worker=number if number.isdigit() else "1",
@@ -84,26 +85,14 @@ def make_service(
     return service
 
 
-def _is_local(host: str) -> bool:
+def _exposure(host: str, open_: bool) -> Any:
+    """Who is answered without a key: "anyone", "localhost" or "none"."""
     from ipaddress import ip_address
 
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _is_keyed(database: Any, host: str, open_: bool) -> bool:
-    """Whether there are keys; without any, other machines are served only with --open."""
-    from statepool.live.service.keys import list_keys
-
-    keyed = bool(list_keys(database))
-    if not (_is_local(host) or keyed or open_):
-        raise ValueError(
-            f"host: {host} can be reached by others and the store has no keys, "
-            "expected `statepool keys add` first, or --open"
-        )
-    return keyed
+    with suppress(ValueError):  # a name
+        if not open_ and (host == "localhost" or ip_address(host).is_loopback):
+            return "localhost"
+    return "anyone" if open_ else "none"
 
 
 def _open_map(database: Any, file: Path, name: str) -> None:
@@ -114,18 +103,15 @@ def _open_map(database: Any, file: Path, name: str) -> None:
 
     try:
         given = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-        advice = given.get("advice")
-        if isinstance(advice, dict) and advice.get("verdict") == "cannot tell":
+        if given.get("learner", "") is None:
             raise ValueError(
                 f"{file}: this audit cannot tell whether to pool, expected another one of a longer log: give a part of "
                 "the visitors an action drawn at random (a holdout), then audit again"
             )
         known = {key: value for key, value in given.items() if key in PoolBody.__struct_fields__}
         body = msgspec.convert(known, PoolBody)
-    except OSError as error:
-        raise ValueError(f"{file}: cannot be read ({error.strerror or error})") from None
-    except msgspec.DecodeError as error:
-        raise ValueError(f"{file}: is not a map as JSON ({error})") from None
+    except (OSError, msgspec.DecodeError) as error:
+        raise ValueError(f"{file}: cannot be read, expected an AUDIT.json ({error})") from None
     make_pool(database, name, body).close()
 
 

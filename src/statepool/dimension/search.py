@@ -23,11 +23,12 @@ import math
 import time
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statepool.checks import Floats, shown
+from statepool.checks import Floats, check_number
 from statepool.compiling import compiled_allocating as compiled
 from statepool.dimension.cells import UNIT, coarse_bound, column_maxima, distinct_rows, relax
 from statepool.dimension.measure import joint_of, value
@@ -89,16 +90,18 @@ class Bracket:
     seconds: float
 
 
-@dataclass(frozen=True, order=True)
-class SearchCell:
+class SearchCell(NamedTuple):
     """A simplex of state distributions, its bound, and the edge to cut; the largest bound comes first."""
 
     rank: float
     number: int
-    upper: float = field(compare=False)
-    corners: Floats = field(compare=False)
-    depth: int = field(compare=False)
-    edge: tuple[int, int] = field(compare=False)
+    corners: Floats
+    depth: int
+    edge: tuple[int, int]
+
+    @property
+    def upper(self) -> float:
+        return -self.rank
 
 
 def bracket(P: ArrayLike, gap: float = 0.01, seconds: float | None = None) -> Bracket:
@@ -129,7 +132,9 @@ def bracket(P: ArrayLike, gap: float = 0.01, seconds: float | None = None) -> Br
     True
     """
     table, offered = joint_of(P)
-    _check_limits(gap, seconds)
+    check_number(gap, "gap", 0, math.inf, open_low=True)
+    if seconds is not None:
+        check_number(seconds, "seconds", 0, math.inf)
     _compile_once()
     begun = time.monotonic()
     distinct = distinct_rows(table)
@@ -172,16 +177,11 @@ class Search:
         """The bound at which a cell needs no more work."""
         return self.lower * (1 + self.gap)
 
-    @property
-    def finished(self) -> bool:
-        """Whether the gap is reached or the time is up."""
-        return self.upper <= self.cut or time.monotonic() > self.deadline
-
     def run(self) -> None:
         """Climb, then cut cells, until the gap is reached or the work is spent."""
         for x in starts(self.P, RANDOM_STARTS if self.P.size <= LARGE else 0):
             self.try_policy(x)
-            if self.finished:
+            if self.upper <= self.cut or time.monotonic() > self.deadline:
                 return
         if self.P.shape[1] > MOST_STATES:
             return
@@ -249,7 +249,7 @@ class Search:
         upper = min(float(upper) + self.spare, inherited)
         if upper > self.cut:
             self.learn(x)
-        return SearchCell(-upper, self.nodes, upper, corners, depth, longest_edge(corners, q, W, self.largest))
+        return SearchCell(-upper, self.nodes, corners, depth, longest_edge(corners, q, W, self.largest))
 
     def learn(self, y: Floats) -> None:
         """A relaxed solution is also a policy: climb from it when it is already better than the best."""
@@ -281,13 +281,6 @@ def longest_edge(corners: Floats, q: Floats, W: Floats, M: Floats) -> tuple[int,
     length = ((corners[j] - corners[k]) ** 2 @ weight).round(12)
     longest = int(length.argmax())
     return int(j[longest]), int(k[longest])
-
-
-def _check_limits(gap: float, seconds: float | None) -> None:
-    if not (isinstance(gap, int | float) and 0 < gap < math.inf):
-        raise ValueError(f"gap: is {shown(gap)}, expected a number greater than 0")
-    if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
-        raise ValueError(f"seconds: is {shown(seconds)}, expected None or a number of at least 0")
 
 
 def starts(P: Floats, n_random: int) -> list[Floats]:

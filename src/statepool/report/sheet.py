@@ -6,7 +6,6 @@ Every value carries an invisible target whose gid leads from the SVG to its text
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from math import floor
 from typing import Any
 
 import matplotlib as mpl
@@ -47,16 +46,8 @@ class Value:
     number: float
     se: float | None = None
     digits: int = 1
-    rounded_again: bool = False
-    """Rounded as the paper rounds some whole numbers: to one decimal first, then half up."""
-    answer: bool = False
-    """1 and 0 are shown as yes and no."""
 
     def shown(self) -> str:
-        if self.answer:
-            return "yes" if self.number else "no"
-        if self.rounded_again:
-            return f"{floor(round(self.number, 1) + 0.5)}"
         return f"{self.number:.{self.digits}f}"
 
     def with_error(self) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
-from math import log, sqrt
+from math import floor, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ def _gain_row(results: Results, n_actions: int) -> dict[str, Value]:
 
 def _gain_tables(results: Results) -> list[Table]:
     by_delay = {
-        cell: {name: replace(value, rounded_again=True) for name, value in row.items()}
+        cell: {name: replace(value, number=floor(round(value.number, 1) + 0.5)) for name, value in row.items()}
         for cell, row in results.rows("delay", BY_DELAY.labels, PAIR, digits=0).items()
     }
     note = "whole numbers are rounded as in the paper: to one decimal, then again (698.49, 698.5, 699)"

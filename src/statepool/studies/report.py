@@ -3,11 +3,13 @@
 The report has every table and figure, needs no network, and its bytes repeat.
 """
 
+import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,8 @@ from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
 
-from statepool.report.page import figure_of, render
+from statepool.report.page import render
+from statepool.report.palette import COLOURS
 from statepool.report.sheet import Sheet, Value, styled
 from statepool.studies import STUDIES
 from statepool.studies.study import Results, Study, Table
@@ -136,6 +139,36 @@ def write_figures(results: Mapping[str, Results], folder: Path) -> defaultdict[s
             drawn = figure_of(figure.name, figure.title, figure.caption, sheet.tips, svg)
             sections["" if figure.up_front else study.name] += drawn
     return sections
+
+
+NOT_FOR_A_PAGE = re.compile(
+    r'<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|<style type="text/css">.*?</style>| xmlns(:xlink)?="[^"]*"',
+    re.DOTALL,
+)
+
+
+def figure_of(name: str, title: str, caption: str, tips: Sequence[str], svg: str) -> str:
+    """A figure with title, caption and links to its files."""
+    files = " · ".join(f'<a href="figures/{name}.{kind}">{kind.upper()}</a>' for kind in ("svg", "pdf"))
+    return (
+        f'<figure id="figure-{name}" class="drawing">'
+        f'<div class="picture">{_inline(svg, f"{name}-", title, tips)}</div><figcaption><b>{escape(title)}.</b> '
+        f'{escape(caption)} <span class="files">{files}</span></figcaption></figure>'
+    )
+
+
+def _inline(svg: str, prefix: str, title: str, tips: Sequence[str]) -> str:
+    """An SVG as part of a page: the theme's colours, targets with their texts, ids that no other drawing has."""
+    svg = NOT_FOR_A_PAGE.sub("", svg).strip()
+    svg = re.sub(r'<g id="tip-(\d+)">', lambda m: f'<g class="tip" data-tip="{escape(tips[int(m[1])])}">', svg)
+    svg = re.sub(r'\bid="', f'id="{prefix}', svg)
+    svg = svg.replace('xlink:href="#', f'href="#{prefix}').replace("url(#", f"url(#{prefix}")
+    variables = {light: f"var(--{name})" for name, (light, _) in COLOURS.items()}
+    svg = re.sub("|".join(variables), lambda match: variables[match[0]], svg)
+    # A marker's outline is left to the place that uses it, where pointing turns it on.
+    svg = svg.replace('" style="stroke: #000000; stroke-opacity: 0"/>', '"/>')
+    heading = f'<svg role="img" aria-label="{escape(title)}" '
+    return re.sub(r'<svg width="[^"]*" height="[^"]*" |<svg height="[^"]*" ', heading, svg, count=1)
 
 
 def _is_whole(studies: Sequence[Study]) -> bool:

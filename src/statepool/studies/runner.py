@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +26,7 @@ PRESENTATION = ("audit/", "cli.py", "client.py", "commands/", "live/", "report/"
 def run_studies(
     studies: Iterable[Study],
     folder: Path,
-    executor: Any = None,
+    executor: Any,
     most_seeds: int | None = None,
     on_task: Callable[[str], None] = lambda study: None,
 ) -> dict[str, Results]:
@@ -37,37 +37,35 @@ def run_studies(
     studies : iterable of Study
     folder : Path
         Where finished tasks are kept.
-    executor : concurrent.futures.Executor or distributed.Client, optional
-        Where tasks run; one thread for each core by default (the compiled loop releases the interpreter's lock).
+    executor : concurrent.futures.Executor or distributed.Client
+        Where tasks run. Threads will do: the compiled loop releases the interpreter's lock.
     most_seeds : int, optional
         At most so many seeds of each cell.
     on_task : callable, optional
         Called with the name of the study after each task.
     """
-    check_writable(folder)
     tasks = [(study.name, sweep.name, task) for study in studies for sweep in study.sweeps
              for task in sweep.tasks(most_seeds)]  # fmt: skip
     found = [read_result(folder, task) for _, _, task in tasks]
     chosen = executor.get_executor(pure=False) if hasattr(executor, "get_executor") else executor
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        # Keyed by position: as many tasks as are missing, in any order.
-        waiting = {
-            (chosen or threads).submit(perform, task, fingerprint()): position
-            for position, (_, _, task) in enumerate(tasks)
-            if found[position] is None
-        }
-        for (name, _, _), result in zip(tasks, found, strict=True):
-            if result is not None:
-                on_task(name)
-        try:
-            for future in as_completed(waiting):
-                name, _, task = tasks[waiting[future]]
-                found[waiting[future]] = result = future.result()
-                write_result(folder, task, result)
-                on_task(name)
-        finally:
-            for future in waiting:
-                future.cancel()  # after an error or an interrupt: tasks that run are finished, the others are dropped
+    # Keyed by position: as many tasks as are missing, in any order.
+    waiting = {
+        chosen.submit(perform, task, fingerprint()): position
+        for position, (_, _, task) in enumerate(tasks)
+        if found[position] is None
+    }
+    for (name, _, _), result in zip(tasks, found, strict=True):
+        if result is not None:
+            on_task(name)
+    try:
+        for future in as_completed(waiting):
+            name, _, task = tasks[waiting[future]]
+            found[waiting[future]] = result = future.result()
+            write_result(folder, task, result)
+            on_task(name)
+    finally:
+        for future in waiting:
+            future.cancel()  # after an error or an interrupt: tasks that run are finished, the others are dropped
     results: dict[str, Results] = {name: Results() for name, _, _ in tasks}
     for (name, sweep, task), result in zip(tasks, found, strict=True):
         results[name].add(sweep, task.cell.label, result or {})

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 from command_line import statepool
 from live.service.clients import DECISIONS, POOL, Client
@@ -29,20 +30,18 @@ def check_nobody_is_answered(url, **options):
 
 
 def test_a_process_that_others_can_reach(url):
-    check_nobody_is_answered(url, host="0.0.0.0")
+    check_nobody_is_answered(url, exposure="none")
 
 
 def test_a_process_of_a_service_that_was_started_with_keys(url):
-    for host in ("127.0.0.1", "0.0.0.0"):
-        for opened in (False, True):
-            options = {"host": host, "open_": opened, "keyed": True}
-            client = Client(make_service(url, quiet=True, **options))
-            assert client.get("/v1/pools").status_code == 401
-            client.stop()
+    for exposure in ("anyone", "localhost", "none"):
+        client = Client(make_service(url, exposure, keyed=True, quiet=True))
+        assert client.get("/v1/pools").status_code == 401
+        client.stop()
 
 
 def test_it_is_said_why_and_the_process_counts_as_alive(url, database):
-    client = Client(make_service(url, host="0.0.0.0", quiet=True))
+    client = Client(make_service(url, "none", quiet=True))
     assert "statepool keys add" in client.get("/v1/pools").json()["error"]
     assert client.get("/healthz").status_code == 200
     key = add_key(database, "first", "admin")
@@ -52,8 +51,9 @@ def test_it_is_said_why_and_the_process_counts_as_alive(url, database):
     client.stop()
 
 
+@pytest.mark.soak
 def test_a_worker_that_takes_anothers_place(url):
-    """The parent saw a key; the last one is dropped; the worker is killed and another begins."""
+    """With real workers: the parent saw a key, the last one is dropped, a worker is killed and another begins."""
     statepool("keys", "add", "shop", "--role", "admin", "--store", url)
     with serving("--store", url, "--host", "0.0.0.0", "--workers", "2", "--quiet") as served:
         address = f"http://127.0.0.1:{served.address.split(':')[1]}/v1/pools"

@@ -137,7 +137,7 @@ def test_64_clients_race_on_one_outcome_across_four_processes(server, map_file):
         (["--workers", "2", "--demo"], "demo: runs in one process"),
         (["--port", "70000"], "port: is 70000"),
         (["--map", "missing.json"], "cannot be read"),
-        (["--map", __file__], "is not a map as JSON"),
+        (["--map", __file__], "cannot be read, expected an AUDIT.json"),
     ],
 )
 def test_what_cannot_be_served_is_said_in_one_sentence(url, tmp_path, arguments, says):
