@@ -75,17 +75,33 @@ def test_the_curve_allows_for_what_the_end_hides():
     assert naive[1] > true[1] + 0.03
 
 
-def test_the_mixture_fits_the_curve_and_young_rows_are_worth_their_exposure(plain_audit, plain_shop):
+def test_curve_and_mixture_fit_the_waits_and_young_rows_are_worth_their_exposure(plain_audit, plain_shop):
     curve = plain_audit.maturity.curve
-    ages = np.linspace(0.02, 0.98, 25) * curve.window
+    ages = np.linspace(0.02, 0.98, 25) * plain_audit.maturity.window
     empirical = np.searchsorted(np.sort(curve.waits), ages) / curve.waits.size
-    assert np.abs(curve.share(ages) - empirical).max() < 0.06
+    assert np.abs(curve.share(ages) - empirical).max() < 0.01
+    mixture = 1 - (curve.weight * np.exp(-ages[:, None] / curve.tau)).sum(axis=1)
+    assert np.abs(mixture - empirical).max() < 0.06
     assert plain_audit.maturity.exposed
     true = 40 * plain_shop.buys[::-1]
     found = plain_audit.unit.outcome(plain_audit.counts.state_means)
     assert np.abs(found - true).max() < 4 * (plain_audit.counts.state_errors * plain_audit.unit.scale).max()
     mature = (plain_audit.rows.decided <= plain_audit.maturity.cut).sum()
     assert mature < plain_audit.counts.k.sum() < plain_audit.counts.rows
+
+
+@pytest.mark.parametrize("shape", ["exponential", "lognormal"])
+def test_intervals_of_state_means_cover_where_young_rows_are_weighted(shape):
+    """Where most rows convert: whether the events of young rows have come yet is most of the noise."""
+    covered = []
+    for seed in range(40):
+        made = make_windowed(seed, kind=KINDS[3], windows=3, n_rows=6_000, never=0.02, shape=shape)
+        rows = rows_of(made.action, made.state, made.loss, made.decided, made.resolved)
+        maturity = find_maturity(rows, made.window)
+        assert maturity.exposed
+        low, high = state_intervals(count(rows, maturity=maturity), 0.95)
+        covered += ((low <= made.means) & (made.means <= high)).tolist()
+    assert np.mean(covered) >= 0.9
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -159,7 +175,7 @@ def test_windows_are_read(given, seconds):
 
 def test_the_row_of_a_rare_action_leans_on_the_others():
     n = np.vstack([np.tile([500.0, 300.0, 200.0], (5, 1)) + np.arange(15).reshape(5, 3), [1.0, 0.0, 0.0]])
-    found = estimate_map(Counts(tuple("abcdef"), tuple("xyz"), n, n, n, n, dict.fromkeys(WEIGHTED, n)))
+    found = estimate_map(Counts(tuple("abcdef"), tuple("xyz"), n, n, n, n, 0 * n, dict.fromkeys(WEIGHTED, n)))
     assert np.abs(found.P[5] - found.prior[5]).max() < 0.2
 
 
@@ -174,7 +190,7 @@ def test_fit_curve_needs_events():
 
 def test_intervals_hold_where_exposure_leads_a_mean_beyond_one():
     n, loss = np.array([[30.0, 30.0]]), np.array([[31.0, 15.0]])
-    counts = Counts(("a",), ("x", "y"), n, n, loss, loss, dict.fromkeys(WEIGHTED, n) | {"loss": loss})
+    counts = Counts(("a",), ("x", "y"), n, n, loss, loss, 0 * n, dict.fromkeys(WEIGHTED, n) | {"loss": loss})
     low, high = state_intervals(counts, 0.95)
     assert np.isfinite(low).all()
     assert high[0] == pytest.approx(1.0)

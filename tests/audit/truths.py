@@ -46,13 +46,14 @@ def count(rows, weights=None, maturity=None):
         return np.bincount(rows.action * S + rows.state, values, K * S).reshape(K, S).astype(float)
 
     names = [tuple(map(str, range(size))) for size in (K, S)]
-    n, k, loss_sum, squares = (table(part) for part in (None, k, loss, square))
+    n, k, loss_sum, squares, early = (table(part) for part in (None, k, loss, square, k * (1 - k)))
     parts = (n, n, k, k, loss_sum, loss_sum, squares)
     if weights is not None:
         w = weights * known
         parts = tuple(map(table, (weights, weights**2, w, w**2, w * loss, w**2 * loss, w**2 * loss**2)))
     sums = dict(zip(WEIGHTED, parts, strict=True))
-    return Counts(*names, n, k, loss_sum, squares, sums, weights is not None, total=rows.loss.size)
+    base = 0.0 if maturity is None or maturity.default is None else maturity.default
+    return Counts(*names, n, k, loss_sum, squares, early, sums, weights is not None, total=rows.loss.size, base=base)
 
 
 def compact(rows):

@@ -13,8 +13,9 @@ that have come by age x, is Lynden-Bell's product-limit estimate: with waits d_j
 
     n_j = #{i: d_i <= d_j <= A_i}        F(x) = product over d_j > x of (1 - 1/n_j)
 
-and a pool gets the mixture F(x) = 1 - sum_k w_k exp(-x/tau_k) that fits it. A row younger than the window counts as
-F(age) of a row (exposure), if enough events are known.
+A row younger than the window counts as F(age) of a row (exposure), if enough events are known. A pool gets the mixture
+F(x) = 1 - sum_k w_k exp(-x/tau_k) that fits it; rows of the log are not weighted by it, since it is off by a few
+hundredths where waits are not of that kind.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ import numpy as np
 from scipy.optimize import nnls
 
 from statepool.audit.counts import Rows
-from statepool.audit.log import audit_engine
 from statepool.checks import Floats
 
 LENGTHS = {"s sec second": 1.0, "m min minute": 60.0, "h hour": 3_600.0, "d day": 86_400.0, "w week": 604_800.0}
@@ -48,29 +48,30 @@ LEAST_FOR_CURVE = 60
 """Events from which the curve is used for rows that are too young."""
 QUANTILES = (0.1, 0.5, 0.9, 0.99)
 DRAWS = 1_000
+STEPS = 32
+"""Of the curve by which rows are weighted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """F, the share of events that have come by an age, as a mixture of exponentials; 1 from the window on."""
+    """F, the share of events that have come by an age: straight between `knots`, and as a mixture of exponentials."""
 
     tau: Floats
     weight: Floats
-    window: float
+    knots: Floats
+    """Ages by which equal shares of the events have come, from none to all."""
     waits: Floats = field(repr=False)
     """Equally likely waits, by the product-limit estimate."""
     events: int
 
     def share(self, age: Floats) -> Floats:
-        open_part = (self.weight * np.exp(-np.asarray(age)[..., None] / self.tau)).sum(axis=-1)
-        return np.where(age >= self.window, 1.0, np.clip(1 - open_part, 0.0, 1.0))
+        return np.interp(age, self.knots, np.linspace(0, 1, self.knots.size))
 
     def expression(self, age: Any) -> Any:
         """The same of an Ibis column."""
-        share = 1.0
-        for tau, weight in zip(self.tau.tolist(), self.weight.tolist(), strict=True):
-            share = share - weight * (age / -tau).exp()
-        return audit_engine().ifelse(age >= self.window, 1.0, share.clip(lower=0.0, upper=1.0))  # type: ignore[attr-defined]
+        knots = self.knots.tolist()
+        rises = [(age - a).clip(lower=0.0, upper=b - a) / (b - a) for a, b in pairwise(knots)]
+        return sum(rises) / len(rises)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,6 +245,8 @@ def fit_curve(rows: Rows, window: float, default: float) -> Curve | None:
     if events.sum() < LEAST_EVENTS:
         return None
     drawn = wait_quantiles(waits[events], rows.age[events], (np.arange(DRAWS) + 0.5) / DRAWS)
+    knots = wait_quantiles(waits[events], rows.age[events], np.linspace(0, 1, STEPS + 1))
+    knots += 1e-9 * window * np.arange(STEPS + 1)  # never equal
     grid = np.append(0.0, np.quantile(drawn, np.linspace(0.005, 1.0, 200)))
     left = 1 - np.searchsorted(np.sort(drawn), grid, side="right") / DRAWS
     tau = window * np.geomspace(1 / 600, 1 / 3, 6)
@@ -251,8 +254,8 @@ def fit_curve(rows: Rows, window: float, default: float) -> Curve | None:
     weight = weight / max(weight.sum(), 1.0)
     used = weight > 1e-6
     if not used.any():  # everything comes at once
-        return Curve(np.array([window / 600]), np.array([1.0]), window, drawn, int(events.sum()))
-    return Curve(tau[used], weight[used], window, drawn, int(events.sum()))
+        return Curve(np.array([window / 600]), np.array([1.0]), knots, drawn, int(events.sum()))
+    return Curve(tau[used], weight[used], knots, drawn, int(events.sum()))
 
 
 @dataclass(frozen=True, eq=False)

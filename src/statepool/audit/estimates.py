@@ -65,12 +65,18 @@ def shrinkage(n: Floats, prior: Floats, own: Floats | None = None, doubt: float 
 
 
 def state_intervals(counts: Counts, level: float) -> tuple[Floats, Floats]:
-    """Ends of an interval for each state's mean: Wilson's for outcomes of 0 and 1, Student's for others."""
+    """Ends of an interval for each state's mean: Wilson's for outcomes of 0 and 1, Student's for others.
+
+    Wilson's is the q with (q - q_hat)² <= z² (q (1 - q) / n + q² v), for q the share of rows where something happens,
+    n what their outcomes are worth and v what young rows add to the variance.
+    """
     middle = np.clip(counts.state_means, 0.0, 1.0)  # exposure may lead beyond
     if np.allclose(counts.loss, counts.square):
-        odds = NormalDist().inv_cdf(0.5 + level / 2) ** 2 / np.maximum(counts.worth, 1)
-        half = np.sqrt(odds * middle * (1 - middle) + odds**2 / 4) / (1 + odds)
-        middle = (middle + odds / 2) / (1 + odds)
+        z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
+        odds, q = z2 / np.maximum(counts.worth, 1), np.abs(middle - counts.base)
+        growth = 1 + odds - z2 * counts.waiting  # at least 1: v is at most 1/n
+        half = np.sqrt((q + odds / 2) ** 2 - growth * q**2) / growth
+        middle = np.abs(counts.base - (q + odds / 2) / growth)
     else:
         half = stdtrit(np.maximum(counts.k.sum(axis=0) - 1, 1), 0.5 + level / 2) * counts.state_errors
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
