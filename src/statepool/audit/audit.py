@@ -18,9 +18,8 @@ from statepool.audit.advice import Advice, Evidence, advise
 from statepool.audit.contexts import Contexts, check_contexts, examine_contexts
 from statepool.audit.counts import Counts, context_names, count_log, count_mature, draw_rows
 from statepool.audit.delays import find_maturity, measure_lateness, read_missing, read_window
-from statepool.audit.drift import measure_drift
 from statepool.audit.effects import estimate_effects, sufficiency_test
-from statepool.audit.estimates import estimate_map
+from statepool.audit.estimates import estimate_map, measure_drift
 from statepool.audit.evaluate import WhatIf, evaluate
 from statepool.audit.log import Log, open_log
 from statepool.checks import check_count, check_number, check_whole
@@ -154,9 +153,7 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     if early:  # kept without their delay
         counts = replace(counts, notes=counts.notes | {"outcome before its decision": round(early)})
     maturity = find_maturity(recorded, length)
-    held = recorded.held is not None and bool(
-        (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
-    )
+    held = bool((np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD)
     by_context: list[Counts] = []
     if maturity.window is not None or held or names:
         before = counts.states
@@ -172,7 +169,7 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     test = sufficiency_test(rows, counts.n_actions, counts.n_states, seed, base)
     effects = estimate_effects(counts, map_, test, seed)
     lateness = measure_lateness(recorded, maturity, delay)
-    drift = measure_drift(rows, map_.P, counts.state_means, lateness.typical)
+    drift = measure_drift(rows, counts.state_means)
     contexts = None
     if names:
         contexts = examine_contexts(log.columns.context, names, by_context, counts, map_, effects, level)

@@ -216,7 +216,8 @@ class Rows:
     population: int
     timed: bool
     latest: float
-    held: Floats | None = None
+    held: Floats
+    """1 in the holdout."""
 
     @property
     def age(self) -> Floats:
@@ -319,9 +320,7 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
             late = (rows.resolved - rows.decided > maturity.window).fill_null(False)
             x = ibis.ifelse(late, float(unit.outcome(maturity.default)), x)
         young = (nothing, nothing, nothing)
-        if maturity.exposed:
-            assert maturity.curve is not None
-            assert maturity.default is not None
+        if maturity.curve is not None and maturity.default is not None:
             share = maturity.curve.expression((maturity.latest - rows.decided).clip(lower=0.0))
             base, event = float(unit.outcome(maturity.default)), x.notnull() & rows.resolved.notnull()
             young = (
@@ -469,7 +468,7 @@ def draw_rows(log: Log, counts: Counts, unit: Unit, seed: int = 0) -> Rows:
     latest = float(np.fmax.reduce(np.append(found["decided"], found["resolved"]), initial=np.nan))
     return Rows(
         found["action"], found["state"], unit.loss(found["x"]), found["decided"], found["resolved"], counts.rows, timed,
-        latest, found["held"] if log.columns.holdout else None,
+        latest, found["held"],
     )  # fmt: skip
 
 

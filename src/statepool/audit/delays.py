@@ -37,19 +37,16 @@ from statepool.checks import Floats
 LENGTHS = {"s sec second": 1.0, "m min minute": 60.0, "h hour": 3_600.0, "d day": 86_400.0, "w week": 604_800.0}
 SECONDS = {word: length for words, length in LENGTHS.items() for word in words.split()}
 NONE, GIVEN, FOUND = "none", "given", "found"
-LEAST_EVENTS = 20
-"""Dated outcomes that the rule for the window needs."""
+LEAST_EVENTS, LEAST_FOR_CURVE = 20, 60
+"""Dated outcomes that the rule for the window needs, and events that the curve needs."""
 NEARLY = 0.995
 SUDDEN = 0.5
 """The default is reported within this share of the window: an hour's or a day's batch, not a spread of delays."""
 LONGEST = 0.7
 """A window that would leave less than the rest of the log is not taken from the log alone."""
-LEAST_FOR_CURVE = 60
-"""Events from which the curve is used for rows that are too young."""
 QUANTILES = (0.1, 0.5, 0.9, 0.99)
-DRAWS = 1_000
-STEPS = 32
-"""Of the curve by which rows are weighted."""
+DRAWS = (np.arange(1_000) + 0.5) / 1_000
+STEPS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +57,13 @@ class Curve:
     weight: Floats
     knots: Floats
     """Ages by which equal shares of the events have come, from none to all."""
-    waits: Floats = field(repr=False)
-    """Equally likely waits, by the product-limit estimate."""
-    events: int
 
     def share(self, age: Floats) -> Floats:
         return np.interp(age, self.knots, np.linspace(0, 1, self.knots.size))
+
+    def age(self, share: Any) -> Floats:
+        """The age by which a share of the events has come."""
+        return np.interp(share, np.linspace(0, 1, self.knots.size), self.knots)
 
     def expression(self, age: Any) -> Any:
         """The same of an Ibis column."""
@@ -85,8 +83,7 @@ class Maturity:
     """The loss of a decision for which nothing happened within the window."""
     why: str = ""
     curve: Curve | None = None
-    exposed: bool = False
-    """Whether the curve is known well enough to count young rows by their exposure."""
+    """If it is known, young rows count by their exposure."""
 
     @property
     def cut(self) -> float:
@@ -151,8 +148,7 @@ def find_maturity(rows: Rows, window: float | None) -> Maturity:
         found = replace(found, window=window, how=GIVEN)
     if found.default is None or found.window is None:
         return found
-    curve = fit_curve(rows, found.window, found.default)
-    return replace(found, curve=curve, exposed=curve is not None and curve.events >= LEAST_FOR_CURVE)
+    return replace(found, curve=fit_curve(rows, found.window, found.default))
 
 
 def _find_window(rows: Rows, given: float | None) -> Maturity | None:
@@ -242,20 +238,17 @@ def fit_curve(rows: Rows, window: float, default: float) -> Curve | None:
     """The curve of events within the window, from the sample; None if there are too few."""
     waits = rows.resolved - rows.decided
     events = rows.dated & (rows.loss != default) & (waits <= window)
-    if events.sum() < LEAST_EVENTS:
+    if events.sum() < LEAST_FOR_CURVE:
         return None
-    drawn = wait_quantiles(waits[events], rows.age[events], (np.arange(DRAWS) + 0.5) / DRAWS)
-    knots = wait_quantiles(waits[events], rows.age[events], np.linspace(0, 1, STEPS + 1))
+    shares = np.linspace(0, 1, STEPS + 1)
+    knots = wait_quantiles(waits[events], rows.age[events], shares)
     knots += 1e-9 * window * np.arange(STEPS + 1)  # never equal
-    grid = np.append(0.0, np.quantile(drawn, np.linspace(0.005, 1.0, 200)))
-    left = 1 - np.searchsorted(np.sort(drawn), grid, side="right") / DRAWS
     tau = window * np.geomspace(1 / 600, 1 / 3, 6)
-    weight, _ = nnls(np.exp(-grid[:, None] / tau), left)
+    weight, _ = nnls(np.exp(-knots[:, None] / tau), 1 - shares)
     weight = weight / max(weight.sum(), 1.0)
+    weight[0] += not weight.any()  # everything comes at once
     used = weight > 1e-6
-    if not used.any():  # everything comes at once
-        return Curve(np.array([window / 600]), np.array([1.0]), knots, drawn, int(events.sum()))
-    return Curve(tau[used], weight[used], knots, drawn, int(events.sum()))
+    return Curve(tau[used], weight[used], knots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,9 +256,7 @@ class Lateness:
     """How late outcomes come: those of events where there is a window."""
 
     time: list[float]
-    """At `QUANTILES`; nothing where outcomes have no times."""
-    typical: float
-    """The median delay in decisions until an outcome counts; the window where most outcomes are known only then."""
+    """At `QUANTILES`; nothing where outcomes have no times, or too few of them."""
     draws: Floats = field(repr=False)
     """Equally likely delays in decisions, infinite for outcomes that never come."""
     window: int = 0
@@ -276,22 +267,19 @@ def measure_lateness(rows: Rows, maturity: Maturity, delay: int | None = None) -
     """From the sample as recorded; `delay`, in decisions, where the log has no outcome times and no window."""
     if maturity.default is not None and maturity.window is not None and rows.pace > 0:
         window = max(round(maturity.window * rows.pace), 1)
-        waits = np.array([maturity.window / 2]) if maturity.curve is None else maturity.curve.waits
-        draws = np.clip(np.round(waits * rows.pace), 0, window - 1)
-        final = maturity.matured(rows).loss[rows.decided <= maturity.cut]
-        events = float((final != maturity.default).mean()) if final.size else 0.0
-        typical = float(np.median(draws)) if events >= 0.5 else float(window)
-        return Lateness(np.quantile(waits, QUANTILES).tolist(), typical, draws, window)
+        curve = maturity.curve
+        waits = np.array([maturity.window / 2]) if curve is None else curve.age(DRAWS)
+        time = [] if curve is None else curve.age(QUANTILES).tolist()
+        return Lateness(time, np.clip(np.round(waits * rows.pace), 0, window - 1), window)
     waits, dated = rows.resolved - rows.decided, rows.dated
     if not rows.timed or not dated.any():
-        return Lateness([], float(delay or 0), np.array([float(delay or 0)]))
+        return Lateness([], np.array([float(delay or 0)]))
     blank = ~np.isfinite(rows.loss)
     old = rows.age > np.quantile(waits[dated], 0.99)
-    lost = round(float((blank & old).sum() / max(old.sum(), 1)) * DRAWS)
-    time = wait_quantiles(waits[dated], rows.age[dated], QUANTILES).tolist()
-    drawn = wait_quantiles(waits[dated], rows.age[dated], (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
-    draws = np.append(np.round(drawn * rows.pace), np.full(lost, np.inf))
-    return Lateness(time, float(time[1] * rows.pace), draws)
+    lost = float((blank & old).sum() / max(old.sum(), 1))
+    shares = np.minimum(DRAWS / max(1 - lost, 1e-9), 1.0)
+    time, drawn = (wait_quantiles(waits[dated], rows.age[dated], each) for each in (QUANTILES, shares))
+    return Lateness(time.tolist(), np.where(shares < 1, np.round(drawn * rows.pace), np.inf))
 
 
 def simulated_delays(late: Lateness, horizon: int, seed: int) -> Any:

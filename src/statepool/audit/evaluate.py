@@ -70,8 +70,7 @@ def evaluate(audit: Audit, policy: str, level: float = 0.95) -> WhatIf:
         share = contexts.rows / contexts.rows.sum()
     for c, counts in enumerate(tables):
         best = int(contexts.best[c]) if contexts is not None and contexts.pays else audit.advice.ranking.order[0]
-        x = read_policy(policy, audit.counts, best)
-        policies.append(counts.k.sum(axis=1) / counts.k.sum() if policy == "logged" and counts.k.any() else x)
+        policies.append(read_policy(policy, counts if counts.k.any() else audit.counts, best))
     return estimate_policy(audit, tables, share, policies, policy, level)
 
 
@@ -113,6 +112,7 @@ def _pooled(counts: Counts, rows: Floats, h: Floats, x: Floats) -> tuple[float, 
     q, k = x @ rows, counts.k.sum(axis=0)
     variance = np.maximum(counts.square.sum(axis=0) / np.maximum(k, 1) - h**2, 0) / np.maximum(k - 1, 1)
     spread = np.maximum(rows @ h**2 - (rows @ h) ** 2, 0) / np.maximum(counts.effective_rows, 1)
+    variance += (h - counts.base) ** 2 * counts.waiting
     return float(q @ h), float((q**2 @ variance + x**2 @ spread) ** 0.5)
 
 

@@ -65,9 +65,9 @@ def print_audit(audit: Any, console: Any = None, details: bool = False, report: 
 
     from statepool.audit.document import sections_of, summary_of
 
-    console, summary = console or make_console(), summary_of(audit)
-    title = Text(summary.verdict, style=f"bold {COLOURS[summary.verdict]}")
-    console.print(title.append(f" (learner {summary.learner})" if summary.learner else "", style="default"))
+    console, summary, advice = console or make_console(), summary_of(audit), audit.advice
+    title = Text(advice.verdict, style=f"bold {COLOURS[advice.verdict]}")
+    console.print(title.append(f" (learner {advice.learner})" if advice.learner else "", style="default"))
     for line in (*summary.reading, *audit.log.notes[:1]):
         _print(console, line)
     for line in summary.reasons:
