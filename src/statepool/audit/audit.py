@@ -149,9 +149,12 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     if log.columns.context:
         check_contexts(log.columns.context, names, counts)
     recorded = draw_rows(log, counts, unit, seed)
-    early = float((recorded.resolved < recorded.decided).mean()) * counts.rows
-    if early:  # kept without their delay
-        counts = replace(counts, notes=counts.notes | {"outcome before its decision": round(early)})
+    odd = {
+        "outcome before its decision": recorded.resolved < recorded.decided,  # kept without their delay
+        "time far after all others": np.fmax(recorded.decided, recorded.resolved) > recorded.latest,
+    }
+    found = {why: round(float(rows.mean()) * counts.rows) for why, rows in odd.items() if rows.any()}
+    counts = replace(counts, notes=counts.notes | found)
     maturity = find_maturity(recorded, length)
     held = bool((np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD)
     by_context: list[Counts] = []

@@ -231,7 +231,8 @@ class Rows:
     @property
     def pace(self) -> float:
         """Decisions of the whole log in a unit of time; 0 if unknown."""
-        span = float(self.decided[-1] - self.decided[0]) if self.timed and self.decided.size > 1 else 0.0
+        known = self.timed and self.decided.size > 1
+        span = min(float(self.decided[-1]), self.latest) - float(self.decided[0]) if known else 0.0
         return self.population / span if span > 0 else 0.0
 
 
@@ -465,11 +466,20 @@ def draw_rows(log: Log, counts: Counts, unit: Unit, seed: int = 0) -> Rows:
     ties = np.random.default_rng((seed, 10)).permutation(first.size)
     order = first[np.lexsort((ties, found["decided"][first] if timed else ties))]
     found = {name: values[order] for name, values in found.items()}
-    latest = float(np.fmax.reduce(np.append(found["decided"], found["resolved"]), initial=np.nan))
+    latest = float(np.fmax(last_time(found["decided"]), last_time(found["resolved"])))
     return Rows(
         found["action"], found["state"], unit.loss(found["x"]), found["decided"], found["resolved"], counts.rows, timed,
         latest, found["held"],
     )  # fmt: skip
+
+
+def last_time(times: Floats) -> float:
+    """The last time; one that is further from all others than they are from each other is a mistake."""
+    known = times[np.isfinite(times)]
+    if not known.size:
+        return np.nan
+    low, high = np.quantile(known, (0.01, 0.99))
+    return float(known[known <= 2 * high - low].max())
 
 
 def _fetch_sample(rows: Table, population: int, timed: bool) -> dict[str, NDArray[Any]]:

@@ -69,8 +69,9 @@ def summary_of(audit: Audit) -> Summary:
 
 def _reading(audit: Audit) -> str:
     unit, counts, how = audit.unit, audit.counts, audit.log.columns.direction
-    seen = [name for s, name in enumerate(counts.states) if counts.k[:, s].sum() > 0]
-    ends = f": best state {seen[0]}, worst {seen[-1]}" if len(seen) > 1 else ""
+    seen = np.flatnonzero(counts.k.sum(axis=0) > 0)
+    differ = seen.size > 1 and np.ptp(counts.state_means[seen]) > 0
+    ends = f": best state {counts.states[seen[0]]}, worst {counts.states[seen[-1]]}" if differ else ""
     return f"{unit.column} is read as {unit.kind} ({how}){ends}."
 
 
@@ -95,7 +96,7 @@ def _reasons(audit: Audit) -> list[str]:
     """At most three: what is missing, what the states explain, and what is gained over what people would do."""
     advice = audit.advice
     missing = [f"{advice.missing[0].upper()}{advice.missing[1:]}."] if advice.missing else []
-    if not audit.counts.has_outcomes or audit.counts.n_actions < 2:
+    if missing and advice.needed is None:
         return missing
     if is_alike(audit.counts, audit.effects):
         return [*missing, "The actions are alike: no choice among them gains anything that the log can see."]
@@ -107,7 +108,7 @@ def _about_states(audit: Audit) -> str:
     blind = f"{amount(audit.unit.amount(audit.effects.blind))}{audit.unit.suffix} per decision"
     if found.p >= LEVEL:
         same = f"In the same state, actions do not differ beyond chance (p = {found.p:.2g})."
-        return f"{same} Choosing well gains {blind} over choosing blindly."
+        return f"{same} Choosing well gains {blind} over choosing blindly." if audit.effects.blind > 0 else same
     rejected = sum(p < LEVEL for p in found.corrected)
     where = f"In {rejected} of {len(found.states)} states actions" if rejected else "Amounts of actions"
     return (
