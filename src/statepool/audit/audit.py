@@ -18,6 +18,7 @@ from statepool.audit.advice import Advice, Evidence, advise
 from statepool.audit.contexts import Contexts, check_contexts, examine_contexts
 from statepool.audit.counts import Counts, context_names, count_log, count_mature, draw_rows
 from statepool.audit.delays import find_maturity, measure_lateness, read_missing, read_window
+from statepool.audit.document import document_of, write_report
 from statepool.audit.effects import estimate_effects, sufficiency_test
 from statepool.audit.estimates import estimate_map, measure_drift
 from statepool.audit.evaluate import WhatIf, evaluate
@@ -55,14 +56,10 @@ class Audit(Evidence):
     @cached_property
     def document(self) -> dict[str, Any]:
         """The audit as plain data, with the pool to start: what `AUDIT.json` holds."""
-        from statepool.audit.document import document_of
-
         return document_of(self)
 
     def write(self, out: Path | str) -> Path:
         """Write the report to a folder (or to an .html file) and `AUDIT.json` beside it; return the report's path."""
-        from statepool.audit.document import write_report
-
         return write_report(self, Path(out))
 
 

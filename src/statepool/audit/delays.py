@@ -33,6 +33,7 @@ from scipy.optimize import nnls
 
 from statepool.audit.counts import Rows
 from statepool.checks import Floats
+from statepool.delays import Conversions
 
 LENGTHS = {"s sec second": 1.0, "m min minute": 60.0, "h hour": 3_600.0, "d day": 86_400.0, "w week": 604_800.0}
 SECONDS = {word: length for words, length in LENGTHS.items() for word in words.split()}
@@ -134,8 +135,8 @@ def find_maturity(rows: Rows, window: float | None) -> Maturity:
         raise ValueError("window: needs decision times to tell which rows are old enough, expected --decided")
     if not rows.timed or window == 0 or not np.isfinite(rows.loss).any():
         return Maturity(window or None, NONE if window is None else GIVEN, rows.latest)
-    found = _find_window(rows, window)
-    if found is None:
+    found, span = _find_window(rows), rows.latest - float(rows.decided[0])
+    if found is None or (window is None and not 0 < found[0] <= LONGEST * span):
         if window is None:
             _ask_if_unfinished(rows)
             return Maturity(None, NONE, rows.latest)
@@ -144,25 +145,17 @@ def find_maturity(rows: Rows, window: float | None) -> Maturity:
         common = _common_values(known)[0]
         nothing = common == known.max() and (known == common).mean() >= 0.5
         return Maturity(window, GIVEN, rows.latest, common if nothing else None)
-    if window is not None:
-        found = replace(found, window=window, how=GIVEN)
-    if found.default is None or found.window is None:
-        return found
-    return replace(found, curve=fit_curve(rows, found.window, found.default))
+    length, default, why = found
+    how, length = (FOUND, length) if window is None else (GIVEN, window)
+    return Maturity(length, how, rows.latest, default, why, fit_curve(rows, length, default))
 
 
-def _find_window(rows: Rows, given: float | None) -> Maturity | None:
-    """The rule of the module's docstring."""
+def _find_window(rows: Rows) -> tuple[float, float, str] | None:
+    """The window, the default and why, by the rule of the module's docstring."""
     known, dated = np.isfinite(rows.loss), rows.dated
     undated = known & ~np.isfinite(rows.resolved)
-    span = rows.latest - float(rows.decided[0])
     if dated.sum() < LEAST_EVENTS:
         return None
-
-    def made(window: float, default: float, why: str) -> Maturity | None:
-        fits = given is not None or 0 < window <= LONGEST * span
-        return Maturity(window, FOUND, rows.latest, default, why) if fits else None
-
     waits = rows.resolved - rows.decided
     if undated.sum() >= LEAST_EVENTS:
         values = np.unique(rows.loss[undated])
@@ -171,9 +164,9 @@ def _find_window(rows: Rows, given: float | None) -> Maturity | None:
         default = float(values[0])
         blank, youngest = ~known, float(rows.age[undated].min())
         if blank.sum() >= LEAST_EVENTS and (rows.age[blank] <= youngest).mean() >= NEARLY:
-            return made(youngest, default, "younger rows are blank unless something happened")
+            return youngest, default, "younger rows are blank unless something happened"
         longest = float(wait_quantiles(waits[dated], rows.age[dated], NEARLY))
-        return made(longest, default, "99.5 % of events have come by then")
+        return longest, default, "99.5 % of events have come by then"
     if dated.sum() < NEARLY * known.sum():
         return None
     for default in _common_values(rows.loss[known]):
@@ -183,7 +176,7 @@ def _find_window(rows: Rows, given: float | None) -> Maturity | None:
         first, last = np.quantile(closing, (1 - NEARLY, NEARLY))
         together = first > 0 and (events > first).mean() <= 1 - NEARLY and last - first <= SUDDEN * first
         if together and not (events.max() > 0.999 * first and events.min() > (1 - SUDDEN) * first):
-            return made(float(last), default, "one outcome always comes at once, after all others")
+            return float(last), default, "one outcome always comes at once, after all others"
     return None
 
 
@@ -286,7 +279,5 @@ def simulated_delays(late: Lateness, horizon: int, seed: int) -> Any:
     """Delays for a simulation of the log's latest decisions: events first where there is a window."""
     rng = np.random.default_rng((seed, 13))
     if late.window:
-        from statepool.delays import Conversions
-
         return Conversions(late.window, rng.choice(late.draws, horizon).astype(np.int64))
     return np.minimum(rng.choice(late.draws, horizon), horizon).astype(np.int64)

@@ -160,20 +160,3 @@ def _policy_of_pool(address: str, actions: tuple[str, ...]) -> Floats:
         raise ValueError(f"policy: the pool chooses {missing[0]!r}, expected actions that the log tried")
     x = np.array([shares.get(action, 0.0) for action in actions])
     return np.asarray(x / x.sum())
-
-
-def cautions_of(found: Sequence[WhatIf]) -> list[str]:
-    """What to make of the estimates."""
-    lines = []
-    if not found[0].exact:
-        lines.append(
-            "The log has no propensities (--propensity): the actions' shares stand in for them, which is right if "
-            "actions were not chosen for their circumstances."
-        )
-    for one in found:
-        if one.biased:
-            lines.append(
-                f"{one.policy}: direct effects were found that may bias the value through the states by up to "
-                f"{one.bias:.2g}, more than its error of {one.pooled.error:.2g}: use the doubly robust one."
-            )
-    return lines
