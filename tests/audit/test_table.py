@@ -82,6 +82,14 @@ def test_a_window_without_a_curve_marks_new_products(plain_shop):
     assert found["new_actions"] == ["sku-99-new"] == found["actions"][-1:]
 
 
+def test_a_purchase_in_the_far_future_does_not_hide_the_window(plain_shop, plain_audit):
+    log = plain_shop.log(0)
+    log.loc[log.purchased_at.first_valid_index(), "purchased_at"] = pd.Timestamp("2036-01-01")
+    found = audit_log(log, missing=0, **QUICK)
+    assert found.counts.notes == {"time far after all others": 1}
+    assert found.maturity.window == pytest.approx(plain_audit.maturity.window, rel=0.01)
+
+
 @pytest.mark.parametrize(("text", "read"), [("€{:.2f}", "decimal point"), ("{:.2f} EUR", "decimal point")])
 def test_amounts_with_a_currency_are_read_and_said(plain_shop, plain_audit, text, read):
     log = plain_shop.log(0)

@@ -225,8 +225,8 @@ class Rows:
 
     @property
     def dated(self) -> NDArray[np.bool_]:
-        """Rows with an outcome that has a time after its decision."""
-        return np.isfinite(self.loss) & np.isfinite(self.resolved) & (self.resolved >= self.decided)
+        """Rows with an outcome that has a time after its decision, and none after the end of the log."""
+        return np.isfinite(self.loss) & (self.resolved >= self.decided) & (self.resolved <= self.latest)
 
     @property
     def pace(self) -> float:
