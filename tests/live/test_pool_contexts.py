@@ -153,3 +153,12 @@ def test_what_was_learnt_of_a_pair_stays_with_it_when_an_action_is_added(sqlite,
     changed = {pair for pair, numbers in learnt(pool).items() if (numbers != after.get(pair, 0.0)).any()}
     assert changed - {(None, played[1])} == {played}
     assert pool.replay().ok
+
+
+def test_an_erased_decision_among_candidates_of_a_context_replays(place):
+    pool = place.make(P=MAPS, keep_candidates=True, update_every=1)
+    for n in range(5):
+        pool.decide(f"{n}", context="new", candidates=OFFER)
+        pool.observe(f"{n}", "browse")
+        pool.erase(f"{n}")
+    assert pool.replay().fault is None

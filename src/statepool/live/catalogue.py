@@ -109,6 +109,12 @@ class Offer(NamedTuple):
     digest: bytes | None = None
     """Of candidates: tells them apart. Their order counts, as it does for the draw."""
 
+    def label_of(self, place: int) -> str | None:
+        """The label that is stored with a decision: of a candidate that is not in the catalogue, as JSON."""
+        if self.labels is None or self.rows.actions[place] >= 0:
+            return None
+        return encoded(self.labels[place])
+
 
 @dataclass(frozen=True)
 class Catalogue:

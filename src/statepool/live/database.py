@@ -44,7 +44,6 @@ logger = logging.getLogger("statepool.live")
 SCHEMA = 3
 """The number of this layout; a database with another one is refused."""
 POSTGRES_SCHEMA = "statepool"
-OF_EARLIER_RELEASES = ("events", "lanes", "pools", "snapshots")
 LISTED = "json_extract(states, '$[' || state || ']')"
 STATE, OUTCOME, EXPIRY = "state", "outcome", "expiry"
 """The kinds of reports."""
@@ -328,8 +327,6 @@ class Database:
         """Turn what the driver says into one sentence."""
         try:
             yield
-        except sa.exc.IntegrityError:
-            raise
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             cause = " ".join(str(getattr(error, "orig", None) or error).split())
             raise StoreUnavailable(f"store: {self.shown_url} did not answer ({cause}): try again") from None
@@ -337,16 +334,14 @@ class Database:
     def _check_tables(self) -> None:
         """Make the tables if there are none; refuse those of another release."""
         with self.explained():
-            names = set(sa.inspect(self.engine).get_table_names(self.schema))
-        is_other = "meta" not in names and bool(names & set(OF_EARLIER_RELEASES))
-        if not is_other:
-            if "meta" not in names:
-                if self.read_only:
-                    raise ValueError(f"url: {self.shown_url} has no pools, expected a database that a pool was made in")
-                self.write(self._make_tables)
-            with self.read() as connection:
-                is_other = connection.execute(sa.select(self.tables.meta.c.schema)).scalar_one_or_none() != SCHEMA
-        if is_other:
+            is_new = not sa.inspect(self.engine).has_table("meta", self.schema)
+        if is_new and self.read_only:
+            raise ValueError(f"url: {self.shown_url} has no pools, expected a database that a pool was made in")
+        if is_new:
+            self.write(self._make_tables)
+        with self.read() as connection:
+            schema = connection.execute(sa.select(self.tables.meta.c.schema)).scalar_one()
+        if schema != SCHEMA:
             raise ValueError(
                 f"url: {self.shown_url} has tables of another release of statepool, which this one does not read: "
                 "export with that release, or use another database"
@@ -358,7 +353,7 @@ class Database:
             connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {self.schema}"))
         if sa.inspect(connection).has_table("meta", self.schema):
             return
-        self.tables.metadata.create_all(connection)
+        self.tables.metadata.create_all(connection, checkfirst=False)
         connection.exec_driver_sql(self.tables.view(self.engine.dialect))
         connection.execute(sa.insert(self.tables.meta).values(schema=SCHEMA, session_secret=secrets.token_bytes(32)))
 

@@ -256,6 +256,7 @@ class Pool:
 
         Done in the background, too, except in a pool with a `clock`.
         """
+        self.refresh()  # another process may have changed the window
         count = self._reports.expire(self._version.revision, self.now())
         self._n_unlearned += count
         self._learn_if_due()
@@ -290,7 +291,7 @@ class Pool:
         wait = LONGEST_WAIT if window is None else min(LONGEST_WAIT, window / 100)
         if window is not None and now - self._expired_at >= wait:
             self._expired_at = now
-            self._n_unlearned += self._reports.expire(self._version.revision, self.now())
+            self.expire()
         if now - self._learned_at < IDLE * self._seconds_per_version:
             return
         if self._has_many_reports():
@@ -329,7 +330,7 @@ class Pool:
                 connection.exec_driver_sql(LOCK_TIMEOUT)
             if connection.execute(lock).first() is None:
                 return None
-            before = latest_version(connection, self.database, self.definition, self._version)
+            before = self._version = latest_version(connection, self.database, self.definition, self._version)
             return job(connection, before, self.now() if self._clock else self.database.time(connection))
 
         made = self.database.write(locked)
@@ -393,7 +394,7 @@ class Pool:
 
         self._change_actions(change)
 
-    def change(self, **settings: Any) -> None:
+    def change(self, /, **settings: Any) -> None:
         """Other settings from now on; those that are not named stay, and None is the default."""
         self._revise(lambda revision: (check_settings(settings, revision.settings), revision.catalogue))
 
@@ -537,20 +538,19 @@ def create(
     clock: Callable[[], float] | None,
 ) -> PolicyVersion | None:  # fmt: skip
     """Make a pool with the settings given; its first version."""
-    catalogue, settings, tables = make_catalogue(*described), check_settings(given), database.tables
+    catalogue, settings = make_catalogue(*described), check_settings(given)
     if catalogue.contexts:
         learner.check_contexts(len(catalogue.contexts))
     check_feasible(settings, catalogue)
     at = database.time() if clock is None else float(clock())
 
     def insert(connection: sa.Connection) -> PolicyVersion | None:
-        definition = insert_definition(connection, tables, name, learner, settings, catalogue, at)
-        return learn_reports(connection, tables, Revision(definition, 1, settings, catalogue), None, at)
+        definition = insert_definition(connection, database, name, learner, settings, catalogue, at)
+        if definition is None:
+            return None
+        return learn_reports(connection, database.tables, Revision(definition, 1, settings, catalogue), None, at)
 
-    try:
-        return database.write(insert)
-    except sa.exc.IntegrityError:  # another process was faster
-        return read_version(database, name)
+    return database.write(insert) or read_version(database, name)
 
 
 def read_version(database: Database, name: str) -> PolicyVersion | None:

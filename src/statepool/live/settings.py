@@ -18,7 +18,7 @@ from statepool.checks import Floats, check_number, read_only, shown
 from statepool.learners import find, make_learner, name_of
 from statepool.learners.contract import Learner, Problem, short_name
 from statepool.live.catalogue import Catalogue, Offer, as_label, decoded, differing, encoded
-from statepool.live.database import Tables
+from statepool.live.database import Database, Tables
 from statepool.live.lift import Lift, Tally
 from statepool.stream import Stream
 
@@ -373,17 +373,19 @@ def read_definition(connection: sa.Connection, tables: Tables, name: str) -> Def
 
 
 def insert_definition(
-    connection: sa.Connection, tables: Tables, name: str, learner: Learner, settings: Settings, catalogue: Catalogue,
-    at: float,
-) -> Definition:  # fmt: skip
-    """A new pool; raise IntegrityError if another process was faster."""
-    key = secrets.randbits(62)
+    connection: sa.Connection, database: Database, name: str, learner: Learner, settings: Settings,
+    catalogue: Catalogue, at: float,
+) -> Definition | None:  # fmt: skip
+    """A new pool; None: another process was faster."""
+    key, pools = secrets.randbits(62), database.tables.pools
     values = {
         "name": name, "learner": learner_text(learner), "states": encoded(catalogue.states), "key": key, "revision": 1,
         "looked_to": 0, "replay_from": 0, "created_at": at,
     }  # fmt: skip
-    made = connection.execute(sa.insert(tables.pools).values(**values).returning(tables.pools.c.id)).scalar_one()
-    return Definition(made, name, learner, catalogue.states, key, Scale(settings, learner.scale_free))
+    insert = database.insert(pools).values(values).on_conflict_do_nothing().returning(pools.c.id)
+    made = connection.execute(insert).scalar()
+    scale = Scale(settings, learner.scale_free)
+    return None if made is None else Definition(made, name, learner, catalogue.states, key, scale)
 
 
 def insert_revision(

@@ -79,13 +79,9 @@ def add_key(database: Database, name: str, role: str, lasts: float | None = None
         raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters that do not end in {OLD!r}")
     key, row = _make(name, role, lasts, [check_name(pool) for pool in pools])
     keys = database.tables.api_keys
-
-    def add(connection: sa.Connection) -> None:
-        if connection.execute(sa.select(keys.c.name).where(keys.c.name == name)).first():
-            raise ValueError(f"key: there is one named {name!r} already")
-        connection.execute(sa.insert(keys), row)
-
-    database.write(add)
+    insert = database.insert(keys).values(row).on_conflict_do_nothing().returning(keys.c.name)
+    if database.write(lambda connection: connection.execute(insert).first()) is None:
+        raise ValueError(f"key: there is one named {name!r} already")
     return key
 
 
