@@ -99,7 +99,7 @@ def test_contexts_can_be_updated(place):
     with pytest.raises(Conflict):
         place.make(P=more)
     pool = place.make(P=more, update=True)
-    assert pool.status().contexts == ("new", "old", "third")
+    assert pool.catalogue.contexts == ("new", "old", "third")
     pool.decide("2", context="third")
     pool.add_action("d", [0, 0, 1])
     assert "d" in pool.policy("old")
@@ -107,7 +107,7 @@ def test_contexts_can_be_updated(place):
     pool = place.make(P=MAPS | {"fourth": P}, actions=["a", "c", "d"], update=True)
     pool.decide("3", context="fourth")
     again = place.open()
-    assert again.status().contexts == ("new", "old", "third", "fourth")
+    assert again.catalogue.contexts == ("new", "old", "third", "fourth")
     np.testing.assert_array_equal(again.catalogue.map, pool.catalogue.map)
     assert set(again.policy("fourth")) == {"a", "c", "d"}
     assert pool.replay().ok

@@ -67,7 +67,7 @@ def make_service(
     from multiprocessing import current_process
 
     from statepool.live.service import create_app
-    from statepool.live.service.monitoring import RequestLog, log_as_json
+    from statepool.live.service.monitoring import log_as_json
 
     log_as_json(sys.stderr)
     number = current_process().name.rpartition("-")[2]  # of SpawnProcess-1, -2, …; or MainProcess
@@ -77,7 +77,7 @@ def make_service(
         keyed=keyed,
         follow=follow,
         worker=number if number.isdigit() else "1",
-        log=RequestLog(None if quiet else sys.stderr),
+        log=None if quiet else sys.stderr,
     )
     gc.collect()
     gc.freeze()  # what is loaded by now would be scanned again and again

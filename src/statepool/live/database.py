@@ -1,4 +1,4 @@
-"""One database of pools: its tables, connections and transactions, and the one background thread of a process.
+"""One database of pools: its tables, connections and transactions, and the background threads of pools.
 
 Rows are the truth. They are written once and read with SQL; the exceptions are named here:
 
@@ -52,7 +52,7 @@ BUSY_SECONDS = 60
 CLOCK = sa.extract("epoch", sa.func.clock_timestamp())
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '20s'"
 TICK = 0.5
-"""Seconds between two rounds of the background thread."""
+"""Seconds between two rounds of a background thread."""
 
 
 class Tables:
@@ -225,7 +225,8 @@ class Database:
         self._turn = threading.Lock()
         self._waiting: deque[tuple[Callable[[sa.Connection], Any], Future[Any]]] = deque()
         self._file: tuple[int, int] | None = None
-        self.background = Background()
+        self.workers: list[Worker] = []
+        """The background threads of the pools that were opened in this database."""
         try:
             self._check_tables()
         except BaseException:
@@ -268,7 +269,7 @@ class Database:
         PostgreSQL a lost connection is tried again once, so a job must be repeatable.
         """
         if self.read_only:
-            raise ReadOnly(f"url: {self.shown_url} was opened for reading only")
+            raise ReadOnly(f"url: {self.shown_url} is read-only here, send this to a process that decides")
         engine = self.engine if one_statement else self._writes
         with self.explained():
             if not self.is_postgres:
@@ -368,8 +369,9 @@ class Database:
             return list(connection.execute(sa.select(self.tables.pools.c.name).order_by("name")).scalars())
 
     def close(self) -> None:
-        """Stop the background thread and close all connections."""
-        self.background.stop()
+        """Stop the background threads and close all connections."""
+        for worker in self.workers:
+            worker.stop()
         self.engine.dispose()
 
     def __repr__(self) -> str:
@@ -424,48 +426,30 @@ def _engine(url: sa.URL, is_postgres: bool, read_only: bool) -> sa.Engine:
     return engine
 
 
-class Background:
-    """The one background thread: it calls `Pool.work` of its pools from time to time."""
+class Worker(threading.Thread):
+    """The background thread of one pool: it calls `Pool.work` from time to time."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(name="statepool", daemon=True)
+        self._pool, self._is_stopped = pool, False
         self.awake = threading.Event()
         """Set it to have the thread look now."""
-        self._pools: list[Pool] = []
-        self._lock = threading.RLock()
-        self._thread: threading.Thread | None = None
-        self._stopped = False
-
-    def add(self, pool: Pool) -> None:
-        with self._lock:
-            self._pools.append(pool)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._loop, name="statepool", daemon=True)
-                self._thread.start()
-
-    def remove(self, pool: Pool) -> None:
-        """The thread is done with this pool when this returns."""
-        with self._lock:
-            if pool in self._pools:
-                self._pools.remove(pool)
 
     def stop(self) -> None:
-        self._stopped = True
+        """The thread is done with the pool when this returns."""
+        self._is_stopped = True
         self.awake.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        self.join()
 
-    def _loop(self) -> None:
-        while not self._stopped:
+    def run(self) -> None:
+        is_well = True
+        while not self._is_stopped:
+            try:
+                self._pool.work()
+                is_well = True
+            except Exception as error:
+                if is_well:
+                    logger.warning("pool %s could not learn or expire: %s", self._pool.name, error)
+                is_well = False
             self.awake.wait(TICK)
             self.awake.clear()
-            for pool in tuple(self._pools):
-                with self._lock:
-                    if pool not in self._pools or self._stopped:
-                        continue
-                    try:
-                        pool.work()
-                        pool.trouble = None
-                    except Exception as error:
-                        if pool.trouble is None:
-                            logger.warning("pool %s could not learn or expire: %s", pool.name, error)
-                        pool.trouble = str(error)

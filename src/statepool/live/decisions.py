@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Annotated, Any, NamedTuple
 
@@ -200,15 +200,10 @@ def compare(known: Row, drawn: Row, uniform: float | None) -> None:
 
 def check_pairs(pairs: Any, what: str) -> list[tuple[Any, Any]]:
     """Tickets, each with a value: from a dict or pairs."""
-    if isinstance(pairs, Mapping):
-        return list(pairs.items())
-    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-        raise ValueError(f"pairs: is {shown(pairs)}, expected a list of (ticket, {what})")
-    listed = list(pairs)
-    for pair in listed:
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise ValueError(f"pairs: has {shown(pair)}, expected (ticket, {what})")
-    return [(ticket, value) for ticket, value in listed]
+    try:
+        return [(ticket, value) for ticket, value in (pairs.items() if isinstance(pairs, Mapping) else pairs)]
+    except (TypeError, ValueError):
+        raise ValueError(f"pairs: is {shown(pairs)}, expected a list of (ticket, {what})") from None
 
 
 class NewReport(NamedTuple):

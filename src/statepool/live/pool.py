@@ -26,7 +26,7 @@ from statepool.learners import DEFAULT, make_learner, name_of
 from statepool.learners.contract import Learner, short_name
 from statepool.live import maintenance, status
 from statepool.live.catalogue import Catalogue, changed, check_label, check_rows, make_catalogue, updated
-from statepool.live.database import LOCK_TIMEOUT, OUTCOME, STATE, Database
+from statepool.live.database import LOCK_TIMEOUT, OUTCOME, STATE, Database, Worker
 from statepool.live.decisions import Decision, Decisions, NewReport, Reports, Stale, check_pairs, check_ticket
 from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
 from statepool.live.learning import PolicyVersion, learn_reports
@@ -86,8 +86,7 @@ class Pool:
         """Reports that this process stored since it last made a version."""
         self._learned_at = self._expired_at = time.monotonic()
         self._seconds_per_version = 0.0
-        self.trouble: str | None = None
-        """Why the background thread could not learn or expire the last time; None: it could."""
+        self._worker = Worker(self)
 
     @classmethod
     def open(
@@ -148,7 +147,8 @@ class Pool:
             pool = cls(database, version, clock, database is not url)
             pool._adapt(learner, described, settings, update)
             if clock is None and not database.read_only:
-                database.background.add(pool)
+                pool._worker.start()
+                database.workers.append(pool._worker)
             return pool
         except BaseException:
             if database is not url:
@@ -273,7 +273,7 @@ class Pool:
                 # Only a version after each report is worth waiting for a process that learns, and may have stopped.
                 self._learn(wait=self.settings.update_every == 1 or self._clock is not None)
         elif self._has_many_reports():
-            self.database.background.awake.set()
+            self._worker.awake.set()
 
     def _is_old(self) -> bool:
         """Whether the version is older than a hundredth of the window."""
@@ -504,7 +504,7 @@ class Pool:
         Replay
             Its `fault` names the first version or decision that does not follow; None: all do.
         """
-        return replay(self.database, self.name, redraw)
+        return replay(self.database, self.definition, redraw)
 
     def erase(self, ticket: str) -> None:
         """Remove a ticket, its context and its candidates; the numbers that were learnt stay."""
@@ -516,7 +516,9 @@ class Pool:
 
     def close(self) -> None:
         """Stop learning in this process and give the database back; nothing is lost without it."""
-        self.database.background.remove(self)
+        if self._worker in self.database.workers:
+            self._worker.stop()
+            self.database.workers.remove(self._worker)
         if self._owns_database:
             self.database.close()
 

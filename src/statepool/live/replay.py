@@ -21,9 +21,8 @@ import sqlalchemy as sa
 from statepool.learners.stepper import Stepper
 from statepool.live.catalogue import Offer, as_label
 from statepool.live.database import STATE, Database
-from statepool.live.errors import NoSuchPool
 from statepool.live.learning import Batch, PolicyVersion, build, make_version, read_reported
-from statepool.live.settings import Definition, Revision, read_definition, read_revision
+from statepool.live.settings import Definition, Revision, read_revision
 
 TOLERANCE = 1e-9
 LAST = 2**31 - 1
@@ -53,19 +52,15 @@ class Fault(Exception):  # noqa: N818
     """The first thing that does not follow."""
 
 
-def replay(database: Database, name: str, redraw: bool = True) -> Replay:
-    """Replay the pool of a name; see `Pool.replay`."""
+def replay(database: Database, definition: Definition, redraw: bool) -> Replay:
+    """See `Pool.replay`."""
     with database.read() as connection:
-        definition = read_definition(connection, database.tables, name)
-        if definition is None:
-            raise NoSuchPool(f"pool: {name!r} is not there")
-        run = _Run(connection, database, definition)
-        fault = None
+        run, fault = _Run(connection, database, definition), None
         try:
             run.run(redraw)
         except Fault as found:
             fault = str(found)
-        return Replay(name, run.n_versions, run.n_decisions, run.n_redrawn, run.same_build, fault)
+    return Replay(definition.name, run.n_versions, run.n_decisions, run.n_redrawn, run.same_build, fault)
 
 
 class _Run:

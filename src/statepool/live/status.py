@@ -63,15 +63,6 @@ class Status:
     def states(self) -> tuple[Any, ...]:
         return self.catalogue.states
 
-    @property
-    def contexts(self) -> tuple[Any, ...]:
-        return self.catalogue.contexts
-
-    @cached_property
-    def distribution(self) -> Mapping[Any, float]:
-        """The probability of each active action by its label, without a context."""
-        return MappingProxyType(dict(zip(self.catalogue.labels_of(self.numbers), self.policy.tolist(), strict=True)))
-
     @cached_property
     def lift(self) -> Lift | None:
         """How much less the learner loses than the holdout; None without outcomes of both."""

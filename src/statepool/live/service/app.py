@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -16,7 +16,7 @@ from statepool.live.database import Database
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.keys import Exposure, Gate
 from statepool.live.service.messages import refusal
-from statepool.live.service.monitoring import Metrics, RequestLog
+from statepool.live.service.monitoring import Metrics, log_request
 from statepool.live.service.pools import Pools, in_thread
 from statepool.live.service.routes import ENDPOINTS, Call, Endpoint, match
 from statepool.live.service.site import Site
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 RELOAD_SECONDS = 1.0
 """After which the keys are read again."""
-READ_ONLY = HTTPException(405, "this service is read-only (--follow): send this to one that decides", {"allow": "GET"})
 POLICY = b"content-security-policy"
 STRICT = [(b"x-frame-options", b"DENY"), (b"x-content-type-options", b"nosniff")]
 STRICTER = [
@@ -53,13 +52,15 @@ class Service:
         Whether it only reads.
     worker
         The name of this process among those that share the port.
+    log
+        Where one line per request is written.
     """
 
     def __init__(
         self, database: Database, *, exposure: Exposure = "localhost", keyed: bool = False, follow: bool = False,
-        worker: str = "1", log: RequestLog | None = None,
+        worker: str = "1", log: IO[str] | None = None,
     ) -> None:  # fmt: skip
-        self._follow, self._log = follow, log or RequestLog(None)
+        self._log = log
         self.gate, self.pools = Gate(database, exposure, keyed), Pools(database)
         self.metrics = Metrics(database, worker)
         self.demo: Demo | None = None
@@ -108,7 +109,8 @@ class Service:
             await Response(body, refused.status_code, refused.headers, "application/json")(scope, receive, watched)
         seconds = perf_counter() - started
         self.metrics.add(route, status, seconds)
-        self._log.add(scope["method"], route, status, seconds, path.get("name"), fault)
+        if self._log is not None:
+            log_request(self._log, scope["method"], route, status, seconds, path.get("name"), fault)
 
     async def _answer(
         self, endpoint: Endpoint, path: dict[str, str], scope: Any, receive: Any
@@ -118,8 +120,6 @@ class Service:
         call = Call(self, path, scope["query_string"], headers)
         if endpoint.need:
             call.key = self.gate.admit(headers, endpoint.need, path.get("name"))
-        if endpoint.method != "GET" and self._follow:
-            raise READ_ONLY
         content = await read_body(receive) if endpoint.body is not None else b""
         if content or endpoint.body_required:
             result = await endpoint.handler(call, decode(content, endpoint.body))

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from starlette.exceptions import HTTPException
 
 from statepool.live.decisions import Decision
-from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
+from statepool.live.errors import Conflict, NoSuchPool, ReadOnly, StoreUnavailable, UnknownTicket
 from statepool.live.settings import Label, about
 
 MAX_COUNT = 1_000
@@ -183,7 +183,7 @@ class PoolAnswer(Struct):
     lift: Annotated[LiftAnswer | None, about("Learner against holdout; null: one of them has no outcome.")]
 
 
-STATUSES = {UnknownTicket: 404, NoSuchPool: 404, Conflict: 409, StoreUnavailable: 503}
+STATUSES = {UnknownTicket: 404, NoSuchPool: 404, ReadOnly: 405, Conflict: 409, StoreUnavailable: 503}
 
 
 def refusal(error: Exception) -> HTTPException:

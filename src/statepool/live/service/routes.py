@@ -185,10 +185,8 @@ async def put_action(call: Call, body: m.ActionBody) -> dict[str, Label]:
         label = call.path["action"] if label is None else label
         if not body.reweight:
             pool.add_action(label, body.row, body.category)
-        elif body.row is None:
-            raise ValueError("row: is missing, expected one probability per state")
         else:
-            pool.reweight_action(label, body.row)
+            pool.reweight_action(label, body.row or [])
         return label
 
     return {"action": await call.run(put)}
