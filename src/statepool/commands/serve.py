@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from typer import Option
@@ -44,9 +45,8 @@ def serve(
     say_compiling(Console(stderr=True))
     with ExitStack() as stack:
         if demo and store is None:
-            from statepool.live.demo import temporary_store
-
-            store = stack.enter_context(temporary_store())
+            folder = TemporaryDirectory(prefix="statepool-", ignore_cleanup_errors=True)
+            store = f"sqlite:///{stack.enter_context(folder)}/demo.db"
         url = store or DEFAULT_STORE
         with opened(url, read_only=follow) as database:
             keyed = _is_keyed(database, host, open_)
@@ -66,12 +66,12 @@ def make_service(
     """The application of one process. `keyed`: the store had keys at the start, so every process requires one."""
     from multiprocessing import current_process
 
-    from statepool.live.service import create_app
+    from statepool.live.service import Service
     from statepool.live.service.monitoring import log_as_json
 
     log_as_json(sys.stderr)
     number = current_process().name.rpartition("-")[2]  # of SpawnProcess-1, -2, …; or MainProcess
-    service = create_app(
+    service = Service(
         opened(store, follow),
         exposure="anyone" if open_ else "localhost" if _is_local(host) else "none",
         keyed=keyed,

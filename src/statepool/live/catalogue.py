@@ -51,9 +51,9 @@ def check_labels(labels: Any, what: str) -> list[Hashable]:
     checked = [check_label(label, what) for label in _listed(labels, what)]
     if not checked:
         raise ValueError(f"{what}: has no labels, expected at least one")
-    if len(set(checked)) < len(checked):
-        twice = next(label for label, count in Counter(checked).items() if count > 1)
-        raise ValueError(f"{what}: {twice!r} is there twice, expected different labels")
+    for label, times in Counter(checked).most_common(1):
+        if times > 1:
+            raise ValueError(f"{what}: {label!r} is there twice, expected different labels")
     return checked
 
 

@@ -255,7 +255,7 @@ class Reports:
         """
         if not reports:
             return 0
-        window = revision.settings.window if revision.is_held else None
+        window = None if revision.definition.learner.exposure else revision.settings.window
         more = {"pool": self._definition.id, "at": at}
         rows: list[Row] = [
             report._asdict() | more | {"hold": -inf if window is None or report.kind == STATE else window}

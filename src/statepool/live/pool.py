@@ -53,8 +53,6 @@ LONGEST_WAIT = 10.0
 IDLE = 10
 """The background thread learns at most one part in so many of its time."""
 ATTEMPTS = 20
-Described = tuple[Any, Any, Any, Any, Any]
-"""The arguments of `make_catalogue`: P, contexts, actions, states, categories."""
 
 
 class Pool:
@@ -414,7 +412,9 @@ class Pool:
 
         self.make_version(revise)
 
-    def _adapt(self, learner: Learner | str | None, described: Described, given: dict[str, Any], update: bool) -> None:
+    def _adapt(
+        self, learner: Learner | str | None, described: tuple[Any, ...], given: dict[str, Any], update: bool
+    ) -> None:
         """Compare an existing pool with what it was opened with; change it if that is asked for."""
         if learner is not None:
             given_learner, known_learner = make_learner(learner), self.definition.learner
@@ -536,7 +536,7 @@ class Pool:
 
 
 def create(
-    database: Database, name: str, learner: Learner, described: Described, given: dict[str, Any],
+    database: Database, name: str, learner: Learner, described: tuple[Any, ...], given: dict[str, Any],
     clock: Callable[[], float] | None,
 ) -> PolicyVersion | None:  # fmt: skip
     """Make a pool with the settings given; its first version."""

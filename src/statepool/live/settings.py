@@ -258,11 +258,6 @@ class Revision:
     def is_as(self, settings: Settings, catalogue: Catalogue) -> bool:
         return settings == self.settings and not differing(self.catalogue, catalogue)
 
-    @property
-    def is_held(self) -> bool:
-        """Whether outcomes are learnt when their window closes, not when they come."""
-        return self.settings.window is not None and not self.definition.learner.exposure
-
     @cached_property
     def problem(self) -> Problem:
         """What the learner knows beside reports."""

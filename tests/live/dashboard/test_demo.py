@@ -1,11 +1,9 @@
 """The demo: a simulated shop that uses a pool in every way there is."""
 
-from pathlib import Path
-
 import numpy as np
 
 from statepool.live import Database
-from statepool.live.demo import STATES, WINDOW, Demo, create, temporary_store
+from statepool.live.demo import STATES, WINDOW, Demo, create
 
 
 def test_everything_that_can_happen_happens(tmp_path):
@@ -40,12 +38,3 @@ def test_started_and_stopped_twice_it_goes_on(tmp_path):
                 demo.stop()
                 after = pool.status().decisions
                 assert pool.status().decisions == after
-
-
-def test_a_temporary_store_leaves_nothing():
-    with temporary_store() as url:
-        path = Path("/" + url.removeprefix("sqlite:///").lstrip("/"))
-        with Database(url) as database:
-            assert create(database).status().decisions == 0
-        assert path.exists()
-    assert not path.parent.exists()

@@ -26,14 +26,12 @@ if TYPE_CHECKING:
 
 RELOAD_SECONDS = 1.0
 """After which the keys are read again."""
-POLICY = b"content-security-policy"
-STRICT = [(b"x-frame-options", b"DENY"), (b"x-content-type-options", b"nosniff")]
-STRICTER = [
-    (POLICY, b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
-    (b"referrer-policy", b"no-referrer"),
-]
-"""Headers of every answer, and of those that are no pages."""
-JSON = [(b"content-type", b"application/json"), *STRICT, *STRICTER]
+STRICT = [
+    (b"x-frame-options", b"DENY"), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
+]  # fmt: skip
+"""Headers of every answer; pages have a policy of their own."""
+JSON = [(b"content-type", b"application/json"), *STRICT]
 DECODERS = {each.body: msgspec.json.Decoder(each.body).decode for each in ENDPOINTS if each.body is not None}
 logger = logging.getLogger("statepool.service")
 encode = msgspec.json.Encoder().encode
@@ -77,9 +75,8 @@ class Service:
         async def watched(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status, headers = message["status"], message["headers"]
-                is_page = any(name == POLICY for name, _ in headers)
-                headers.extend(STRICT if is_page else STRICT + STRICTER)
+                status, own = message["status"], dict(message["headers"])
+                message["headers"].extend(each for each in STRICT if each[0] not in own)
             await send(message)
 
         try:

@@ -40,15 +40,16 @@ ACTION = f"{POOL}/actions/{{action}}"
 ROWS_AT_ONCE = 500
 
 
+@dataclasses.dataclass(slots=True)
 class Call:
     """A request that was admitted."""
 
-    __slots__ = ("headers", "key", "path", "query", "service", "status")
-
-    def __init__(self, service: "Service", path: dict[str, str], query: bytes, headers: dict[bytes, bytes]) -> None:
-        self.service, self.path, self.query, self.headers = service, path, query, headers
-        self.key: Key | None = None
-        self.status = 200
+    service: "Service"
+    path: dict[str, str]
+    query: bytes
+    headers: dict[bytes, bytes]
+    key: "Key | None" = None
+    status: int = 200
 
     async def find(self) -> OpenPool:
         return await self.service.pools.find(self.path["name"])
@@ -70,10 +71,6 @@ class Endpoint(NamedTuple):
     body_required: bool
     answer: Any
     media: str
-
-    @property
-    def name(self) -> str:
-        return re.sub(r"_(\w)", lambda found: found[1].upper(), self.handler.__name__)
 
 
 ENDPOINTS: list[Endpoint] = []
@@ -359,8 +356,8 @@ def _operation(endpoint: Endpoint, schemas: dict[Any, dict[str, Any]]) -> dict[s
     refused = {"application/json": {"schema": schemas[m.ErrorAnswer]}}
     responses = {"200": fine, "default": {"description": "Refused; `error` says why.", "content": refused}}
     operation: dict[str, Any] = {
-        "operationId": endpoint.name, "summary": summary, "description": " ".join(more.split()), "responses": responses,
-        "parameters": [AFTER] if endpoint.handler is rows else [],
+        "operationId": endpoint.handler.__name__, "summary": summary, "description": " ".join(more.split()),
+        "responses": responses, "parameters": [AFTER] if endpoint.handler is rows else [],
         "security": [{"key": []}, {}] if endpoint.need else [],
     }  # fmt: skip
     if endpoint.handler is put_pool:
