@@ -162,10 +162,6 @@ class Catalogue:
     def labels_of(self, numbers: Ints) -> list[Hashable]:
         return [self.labels[number] for number in numbers.tolist()]
 
-    def is_active(self, label: Any) -> bool:
-        number = self.number_of.get(label)
-        return number is not None and bool(self.active[number])
-
     def place(self, offer: Offer, label: Any) -> int | None:
         """The place of an action among those on offer; None: it is not."""
         if offer.labels is not None:

@@ -44,7 +44,6 @@ logger = logging.getLogger("statepool.live")
 SCHEMA = 3
 """The number of this layout; a database with another one is refused."""
 POSTGRES_SCHEMA = "statepool"
-LISTED = "json_extract(states, '$[' || state || ']')"
 STATE, OUTCOME, EXPIRY = "state", "outcome", "expiry"
 """The kinds of reports."""
 BUSY_SECONDS = 60
@@ -179,7 +178,8 @@ class Tables:
 
     def view(self, dialect: sa.Dialect) -> str:
         """The statement that makes the view `decision_log`: the log with labels as text and times as times."""
-        label, time, state = "json_extract({0}, '$')", "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, 'unixepoch')", LISTED
+        label, time, state = "json_extract({0}, '$')", "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, 'unixepoch')", ""
+        state = "json_extract(states, '$[' || state || ']')"
         if dialect.name == "postgresql":
             label, time, state = "{0}::json #>> '{{}}'", "to_timestamp({0})", "states::json ->> state::int"
         shown = {"action": label, "context": label, "state": state}

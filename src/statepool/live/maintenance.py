@@ -164,11 +164,10 @@ def archive(pool: Pool, before: float, path: Path) -> int:
         return 0
     _to_disk(path)
 
-    count = 0
+    gone: list[int] = []
 
     def delete(connection: sa.Connection, before: PolicyVersion, now: float) -> PolicyVersion | None:
-        nonlocal count
-        count = 0
+        gone.clear()  # the job may be run again
         made = learn_reports(connection, tables, before.revision, before, now, force=True)
         assert made is not None
         one = tables.pools.c.id == own
@@ -179,13 +178,13 @@ def archive(pool: Pool, before: float, path: Path) -> int:
             still = list(connection.execute(sa.select(d.id).where(piece, ~moving)).scalars())
             connection.execute(sa.delete(tables.decisions).where(d.id.in_(still)))
             connection.execute(sa.delete(tables.reports).where(r.decision.in_(still)))
-            count += len(still)
+            gone.extend(still)
         named = sa.select(d.version).where(d.pool == own)
         connection.execute(sa.delete(v).where(v.c.pool == own, v.c.number < made.number, v.c.number.not_in(named)))
         return made
 
     pool.make_version(delete)
-    return count
+    return len(gone)
 
 
 def backup(database: Database, path: Path) -> None:

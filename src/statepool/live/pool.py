@@ -368,10 +368,10 @@ class Pool:
         checked = check_rows([[1 / len(states)] * len(states) if row is None else row], len(states), [label])[0]
 
         def change(catalogue: Catalogue) -> Catalogue:
-            if catalogue.is_active(label):
-                number = catalogue.number_of[label]
-                if not (catalogue.map[..., number, :] == checked).all() or catalogue.categories[number] != kind:
-                    raise Conflict(f"action: {label!r} is there with another row or category, expected reweight_action")
+            number = catalogue.number_of.get(label, -1)
+            is_same = (catalogue.map[..., number, :] == checked).all() and catalogue.categories[number] == kind
+            if catalogue.place(catalogue.base, label) is not None and not is_same:
+                raise Conflict(f"action: {label!r} is there with another row or category, expected reweight_action")
             return changed(catalogue, {label: (checked, kind)})
 
         self._change_actions(change)

@@ -302,7 +302,7 @@ def check_feasible(settings: Settings, catalogue: Catalogue) -> None:
         catalogue.action(label, "probability_bounds")
     if settings.holdout_action is not None:
         catalogue.action(settings.holdout_action, "holdout_action")
-    if settings.fixed_action is not None and not catalogue.is_active(settings.fixed_action):
+    if settings.fixed_action is not None and catalogue.place(catalogue.base, settings.fixed_action) is None:
         raise ValueError(f"fixed_action: {settings.fixed_action!r} is not an active action of the catalogue")
     low, high, base = limits(settings, catalogue, catalogue.base)
     held = settings.holdout * base

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -80,9 +79,9 @@ def read_status(pool: Pool, version: PolicyVersion) -> Status:
         losses = tallies(connection, pool, now)
     return Status(
         name=pool.name, decisions=counts["decisions"], pending=counts["pending"],
-        counts=MappingProxyType(counts | {"impossible": version.impossible}), version=version.number,
+        counts=counts | {"impossible": version.impossible}, version=version.number,
         round=version.round, revision=revision.number, learner=pool.definition.learner,
-        settings=revision.settings, catalogue=revision.catalogue, losses=MappingProxyType(losses), policy=policy,
+        settings=revision.settings, catalogue=revision.catalogue, losses=losses, policy=policy,
         numbers=offer.rows.actions, state_probabilities=offer.rows.columns @ policy,
         unit=pool.definition.scale.unit(revision.settings),
     )  # fmt: skip
@@ -120,7 +119,7 @@ def tallies(connection: sa.Connection, pool: Pool, now: float) -> dict[str, Tall
     if settings.window is not None:  # otherwise the early outcomes of one arm would be compared with all of the other
         conditions.append(d.decided_at <= now - settings.window)
     query = (
-        sa.select(d.is_holdout, sa.func.count(), sa.func.sum(inside), sa.func.sum(inside * inside))
+        sa.select(d.is_holdout, sa.func.count(), sa.func.sum(inside))
         .select_from(joined).where(*conditions).group_by(d.is_holdout)
     )  # fmt: skip
     found = {bool(row[0]): Tally(*row[1:]) for row in connection.execute(query)}

@@ -116,7 +116,7 @@ def test_prometheus_reads_the_rules_and_they_fire_when_they_should(tmp_path):
 
 def test_what_libraries_log_is_one_line_of_json():
     stream = StringIO()
-    logger = logging.Logger("library")
+    logger = logging.Logger("library", logging.WARNING)
     logger.addHandler(JSONHandler(stream))
     try:
         raise OSError("the disk\nis gone")

@@ -25,9 +25,6 @@ FEWEST = 100
 SMOOTH = 50
 """Outcomes of one point of a curve, and of the curve of waits, at least."""
 
-PageModel = dict[str, Any]
-"""The values of the templates of a pool's page; amounts are in the user's unit."""
-
 
 class Alarm(NamedTuple):
     kind: str
@@ -54,8 +51,8 @@ def means_of(group: Ints, size: int, values: Floats) -> Means:
     return Means(count, mean, np.where(count > 1, error, nan))
 
 
-def page_of(pool: Pool) -> PageModel:
-    """Read a pool and put its page together."""
+def page_of(pool: Pool) -> dict[str, Any]:
+    """The values of the templates of a pool's page; amounts are in the user's unit."""
     status, now = pool.status(), pool.now()  # reads the latest version, which another process may have made
     settings, unit, reading = status.settings, status.unit, Reading(pool, status, now)
     lift = None if status.lift is None else unit.lift(status.lift)

@@ -17,7 +17,7 @@ from statepool.live.errors import StoreUnavailable
 from statepool.live.service.keys import Exposure, Gate
 from statepool.live.service.messages import refusal
 from statepool.live.service.monitoring import Metrics, log_request
-from statepool.live.service.pools import Pools, in_thread
+from statepool.live.service.pools import Pools
 from statepool.live.service.routes import ENDPOINTS, Call, Endpoint, match
 from statepool.live.service.site import Site
 
@@ -133,17 +133,17 @@ class Service:
             yield
         finally:
             if self.demo is not None:
-                await in_thread(self.demo.stop)
+                await asyncio.to_thread(self.demo.stop)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await in_thread(self.pools.close)
+            await asyncio.to_thread(self.pools.close)
 
     async def _prepare(self) -> None:
         """Compile the learners of the store's pools; repeated while the store is away."""
         while not self.is_ready:
             try:
-                await in_thread(self.pools.open_all)
+                await asyncio.to_thread(self.pools.open_all)
                 self.is_ready = True
             except StoreUnavailable as error:
                 logger.warning("%s", error)
@@ -156,7 +156,7 @@ class Service:
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
             try:
-                await in_thread(self.gate.reload)
+                await asyncio.to_thread(self.gate.reload)
             except Exception as error:  # the keys that are known stay; without the store they open nothing
                 logger.warning("the keys could not be read: %s", error)
 

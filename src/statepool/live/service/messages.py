@@ -15,8 +15,6 @@ from statepool.live.errors import Conflict, NoSuchPool, ReadOnly, StoreUnavailab
 from statepool.live.settings import Label, about
 
 MAX_COUNT = 1_000
-
-
 Ticket = Annotated[str, Meta(min_length=1, max_length=200)]
 Row = list[Annotated[float, Meta(ge=0, le=1)]]
 Time = Annotated[datetime, Meta(tz=True)]
@@ -140,7 +138,6 @@ class ArmAnswer(Struct):
 
     count: Annotated[int, about("Decisions with an outcome, defaults included.")]
     mean: Annotated[float | None, about("Mean outcome; null: there is none.")]
-    error: Annotated[float | None, about("Standard error of the mean; null: fewer than two outcomes.")]
 
 
 class LiftAnswer(Struct):

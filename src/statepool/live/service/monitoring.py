@@ -99,10 +99,6 @@ def log_request(
 class JSONHandler(logging.StreamHandler[IO[str]]):
     """A logging handler that writes one JSON line per record, without tracebacks."""
 
-    def __init__(self, stream: IO[str]) -> None:
-        super().__init__(stream)
-        self.setLevel(logging.WARNING)
-
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC), "level": record.levelname.lower(),
