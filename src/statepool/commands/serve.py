@@ -48,11 +48,14 @@ def serve(
             folder = TemporaryDirectory(prefix="statepool-", ignore_cleanup_errors=True)
             store = f"sqlite:///{stack.enter_context(folder)}/demo.db"
         url = store or DEFAULT_STORE
+        given = None if map_file is None else _read_map(map_file)
+        listening = stack.enter_context(_bind(host, port))
         with opened(url, read_only=follow) as database:
             keyed = _is_keyed(database, host, open_)
-            if map_file is not None:
-                _open_map(database, map_file, name)
-        listening = stack.enter_context(_bind(host, port))
+            if given is not None:
+                from statepool.live.service.pools import make_pool
+
+                make_pool(database, name, given).close()
         shown, bound = listening.getsockname()[:2]
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}/"
         print(f"statepool: {address}, stop with Ctrl-C", file=sys.stderr, flush=True)
@@ -106,11 +109,10 @@ def _is_keyed(database: Any, host: str, open_: bool) -> bool:
     return keyed
 
 
-def _open_map(database: Any, file: Path, name: str) -> None:
+def _read_map(file: Path) -> Any:
     import msgspec
 
     from statepool.live.service.messages import PoolBody
-    from statepool.live.service.pools import make_pool
 
     try:
         given = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
@@ -121,12 +123,11 @@ def _open_map(database: Any, file: Path, name: str) -> None:
                 "the visitors an action drawn at random (a holdout), then audit again"
             )
         known = {key: value for key, value in given.items() if key in PoolBody.__struct_fields__}
-        body = msgspec.convert(known, PoolBody)
+        return msgspec.convert(known, PoolBody)
     except OSError as error:
         raise ValueError(f"{file}: cannot be read ({error.strerror or error})") from None
     except msgspec.DecodeError as error:
         raise ValueError(f"{file}: is not a map as JSON ({error})") from None
-    make_pool(database, name, body).close()
 
 
 def _bind(host: str, port: int) -> Any:
