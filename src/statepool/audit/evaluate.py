@@ -160,7 +160,7 @@ def read_policy(text: str, counts: Counts, best: int) -> Floats:
 def _policy_of_pool(address: str, actions: tuple[str, ...]) -> Floats:
     """What a pool would do now."""
     with open_pool(address) as pool:
-        shares = {str(label): float(share) for label, share in pool.status().distribution.items()}
+        shares = {str(label): float(share) for label, share in pool.policy().items()}
     missing = [label for label, share in shares.items() if label not in actions and share > 1e-6]
     if missing:
         raise ValueError(f"policy: the pool chooses {missing[0]!r}, expected actions that the log tried")
