@@ -34,8 +34,9 @@ from statepool.learners.cells import N_EFFECTS
 from statepool.learners.contract import Learner, Problem, Rows, add_rule, check_flag
 from statepool.learners.predictions import HOPE, MEAN, MEMORIES, N_SAVED, SD
 
-EFFECTS_PRIOR, KNOWN_EFFECTS_PRIOR = 1 / 4, 31 / 32
-"""Of the hypotheses with effects together; the second where `Problem.cells` says that there are effects."""
+EFFECTS_PRIOR, UNSEEN_PRIOR, FOUND_PRIOR = 1 / 4, 1 / 16, 31 / 32
+"""Of the hypotheses with effects together; the second with a `Problem.prior` of states alone, the third where
+`Problem.cells` has effects."""
 ASK, LOOK, SPREAD = 1 / 64, 1 / 16, 3.0
 """The least share of the hypotheses with effects, and the share of a look: both at most SPREAD/sqrt(t)."""
 WEIGHT, ACTION, BEST, USUAL, UNPLAYED, PRIOR = range(6)
@@ -108,7 +109,7 @@ class SelfTuned(Learner):
 
 def _start_leaders(problem: Problem, n_hypotheses: int) -> Floats:
     leaders = np.zeros((6, n_hypotheses + 1))
-    effects = EFFECTS_PRIOR if problem.cells is None else KNOWN_EFFECTS_PRIOR
+    effects = FOUND_PRIOR if problem.cells is not None else EFFECTS_PRIOR if problem.prior is None else UNSEEN_PRIOR
     leaders[PRIOR, 0], leaders[PRIOR, 1:] = log(1 - effects), log(effects / (n_hypotheses - 1))
     return leaders
 
