@@ -459,14 +459,12 @@ class Background(threading.Thread):
             self.awake.clear()
             for pool in tuple(self._pools):
                 with self._turn:
-                    if pool in self._pools and not self._is_stopped:
-                        self._pools[pool] = self._has_worked(pool)
-
-    def _has_worked(self, pool: Pool) -> bool:
-        try:
-            pool.work()
-        except Exception as error:
-            if self._pools[pool]:
-                logger.warning("pool %s could not learn or expire: %s", pool.name, error)
-            return False
-        return True
+                    if pool not in self._pools or self._is_stopped:
+                        continue
+                    try:
+                        pool.work()
+                        self._pools[pool] = True
+                    except Exception as error:
+                        if self._pools[pool]:
+                            logger.warning("pool %s could not learn or expire: %s", pool.name, error)
+                        self._pools[pool] = False
