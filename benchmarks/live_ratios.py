@@ -203,14 +203,14 @@ def serve(what: str, url: str) -> None:
     from starlette.routing import Route
 
     from statepool.commands.serve import UVICORN
-    from statepool.live.service import create_app
+    from statepool.live.service import Service
 
     async def echo(request):
         await request.body()
         return Response(ANSWER, media_type="application/json")
 
     routes = [Route("/echo", echo, methods=["POST"])]
-    app = Starlette(routes=routes) if what == "echo" else create_app(Database(url))
+    app = Starlette(routes=routes) if what == "echo" else Service(Database(url))
     sock = socket.create_server(("127.0.0.1", 0), backlog=2048)
     print(sock.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(app, **UVICORN)).run([sock])

@@ -49,9 +49,9 @@ with statepool.Pool.open("sqlite:///pool.db", "home", [[0.7, 0.3], [0.2, 0.8]], 
     decision = pool.decide()
     pool.observe(decision.ticket, "cart")
     pool.resolve(decision.ticket, loss=0.0)
-from statepool.live.service import create_app
+from statepool.live.service import Service
 from statepool.live.database import Database
-create_app(Database("sqlite:///pool.db"))
+Service(Database("sqlite:///pool.db"))
 """),
     "audit": (("apsw", "starlette"), """
 import random

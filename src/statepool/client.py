@@ -42,6 +42,7 @@ __all__ = [
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")
 AnyPool = TypeVar("AnyPool")
+Rows = TypeVar("Rows")
 Label = str | int | float | bool | tuple[Any, ...]
 """The name of an action, a state or a context; JSON writes a tuple as an array."""
 LATER = frozenset((429, 502, 503, 504))
@@ -214,7 +215,7 @@ class _Service(Generic[AnyPool]):
         return f"{type(self).__name__}({self._url!r})"
 
 
-class _Pool:
+class _Pool(Generic[Rows]):
     """What the pools of both clients do alike."""
 
     def __init__(self, client: Any, name: str) -> None:
@@ -261,9 +262,13 @@ class _Pool:
         """What is known of one ticket."""
         return self._to("GET", ["decisions", ticket], None, _row)
 
-    def _rows(self, after: int | None) -> Call[dict[str, Any]]:
+    def rows(self, after: int | None = None) -> Rows:
+        """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
         call = self._to("GET", ["rows"], None, _row)
-        return call if after is None else call._replace(path=f"{call.path}?after={int(after)}")
+        streamed: Rows = self._client._stream(
+            call if after is None else call._replace(path=f"{call.path}?after={int(after)}")
+        )
+        return streamed
 
     @_Method
     def add_action(self, action: Label, row: Any = None, category: Label | None = None) -> Call[None]:
@@ -287,24 +292,12 @@ class _Pool:
         return self._to(method, ["actions", written], body and body | {"label": action})
 
 
-class RemotePool(_Pool):
+class RemotePool(_Pool[Iterator[dict[str, Any]]]):
     """A pool of a service, with the calls of `statepool.Pool`."""
 
-    _client: Client
 
-    def rows(self, after: int | None = None) -> Iterator[dict[str, Any]]:
-        """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
-        return self._client._stream(self._rows(after))
-
-
-class AsyncRemotePool(_Pool):
+class AsyncRemotePool(_Pool[AsyncIterator[dict[str, Any]]]):
     """A pool of a service, with the calls of `statepool.Pool`, to be awaited."""
-
-    _client: AsyncClient
-
-    def rows(self, after: int | None = None) -> AsyncIterator[dict[str, Any]]:
-        """Stream all decisions, or those that changed after a cursor of an earlier row (upsert by ticket)."""
-        return self._client._stream(self._rows(after))
 
 
 class Client(_Service["RemotePool"]):

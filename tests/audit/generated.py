@@ -34,7 +34,7 @@ class Generated:
     def rows(self) -> Rows:
         latest = float(self.resolved.max())
         return Rows(
-            self.action, self.state, self.loss, self.decided, self.resolved, self.loss.size, True, latest, np.nan
+            self.action, self.state, self.loss, self.decided, self.resolved, self.loss.size, True, latest, 0 * self.loss
         )
 
     def write(self, path: Path) -> Path:

@@ -108,7 +108,8 @@ def test_maps_lean_where_rows_are_few():
     ("context", "message"),
     [("devic", r"context column: 'devic' is not known; did you mean device\?"),
      ("sku", "context: is column 'sku', which is the action"),
-     (["device", "device"], "is named twice"), ("blank", "context: column blank is blank in every row"),
+     (["device", "device"], "'device', which is the context too"),
+     ("blank", "context: column blank is blank in every row"),
      ("decided_at", "context: is column 'decided_at', which is the decided too")],
 )  # fmt: skip
 def test_bad_contexts_are_one_sentence(context, message, tmp_path):

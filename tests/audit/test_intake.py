@@ -108,6 +108,26 @@ def test_one_state_only(usual, tmp_path):
     assert "only one state" in found.advice.missing
 
 
+def test_where_every_outcome_is_the_same_nothing_else_is_said(usual, tmp_path):
+    usual["loss"][:] = 1.0
+    found = audit_log(write_columns(usual, tmp_path / "log.parquet"), window=0, **QUICK)
+    assert found.advice.verdict == "cannot tell"
+    assert found.document["advice"]["reasons"] == ["Every outcome is the same."]
+    assert "best state" not in found.document["reading"]["sentence"]
+
+
+@pytest.mark.parametrize("column", ["decided_at", "resolved_at"])
+def test_a_time_in_the_far_future_does_not_move_the_end_of_the_log(column, usual, tmp_path):
+    usual["resolved_at"][usual["loss"] == 1] = np.nan
+    row = np.flatnonzero(usual["loss"] == 0)[-1]
+    usual[column][row] = 1e6
+    found = audit_log(write_columns(usual, tmp_path / "log.parquet"), window=50, **QUICK)
+    assert found.counts.notes["time far after all others"] == 1
+    assert 590 < found.rows.latest < 610
+    assert found.rows.pace == pytest.approx(1.0, rel=0.02)
+    assert 40 < (found.rows.decided > found.maturity.cut).sum() <= 51
+
+
 def test_outcomes_of_any_range_are_read(usual, tmp_path):
     usual["loss"] = usual["loss"] * 40 - 10
     found = audit_log(write_columns(usual, tmp_path / "log.parquet"), **QUICK)
@@ -240,7 +260,7 @@ def test_a_large_log_is_sampled_and_says_so(tmp_path, monkeypatch):
     found = audit_log(made.write(tmp_path / "log.parquet"), **QUICK)
     assert found.counts.rows == 20_000
     assert 2_000 < found.rows.action.size < 3_000
-    assert found.lateness.typical == pytest.approx(100 * np.log(2), rel=0.25)
+    assert found.lateness.time[1] == pytest.approx(100 * np.log(2), rel=0.25)
 
 
 @pytest.mark.parametrize("row", [b"\xff,x,1\n", b"a,\xff,1\n"])

@@ -141,3 +141,12 @@ def test_contexts_tickets_and_holdouts(tmp_path):
         "is_holdout",
     )
     assert json.loads(done.stdout)[0]["robust"]["value"] == pytest.approx(found[0].robust.value)
+
+
+def test_a_context_without_a_final_outcome_is_left_out(tmp_path):
+    columns, worth = make(4)
+    columns["device"] = np.array(["phone"] * 19_997 + ["watch"] * 3, dtype=object)
+    columns["loss"][-3:] = np.nan
+    path = write_columns(columns, tmp_path / "log.parquet")
+    found = what_if(path, ["c", "uniform", "logged"], columns={"context": "device"})
+    assert abs(found[0].robust.value - worth[2]) < 4 * found[0].robust.error

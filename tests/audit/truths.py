@@ -12,10 +12,9 @@ from windowed import make_unwindowed, make_windowed
 
 from statepool.audit.advice import UNCLEAR, Evidence, judge
 from statepool.audit.counts import WEIGHTED, Counts, Rows, Unit
-from statepool.audit.delays import Maturity, find_maturity, measure_lateness
-from statepool.audit.drift import measure_drift
+from statepool.audit.delays import Maturity, find_maturity
 from statepool.audit.effects import estimate_effects, sufficiency_test
-from statepool.audit.estimates import estimate_map, state_intervals
+from statepool.audit.estimates import estimate_map, measure_drift, state_intervals
 from statepool.audit.evaluate import estimate_policy
 
 NONE = Maturity(None, "none")
@@ -24,7 +23,7 @@ NONE = Maturity(None, "none")
 def rows_of(action, state, loss, decided, resolved=None):
     times = np.full(loss.size, np.nan) if resolved is None else resolved
     latest = max(decided.max(), times[np.isfinite(times)].max(initial=-np.inf))
-    return Rows(action, state, loss, decided, times, loss.size, True, float(latest))
+    return Rows(action, state, loss, decided, times, loss.size, True, float(latest), 0 * loss)
 
 
 def count(rows, weights=None, maturity=None):
@@ -33,7 +32,7 @@ def count(rows, weights=None, maturity=None):
     final = rows if maturity is None else maturity.matured(rows)
     known, loss = np.isfinite(final.loss), np.nan_to_num(final.loss)
     k, square = known.astype(float), loss**2
-    if maturity is not None and maturity.exposed:
+    if maturity is not None and maturity.curve is not None:
         young, base = rows.decided > maturity.cut, maturity.default
         share = maturity.curve.share(rows.age)
         news = np.where(rows.dated, rows.loss - base, 0.0)
@@ -46,13 +45,14 @@ def count(rows, weights=None, maturity=None):
         return np.bincount(rows.action * S + rows.state, values, K * S).reshape(K, S).astype(float)
 
     names = [tuple(map(str, range(size))) for size in (K, S)]
-    n, k, loss_sum, squares = (table(part) for part in (None, k, loss, square))
+    n, k, loss_sum, squares, early = (table(part) for part in (None, k, loss, square, k * (1 - k)))
     parts = (n, n, k, k, loss_sum, loss_sum, squares)
     if weights is not None:
         w = weights * known
         parts = tuple(map(table, (weights, weights**2, w, w**2, w * loss, w**2 * loss, w**2 * loss**2)))
     sums = dict(zip(WEIGHTED, parts, strict=True))
-    return Counts(*names, n, k, loss_sum, squares, sums, weights is not None, total=rows.loss.size)
+    base = 0.0 if maturity is None or maturity.default is None else maturity.default
+    return Counts(*names, n, k, loss_sum, squares, early, sums, weights is not None, total=rows.loss.size, base=base)
 
 
 def compact(rows):
@@ -71,7 +71,7 @@ def examine(rows, seed=0, maturity=NONE):
 
 
 def windowed_logs(seeds):
-    """Drift, floor, false alarms and coverage with the window given, beside the same log with all outcomes in."""
+    """Drift, false alarms and coverage with the window given, beside the same log with all outcomes in."""
     figures = defaultdict(list)
     for seed in seeds:
         made = make_windowed(seed)
@@ -82,17 +82,15 @@ def windowed_logs(seeds):
         rows = maturity.matured(recorded)
         full = rows_of(made.action, made.state, made.full_loss, made.decided, made.full_resolved)
         counts = count(recorded, maturity=maturity)
-        P, late = estimate_map(counts).P, measure_lateness(recorded, maturity).typical
-        drifts = [measure_drift(each, P, counts.state_means, late) for each in (rows, full)]
+        drifts = [measure_drift(each, counts.state_means) for each in (rows, full)]
         S = counts.n_states
         figures["false alarm"].append(sufficiency_test(rows, counts.n_actions, S, seed).p <= 0.05)
         low, high = state_intervals(counts, 0.95)
         enough = counts.k.sum(axis=0) > 0
         figures["covered"] += ((low <= made.means[:S]) & (made.means[:S] <= high))[enough].tolist()
-        figures["exposed"].append(maturity.exposed)
+        figures["exposed"].append(maturity.curve is not None)
         for name, drift in zip(("windowed", "full"), drifts, strict=True):
             figures[f"drift {name}"].append(float(drift.spread.max()))
-            figures[f"floor {name}"].append(drift.floor)
         if made.decided[-1] - made.decided[0] >= 4 * made.window and made.conversions >= 200:
             figures[f"found: {made.kind}"].append(found_right(made, recorded))
     return figures

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,31 @@ def test_a_database_that_is_away_is_told_in_one_sentence():
         sp.Pool.open("postgresql://nobody:secret@127.0.0.1:1/x", "home", P, ACTIONS, STATES, sp.StateEXP3(rate=0.1))
     assert "secret" not in str(away.value)
     assert "\n" not in str(away.value)
+
+
+def test_a_pool_made_twice_in_one_transaction_is_one(sqlite):
+    database, started, go = sp.live.Database(sqlite.url), threading.Event(), threading.Event()
+
+    def hold(connection):
+        started.set()
+        go.wait(10)
+
+    holder = threading.Thread(target=database.write, args=(hold,))
+    holder.start()
+    started.wait()
+    pools = []
+    makers = [
+        threading.Thread(target=lambda: pools.append(sp.Pool.open(database, "home", P, ACTIONS, STATES, "uniform")))
+        for _ in range(2)
+    ]
+    for thread in makers:
+        thread.start()
+    deadline = time.monotonic() + 10
+    while len(database._waiting) < 2:
+        assert time.monotonic() < deadline
+    go.set()
+    for thread in (holder, *makers):
+        thread.join()
+    assert len({pool.definition.id for pool in pools}) == 1
+    assert len(pools) == 2
+    database.close()

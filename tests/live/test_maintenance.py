@@ -218,16 +218,6 @@ def test_a_database_of_another_release_is_refused(tmp_path):
         sp.live.Database(url)
 
 
-def test_a_database_of_the_first_releases_is_refused(tmp_path):
-    url = f"sqlite:///{tmp_path / 'old.db'}"
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        connection.execute(sa.text("CREATE TABLE events (x)"))
-    engine.dispose()
-    with pytest.raises(ValueError, match="another release"):
-        sp.live.Database(url)
-
-
 def test_reading_only(sqlite):
     pool = sqlite.make()
     play(pool, 2)

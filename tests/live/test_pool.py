@@ -253,4 +253,18 @@ def test_it_learns_by_itself_when_a_version_is_due(place):
             break
         time.sleep(0.05)
     assert pool.status().version > 1
-    assert pool.trouble is None
+
+
+def test_a_known_ticket_may_be_asked_for_twice_in_one_call(place):
+    pool = place.make()
+    first = pool.decide("mine")
+    assert pool.decide_many(["mine", "mine"]) == [first, first]
+
+
+def test_of_decisions_with_a_conflict_none_is_stored(place):
+    pool = place.make(P={"new": P, "old": P})
+    pool.decide("mine", context="new")
+    with pytest.raises(Conflict, match="mine"):
+        pool.decide_many(["other", "mine"], contexts=["old", "old"])
+    with pytest.raises(UnknownTicket):
+        pool.find("other")

@@ -99,7 +99,7 @@ def test_contexts_can_be_updated(place):
     with pytest.raises(Conflict):
         place.make(P=more)
     pool = place.make(P=more, update=True)
-    assert pool.status().contexts == ("new", "old", "third")
+    assert pool.catalogue.contexts == ("new", "old", "third")
     pool.decide("2", context="third")
     pool.add_action("d", [0, 0, 1])
     assert "d" in pool.policy("old")
@@ -107,7 +107,7 @@ def test_contexts_can_be_updated(place):
     pool = place.make(P=MAPS | {"fourth": P}, actions=["a", "c", "d"], update=True)
     pool.decide("3", context="fourth")
     again = place.open()
-    assert again.status().contexts == ("new", "old", "third", "fourth")
+    assert again.catalogue.contexts == ("new", "old", "third", "fourth")
     np.testing.assert_array_equal(again.catalogue.map, pool.catalogue.map)
     assert set(again.policy("fourth")) == {"a", "c", "d"}
     assert pool.replay().ok
@@ -153,3 +153,12 @@ def test_what_was_learnt_of_a_pair_stays_with_it_when_an_action_is_added(sqlite,
     changed = {pair for pair, numbers in learnt(pool).items() if (numbers != after.get(pair, 0.0)).any()}
     assert changed - {(None, played[1])} == {played}
     assert pool.replay().ok
+
+
+def test_an_erased_decision_among_candidates_of_a_context_replays(place):
+    pool = place.make(P=MAPS, keep_candidates=True, update_every=1)
+    for n in range(5):
+        pool.decide(f"{n}", context="new", candidates=OFFER)
+        pool.observe(f"{n}", "browse")
+        pool.erase(f"{n}")
+    assert pool.replay().fault is None

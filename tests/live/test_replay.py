@@ -116,3 +116,9 @@ def test_every_thousandth_version_and_the_latest_keep_their_state(sqlite):
     with pool.database.read() as connection:
         kept = connection.execute(sa.select(versions.number).where(versions.state.is_not(None))).scalars().all()
     assert kept == [pool.status().version]
+
+
+def test_a_label_added_by_hand_is_found(place):
+    pool = played(place)
+    edit(pool, "decisions", "label", "is_holdout = false", "'\"mine\"'")
+    assert "does not follow" in pool.replay().fault

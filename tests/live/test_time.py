@@ -1,9 +1,14 @@
 """Windows, defaults and clocks."""
 
+import math
+import threading
+
 import pytest
+import sqlalchemy as sa
 
 import statepool as sp
-from live.places import play
+from live.places import Place, play
+from statepool.live import decisions
 from statepool.live.errors import Conflict
 
 EXPOSED, HELD = sp.PooledGreedy(exploration=0.1), sp.StateEXP3(rate=0.3)
@@ -140,3 +145,46 @@ def test_reports_that_came_before_a_clock_was_set_back_are_learnt_at_once(place,
     assert pool.learn()
     assert pool.status().counts["unlearned"] == 0
     assert pool.replay().ok
+
+
+def test_another_process_uses_a_new_window_at_once(place, clock):
+    pool, other = (place.make(window=100, clock=clock) for _ in range(2))
+    pool.decide("1")
+    other.change(window=1_000)
+    clock.now = 200
+    assert pool.expire() == 0
+    clock.now = 1_000
+    assert pool.expire() == 1
+
+
+def test_an_expiry_that_another_process_does_not_finish_loses_none(server, clock, monkeypatch):
+    """The other process has stored the first defaults when this one wants to, and is killed before the rest."""
+    monkeypatch.setattr(decisions, "EXPIRED_AT_ONCE", 5)
+    place = Place(server.url())
+    pool = place.make(window=100, clock=clock)
+    clock.now = 1e6
+    pool.decide_many(10)
+    clock.now += 1_000
+    tables, stored, go = pool.database.tables, threading.Event(), threading.Event()
+
+    def store_some(connection):
+        mine = sa.select(tables.decisions.c.id).where(tables.decisions.c.pool == pool.definition.id)
+        ids = connection.execute(mine.order_by("decided_at").limit(5)).scalars().all()
+        default = {"kind": "expiry", "pool": pool.definition.id, "loss": 1.0, "reported": 1.0, "is_reward": False}
+        rows = [default | {"decision": each, "at": clock.now, "due": -math.inf} for each in ids]
+        connection.execute(sa.insert(tables.reports), rows)
+        stored.set()
+        go.wait(10)
+
+    other = threading.Thread(target=pool.database.write, args=(store_some,))
+    other.start()
+    assert stored.wait(10)
+    expiring = threading.Thread(target=pool.expire)
+    expiring.start()
+    expiring.join(0.5)
+    go.set()
+    other.join()
+    expiring.join()
+    pool.expire()
+    assert pool.status().pending == 0
+    place.close()

@@ -26,6 +26,7 @@ from the log's own means and delay curve, as the pool will.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from os import cpu_count
@@ -37,9 +38,8 @@ import numpy as np
 from statepool import learners
 from statepool.audit.counts import Counts, Rows, Unit
 from statepool.audit.delays import Lateness, Maturity, simulated_delays
-from statepool.audit.drift import Drift
 from statepool.audit.effects import CERTAIN, LEVEL, ActionEffects, Sufficiency
-from statepool.audit.estimates import Map
+from statepool.audit.estimates import Drift, Map
 from statepool.checks import Floats
 from statepool.engine import simulate
 from statepool.learners.contract import Learner, Problem
@@ -66,7 +66,7 @@ LITTLE = 0.04
 
 SIMULATED = ("self-tuned", "action-thompson", "state-exp3")
 ALWAYS, BLIND = "always the first", "blind choice"
-WORLDS = 8
+WORLDS, FEW = 24, 8
 WORK = 300_000
 """Rounds × actions of a simulation, unless a horizon is given."""
 SHORTEST, LONGEST = 500, 10_000
@@ -321,43 +321,18 @@ def prior_of(seen: Evidence, known: Known) -> dict[str, Any]:
 # Expected regret
 
 
-def draw_worlds(
-    seen: Evidence, known: Known, horizon: int, seed: int
-) -> tuple[list[Instance], list[Any], float, dict[str, Any]]:
-    """Worlds drawn from what the log says of map and direct effects, their delays, scale, and what learners start from.
+def scaled_means(counts: Counts, theta: Floats) -> tuple[float, Callable[[Floats], Floats]]:
+    """The largest outcome of a simulation, whose outcomes are 0 or 1, and what scales means by it.
 
-    Outcomes of a simulation are 0 or 1. The largest is not the log's but the size of a typical event, R = E[x²]/E[x],
-    so that means and variances are those of the log.
+    It is not the log's but the size of a typical event, R = E[x²]/E[x], so that means and variances are those of the
+    log.
     """
-    counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.curve
     turned = counts.mean >= 0.5  # outcomes are measured from the largest loss
     k, loss, square = float(counts.k.sum()), float(counts.loss.sum()), float(counts.square.sum())
     first, second = (k - loss, k - 2 * loss + square) if turned else (loss, square)
-    theta = seen.drift.path(np.linspace(1 - min(horizon / max(counts.rows, 1), 1.0), 1, horizon))
     highest = float((1 - theta if turned else theta).max())
     scale = float(np.clip(max(second / max(first, 1e-12), 1.02 * highest), 1e-9, 1.0))
-
-    def scaled(values: Floats) -> Floats:
-        return np.clip(1 - (1 - values) / scale if turned else values / scale, 0.0, 1.0)
-
-    if late.window and seen.maturity.default != 1.0:
-        # Where silence is good news, outcomes are held until the window closes.
-        late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
-    theta, rows, instances = scaled(theta), counts.effective + seen.map.strength * seen.map.prior, []
-    for world in range(WORLDS):
-        rng = np.random.default_rng((seed + world, 15))
-        drawn = direct.mean + np.sqrt(direct.variance) * rng.standard_normal(direct.mean.size)
-        effects = np.clip(known.part / scale * drawn[:, None], -theta.min(axis=0), 1 - theta.max(axis=0))
-        weights = rng.standard_gamma(rows)
-        P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, seen.map.P)
-        instances.append(Instance(P / P.sum(axis=1, keepdims=True), theta, effects if effects.any() else None))
-    delays = [simulated_delays(late, horizon, seed + world) for world in range(WORLDS)]
-    start: dict[str, Any] = {"prior": (scaled(known.states[0]), known.states[1])}
-    if curve is not None:
-        start["curve"] = (curve.tau * seen.rows.pace, curve.weight)
-    if known.cells is not None:
-        start["cells"] = (scaled(known.cells[0]), known.cells[1])
-    return instances, delays, scale, start
+    return scale, lambda means: np.clip(1 - (1 - means) / scale if turned else means / scale, 0.0, 1.0)
 
 
 def informed(name: str, **known: Any) -> Learner:
@@ -375,22 +350,45 @@ def informed(name: str, **known: Any) -> Learner:
 def expected_regrets(
     seen: Evidence, learner: str, known: Known, first: int, horizon: int, seed: int
 ) -> tuple[Expected, ...]:
-    """What is expected of the advised learner and of what people would do instead, on the same worlds."""
-    instances, delays, scale, start = draw_worlds(seen, known, horizon, seed)
-    # Thompson sampling per action draws a number for each action and round: fewer worlds where these are many.
-    few = int(np.clip(WORLDS * WORK // (horizon * seen.counts.n_actions), 2, WORLDS))
-    runs = [(name, i) for name in SIMULATED for i in range(WORLDS if name != "action-thompson" else few)]
+    """What is expected of the advised learner and of what people would do instead, on the same worlds.
 
-    def regret(run: tuple[str, int]) -> float:
-        name, i = run
+    Worlds are drawn from what the log says of map, means and direct effects.
+    """
+    counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.curve
+    theta = seen.drift.path(np.linspace(1 - min(horizon / max(counts.rows, 1), 1.0), 1, horizon))
+    scale, scaled = scaled_means(counts, theta)
+    if late.window and seen.maturity.default != 1.0:
+        # Where silence is good news, outcomes are held until the window closes.
+        late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
+    start: dict[str, Any] = {"prior": (scaled(known.states[0]), known.states[1])}
+    if curve is not None:
+        start["curve"] = (curve.tau * seen.rows.pace, curve.weight)
+    own = start if known.cells is None else start | {"cells": (scaled(known.cells[0]), known.cells[1])}
+    # Thompson sampling per action draws a number for each action and round: fewer worlds, and fewer still of many.
+    few = int(np.clip(FEW * WORK // (horizon * counts.n_actions), 2, FEW))
+    visits = counts.effective.sum(axis=1, keepdims=True) + seen.map.strength
+
+    def regrets(world: int) -> list[float]:
+        rng = np.random.default_rng((seed + world, 15))
+        means = scaled(theta + counts.state_errors * rng.standard_normal(counts.n_states))
+        drawn = direct.mean + np.sqrt(direct.variance) * rng.standard_normal(counts.n_actions)
+        effects = np.clip(known.part / scale * drawn[:, None], -means.min(axis=0), 1 - means.max(axis=0))
+        weights = rng.standard_gamma(seen.map.P * visits)
+        P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, seen.map.P)
+        instance = Instance(P / P.sum(axis=1, keepdims=True), means, effects if effects.any() else None)
+        delays = simulated_delays(late, horizon, seed + world)
         # Only the advised learner starts from what the log knows of single actions.
-        given = {part: value for part, value in start.items() if part != "cells" or name == learner}
-        return simulate(instances[i], informed(name, **given), delays[i], seed + i).regret
+        given = [(name, own if name == learner else start) for name in SIMULATED]
+        runs = [
+            simulate(instance, informed(name, **knows), delays, seed + world).regret
+            if name != "action-thompson" or world < few
+            else np.nan
+            for name, knows in given
+        ]
+        totals = instance.total_losses - instance.total_losses.min()
+        return [*runs, float(totals[first]), float(totals.mean())]
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
-        found = np.array(list(pool.map(regret, runs)))
-    regrets = {name: found[[run[0] == name for run in runs]] for name in SIMULATED}
-    totals = [instance.total_losses for instance in instances]
-    regrets[ALWAYS] = np.array([float(total[first] - total.min()) for total in totals])
-    regrets[BLIND] = np.array([float(total.mean() - total.min()) for total in totals])
-    return tuple(Expected(name, scale * values) for name, values in regrets.items())
+        found = scale * np.array(list(pool.map(regrets, range(WORLDS))))
+    names = (*SIMULATED, ALWAYS, BLIND)
+    return tuple(Expected(name, each[np.isfinite(each)]) for name, each in zip(names, found.T, strict=True))

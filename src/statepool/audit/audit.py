@@ -18,9 +18,9 @@ from statepool.audit.advice import Advice, Evidence, advise
 from statepool.audit.contexts import Contexts, check_contexts, examine_contexts
 from statepool.audit.counts import Counts, context_names, count_log, count_mature, draw_rows
 from statepool.audit.delays import find_maturity, measure_lateness, read_missing, read_window
-from statepool.audit.drift import measure_drift
+from statepool.audit.document import document_of, write_report
 from statepool.audit.effects import estimate_effects, sufficiency_test
-from statepool.audit.estimates import estimate_map
+from statepool.audit.estimates import estimate_map, measure_drift
 from statepool.audit.evaluate import WhatIf, evaluate
 from statepool.audit.log import Log, open_log
 from statepool.checks import check_count, check_number, check_whole
@@ -56,14 +56,10 @@ class Audit(Evidence):
     @cached_property
     def document(self) -> dict[str, Any]:
         """The audit as plain data, with the pool to start: what `AUDIT.json` holds."""
-        from statepool.audit.document import document_of
-
         return document_of(self)
 
     def write(self, out: Path | str) -> Path:
         """Write the report to a folder (or to an .html file) and `AUDIT.json` beside it; return the report's path."""
-        from statepool.audit.document import write_report
-
         return write_report(self, Path(out))
 
 
@@ -150,13 +146,14 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     if log.columns.context:
         check_contexts(log.columns.context, names, counts)
     recorded = draw_rows(log, counts, unit, seed)
-    early = float((recorded.resolved < recorded.decided).mean()) * counts.rows
-    if early:  # kept without their delay
-        counts = replace(counts, notes=counts.notes | {"outcome before its decision": round(early)})
+    odd = {
+        "outcome before its decision": recorded.resolved < recorded.decided,  # kept without their delay
+        "time far after all others": np.fmax(recorded.decided, recorded.resolved) > recorded.latest,
+    }
+    found = {why: round(float(rows.mean()) * counts.rows) for why, rows in odd.items() if rows.any()}
+    counts = replace(counts, notes=counts.notes | found)
     maturity = find_maturity(recorded, length)
-    held = recorded.held is not None and bool(
-        (np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD
-    )
+    held = bool((np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD)
     by_context: list[Counts] = []
     if maturity.window is not None or held or names:
         before = counts.states
@@ -172,7 +169,7 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     test = sufficiency_test(rows, counts.n_actions, counts.n_states, seed, base)
     effects = estimate_effects(counts, map_, test, seed)
     lateness = measure_lateness(recorded, maturity, delay)
-    drift = measure_drift(rows, map_.P, counts.state_means, lateness.typical)
+    drift = measure_drift(rows, counts.state_means)
     contexts = None
     if names:
         contexts = examine_contexts(log.columns.context, names, by_context, counts, map_, effects, level)

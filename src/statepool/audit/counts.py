@@ -102,8 +102,9 @@ class Counts:
     """Tables of one row for each action and one column for each state; the best state first.
 
     `n` counts rows and `k` outcomes (final ones, and the exposure of younger rows); `loss` and `square` sum losses and
-    their squares. `w` has the sums of `WEIGHTED`; without propensities every weight is 1. `spellings` names the state
-    that each spelling in the log stands for.
+    their squares; `early` sums F (1 - F) of rows that count as F of one. `w` has the sums of `WEIGHTED`; without
+    propensities every weight is 1. `spellings` names the state that each spelling in the log stands for, `base` is the
+    loss where nothing happened.
     """
 
     actions: tuple[str, ...]
@@ -112,6 +113,7 @@ class Counts:
     k: Floats
     loss: Floats
     square: Floats
+    early: Floats
     w: dict[str, Floats]
     weighted: bool = False
     total: int = 0
@@ -119,6 +121,7 @@ class Counts:
     notes: dict[str, int] = field(default_factory=dict)
     spellings: dict[str, str] = field(default_factory=dict)
     blank: int = 0
+    base: float = 0.0
 
     @property
     def n_actions(self) -> int:
@@ -160,11 +163,20 @@ class Counts:
 
     @property
     def state_errors(self) -> Floats:
-        """The standard error of each state's mean; an outcome's deviation where fewer than two are known."""
+        """The standard error of each state's mean; an outcome's deviation where fewer than two are known.
+
+        What has been reported of a young row depends on whether its event has come yet: that adds to the variance.
+        """
         k, loss, square = (table.sum(axis=0) for table in (self.k, self.loss, self.square))
         enough = np.maximum(k, 2)
         variance = np.maximum(square / enough - (loss / enough) ** 2, 0) * enough / (enough - 1)
-        return np.where(k > 1, np.sqrt(variance / np.maximum(self.worth, 1)), self.deviation)
+        variance = variance / np.maximum(self.worth, 1) + (self.state_means - self.base) ** 2 * self.waiting
+        return np.where(k > 1, np.sqrt(variance), self.deviation)
+
+    @property
+    def waiting(self) -> Floats:
+        """What young rows add to the variance of each state's mean, over its squared distance from `base`."""
+        return self.early.sum(axis=0) / np.maximum(self.k.sum(axis=0), 1) ** 2
 
     @property
     def worth(self) -> Floats:
@@ -204,7 +216,8 @@ class Rows:
     population: int
     timed: bool
     latest: float
-    held: Floats | None = None
+    held: Floats
+    """1 in the holdout."""
 
     @property
     def age(self) -> Floats:
@@ -212,13 +225,14 @@ class Rows:
 
     @property
     def dated(self) -> NDArray[np.bool_]:
-        """Rows with an outcome that has a time after its decision."""
-        return np.isfinite(self.loss) & np.isfinite(self.resolved) & (self.resolved >= self.decided)
+        """Rows with an outcome that has a time after its decision, and none after the end of the log."""
+        return np.isfinite(self.loss) & (self.resolved >= self.decided) & (self.resolved <= self.latest)
 
     @property
     def pace(self) -> float:
         """Decisions of the whole log in a unit of time; 0 if unknown."""
-        span = float(self.decided[-1] - self.decided[0]) if self.timed and self.decided.size > 1 else 0.0
+        known = self.timed and self.decided.size > 1
+        span = min(float(self.decided[-1]), self.latest) - float(self.decided[0]) if known else 0.0
         return self.population / span if span > 0 else 0.0
 
 
@@ -261,7 +275,7 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
         odd, weighted = {why: n for why, n in found.items() if n}, bool(unusable <= UNUSABLE * cells["n"].sum())
     nothing = np.zeros((len(actions), len(states)))
     like = Counts(
-        tuple(actions), tuple(states), nothing, nothing, nothing, nothing, {}, weighted,
+        tuple(actions), tuple(states), nothing, nothing, nothing, nothing, nothing, {}, weighted,
         total + log.repeated + unread, dropped, odd | notes, spellings, blank,
     )  # fmt: skip
     return _by_worth(_filled(cells, like, unit)), unit
@@ -272,7 +286,8 @@ def count_mature(
 ) -> list[Counts]:
     """Counts again, of final outcomes (of the holdout alone) and the exposure of younger rows; then of each context."""
     rows = _matured(log, unit, maturity, held_only)
-    again = _by_worth(_filled(_cells(log, rows), counts, unit))
+    base = counts.base if maturity.default is None else maturity.default
+    again = _by_worth(_filled(_cells(log, rows), replace(counts, base=base), unit))
     if not contexts:
         return [again]
     found = _cells(log, rows, ("context",))
@@ -306,9 +321,7 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
             late = (rows.resolved - rows.decided > maturity.window).fill_null(False)
             x = ibis.ifelse(late, float(unit.outcome(maturity.default)), x)
         young = (nothing, nothing, nothing)
-        if maturity.exposed:
-            assert maturity.curve is not None
-            assert maturity.default is not None
+        if maturity.curve is not None and maturity.default is not None:
             share = maturity.curve.expression((maturity.latest - rows.decided).clip(lower=0.0))
             base, event = float(unit.outcome(maturity.default)), x.notnull() & rows.resolved.notnull()
             young = (
@@ -328,6 +341,7 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArr
     ibis = audit_engine()
     wanted = {
         "n": rows.count(), "k": rows.k.sum(), "x": rows.x.sum(), "xx": rows.xx.sum(),
+        "early": (rows.k * (1 - rows.k)).sum(),
         "low": rows.outcome.min(), "high": rows.outcome.max(), "unreadable": rows.unreadable.sum(),
     }  # fmt: skip
     if log.columns.propensity:
@@ -377,25 +391,28 @@ def _filled(cells: dict[str, Any], like: Counts, unit: Unit) -> Counts:
     # A loss is start + step x: sums of losses and of their squares follow from those of outcomes.
     start, step = unit.loss(0.0), unit.loss(1.0) - unit.loss(0.0)
 
+    def table(values: Floats) -> Floats:
+        made = np.zeros((like.n_actions, like.n_states))
+        np.add.at(made, (row[known], column[known]), values[known])
+        return made
+
     def tables(*names: str) -> dict[str, Floats]:
-        n, nn, k, kk, x, wx, xx = (cells[name][known] for name in names)
+        n, nn, k, kk, x, wx, xx = (cells[name] for name in names)
         squares = np.maximum(start**2 * kk + 2 * start * step * wx + step**2 * xx, 0.0)
         sums = (n, nn, k, kk, start * k + step * x, start * kk + step * wx, squares)
-        made = np.zeros((len(WEIGHTED), like.n_actions, like.n_states))
-        for table, values in zip(made, sums, strict=True):
-            np.add.at(table, (row[known], column[known]), values)
-        return dict(zip(WEIGHTED, made, strict=True))
+        return {name: table(values) for name, values in zip(WEIGHTED, sums, strict=True)}
 
     plain = tables("n", "n", "k", "k", "x", "x", "xx")
     w = tables("wn", "wnn", "wk", "wkk", "wx", "wwx", "wwxx") if like.weighted else plain
-    return replace(like, n=plain["n"], k=plain["k"], loss=plain["loss"], square=plain["wsquare"], w=w)
+    n, k, loss, square = (plain[name] for name in ("n", "k", "loss", "wsquare"))
+    return replace(like, n=n, k=k, loss=loss, square=square, early=table(cells["early"]), w=w)
 
 
 def _by_worth(counts: Counts) -> Counts:
     """States in order of their mean loss, the best first."""
     k, loss = counts.k.sum(axis=0), counts.loss.sum(axis=0)
     order = np.argsort(np.where(k > 0, loss / np.maximum(k, 1e-300), np.inf), kind="stable")
-    tables = {name: getattr(counts, name)[:, order] for name in ("n", "k", "loss", "square")}
+    tables = {name: getattr(counts, name)[:, order] for name in ("n", "k", "loss", "square", "early")}
     w = {name: table[:, order] for name, table in counts.w.items()}
     return replace(counts, states=tuple(counts.states[i] for i in order), w=w, **tables)
 
@@ -449,11 +466,20 @@ def draw_rows(log: Log, counts: Counts, unit: Unit, seed: int = 0) -> Rows:
     ties = np.random.default_rng((seed, 10)).permutation(first.size)
     order = first[np.lexsort((ties, found["decided"][first] if timed else ties))]
     found = {name: values[order] for name, values in found.items()}
-    latest = float(np.fmax.reduce(np.append(found["decided"], found["resolved"]), initial=np.nan))
+    latest = float(np.fmax(last_time(found["decided"]), last_time(found["resolved"])))
     return Rows(
         found["action"], found["state"], unit.loss(found["x"]), found["decided"], found["resolved"], counts.rows, timed,
-        latest, found["held"] if log.columns.holdout else None,
+        latest, found["held"],
     )  # fmt: skip
+
+
+def last_time(times: Floats) -> float:
+    """The last time; one that is further from all others than they are from each other is a mistake."""
+    known = times[np.isfinite(times)]
+    if not known.size:
+        return np.nan
+    low, high = np.quantile(known, (0.01, 0.99))
+    return float(known[known <= 2 * high - low].max())
 
 
 def _fetch_sample(rows: Table, population: int, timed: bool) -> dict[str, NDArray[Any]]:

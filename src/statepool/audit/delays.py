@@ -13,8 +13,9 @@ that have come by age x, is Lynden-Bell's product-limit estimate: with waits d_j
 
     n_j = #{i: d_i <= d_j <= A_i}        F(x) = product over d_j > x of (1 - 1/n_j)
 
-and a pool gets the mixture F(x) = 1 - sum_k w_k exp(-x/tau_k) that fits it. A row younger than the window counts as
-F(age) of a row (exposure), if enough events are known.
+A row younger than the window counts as F(age) of a row (exposure), if enough events are known. A pool gets the mixture
+F(x) = 1 - sum_k w_k exp(-x/tau_k) that fits it; rows of the log are not weighted by it, since it is off by a few
+hundredths where waits are not of that kind.
 """
 
 from __future__ import annotations
@@ -31,46 +32,45 @@ import numpy as np
 from scipy.optimize import nnls
 
 from statepool.audit.counts import Rows
-from statepool.audit.log import audit_engine
 from statepool.checks import Floats
+from statepool.delays import Conversions
 
 LENGTHS = {"s sec second": 1.0, "m min minute": 60.0, "h hour": 3_600.0, "d day": 86_400.0, "w week": 604_800.0}
 SECONDS = {word: length for words, length in LENGTHS.items() for word in words.split()}
 NONE, GIVEN, FOUND = "none", "given", "found"
-LEAST_EVENTS = 20
-"""Dated outcomes that the rule for the window needs."""
+LEAST_EVENTS, LEAST_FOR_CURVE = 20, 60
+"""Dated outcomes that the rule for the window needs, and events that the curve needs."""
 NEARLY = 0.995
 SUDDEN = 0.5
 """The default is reported within this share of the window: an hour's or a day's batch, not a spread of delays."""
 LONGEST = 0.7
 """A window that would leave less than the rest of the log is not taken from the log alone."""
-LEAST_FOR_CURVE = 60
-"""Events from which the curve is used for rows that are too young."""
 QUANTILES = (0.1, 0.5, 0.9, 0.99)
-DRAWS = 1_000
+DRAWS = (np.arange(1_000) + 0.5) / 1_000
+STEPS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """F, the share of events that have come by an age, as a mixture of exponentials; 1 from the window on."""
+    """F, the share of events that have come by an age: straight between `knots`, and as a mixture of exponentials."""
 
     tau: Floats
     weight: Floats
-    window: float
-    waits: Floats = field(repr=False)
-    """Equally likely waits, by the product-limit estimate."""
-    events: int
+    knots: Floats
+    """Ages by which equal shares of the events have come, from none to all."""
 
     def share(self, age: Floats) -> Floats:
-        open_part = (self.weight * np.exp(-np.asarray(age)[..., None] / self.tau)).sum(axis=-1)
-        return np.where(age >= self.window, 1.0, np.clip(1 - open_part, 0.0, 1.0))
+        return np.interp(age, self.knots, np.linspace(0, 1, self.knots.size))
+
+    def age(self, share: Any) -> Floats:
+        """The age by which a share of the events has come."""
+        return np.interp(share, np.linspace(0, 1, self.knots.size), self.knots)
 
     def expression(self, age: Any) -> Any:
         """The same of an Ibis column."""
-        share = 1.0
-        for tau, weight in zip(self.tau.tolist(), self.weight.tolist(), strict=True):
-            share = share - weight * (age / -tau).exp()
-        return audit_engine().ifelse(age >= self.window, 1.0, share.clip(lower=0.0, upper=1.0))  # type: ignore[attr-defined]
+        knots = self.knots.tolist()
+        rises = [(age - a).clip(lower=0.0, upper=b - a) / (b - a) for a, b in pairwise(knots)]
+        return sum(rises) / len(rises)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,7 @@ class Maturity:
     """The loss of a decision for which nothing happened within the window."""
     why: str = ""
     curve: Curve | None = None
-    exposed: bool = False
-    """Whether the curve is known well enough to count young rows by their exposure."""
+    """If it is known, young rows count by their exposure."""
 
     @property
     def cut(self) -> float:
@@ -136,8 +135,8 @@ def find_maturity(rows: Rows, window: float | None) -> Maturity:
         raise ValueError("window: needs decision times to tell which rows are old enough, expected --decided")
     if not rows.timed or window == 0 or not np.isfinite(rows.loss).any():
         return Maturity(window or None, NONE if window is None else GIVEN, rows.latest)
-    found = _find_window(rows, window)
-    if found is None:
+    found, span = _find_window(rows), rows.latest - float(rows.decided[0])
+    if found is None or (window is None and not 0 < found[0] <= LONGEST * span):
         if window is None:
             _ask_if_unfinished(rows)
             return Maturity(None, NONE, rows.latest)
@@ -146,26 +145,17 @@ def find_maturity(rows: Rows, window: float | None) -> Maturity:
         common = _common_values(known)[0]
         nothing = common == known.max() and (known == common).mean() >= 0.5
         return Maturity(window, GIVEN, rows.latest, common if nothing else None)
-    if window is not None:
-        found = replace(found, window=window, how=GIVEN)
-    if found.default is None or found.window is None:
-        return found
-    curve = fit_curve(rows, found.window, found.default)
-    return replace(found, curve=curve, exposed=curve is not None and curve.events >= LEAST_FOR_CURVE)
+    length, default, why = found
+    how, length = (FOUND, length) if window is None else (GIVEN, window)
+    return Maturity(length, how, rows.latest, default, why, fit_curve(rows, length, default))
 
 
-def _find_window(rows: Rows, given: float | None) -> Maturity | None:
-    """The rule of the module's docstring."""
+def _find_window(rows: Rows) -> tuple[float, float, str] | None:
+    """The window, the default and why, by the rule of the module's docstring."""
     known, dated = np.isfinite(rows.loss), rows.dated
     undated = known & ~np.isfinite(rows.resolved)
-    span = rows.latest - float(rows.decided[0])
     if dated.sum() < LEAST_EVENTS:
         return None
-
-    def made(window: float, default: float, why: str) -> Maturity | None:
-        fits = given is not None or 0 < window <= LONGEST * span
-        return Maturity(window, FOUND, rows.latest, default, why) if fits else None
-
     waits = rows.resolved - rows.decided
     if undated.sum() >= LEAST_EVENTS:
         values = np.unique(rows.loss[undated])
@@ -174,9 +164,9 @@ def _find_window(rows: Rows, given: float | None) -> Maturity | None:
         default = float(values[0])
         blank, youngest = ~known, float(rows.age[undated].min())
         if blank.sum() >= LEAST_EVENTS and (rows.age[blank] <= youngest).mean() >= NEARLY:
-            return made(youngest, default, "younger rows are blank unless something happened")
+            return youngest, default, "younger rows are blank unless something happened"
         longest = float(wait_quantiles(waits[dated], rows.age[dated], NEARLY))
-        return made(longest, default, "99.5 % of events have come by then")
+        return longest, default, "99.5 % of events have come by then"
     if dated.sum() < NEARLY * known.sum():
         return None
     for default in _common_values(rows.loss[known]):
@@ -186,7 +176,7 @@ def _find_window(rows: Rows, given: float | None) -> Maturity | None:
         first, last = np.quantile(closing, (1 - NEARLY, NEARLY))
         together = first > 0 and (events > first).mean() <= 1 - NEARLY and last - first <= SUDDEN * first
         if together and not (events.max() > 0.999 * first and events.min() > (1 - SUDDEN) * first):
-            return made(float(last), default, "one outcome always comes at once, after all others")
+            return float(last), default, "one outcome always comes at once, after all others"
     return None
 
 
@@ -241,18 +231,17 @@ def fit_curve(rows: Rows, window: float, default: float) -> Curve | None:
     """The curve of events within the window, from the sample; None if there are too few."""
     waits = rows.resolved - rows.decided
     events = rows.dated & (rows.loss != default) & (waits <= window)
-    if events.sum() < LEAST_EVENTS:
+    if events.sum() < LEAST_FOR_CURVE:
         return None
-    drawn = wait_quantiles(waits[events], rows.age[events], (np.arange(DRAWS) + 0.5) / DRAWS)
-    grid = np.append(0.0, np.quantile(drawn, np.linspace(0.005, 1.0, 200)))
-    left = 1 - np.searchsorted(np.sort(drawn), grid, side="right") / DRAWS
+    shares = np.linspace(0, 1, STEPS + 1)
+    knots = wait_quantiles(waits[events], rows.age[events], shares)
+    knots += 1e-9 * window * np.arange(STEPS + 1)  # never equal
     tau = window * np.geomspace(1 / 600, 1 / 3, 6)
-    weight, _ = nnls(np.exp(-grid[:, None] / tau), left)
+    weight, _ = nnls(np.exp(-knots[:, None] / tau), 1 - shares)
     weight = weight / max(weight.sum(), 1.0)
+    weight[0] += not weight.any()  # everything comes at once
     used = weight > 1e-6
-    if not used.any():  # everything comes at once
-        return Curve(np.array([window / 600]), np.array([1.0]), window, drawn, int(events.sum()))
-    return Curve(tau[used], weight[used], window, drawn, int(events.sum()))
+    return Curve(tau[used], weight[used], knots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,9 +249,7 @@ class Lateness:
     """How late outcomes come: those of events where there is a window."""
 
     time: list[float]
-    """At `QUANTILES`; nothing where outcomes have no times."""
-    typical: float
-    """The median delay in decisions until an outcome counts; the window where most outcomes are known only then."""
+    """At `QUANTILES`; nothing where outcomes have no times, or too few of them."""
     draws: Floats = field(repr=False)
     """Equally likely delays in decisions, infinite for outcomes that never come."""
     window: int = 0
@@ -273,29 +260,24 @@ def measure_lateness(rows: Rows, maturity: Maturity, delay: int | None = None) -
     """From the sample as recorded; `delay`, in decisions, where the log has no outcome times and no window."""
     if maturity.default is not None and maturity.window is not None and rows.pace > 0:
         window = max(round(maturity.window * rows.pace), 1)
-        waits = np.array([maturity.window / 2]) if maturity.curve is None else maturity.curve.waits
-        draws = np.clip(np.round(waits * rows.pace), 0, window - 1)
-        final = maturity.matured(rows).loss[rows.decided <= maturity.cut]
-        events = float((final != maturity.default).mean()) if final.size else 0.0
-        typical = float(np.median(draws)) if events >= 0.5 else float(window)
-        return Lateness(np.quantile(waits, QUANTILES).tolist(), typical, draws, window)
+        curve = maturity.curve
+        waits = np.array([maturity.window / 2]) if curve is None else curve.age(DRAWS)
+        time = [] if curve is None else curve.age(QUANTILES).tolist()
+        return Lateness(time, np.clip(np.round(waits * rows.pace), 0, window - 1), window)
     waits, dated = rows.resolved - rows.decided, rows.dated
     if not rows.timed or not dated.any():
-        return Lateness([], float(delay or 0), np.array([float(delay or 0)]))
+        return Lateness([], np.array([float(delay or 0)]))
     blank = ~np.isfinite(rows.loss)
     old = rows.age > np.quantile(waits[dated], 0.99)
-    lost = round(float((blank & old).sum() / max(old.sum(), 1)) * DRAWS)
-    time = wait_quantiles(waits[dated], rows.age[dated], QUANTILES).tolist()
-    drawn = wait_quantiles(waits[dated], rows.age[dated], (np.arange(DRAWS - lost) + 0.5) / max(DRAWS - lost, 1))
-    draws = np.append(np.round(drawn * rows.pace), np.full(lost, np.inf))
-    return Lateness(time, float(time[1] * rows.pace), draws)
+    lost = float((blank & old).sum() / max(old.sum(), 1))
+    shares = np.minimum(DRAWS / max(1 - lost, 1e-9), 1.0)
+    time, drawn = (wait_quantiles(waits[dated], rows.age[dated], each) for each in (QUANTILES, shares))
+    return Lateness(time.tolist(), np.where(shares < 1, np.round(drawn * rows.pace), np.inf))
 
 
 def simulated_delays(late: Lateness, horizon: int, seed: int) -> Any:
     """Delays for a simulation of the log's latest decisions: events first where there is a window."""
     rng = np.random.default_rng((seed, 13))
     if late.window:
-        from statepool.delays import Conversions
-
         return Conversions(late.window, rng.choice(late.draws, horizon).astype(np.int64))
     return np.minimum(rng.choice(late.draws, horizon), horizon).astype(np.int64)

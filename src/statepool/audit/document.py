@@ -56,24 +56,22 @@ class Section:
 
 @dataclass(frozen=True)
 class Summary:
-    """The answer: how the log was read, the verdict, at most three reasons, and what to do."""
+    """How the log was read, at most three reasons for the verdict, and what to do."""
 
-    verdict: str
-    learner: str | None
     reading: list[str]
     reasons: list[str]
     todo: list[str]
 
 
 def summary_of(audit: Audit) -> Summary:
-    advice = audit.advice
-    return Summary(advice.verdict, advice.learner, [_reading(audit), *_window(audit)], _reasons(audit), _todo(audit))
+    return Summary([_reading(audit), *_window(audit)], _reasons(audit), _todo(audit))
 
 
 def _reading(audit: Audit) -> str:
     unit, counts, how = audit.unit, audit.counts, audit.log.columns.direction
-    seen = [name for s, name in enumerate(counts.states) if counts.k[:, s].sum() > 0]
-    ends = f": best state {seen[0]}, worst {seen[-1]}" if len(seen) > 1 else ""
+    seen = np.flatnonzero(counts.k.sum(axis=0) > 0)
+    differ = seen.size > 1 and np.ptp(counts.state_means[seen]) > 0
+    ends = f": best state {counts.states[seen[0]]}, worst {counts.states[seen[-1]]}" if differ else ""
     return f"{unit.column} is read as {unit.kind} ({how}){ends}."
 
 
@@ -88,7 +86,7 @@ def _window(audit: Audit) -> list[str]:
             f"Give it with {options}, or say --window 0 if all outcomes are final."
         ]
     young = round(float((audit.rows.decided > maturity.cut).mean()) * counts.rows)
-    used = "each is weighted by its age" if maturity.exposed else "only their states count"
+    used = "each is weighted by its age" if maturity.curve is not None else "only their states count"
     how = "as given" if maturity.how == GIVEN else f"found: {maturity.why}; --window changes it"
     rest = f" {counted(young)} rows are younger: {used}." if young else ""
     return [f"Outcomes are final after {duration(audit, maturity.window)} ({how}).{rest}"]
@@ -98,7 +96,7 @@ def _reasons(audit: Audit) -> list[str]:
     """At most three: what is missing, what the states explain, and what is gained over what people would do."""
     advice = audit.advice
     missing = [f"{advice.missing[0].upper()}{advice.missing[1:]}."] if advice.missing else []
-    if not audit.counts.has_outcomes or audit.counts.n_actions < 2:
+    if missing and advice.needed is None:
         return missing
     if is_alike(audit.counts, audit.effects):
         return [*missing, "The actions are alike: no choice among them gains anything that the log can see."]
@@ -110,7 +108,7 @@ def _about_states(audit: Audit) -> str:
     blind = f"{amount(audit.unit.amount(audit.effects.blind))}{audit.unit.suffix} per decision"
     if found.p >= LEVEL:
         same = f"In the same state, actions do not differ beyond chance (p = {found.p:.2g})."
-        return f"{same} Choosing well gains {blind} over choosing blindly."
+        return f"{same} Choosing well gains {blind} over choosing blindly." if audit.effects.blind > 0 else same
     rejected = sum(p < LEVEL for p in found.corrected)
     where = f"In {rejected} of {len(found.states)} states actions" if rejected else "Amounts of actions"
     return (
@@ -222,17 +220,18 @@ def _about_log(audit: Audit) -> list[str]:
 
 def _about_time(audit: Audit) -> list[str]:
     late, drift, unit = audit.lateness, audit.drift, audit.unit
-    lines = [f"Outcomes have no times (--resolved): a delay of {late.typical:.0f} decisions was assumed (--delay)."]
+    lines = [f"Outcomes have no times (--resolved): a delay of {late.draws[0]:.0f} decisions was assumed (--delay)."]
+    if late.window:
+        lines = ["Too few events have times to say how late they come: half of the window was assumed."]
     if late.time:
         what = "events" if late.window else "outcomes"
         half, most = (duration(audit, late.time[i]) for i in (1, 2))
         lines = [f"Half of all {what} come within {half}, nine in ten within {most}."]
     if any(drift.drifts):
-        floor, spread = drift.floor / max(audit.counts.rows, 1), float(drift.spread.max())
+        spread = amount(unit.amount(float(drift.spread.max())))
         lines.append(
-            f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to {amount(unit.amount(spread))}"
-            f"{unit.suffix} (standard deviation over time). On the hardest log with as much drift every learner loses "
-            f"about {amount(unit.amount(floor))}{unit.suffix} per decision against the best action."
+            f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to {spread}{unit.suffix} "
+            "(standard deviation over time)."
         )
     elif audit.rows.timed:
         lines.append("No state's mean drifts beyond noise.")
@@ -289,8 +288,8 @@ def write_report(audit: Audit, out: Path) -> Path:
     """Write the report into the folder `out`, or as that .html file, and AUDIT.json beside it; return its path."""
     path = out if out.suffix.lower() == ".html" else out / "report.html"
     page = render(
-        "statepool.audit", "audit.html", name=audit.log.name, summary=summary_of(audit), sections=sections_of(audit),
-        kind=CLASSES[audit.advice.verdict],
+        "statepool.audit", "audit.html", name=audit.log.name, advice=audit.advice, summary=summary_of(audit),
+        sections=sections_of(audit), kind=CLASSES[audit.advice.verdict],
     )  # fmt: skip
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -332,7 +331,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
                     "unit": unit.column, "low": unit.low, "high": unit.high},
         "window": {"length": maturity.window, "known": maturity.how, "why": maturity.why,
-                   "by_exposure": maturity.exposed, "sentence": " ".join(_window(audit))},
+                   "by_exposure": maturity.curve is not None, "sentence": " ".join(_window(audit))},
         "log": {"name": audit.log.name, "columns": vars(audit.log.columns), "rows": counts.total, "used": counts.rows,
                 "with_outcome": float(counts.k.sum()), "dropped": counts.dropped,
                 "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in counts.notes.items())],
@@ -347,7 +346,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
                     "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
         "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},
-        "drift": {"spread": drift.spread * unit.scale, "E2": drift.e2, "floor": unit.amount(drift.floor)},
+        "drift": {"spread": drift.spread * unit.scale},
         "personalising": _context_data(audit),
     })  # fmt: skip
 

@@ -56,14 +56,12 @@ LEAST_FREEDOM = 4.0
 
 @dataclass(frozen=True, eq=False)
 class StateTest:
-    """One state: the test, and the sums it rests on."""
+    """One state."""
 
     p: float
     rows: int
     variance: float
     """sigma², of outcomes around their stretch's mean."""
-    sums: Floats = field(repr=False)
-    """U, C, and the variance of U under shuffling, exactly: one column for each action."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +101,7 @@ def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, b
     ]
     happens = np.zeros((3, n_actions))
     for part in parts:
-        happens += _sums(*stretches(rows.action[part], (rows.loss[part] != base) * 1.0), n_actions)
+        happens += sums_by_action(*stretches(rows.action[part], (rows.loss[part] != base) * 1.0), n_actions)
     amounts = _amounts(rows, [part[rows.loss[part] != base] for part in parts], base, n_actions, seed)
     ps = [test.p for test in tests]
     everything = holm([*ps, amounts.p] if amounts.differ else ps)
@@ -134,13 +132,13 @@ def examine(strata: list[tuple[Ints, Floats]], n_actions: int, seed: int) -> Sta
     cut = [stretches(action, loss) for action, loss in strata]
     sums = np.zeros((3, n_actions))
     for action, residuals in cut:
-        sums += _sums(action, residuals, n_actions)
+        sums += sums_by_action(action, residuals, n_actions)
     U, C, _ = sums
     n = sum(loss.size for _, loss in strata)
     squares, groups = sum(float((r**2).sum()) for _, r in cut), sum(len(r) for _, r in cut)
     variance = squares / max(n - groups, 1)
     if (C > 0).sum() < 2 or variance <= 1e-15:
-        return StateTest(1.0, n, variance if variance > 1e-15 else 0.0, sums)
+        return StateTest(1.0, n, variance if variance > 1e-15 else 0.0)
     weights = 1 / (1 + MATTERS**2 * C) ** 2 * (C > 0)
     statistic = float((weights * U**2).sum())
     # A hair's breadth for rounding: shuffles that undo themselves are equal, not smaller.
@@ -151,7 +149,7 @@ def examine(strata: list[tuple[Ints, Floats]], n_actions: int, seed: int) -> Sta
         shuffled = [np.bincount(a.ravel(), rng.permuted(r, axis=1).ravel(), n_actions) for a, r in cut]
         drawn.append(float((weights * np.sum(shuffled, axis=0) ** 2).sum()))
         larger += drawn[-1] >= least
-    return StateTest(p_value(statistic, np.array(drawn), larger), n, variance, sums)
+    return StateTest(p_value(statistic, np.array(drawn), larger), n, variance)
 
 
 def stretches(action: Ints, loss: Floats) -> tuple[Ints, Floats]:
@@ -165,7 +163,8 @@ def stretches(action: Ints, loss: Floats) -> tuple[Ints, Floats]:
     return actions, losses - losses.mean(axis=1, keepdims=True) if used else losses
 
 
-def _sums(action: Ints, residuals: Floats, n_actions: int) -> Floats:
+def sums_by_action(action: Ints, residuals: Floats, n_actions: int) -> Floats:
+    """U, C, and the variance of U under shuffling, exactly: one column for each action."""
     length = residuals.shape[1]
     pairs, n = np.unique(np.arange(len(action))[:, None] * n_actions + action, return_counts=True)
     where, who = pairs // n_actions, pairs % n_actions

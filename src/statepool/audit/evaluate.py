@@ -65,13 +65,18 @@ def evaluate(audit: Audit, policy: str, level: float = 0.95) -> WhatIf:
         An action (or `fixed:ACTION`), `best` (the action that the advice starts on; with contexts the best of each),
         `uniform`, `logged`, or the address of a pool such as `sqlite:///pool.db#home`.
     """
-    contexts, tables, share, policies = audit.contexts, audit.by_context or [audit.counts], np.ones(1), []
-    if contexts is not None:
-        share = contexts.rows / contexts.rows.sum()
-    for c, counts in enumerate(tables):
-        best = int(contexts.best[c]) if contexts is not None and contexts.pays else audit.advice.ranking.order[0]
-        x = read_policy(policy, audit.counts, best)
-        policies.append(counts.k.sum(axis=1) / counts.k.sum() if policy == "logged" and counts.k.any() else x)
+    contexts, first = audit.contexts, audit.advice.ranking.order[0]
+    if contexts is None:
+        return estimate_policy(
+            audit, [audit.counts], np.ones(1), [read_policy(policy, audit.counts, first)], policy, level
+        )
+    # Contexts without a final outcome say nothing.
+    known = [c for c, counts in enumerate(audit.by_context) if counts.has_outcomes]
+    if not known:
+        raise ValueError("context: none has a final outcome, expected some to estimate from")
+    tables, share = [audit.by_context[c] for c in known], contexts.rows[known] / contexts.rows[known].sum()
+    best = contexts.best[known] if contexts.pays else [first] * len(known)
+    policies = [read_policy(policy, counts, int(a)) for counts, a in zip(tables, best, strict=True)]
     return estimate_policy(audit, tables, share, policies, policy, level)
 
 
@@ -113,6 +118,7 @@ def _pooled(counts: Counts, rows: Floats, h: Floats, x: Floats) -> tuple[float, 
     q, k = x @ rows, counts.k.sum(axis=0)
     variance = np.maximum(counts.square.sum(axis=0) / np.maximum(k, 1) - h**2, 0) / np.maximum(k - 1, 1)
     spread = np.maximum(rows @ h**2 - (rows @ h) ** 2, 0) / np.maximum(counts.effective_rows, 1)
+    variance += (h - counts.base) ** 2 * counts.waiting
     return float(q @ h), float((q**2 @ variance + x**2 @ spread) ** 0.5)
 
 
@@ -154,26 +160,9 @@ def read_policy(text: str, counts: Counts, best: int) -> Floats:
 def _policy_of_pool(address: str, actions: tuple[str, ...]) -> Floats:
     """What a pool would do now."""
     with open_pool(address) as pool:
-        shares = {str(label): float(share) for label, share in pool.status().distribution.items()}
+        shares = {str(label): float(share) for label, share in pool.policy().items()}
     missing = [label for label, share in shares.items() if label not in actions and share > 1e-6]
     if missing:
         raise ValueError(f"policy: the pool chooses {missing[0]!r}, expected actions that the log tried")
     x = np.array([shares.get(action, 0.0) for action in actions])
     return np.asarray(x / x.sum())
-
-
-def cautions_of(found: Sequence[WhatIf]) -> list[str]:
-    """What to make of the estimates."""
-    lines = []
-    if not found[0].exact:
-        lines.append(
-            "The log has no propensities (--propensity): the actions' shares stand in for them, which is right if "
-            "actions were not chosen for their circumstances."
-        )
-    for one in found:
-        if one.biased:
-            lines.append(
-                f"{one.policy}: direct effects were found that may bias the value through the states by up to "
-                f"{one.bias:.2g}, more than its error of {one.pooled.error:.2g}: use the doubly robust one."
-            )
-    return lines

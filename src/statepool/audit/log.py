@@ -369,8 +369,6 @@ def _find_columns(
         if column is not None and column not in present:
             raise ValueError(unknown_name(f"{part} column", str(column), present))
         other = next((earlier for earlier, name in used[:i] if column is not None and name == column), None)
-        if other == "context":
-            raise ValueError(f"context: column {column!r} is named twice, expected each once")
         if other is not None and (part in NEEDED or part == "context"):
             raise ValueError(f"{part}: is column {column!r}, which is the {other} too, expected another")
     lacking = [part for part in NEEDED if found[part] is None]

@@ -65,9 +65,9 @@ def print_audit(audit: Any, console: Any = None, details: bool = False, report: 
 
     from statepool.audit.document import sections_of, summary_of
 
-    console, summary = console or make_console(), summary_of(audit)
-    title = Text(summary.verdict, style=f"bold {COLOURS[summary.verdict]}")
-    console.print(title.append(f" (learner {summary.learner})" if summary.learner else "", style="default"))
+    console, summary, advice = console or make_console(), summary_of(audit), audit.advice
+    title = Text(advice.verdict, style=f"bold {COLOURS[advice.verdict]}")
+    console.print(title.append(f" (learner {advice.learner})" if advice.learner else "", style="default"))
     for line in (*summary.reading, *audit.log.notes[:1]):
         _print(console, line)
     for line in summary.reasons:
@@ -135,8 +135,6 @@ def print_what_if(found: Sequence[Any], unit_name: str, console: Any = None) -> 
     """Print a table of estimates, and what to be cautious about."""
     from rich.markup import escape
 
-    from statepool.audit.evaluate import cautions_of
-
     console = console or make_console()
     title = f"Worth per decision, in {unit_name}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
     headings = ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most")
@@ -145,5 +143,16 @@ def print_what_if(found: Sequence[Any], unit_name: str, console: Any = None) -> 
         shown = [f"{e.value:.4g} ({e.lower:.4g} to {e.upper:.4g})" for e in (one.pooled, one.robust, one.plain)]
         table.add_row(escape(one.policy), *shown, f"{one.bias:.2g}" + (" !" if one.biased else ""))
     console.print(table)
-    for sentence in cautions_of(found):
-        console.print(escape(sentence), highlight=False)
+    if not found[0].exact:
+        _print(
+            console,
+            "The log has no propensities (--propensity): the actions' shares stand in for them, which is right if "
+            "actions were not chosen for their circumstances.",
+        )
+    for one in found:
+        if one.biased:
+            _print(
+                console,
+                f"{one.policy}: direct effects were found that may bias the value through the states by up to "
+                f"{one.bias:.2g}, more than its error of {one.pooled.error:.2g}: use the doubly robust one.",
+            )

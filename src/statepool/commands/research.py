@@ -35,9 +35,9 @@ def reproduce(
     chosen = [find(name) for name in studies or [s.name for s in STUDIES.values() if not s.beyond]]
     most_seeds, progress = 2 if quick else None, Console(stderr=True)
     check_writable(out / "cells")
-    say_compiling()
     with ExitStack() as stack:
         executor = stack.enter_context(_client(cluster) if cluster else threads(jobs))
+        say_compiling()
         bars = stack.enter_context(Progress(
             TextColumn("{task.description:<22}"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(),
             console=progress,

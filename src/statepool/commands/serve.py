@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from typer import Option
@@ -35,6 +36,7 @@ def serve(
     """Serve pools over HTTP: the API, the dashboard at /, metrics."""
     from statepool.checks import check_count, check_number
     from statepool.live.service.keys import list_keys
+    from statepool.live.service.pools import make_pool
 
     check_number(port, "port", 0, 65_535)
     check_count(workers, "workers")
@@ -45,10 +47,11 @@ def serve(
     say_compiling()
     with ExitStack() as stack:
         if demo and store is None:
-            from statepool.live.demo import temporary_store
-
-            store = stack.enter_context(temporary_store())
+            folder = TemporaryDirectory(prefix="statepool-", ignore_cleanup_errors=True)
+            store = f"sqlite:///{stack.enter_context(folder)}/demo.db"
         url, exposure = store or DEFAULT_STORE, _exposure(host, open_)
+        given = None if map_file is None else _read_map(map_file)
+        listening = stack.enter_context(_bind(host, port))
         with opened(url, read_only=follow) as database:
             keyed = bool(list_keys(database))
             if exposure == "none" and not keyed:
@@ -56,9 +59,8 @@ def serve(
                     f"host: {host} can be reached by others and the store has no keys, "
                     "expected `statepool keys add` first, or --open"
                 )
-            if map_file is not None:
-                _open_map(database, map_file, name)
-        listening = stack.enter_context(_bind(host, port))
+            if given is not None:
+                make_pool(database, name, given).close()
         shown, bound = listening.getsockname()[:2]
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}/"
         print(f"statepool: {address}, stop with Ctrl-C", file=sys.stderr, flush=True)
@@ -69,18 +71,18 @@ def make_service(store: str, exposure: Any, keyed: bool = False, follow: bool = 
     """The application of one process. `keyed`: the store had keys at the start, so every process requires one."""
     from multiprocessing import current_process
 
-    from statepool.live.service import create_app
-    from statepool.live.service.monitoring import RequestLog, log_as_json
+    from statepool.live.service import Service
+    from statepool.live.service.monitoring import log_as_json
 
     log_as_json(sys.stderr)
     number = current_process().name.rpartition("-")[2]  # of SpawnProcess-1, -2, …; or MainProcess
-    service = create_app(
+    service = Service(
         opened(store, follow),
         exposure=exposure,
         keyed=keyed,
         follow=follow,
         worker=number if number.isdigit() else "1",
-        log=RequestLog(None if quiet else sys.stderr),
+        log=None if quiet else sys.stderr,
     )
     gc.collect()
     gc.freeze()  # what is loaded by now would be scanned again and again
@@ -97,11 +99,10 @@ def _exposure(host: str, open_: bool) -> Any:
     return "anyone" if open_ else "none"
 
 
-def _open_map(database: Any, file: Path, name: str) -> None:
+def _read_map(file: Path) -> Any:
     import msgspec
 
     from statepool.live.service.messages import PoolBody
-    from statepool.live.service.pools import make_pool
 
     try:
         given = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
@@ -111,10 +112,9 @@ def _open_map(database: Any, file: Path, name: str) -> None:
                 "the visitors an action drawn at random (a holdout), then audit again"
             )
         known = {key: value for key, value in given.items() if key in PoolBody.__struct_fields__}
-        body = msgspec.convert(known, PoolBody)
+        return msgspec.convert(known, PoolBody)
     except (OSError, msgspec.DecodeError) as error:
         raise ValueError(f"{file}: cannot be read, expected an AUDIT.json ({error})") from None
-    make_pool(database, name, body).close()
 
 
 def _bind(host: str, port: int) -> Any:

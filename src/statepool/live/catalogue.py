@@ -23,13 +23,11 @@ from statepool.learners.contract import Rows
 from statepool.live.errors import Conflict
 
 PLAIN = (str, int, float, bool)
-LONGEST_LABEL, MOST_PARTS, MOST_LABELS = 1_000, 16, 5_000_000
-MOST_CANDIDATES = 100_000
 
 
 def check_label(label: Any, what: str) -> Hashable:
     """A label that JSON can hold: text, a number, a truth value, or a tuple of these."""
-    if type(label) is str and label.isascii() and label.isprintable() and len(label) <= LONGEST_LABEL:
+    if type(label) is str and label.isascii() and label.isprintable():
         return label  # nearly all are, and a request may bring thousands
     if isinstance(label, np.generic):
         label = label.item()
@@ -38,9 +36,6 @@ def check_label(label: Any, what: str) -> Hashable:
     parts = label if isinstance(label, tuple) else (label,)
     if not parts or not all(isinstance(part, PLAIN) and part == part and _fits(part) for part in parts):
         raise ValueError(f"{what}: {shown(label)} cannot be a label, expected text, a number, or a tuple of these")
-    if len(parts) > MOST_PARTS or sum(len(part) for part in parts if isinstance(part, str)) > LONGEST_LABEL:
-        most = f"at most {LONGEST_LABEL} characters in {MOST_PARTS} parts"
-        raise ValueError(f"{what}: {str(label)[:40]!r}… is too long, expected {most}")
     return label
 
 
@@ -54,11 +49,11 @@ def _fits(part: Any) -> bool:
 def check_labels(labels: Any, what: str) -> list[Hashable]:
     """Different labels, at least one."""
     checked = [check_label(label, what) for label in _listed(labels, what)]
-    if not 0 < len(checked) <= MOST_LABELS:
-        raise ValueError(f"{what}: has {len(checked)} labels, expected 1 to {MOST_LABELS}")
-    if len(set(checked)) < len(checked):
-        twice = next(label for label, count in Counter(checked).items() if count > 1)
-        raise ValueError(f"{what}: {twice!r} is there twice, expected different labels")
+    if not checked:
+        raise ValueError(f"{what}: has no labels, expected at least one")
+    for label, times in Counter(checked).most_common(1):
+        if times > 1:
+            raise ValueError(f"{what}: {label!r} is there twice, expected different labels")
     return checked
 
 
@@ -108,6 +103,12 @@ class Offer(NamedTuple):
     """Of candidates that the caller brought."""
     digest: bytes | None = None
     """Of candidates: tells them apart. Their order counts, as it does for the draw."""
+
+    def label_of(self, place: int) -> str | None:
+        """The label that is stored with a decision: of a candidate that is not in the catalogue, as JSON."""
+        if self.labels is None or self.rows.actions[place] >= 0:
+            return None
+        return encoded(self.labels[place])
 
 
 @dataclass(frozen=True)
@@ -161,10 +162,6 @@ class Catalogue:
     def labels_of(self, numbers: Ints) -> list[Hashable]:
         return [self.labels[number] for number in numbers.tolist()]
 
-    def is_active(self, label: Any) -> bool:
-        number = self.number_of.get(label)
-        return number is not None and bool(self.active[number])
-
     def place(self, offer: Offer, label: Any) -> int | None:
         """The place of an action among those on offer; None: it is not."""
         if offer.labels is not None:
@@ -189,10 +186,8 @@ class Catalogue:
 
     def of_candidates(self, candidates: Any, context: int | None) -> Offer:
         """What a caller brought, as {action: row}."""
-        if not isinstance(candidates, Mapping):
-            raise ValueError(f"candidates: is {type(candidates).__name__}, expected {{action: row}}")
-        if not 0 < len(candidates) <= MOST_CANDIDATES:
-            raise ValueError(f"candidates: has {len(candidates)}, expected 1 to {MOST_CANDIDATES}")
+        if not isinstance(candidates, Mapping) or not candidates:
+            raise ValueError(f"candidates: is {shown(candidates)}, expected {{action: row}} of at least one")
         labels = [check_label(label, "candidates") for label in candidates]
         return self.of_rows(labels, check_rows(list(candidates.values()), len(self.states), labels), context)
 

@@ -44,8 +44,6 @@ logger = logging.getLogger("statepool.live")
 SCHEMA = 3
 """The number of this layout; a database with another one is refused."""
 POSTGRES_SCHEMA = "statepool"
-OF_EARLIER_RELEASES = ("events", "lanes", "pools", "snapshots")
-LISTED = "json_extract(states, '$[' || state || ']')"
 STATE, OUTCOME, EXPIRY = "state", "outcome", "expiry"
 """The kinds of reports."""
 BUSY_SECONDS = 60
@@ -180,7 +178,8 @@ class Tables:
 
     def view(self, dialect: sa.Dialect) -> str:
         """The statement that makes the view `decision_log`: the log with labels as text and times as times."""
-        label, time, state = "json_extract({0}, '$')", "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, 'unixepoch')", LISTED
+        label, time, state = "json_extract({0}, '$')", "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, 'unixepoch')", ""
+        state = "json_extract(states, '$[' || state || ']')"
         if dialect.name == "postgresql":
             label, time, state = "{0}::json #>> '{{}}'", "to_timestamp({0})", "states::json ->> state::int"
         shown = {"action": label, "context": label, "state": state}
@@ -269,7 +268,7 @@ class Database:
         PostgreSQL a lost connection is tried again once, so a job must be repeatable.
         """
         if self.read_only:
-            raise ReadOnly(f"url: {self.shown_url} was opened for reading only")
+            raise ReadOnly(f"url: {self.shown_url} is read-only here, send this to a process that decides")
         engine = self.engine if one_statement else self._writes
         with self.explained():
             if not self.is_postgres:
@@ -328,8 +327,6 @@ class Database:
         """Turn what the driver says into one sentence."""
         try:
             yield
-        except sa.exc.IntegrityError:
-            raise
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             cause = " ".join(str(getattr(error, "orig", None) or error).split())
             raise StoreUnavailable(f"store: {self.shown_url} did not answer ({cause}): try again") from None
@@ -337,16 +334,14 @@ class Database:
     def _check_tables(self) -> None:
         """Make the tables if there are none; refuse those of another release."""
         with self.explained():
-            names = set(sa.inspect(self.engine).get_table_names(self.schema))
-        is_other = "meta" not in names and bool(names & set(OF_EARLIER_RELEASES))
-        if not is_other:
-            if "meta" not in names:
-                if self.read_only:
-                    raise ValueError(f"url: {self.shown_url} has no pools, expected a database that a pool was made in")
-                self.write(self._make_tables)
-            with self.read() as connection:
-                is_other = connection.execute(sa.select(self.tables.meta.c.schema)).scalar_one_or_none() != SCHEMA
-        if is_other:
+            is_new = not sa.inspect(self.engine).has_table("meta", self.schema)
+        if is_new and self.read_only:
+            raise ValueError(f"url: {self.shown_url} has no pools, expected a database that a pool was made in")
+        if is_new:
+            self.write(self._make_tables)
+        with self.read() as connection:
+            schema = connection.execute(sa.select(self.tables.meta.c.schema)).scalar_one()
+        if schema != SCHEMA:
             raise ValueError(
                 f"url: {self.shown_url} has tables of another release of statepool, which this one does not read: "
                 "export with that release, or use another database"
@@ -358,7 +353,7 @@ class Database:
             connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {self.schema}"))
         if sa.inspect(connection).has_table("meta", self.schema):
             return
-        self.tables.metadata.create_all(connection)
+        self.tables.metadata.create_all(connection, checkfirst=False)
         connection.exec_driver_sql(self.tables.view(self.engine.dialect))
         connection.execute(sa.insert(self.tables.meta).values(schema=SCHEMA, session_secret=secrets.token_bytes(32)))
 
@@ -429,48 +424,49 @@ def _engine(url: sa.URL, is_postgres: bool, read_only: bool) -> sa.Engine:
     return engine
 
 
-class Background:
-    """The one background thread: it calls `Pool.work` of its pools from time to time."""
+class Background(threading.Thread):
+    """The one background thread of a process and its database: it calls `Pool.work` of its pools from time to time."""
 
     def __init__(self) -> None:
+        super().__init__(name="statepool", daemon=True)
         self.awake = threading.Event()
         """Set it to have the thread look now."""
-        self._pools: list[Pool] = []
-        self._lock = threading.RLock()
-        self._thread: threading.Thread | None = None
-        self._stopped = False
+        self._pools: dict[Pool, bool] = {}
+        """Whether it worked the last time."""
+        self._turn = threading.Lock()
+        self._is_stopped = False
 
     def add(self, pool: Pool) -> None:
-        with self._lock:
-            self._pools.append(pool)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._loop, name="statepool", daemon=True)
-                self._thread.start()
+        with self._turn:
+            self._pools[pool] = True
+            if self.ident is None:
+                self.start()
 
     def remove(self, pool: Pool) -> None:
         """The thread is done with this pool when this returns."""
-        with self._lock:
-            if pool in self._pools:
-                self._pools.remove(pool)
+        with self._turn:
+            self._pools.pop(pool, None)
 
     def stop(self) -> None:
-        self._stopped = True
+        self._is_stopped = True
         self.awake.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        if self.ident is not None:
+            self.join()
 
-    def _loop(self) -> None:
-        while not self._stopped:
+    def run(self) -> None:
+        while not self._is_stopped:
             self.awake.wait(TICK)
             self.awake.clear()
             for pool in tuple(self._pools):
-                with self._lock:
-                    if pool not in self._pools or self._stopped:
-                        continue
-                    try:
-                        pool.work()
-                        pool.trouble = None
-                    except Exception as error:
-                        if pool.trouble is None:
-                            logger.warning("pool %s could not learn or expire: %s", pool.name, error)
-                        pool.trouble = str(error)
+                with self._turn:
+                    if pool in self._pools and not self._is_stopped:
+                        self._pools[pool] = self._has_worked(pool)
+
+    def _has_worked(self, pool: Pool) -> bool:
+        try:
+            pool.work()
+        except Exception as error:
+            if self._pools[pool]:
+                logger.warning("pool %s could not learn or expire: %s", pool.name, error)
+            return False
+        return True

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Annotated, Any, NamedTuple
 
@@ -61,7 +61,7 @@ Row = dict[str, Any]
 """The columns of one decision, or of one report."""
 
 
-class Stale(Exception):  # noqa: N818
+class Stale(ValueError):  # noqa: N818
     """The pool has another revision, or not this version; nothing was stored."""
 
 
@@ -104,11 +104,7 @@ class Decisions:
             self._draw(version, offer, None if ticket is None else check_ticket(ticket), uniform, at)
             for (ticket, _, _), offer in zip(requests, offers, strict=True)
         ]
-        latest, known = self._store(rows, version, offers)
-        if known:
-            for row, (_, context, _) in zip(rows, requests, strict=True):
-                compare(known.get(row["ticket"], row), row, context, uniform)
-            rows = [known.get(row["ticket"], row) for row in rows]
+        latest, rows = self._store(rows, version, offers, uniform)
         labels = version.revision.catalogue.labels
         if any(row["action"] >= len(labels) for row in rows):  # another process has added it
             raise Stale
@@ -131,12 +127,14 @@ class Decisions:
             "pool": self._pool, "ticket": ticket or make_ticket(), "round": t, "version": version.number,
             "action": action, "probability": probability, "uniform": uniform, "is_holdout": is_holdout, "at": at,
             "context": offer.context, "candidates": offer.digest,
-            "label": encoded(offer.labels[choice]) if action < 0 and offer.labels is not None else None,
+            "label": offer.label_of(choice),
             "saved": version.saved_with(offer, distribution, choice),
         }  # fmt: skip
 
-    def _store(self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer]) -> tuple[int, dict[str, Row]]:
-        """Insert decisions if their version is current; the latest version, and what was there of these tickets."""
+    def _store(
+        self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer], uniform: float | None
+    ) -> tuple[int, list[Row]]:
+        """Insert decisions if their version is current; the latest version, and the rows as they are stored."""
         current = {
             "pool": self._pool, "version": version.number, "uid": version.uid, "revision": version.revision.number,
         }  # fmt: skip
@@ -147,7 +145,7 @@ class Decisions:
             for digest, offer in sets.items()
         ]  # fmt: skip
 
-        def insert(connection: sa.Connection) -> tuple[int | None, dict[str, Row]]:
+        def insert(connection: sa.Connection) -> tuple[int, list[Row]]:
             if kept:
                 table = self._database.tables.candidate_sets
                 connection.execute(self._database.insert(table).on_conflict_do_nothing(), kept)
@@ -158,12 +156,16 @@ class Decisions:
             else:
                 latest = connection.exec_driver_sql(self._latest, current).scalar()
                 done = 0 if latest is None else connection.exec_driver_sql(self._insert, rows).rowcount
-            return latest, {} if done == len(rows) else self._find(connection, rows)
+            if done == len(rows):
+                return latest or 0, rows
+            known = self._find(connection, rows)
+            if latest is None and any(row["ticket"] not in known for row in rows):
+                raise Stale
+            for row in rows:
+                compare(known[row["ticket"]], row, uniform)
+            return latest or 0, [known[row["ticket"]] for row in rows]
 
-        latest, known = self._database.write(insert, one_statement=not kept)
-        if latest is None and len(known) < len(rows):
-            raise Stale
-        return latest or 0, known
+        return self._database.write(insert, one_statement=not kept and len(rows) == 1)
 
     def _find(self, connection: sa.Connection, rows: Sequence[Row]) -> dict[str, Row]:
         found: dict[str, Row] = {}
@@ -185,28 +187,23 @@ def columns_of_json(table: sa.Table) -> dict[str, Any]:
     return {each.name: sa.func.decode(each, base64) if is_bytes[each.name] else each for each in rows.c}
 
 
-def compare(known: Row, drawn: Row, context: Any, uniform: float | None) -> None:
+def compare(known: Row, drawn: Row, uniform: float | None) -> None:
     """Raise if the decision of a ticket was made for another request than the one drawn now."""
     ticket = known["ticket"]
     if uniform is not None and uniform != known["uniform"]:
         raise Conflict(f"uniform: ticket {ticket!r} was drawn from {known['uniform']!r}, and now {uniform!r}")
     if drawn["context"] != known["context"]:
-        raise Conflict(f"context: ticket {ticket!r} was decided for another than {context!r}")
+        raise Conflict(f"context: ticket {ticket!r} was decided for another context, expected the same again")
     if drawn["candidates"] != (known["candidates"] and bytes(known["candidates"])):
         raise Conflict(f"candidates: ticket {ticket!r} was decided among others, expected the same again")
 
 
 def check_pairs(pairs: Any, what: str) -> list[tuple[Any, Any]]:
     """Tickets, each with a value: from a dict or pairs."""
-    if isinstance(pairs, Mapping):
-        return list(pairs.items())
-    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-        raise ValueError(f"pairs: is {shown(pairs)}, expected a list of (ticket, {what})")
-    listed = list(pairs)
-    for pair in listed:
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise ValueError(f"pairs: has {shown(pair)}, expected (ticket, {what})")
-    return [(ticket, value) for ticket, value in listed]
+    try:
+        return [(ticket, value) for ticket, value in (pairs.items() if isinstance(pairs, Mapping) else pairs)]
+    except (TypeError, ValueError):
+        raise ValueError(f"pairs: is {shown(pairs)}, expected a list of (ticket, {what})") from None
 
 
 class NewReport(NamedTuple):
@@ -258,7 +255,7 @@ class Reports:
         """
         if not reports:
             return 0
-        window = revision.settings.window if revision.is_held else None
+        window = None if revision.definition.learner.exposure else revision.settings.window
         more = {"pool": self._definition.id, "at": at}
         rows: list[Row] = [
             report._asdict() | more | {"hold": -inf if window is None or report.kind == STATE else window}
@@ -312,32 +309,34 @@ class Reports:
             mine = sa.func.min(sa.case((d.pool == self._definition.id, d.decided_at)))
             earliest, latest = connection.execute(sa.select(mine, sa.func.max(d.id)).where(d.id > key)).one()
         after = -inf if mark is None else min(each for each in (mark, before, earliest) if each is not None) - SLACK
+        overdue = self._overdue(revision, now, after, before)
+        insert = self._insert_from(overdue).returning(self._tables.reports.c.decision)
         total = 0
-        while count := self._expire_some(revision, now, after, before):
+        while count := self._database.write(lambda connection: len(connection.execute(insert).all())):
             total += count
 
         def set_watermark(connection: sa.Connection) -> None:
             free = sa.select(p.c.id).where(own).with_for_update(key_share=True, skip_locked=True)
-            if connection.execute(free).first() is not None:  # else a version is being made: the next expiry sets it
+            # Else a version is being made, or another process stores some of them: a later expiry sets it.
+            if connection.execute(free).first() is not None and connection.execute(overdue).first() is None:
                 values = {"expired_to": before, "looked_to": key if latest is None else latest}
                 connection.execute(sa.update(p).where(own).values(values))
 
         self._database.write(set_watermark)
         return total
 
-    def _expire_some(self, revision: Revision, now: float, after: float, before: float) -> int:
-        d, r, outcome = self._tables.decisions.c, self._tables.reports.c, revision.definition.scale.default
-        default = outcome(revision.settings)
+    def _overdue(self, revision: Revision, now: float, after: float, before: float) -> sa.Select[Any]:
+        """The defaults of decisions made in that time that have no outcome, as rows of `reports`."""
+        d, r = self._tables.decisions.c, self._tables.reports.c
+        default = revision.definition.scale.default(revision.settings)
         settled = sa.exists().where(r.decision == d.id, r.kind.in_([OUTCOME, EXPIRY]))
         values: dict[str, Any] = {
             "decision": d.id, "kind": sa.literal(EXPIRY), "pool": d.pool, "loss": sa.literal(default.loss),
             "reported": sa.literal(default.reported), "is_reward": sa.literal(default.is_reward),
             "at": sa.literal(now, sa.Double()), "due": sa.literal(-inf, sa.Double()),
         }  # fmt: skip
-        overdue = (
+        return (
             sa.select(*(value.label(name) for name, value in values.items()))
             .where(d.pool == self._definition.id, d.decided_at > after, d.decided_at <= before, ~settled)
             .order_by(d.decided_at).limit(EXPIRED_AT_ONCE)
         )  # fmt: skip
-        statement = self._insert_from(overdue).returning(r.decision)
-        return self._database.write(lambda connection: len(connection.execute(statement).all()))

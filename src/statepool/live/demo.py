@@ -8,9 +8,6 @@ import heapq
 import logging
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -32,13 +29,6 @@ NEVER, LATE = 0.03, 0.01
 TICK, MAX_DECISIONS = 0.1, 500_000
 """Seconds between batches; after so many decisions the demo stops, so that it does not fill a disk."""
 logger = logging.getLogger("statepool.demo")
-
-
-@contextmanager
-def temporary_store() -> Iterator[str]:
-    """The URL of a database that is deleted afterwards."""
-    with TemporaryDirectory(prefix="statepool-", ignore_cleanup_errors=True) as folder:
-        yield f"sqlite:///{folder}/demo.db"
 
 
 def create(database: Database) -> Pool:

@@ -18,4 +18,4 @@ class StoreUnavailable(RuntimeError):  # noqa: N818
 
 
 class ReadOnly(ValueError):  # noqa: N818
-    """The database was opened for reading only."""
+    """The database was opened for reading only (HTTP 405)."""

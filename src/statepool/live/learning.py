@@ -93,8 +93,6 @@ def within(policy: Floats, low: Floats, high: Floats) -> Floats:
     """The distribution clip(c x, low, high) that sums to 1: proportions are kept wherever no bound is in the way."""
     if high.sum() < 1:  # actions were retired since: a decision is worth more than a bound
         high = high / high.sum() if high.sum() > TINY else np.ones(high.size)
-    if low.sum() > 1:
-        low = low / low.sum()
     floored = np.maximum(policy, TINY)
     factor = find_root(lambda c: float(np.clip(c * floored, low, high).sum()) - 1, 0.0, LARGEST_FACTOR)
     fitted = np.clip(factor * floored, low, high)

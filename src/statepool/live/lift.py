@@ -39,22 +39,14 @@ PRECISION = 1e-12
 
 @dataclass(frozen=True)
 class Tally:
-    """The losses of one arm, each in [0, 1]: how many, their sum and the sum of their squares."""
+    """The losses of one arm, each in [0, 1]: how many, and their sum."""
 
     count: int = 0
     total: float = 0.0
-    squares: float = 0.0
 
     @property
     def mean(self) -> float:
         return self.total / self.count if self.count else float("nan")
-
-    @property
-    def variance(self) -> float:
-        """Of the mean."""
-        if self.count < 2:
-            return float("nan")
-        return max(self.squares - self.total * self.total / self.count, 0.0) / (self.count - 1) / self.count
 
 
 class Lift(NamedTuple):

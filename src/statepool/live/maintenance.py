@@ -115,10 +115,10 @@ def _write_parquet(records: Iterable[dict[str, Any]], path: Path) -> int:
 
 
 def erase(pool: Pool, ticket: str) -> None:
-    """Set a decision's ticket, candidates and label to NULL. Its numbers stay, so replay still agrees.
+    """Remove a decision's ticket, candidates and label. Its numbers stay, so replay still agrees.
 
-    Its reports that were not learnt yet never are. The number of its context stays, since it was learnt from, but the
-    view `decision_log` and `rows` do not show it any more.
+    That it had candidates stays known. Its reports that were not learnt yet never are. The number of its context
+    stays, since it was learnt from, but the view `decision_log` and `rows` do not show it any more.
     """
     tables = pool.database.tables
     d, r, c = tables.decisions, tables.reports, tables.candidate_sets
@@ -128,7 +128,7 @@ def erase(pool: Pool, ticket: str) -> None:
         found = connection.execute(sa.select(d.c.id, d.c.candidates).where(one).with_for_update()).first()
         if found is None:
             raise UnknownTicket(f"ticket: {ticket!r} is not known to this pool")
-        empty = {"ticket": None, "candidates": None, "label": None}
+        empty = {"ticket": None, "candidates": None if found.candidates is None else b"", "label": None}
         connection.execute(sa.update(d).where(d.c.id == found.id).values(empty))
         waiting = sa.and_(r.c.decision == found.id, r.c.learned_in.is_(None))
         connection.execute(sa.update(r).where(waiting).values(learned_in=0))
@@ -164,11 +164,10 @@ def archive(pool: Pool, before: float, path: Path) -> int:
         return 0
     _to_disk(path)
 
-    count = 0
+    gone: list[int] = []
 
     def delete(connection: sa.Connection, before: PolicyVersion, now: float) -> PolicyVersion | None:
-        nonlocal count
-        count = 0
+        gone.clear()  # the job may be run again
         made = learn_reports(connection, tables, before.revision, before, now, force=True)
         assert made is not None
         one = tables.pools.c.id == own
@@ -179,13 +178,13 @@ def archive(pool: Pool, before: float, path: Path) -> int:
             still = list(connection.execute(sa.select(d.id).where(piece, ~moving)).scalars())
             connection.execute(sa.delete(tables.decisions).where(d.id.in_(still)))
             connection.execute(sa.delete(tables.reports).where(r.decision.in_(still)))
-            count += len(still)
+            gone.extend(still)
         named = sa.select(d.version).where(d.pool == own)
         connection.execute(sa.delete(v).where(v.c.pool == own, v.c.number < made.number, v.c.number.not_in(named)))
         return made
 
     pool.make_version(delete)
-    return count
+    return len(gone)
 
 
 def backup(database: Database, path: Path) -> None:

@@ -53,8 +53,6 @@ LONGEST_WAIT = 10.0
 IDLE = 10
 """The background thread learns at most one part in so many of its time."""
 ATTEMPTS = 20
-Described = tuple[Any, Any, Any, Any, Any]
-"""The arguments of `make_catalogue`: P, contexts, actions, states, categories."""
 
 
 class Pool:
@@ -86,8 +84,6 @@ class Pool:
         """Reports that this process stored since it last made a version."""
         self._learned_at = self._expired_at = time.monotonic()
         self._seconds_per_version = 0.0
-        self.trouble: str | None = None
-        """Why the background thread could not learn or expire the last time; None: it could."""
 
     @classmethod
     def open(
@@ -256,6 +252,7 @@ class Pool:
 
         Done in the background, too, except in a pool with a `clock`.
         """
+        self.refresh()  # another process may have changed the window
         count = self._reports.expire(self._version.revision, self.now())
         self._n_unlearned += count
         self._learn_if_due()
@@ -290,7 +287,7 @@ class Pool:
         wait = LONGEST_WAIT if window is None else min(LONGEST_WAIT, window / 100)
         if window is not None and now - self._expired_at >= wait:
             self._expired_at = now
-            self._n_unlearned += self._reports.expire(self._version.revision, self.now())
+            self.expire()
         if now - self._learned_at < IDLE * self._seconds_per_version:
             return
         if self._has_many_reports():
@@ -329,7 +326,7 @@ class Pool:
                 connection.exec_driver_sql(LOCK_TIMEOUT)
             if connection.execute(lock).first() is None:
                 return None
-            before = latest_version(connection, self.database, self.definition, self._version)
+            before = self._version = latest_version(connection, self.database, self.definition, self._version)
             return job(connection, before, self.now() if self._clock else self.database.time(connection))
 
         made = self.database.write(locked)
@@ -369,10 +366,10 @@ class Pool:
         checked = check_rows([[1 / len(states)] * len(states) if row is None else row], len(states), [label])[0]
 
         def change(catalogue: Catalogue) -> Catalogue:
-            if catalogue.is_active(label):
-                number = catalogue.number_of[label]
-                if not (catalogue.map[..., number, :] == checked).all() or catalogue.categories[number] != kind:
-                    raise Conflict(f"action: {label!r} is there with another row or category, expected reweight_action")
+            number = catalogue.number_of.get(label, -1)
+            is_same = (catalogue.map[..., number, :] == checked).all() and catalogue.categories[number] == kind
+            if catalogue.place(catalogue.base, label) is not None and not is_same:
+                raise Conflict(f"action: {label!r} is there with another row or category, expected reweight_action")
             return changed(catalogue, {label: (checked, kind)})
 
         self._change_actions(change)
@@ -393,7 +390,7 @@ class Pool:
 
         self._change_actions(change)
 
-    def change(self, **settings: Any) -> None:
+    def change(self, /, **settings: Any) -> None:
         """Other settings from now on; those that are not named stay, and None is the default."""
         self._revise(lambda revision: (check_settings(settings, revision.settings), revision.catalogue))
 
@@ -413,7 +410,9 @@ class Pool:
 
         self.make_version(revise)
 
-    def _adapt(self, learner: Learner | str | None, described: Described, given: dict[str, Any], update: bool) -> None:
+    def _adapt(
+        self, learner: Learner | str | None, described: tuple[Any, ...], given: dict[str, Any], update: bool
+    ) -> None:
         """Compare an existing pool with what it was opened with; change it if that is asked for."""
         if learner is not None:
             given_learner, known_learner = make_learner(learner), self.definition.learner
@@ -503,7 +502,7 @@ class Pool:
         Replay
             Its `fault` names the first version or decision that does not follow; None: all do.
         """
-        return replay(self.database, self.name, redraw)
+        return replay(self.database, self.definition, redraw)
 
     def erase(self, ticket: str) -> None:
         """Remove a ticket, its context and its candidates; the numbers that were learnt stay."""
@@ -533,24 +532,23 @@ class Pool:
 
 
 def create(
-    database: Database, name: str, learner: Learner, described: Described, given: dict[str, Any],
+    database: Database, name: str, learner: Learner, described: tuple[Any, ...], given: dict[str, Any],
     clock: Callable[[], float] | None,
 ) -> PolicyVersion | None:  # fmt: skip
     """Make a pool with the settings given; its first version."""
-    catalogue, settings, tables = make_catalogue(*described), check_settings(given), database.tables
+    catalogue, settings = make_catalogue(*described), check_settings(given)
     if catalogue.contexts:
         learner.check_contexts(len(catalogue.contexts))
     check_feasible(settings, catalogue)
     at = database.time() if clock is None else float(clock())
 
     def insert(connection: sa.Connection) -> PolicyVersion | None:
-        definition = insert_definition(connection, tables, name, learner, settings, catalogue, at)
-        return learn_reports(connection, tables, Revision(definition, 1, settings, catalogue), None, at)
+        definition = insert_definition(connection, database, name, learner, settings, catalogue, at)
+        if definition is None:
+            return None
+        return learn_reports(connection, database.tables, Revision(definition, 1, settings, catalogue), None, at)
 
-    try:
-        return database.write(insert)
-    except sa.exc.IntegrityError:  # another process was faster
-        return read_version(database, name)
+    return database.write(insert) or read_version(database, name)
 
 
 def read_version(database: Database, name: str) -> PolicyVersion | None:

@@ -19,11 +19,10 @@ import numpy as np
 import sqlalchemy as sa
 
 from statepool.learners.stepper import Stepper
-from statepool.live.catalogue import Offer, as_label, decoded
+from statepool.live.catalogue import Offer, as_label
 from statepool.live.database import STATE, Database
-from statepool.live.errors import NoSuchPool
 from statepool.live.learning import Batch, PolicyVersion, build, make_version, read_reported
-from statepool.live.settings import Definition, Revision, read_definition, read_revision
+from statepool.live.settings import Definition, Revision, read_revision
 
 TOLERANCE = 1e-9
 LAST = 2**31 - 1
@@ -53,19 +52,15 @@ class Fault(Exception):  # noqa: N818
     """The first thing that does not follow."""
 
 
-def replay(database: Database, name: str, redraw: bool = True) -> Replay:
-    """Replay the pool of a name; see `Pool.replay`."""
+def replay(database: Database, definition: Definition, redraw: bool) -> Replay:
+    """See `Pool.replay`."""
     with database.read() as connection:
-        definition = read_definition(connection, database.tables, name)
-        if definition is None:
-            raise NoSuchPool(f"pool: {name!r} is not there")
-        run = _Run(connection, database, definition)
-        fault = None
+        run, fault = _Run(connection, database, definition), None
         try:
             run.run(redraw)
         except Fault as found:
             fault = str(found)
-        return Replay(name, run.n_versions, run.n_decisions, run.n_redrawn, run.same_build, fault)
+    return Replay(definition.name, run.n_versions, run.n_decisions, run.n_redrawn, run.same_build, fault)
 
 
 class _Run:
@@ -182,7 +177,7 @@ class _Run:
             and bool(decision.is_holdout) == is_held
             and (decision.probability == probability if same else _close(decision.probability, probability))
             and _equal(bytes(decision.saved or b""), version.saved_with(offer, distribution, choice) or b"", same)
-            and (action >= 0 or decision.label is None or decoded(decision.label) == (offer.labels or ())[choice])
+            and decision.label == offer.label_of(choice)
         ):
             raise Fault(f"decision {decision.id} does not follow from version {version.number} and its uniform")
         self.n_redrawn += 1
@@ -201,8 +196,6 @@ class _Run:
             if offer.digest != bytes(decision.candidates):
                 raise Fault(f"decision {decision.id} was drawn among other candidates than are stored")
             return offer
-        if decision.ticket is None and len(decision.saved or b"") != 8 * version.width[1] and decision.context is None:
-            return None  # its candidates were erased
         if decision.context is None and not catalogue.contexts:
             return catalogue.base
         if decision.context is None or decision.context >= len(catalogue.contexts):

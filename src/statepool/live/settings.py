@@ -18,7 +18,7 @@ from statepool.checks import Floats, check_number, read_only, shown
 from statepool.learners import find, make_learner, name_of
 from statepool.learners.contract import Learner, Problem, short_name
 from statepool.live.catalogue import Catalogue, Offer, as_label, decoded, differing, encoded
-from statepool.live.database import Tables
+from statepool.live.database import Database, Tables
 from statepool.live.lift import Lift, Tally
 from statepool.stream import Stream
 
@@ -258,11 +258,6 @@ class Revision:
     def is_as(self, settings: Settings, catalogue: Catalogue) -> bool:
         return settings == self.settings and not differing(self.catalogue, catalogue)
 
-    @property
-    def is_held(self) -> bool:
-        """Whether outcomes are learnt when their window closes, not when they come."""
-        return self.settings.window is not None and not self.definition.learner.exposure
-
     @cached_property
     def problem(self) -> Problem:
         """What the learner knows beside reports."""
@@ -307,7 +302,7 @@ def check_feasible(settings: Settings, catalogue: Catalogue) -> None:
         catalogue.action(label, "probability_bounds")
     if settings.holdout_action is not None:
         catalogue.action(settings.holdout_action, "holdout_action")
-    if settings.fixed_action is not None and not catalogue.is_active(settings.fixed_action):
+    if settings.fixed_action is not None and catalogue.place(catalogue.base, settings.fixed_action) is None:
         raise ValueError(f"fixed_action: {settings.fixed_action!r} is not an active action of the catalogue")
     low, high, base = limits(settings, catalogue, catalogue.base)
     held = settings.holdout * base
@@ -373,17 +368,19 @@ def read_definition(connection: sa.Connection, tables: Tables, name: str) -> Def
 
 
 def insert_definition(
-    connection: sa.Connection, tables: Tables, name: str, learner: Learner, settings: Settings, catalogue: Catalogue,
-    at: float,
-) -> Definition:  # fmt: skip
-    """A new pool; raise IntegrityError if another process was faster."""
-    key = secrets.randbits(62)
+    connection: sa.Connection, database: Database, name: str, learner: Learner, settings: Settings,
+    catalogue: Catalogue, at: float,
+) -> Definition | None:  # fmt: skip
+    """A new pool; None: another process was faster."""
+    key, pools = secrets.randbits(62), database.tables.pools
     values = {
         "name": name, "learner": learner_text(learner), "states": encoded(catalogue.states), "key": key, "revision": 1,
         "looked_to": 0, "replay_from": 0, "created_at": at,
     }  # fmt: skip
-    made = connection.execute(sa.insert(tables.pools).values(**values).returning(tables.pools.c.id)).scalar_one()
-    return Definition(made, name, learner, catalogue.states, key, Scale(settings, learner.scale_free))
+    insert = database.insert(pools).values(values).on_conflict_do_nothing().returning(pools.c.id)
+    made = connection.execute(insert).scalar()
+    scale = Scale(settings, learner.scale_free)
+    return None if made is None else Definition(made, name, learner, catalogue.states, key, scale)
 
 
 def insert_revision(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -63,15 +62,6 @@ class Status:
     def states(self) -> tuple[Any, ...]:
         return self.catalogue.states
 
-    @property
-    def contexts(self) -> tuple[Any, ...]:
-        return self.catalogue.contexts
-
-    @cached_property
-    def distribution(self) -> Mapping[Any, float]:
-        """The probability of each active action by its label, without a context."""
-        return MappingProxyType(dict(zip(self.catalogue.labels_of(self.numbers), self.policy.tolist(), strict=True)))
-
     @cached_property
     def lift(self) -> Lift | None:
         """How much less the learner loses than the holdout; None without outcomes of both."""
@@ -89,9 +79,9 @@ def read_status(pool: Pool, version: PolicyVersion) -> Status:
         losses = tallies(connection, pool, now)
     return Status(
         name=pool.name, decisions=counts["decisions"], pending=counts["pending"],
-        counts=MappingProxyType(counts | {"impossible": version.impossible}), version=version.number,
+        counts=counts | {"impossible": version.impossible}, version=version.number,
         round=version.round, revision=revision.number, learner=pool.definition.learner,
-        settings=revision.settings, catalogue=revision.catalogue, losses=MappingProxyType(losses), policy=policy,
+        settings=revision.settings, catalogue=revision.catalogue, losses=losses, policy=policy,
         numbers=offer.rows.actions, state_probabilities=offer.rows.columns @ policy,
         unit=pool.definition.scale.unit(revision.settings),
     )  # fmt: skip
@@ -129,7 +119,7 @@ def tallies(connection: sa.Connection, pool: Pool, now: float) -> dict[str, Tall
     if settings.window is not None:  # otherwise the early outcomes of one arm would be compared with all of the other
         conditions.append(d.decided_at <= now - settings.window)
     query = (
-        sa.select(d.is_holdout, sa.func.count(), sa.func.sum(inside), sa.func.sum(inside * inside))
+        sa.select(d.is_holdout, sa.func.count(), sa.func.sum(inside))
         .select_from(joined).where(*conditions).group_by(d.is_holdout)
     )  # fmt: skip
     found = {bool(row[0]): Tally(*row[1:]) for row in connection.execute(query)}

@@ -1,11 +1,9 @@
 """The demo: a simulated shop that uses a pool in every way there is."""
 
-from pathlib import Path
-
 import numpy as np
 
 from statepool.live import Database
-from statepool.live.demo import STATES, WINDOW, Demo, create, temporary_store
+from statepool.live.demo import STATES, WINDOW, Demo, create
 
 
 def test_everything_that_can_happen_happens(tmp_path):
@@ -13,7 +11,7 @@ def test_everything_that_can_happen_happens(tmp_path):
     with Database(f"sqlite:///{tmp_path}/pool.db") as database:
         create(database).close()
         pool = create(database)
-        database.background.remove(pool)  # the clock below is the only one
+        pool.close()  # it learns no more in the background: the clock below is the only one
         pool._clock = lambda: now
         demo = Demo(pool, rate=160)
         for tick in np.arange(0, 3 * WINDOW, 0.4):
@@ -40,12 +38,3 @@ def test_started_and_stopped_twice_it_goes_on(tmp_path):
                 demo.stop()
                 after = pool.status().decisions
                 assert pool.status().decisions == after
-
-
-def test_a_temporary_store_leaves_nothing():
-    with temporary_store() as url:
-        path = Path("/" + url.removeprefix("sqlite:///").lstrip("/"))
-        with Database(url) as database:
-            assert create(database).status().decisions == 0
-        assert path.exists()
-    assert not path.parent.exists()

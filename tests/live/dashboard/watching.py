@@ -9,7 +9,7 @@ import numpy as np
 import uvicorn
 
 from statepool.live import Database, Pool
-from statepool.live.service import create_app
+from statepool.live.service import Service
 
 
 def open_pool(folder, name="home", n_actions=3, n_states=2, P=None, **settings):
@@ -45,7 +45,7 @@ def play(pool, n, seen=None, outcome=None, seed=0):
 
 
 def service_of(folder):
-    return create_app(Database(f"sqlite:///{folder}/pools.db"))
+    return Service(Database(f"sqlite:///{folder}/pools.db"))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import pytest
 
 from live.service.clients import POOL, Client
 from statepool.live.database import Database
-from statepool.live.service import create_app
+from statepool.live.service import Service
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def start(url):
     started = []
 
     def begin(pool=POOL, **options):
-        client = Client(create_app(Database(url, read_only=options.get("follow", False)), **options))
+        client = Client(Service(Database(url, read_only=options.get("follow", False)), **options))
         started.append(client)
         if pool is not None:
             assert client.put("/v1/pools/home", json=pool).status_code in (200, 201)

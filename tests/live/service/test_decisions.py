@@ -76,7 +76,7 @@ def test_64_identical_outcomes_at_once_count_once(client):
     assert [answer.status_code for answer in answers] == [200] * 64
     pool = client.get("/v1/pools/home").json()
     assert pool["counts"]["outcome"] == 1
-    assert pool["outcomes"]["learner"] == {"count": 1, "mean": 0.5, "error": None}
+    assert pool["outcomes"]["learner"] == {"count": 1, "mean": 0.5}
 
 
 def test_64_different_outcomes_at_once_one_wins(client):

@@ -65,7 +65,8 @@ def test_settings_change(client):
     assert changed.json()["settings"]["holdout"] == 0.2
     assert client.patch(HOME, json={"holdout": None, "probability_bounds": None}).json()["settings"]["holdout"] == 0
     assert client.post(DECISIONS).status_code == 200
-    assert client.patch(HOME, json={"nothing": 1}).status_code == 422
+    for name in ("nothing", "self"):
+        assert client.patch(HOME, json={name: 1}).status_code == 422
     assert client.patch(HOME, json={"loss_bounds": None}).status_code == 200
 
 
@@ -152,4 +153,5 @@ def test_rows_continue_after_a_cursor(client):
     client.app.pools.get("home").learn()
     [row] = [json.loads(line) for line in client.get(f"{HOME}/rows?after={cursor}").text.splitlines()]
     assert (row["ticket"], row["loss"]) == (tickets[1], 0.5)
-    assert client.get(f"{HOME}/rows?after=x").status_code == 422
+    for wrong in ("x", "9" * 30):
+        assert client.get(f"{HOME}/rows?after={wrong}").status_code == 422

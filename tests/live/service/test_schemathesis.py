@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 
 from live.service.clients import DECISIONS, POOL
 from statepool.live.database import Database
-from statepool.live.service import create_app
+from statepool.live.service import Service
 
 
 def no_traceback(context, response, case):
@@ -31,7 +31,7 @@ EXAMPLES = settings(
 def address(tmp_path_factory):
     """A real server in a thread: Schemathesis calls an ASGI application in a new event loop each time."""
     store = Database(f"sqlite:///{tmp_path_factory.mktemp('store') / 'pools.db'}")
-    config = uvicorn.Config(create_app(store), port=0, log_level="error", access_log=False, ws="none", lifespan="on")
+    config = uvicorn.Config(Service(store), port=0, log_level="error", access_log=False, ws="none", lifespan="on")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

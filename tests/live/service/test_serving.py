@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -152,6 +153,7 @@ def test_a_port_that_is_taken(url):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = statepool("serve", "--store", url, "--port", str(taken.getsockname()[1]))
     assert (done.returncode, "cannot listen" in done.stderr) == (2, True)
+    assert not Path(url.removeprefix("sqlite:///")).exists()
 
 
 def test_without_the_extra_it_is_said_what_to_install(tmp_path):

@@ -15,7 +15,7 @@ from live.service.clients import DECISIONS, POOL
 from statepool.live.errors import StoreUnavailable
 from statepool.live.pool import Pool
 from statepool.live.service import keys
-from statepool.live.service.monitoring import JSONHandler, RequestLog
+from statepool.live.service.monitoring import JSONHandler
 from statepool.live.service.routes import DECISIONS as ROUTE
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -77,7 +77,7 @@ def test_what_is_one_workers_own_says_which(start):
 
 def test_one_json_line_per_request(start):
     stream = StringIO()
-    client = start(log=RequestLog(stream))
+    client = start(log=stream)
     client.post(DECISIONS, json={"ticket": "secret"})
     client.get("/nowhere/secret")
     client.stop()
@@ -116,7 +116,7 @@ def test_prometheus_reads_the_rules_and_they_fire_when_they_should(tmp_path):
 
 def test_what_libraries_log_is_one_line_of_json():
     stream = StringIO()
-    logger = logging.Logger("library")
+    logger = logging.Logger("library", logging.WARNING)
     logger.addHandler(JSONHandler(stream))
     try:
         raise OSError("the disk\nis gone")

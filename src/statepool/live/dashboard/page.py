@@ -7,7 +7,7 @@ import numpy as np
 import sqlalchemy as sa
 from scipy.stats import chi2, norm
 
-from statepool.checks import Bools, Floats, Ints
+from statepool.checks import Floats, Ints
 from statepool.live.dashboard.formatting import label, outcome, share, span
 from statepool.live.pool import Pool
 from statepool.live.status import Status
@@ -25,63 +25,11 @@ FEWEST = 100
 SMOOTH = 50
 """Outcomes of one point of a curve, and of the curve of waits, at least."""
 
-PageModel = dict[str, Any]
-"""The values of the templates of a pool's page; amounts are in the user's unit."""
-
 
 class Alarm(NamedTuple):
     kind: str
     title: str
     text: str
-
-
-class Reading(NamedTuple):
-    """The latest decisions of a pool, the newest first."""
-
-    at: Floats
-    is_holdout: Bools
-    action: Ints
-    """-1: a candidate that is not in the catalogue."""
-    state: Ints
-    """-1: none was reported."""
-    is_plain: Bools
-    """Whether it was drawn from the catalogue, without context and candidates."""
-    value: Floats
-    """The outcome within the bounds, or the default; not a number: none, or the window is not over."""
-    wait: Floats
-    """Seconds until the outcome; not a number: there is none."""
-    is_expired: Bools
-    """Whether its window passed without an outcome."""
-    is_waiting: Bools
-    clipped: str | None
-    """The latest ticket with an outcome outside the bounds of its time; None: there is none."""
-    log: str
-    """The name of the view `decision_log` in this database."""
-
-
-def read(pool: Pool, now: float) -> Reading:
-    d, settings = pool.database.tables.decisions, pool.settings
-    joined, s, o, e = pool.database.tables.joined()
-    rewards, bounds = settings.reward_bounds is not None, settings.reward_bounds or settings.loss_bounds
-    value = sa.case((o.c.is_reward.is_(rewards), o.c.reported), (e.c.is_reward.is_(rewards), e.c.reported))
-    plain = sa.and_(d.c.context.is_(None), d.c.candidates.is_(None))
-    columns = (d.c.decided_at, d.c.is_holdout, d.c.action, s.c.state, plain, value, o.c.at, e.c.at)
-    latest = sa.select(*columns).select_from(joined).where(d.c.pool == pool.definition.id)
-    r = pool.database.tables.reports.c
-    out_of_bounds = r.pool == pool.definition.id, r.is_clipped.is_(True), r.decision == d.c.id
-    with pool.database.read() as connection:
-        rows = connection.execute(latest.order_by(d.c.decided_at.desc()).limit(LATEST)).all()
-        last = sa.select(d.c.ticket).where(*out_of_bounds).order_by(d.c.id.desc()).limit(1)
-        clipped = connection.execute(last).scalar_one_or_none()
-    table = np.array([tuple(row) for row in rows], np.float64).reshape(-1, len(columns)).T  # None is not a number
-    at, held, action, state, is_plain, given, come, expired = table
-    return Reading(
-        at=at, is_holdout=held == 1, action=action.astype(np.int64),
-        state=np.where(np.isnan(state), -1, state).astype(np.int64), is_plain=is_plain == 1,
-        value=np.where(at <= now - (settings.window or 0.0), given.clip(*bounds), nan), wait=come - at,
-        is_expired=np.isnan(come) & ~np.isnan(expired), is_waiting=np.isnan(come) & np.isnan(expired),
-        clipped=clipped, log=pool.database.tables.log_name,
-    )  # fmt: skip
 
 
 class Means(NamedTuple):
@@ -103,11 +51,11 @@ def means_of(group: Ints, size: int, values: Floats) -> Means:
     return Means(count, mean, np.where(count > 1, error, nan))
 
 
-def page_of(pool: Pool) -> PageModel:
-    """Read a pool and put its page together."""
+def page_of(pool: Pool) -> dict[str, Any]:
+    """The values of the templates of a pool's page; amounts are in the user's unit."""
     status, now = pool.status(), pool.now()  # reads the latest version, which another process may have made
-    settings, unit, reading = status.settings, status.unit, read(pool, now)
-    view, lift = _View(status, reading), None if status.lift is None else unit.lift(status.lift)
+    settings, unit, reading = status.settings, status.unit, Reading(pool, status, now)
+    lift = None if status.lift is None else unit.lift(status.lift)
     since = reading.at.min(initial=now)
     drawn_from = min(since, now - N_POINTS)  # a point of a curve is a second at least
     first_known = since + (settings.window or 0.0)
@@ -115,7 +63,7 @@ def page_of(pool: Pool) -> PageModel:
     return {
         "name": pool.name,
         "unit": unit.name,
-        "is_rate": view.is_rate,
+        "is_rate": reading.is_rate,
         "decisions": status.decisions,
         "recent": int((reading.at > now - 3600).sum()),
         "pending": status.pending,
@@ -131,41 +79,75 @@ def page_of(pool: Pool) -> PageModel:
         "in_reading": reading.at.size,
         "n_actions": len(status.numbers),
         "fixed": None if settings.fixed_action is None else label(settings.fixed_action),
-        "actions": view.actions(),
-        "states": view.states(),
+        "actions": reading.actions(),
+        "states": reading.states(),
         "n_states": len(status.states),
-        "has_map": view.has_map,
-        "waiting": view.waiting(now),
-        "alarms": [alarm for alarm in view.alarms(now) if alarm is not None],
-        "curves": _curves(reading, drawn_from, now, 100.0 if view.is_rate else 1.0),
+        "has_map": reading.has_map,
+        "waiting": reading.waiting(now),
+        "alarms": reading.alarms(now),
+        "curves": _curves(reading, drawn_from, now, 100.0 if reading.is_rate else 1.0),
         "pace": span((now - drawn_from) / N_POINTS),
     }
 
 
-class _View:
-    """Actions and states of a reading, and what does not fit together."""
+class Reading:
+    """The latest decisions of a pool, the newest first: actions, states, and what does not fit together.
 
-    def __init__(self, status: Status, reading: Reading) -> None:
-        self._status, self._reading = status, reading
-        settings, self._rows = status.settings, status.catalogue.rows
-        self.has_map = not status.learner.learns_map
+    Attributes
+    ----------
+    at, is_holdout, is_waiting
+        Of each decision: when it was made, whether it is the holdout's, and whether it waits for its outcome.
+    action, state
+        Numbers; -1 for a candidate that is not in the catalogue, and for a state that was not reported.
+    value
+        The outcome within the bounds, or the default; not a number: there is none, or the window is not over.
+    wait
+        Seconds until the outcome; not a number: there is none.
+    """
+
+    def __init__(self, pool: Pool, status: Status, now: float) -> None:
+        self._status, settings, self._rows = status, status.settings, status.catalogue.rows
         self._bounds = settings.reward_bounds or settings.loss_bounds
+        self._log, d, r = (
+            pool.database.tables.log_name,
+            pool.database.tables.decisions.c,
+            pool.database.tables.reports.c,
+        )
+        joined, s, o, e = pool.database.tables.joined()
+        rewards = settings.reward_bounds is not None
+        value = sa.case((o.c.is_reward.is_(rewards), o.c.reported), (e.c.is_reward.is_(rewards), e.c.reported))
+        plain = sa.and_(d.context.is_(None), d.candidates.is_(None))
+        columns = (d.decided_at, d.is_holdout, d.action, s.c.state, plain, value, o.c.at, e.c.at)
+        latest = sa.select(*columns).select_from(joined).where(d.pool == pool.definition.id)
+        clipped = r.pool == pool.definition.id, r.is_clipped.is_(True), r.decision == d.id
+        with pool.database.read() as connection:
+            rows = connection.execute(latest.order_by(d.decided_at.desc()).limit(LATEST)).all()
+            last = sa.select(d.ticket).where(*clipped).order_by(d.id.desc()).limit(1)
+            self._clipped = connection.execute(last).scalar_one_or_none()
+        table = np.array([tuple(row) for row in rows], np.float64).reshape(-1, len(columns)).T  # None is not a number
+        self.at, held, action, state, is_plain, given, come, expired = table
+        self.is_holdout, self.action = held == 1, action.astype(np.int64)
+        self.state = np.where(np.isnan(state), -1, state).astype(np.int64)
+        self.value = np.where(self.at <= now - (settings.window or 0.0), given.clip(*self._bounds), nan)
+        self.wait, self._is_expired = come - self.at, np.isnan(come) & ~np.isnan(expired)
+        self.is_waiting = np.isnan(come) & np.isnan(expired)
+        self.has_map = not status.learner.learns_map
         self.is_rate = self._bounds == (0.0, 1.0)
-        self._by_state = means_of(reading.state, len(status.states), reading.value)
+        self._by_state = means_of(self.state, len(status.states), self.value)
         said = {} if settings.prior is None else settings.prior.states or {}
         self._said = np.array([said.get(str(each), (nan, 0.0))[0] for each in status.states], np.float64)
         """What the audit says that each state is worth."""
         self._is_said = np.isfinite(self._said) & (self._by_state.number < FEWEST)
         self._values = np.where(self._is_said, self._said, self._by_state.mean)
-        seen = reading.is_plain & (reading.action >= 0) & (reading.state >= 0)
-        actions, counts = np.unique(reading.action[seen], return_counts=True)
-        self._seen = np.bincount(reading.state[seen], minlength=len(status.states)).astype(float)
+        seen = (is_plain == 1) & (self.action >= 0) & (self.state >= 0)
+        actions, counts = np.unique(self.action[seen], return_counts=True)
+        self._seen = np.bincount(self.state[seen], minlength=len(status.states)).astype(float)
         self._expected = counts @ self._rows[actions]
         """How often each state was observed, and how often the map expects it."""
 
     def actions(self) -> list[dict[str, Any]]:
         """The most likely actions: how likely, what their states are worth, and what their own outcomes were."""
-        own = means_of(self._reading.action, len(self._rows), self._reading.value)
+        own = means_of(self.action, len(self._rows), self.value)
         values, lines = self._values, []
         for place in np.argsort(-self._status.policy, kind="stable")[:N_ACTIONS]:
             number = int(self._status.numbers[place])
@@ -190,7 +172,7 @@ class _View:
 
     def states(self) -> list[dict[str, Any]]:
         """The states, the most observed where there are many."""
-        n, state = len(self._status.states), self._reading.state
+        n, state = len(self._status.states), self.state
         counts = np.bincount(state[state >= 0], minlength=n)
         seen = counts / counts.sum() if counts.sum() else np.full(n, nan)
         expected = self._expected / self._expected.sum() if self.has_map and self._expected.sum() else np.full(n, nan)
@@ -210,10 +192,9 @@ class _View:
 
         The last bar has everything that is older than the window, or than the longest wait so far.
         """
-        reading = self._reading
-        waits = reading.wait[np.isfinite(reading.wait)]
+        waits = self.wait[np.isfinite(self.wait)]
         longest = max(self._status.settings.window or waits.max(initial=0.0), 1e-6)
-        ages = (now - reading.at)[reading.is_waiting]
+        ages = (now - self.at)[self.is_waiting]
         bars, come = (
             np.bincount(np.clip(each * (N_AGES / longest), 0, N_AGES).astype(int), minlength=N_AGES + 1)
             for each in (ages, waits)
@@ -224,16 +205,17 @@ class _View:
             "curve": (100 * come / come[-1]).tolist() if come[-1] >= SMOOTH else [],
         }  # fmt: skip
 
-    def alarms(self, now: float) -> list[Alarm | None]:
-        """What a person should look at; None: there is nothing of that kind."""
-        counts, found = self._status.counts, [self._early(now), self._audit(), self._odds()]
+    def alarms(self, now: float) -> list[Alarm]:
+        """What a person should look at."""
+        counts, judged = self._status.counts, (self._early(now), self._audit(), self._odds())
+        found = [alarm for alarm in judged if alarm is not None]
         if counts["out_of_bounds"]:
             low, high = self._bounds
             where = f"pool = '{self._status.name}' AND clipped"
             text = (
                 f"Reported outside the bounds, which are {low:g} to {high:g} now: {counts['out_of_bounds']}, learnt as "
-                f"the nearest bound. The latest is ticket {self._reading.clipped or '(erased)'}. All of them: "
-                f"SELECT ticket, reward, loss FROM {self._reading.log} WHERE {where}"
+                f"the nearest bound. The latest is ticket {self._clipped or '(erased)'}. All of them: "
+                f"SELECT ticket, reward, loss FROM {self._log} WHERE {where}"
             )
             found.append(Alarm("bounds", "Outcomes out of bounds", text))
         if counts["impossible"]:
@@ -246,19 +228,19 @@ class _View:
             age = span(now - counts["late_since"])
             text = f"Reports not learnt yet: {counts['late']}, the oldest for {age}. Is a service running that writes?"
             found.append(Alarm("stale", "Learning is stale", text))
-        outcomes = int(np.isfinite(self._reading.value).sum())
-        if outcomes >= FEWEST and self._reading.is_expired.sum() >= outcomes:
+        outcomes = int(np.isfinite(self.value).sum())
+        if outcomes >= FEWEST and self._is_expired.sum() >= outcomes:
             text = f"All {outcomes} recent decisions expired without an outcome: are outcomes reported?"
             found.append(Alarm("expired", "No outcomes", text))
         return found
 
     def _early(self, now: float) -> Alarm | None:
         """Without a window, decisions that nothing follows are never learnt: only early outcomes count."""
-        waits = self._reading.wait[np.isfinite(self._reading.wait)]
+        waits = self.wait[np.isfinite(self.wait)]
         if self._status.settings.window is not None or waits.size < FEWEST:
             return None
         late = float(np.quantile(waits, 0.95))
-        overdue = int(((now - self._reading.at)[self._reading.is_waiting] > late).sum())
+        overdue = int(((now - self.at)[self.is_waiting] > late).sum())
         if overdue < max(FEWEST, 0.2 * waits.size):
             return None
         text = f"{overdue} decisions wait longer than {span(late)}, in which 95 % of the outcomes came: set a window."
@@ -266,10 +248,9 @@ class _View:
 
     def _audit(self) -> Alarm | None:
         """The audit's means of the states (the prior) against the holdout's outcomes."""
-        reading = self._reading
-        held = reading.is_holdout & (reading.state >= 0) & np.isfinite(reading.value)
-        [count], [mean], [error] = means_of(np.zeros(held.sum(), np.int64), 1, reading.value[held])
-        said = self._said[reading.state[held]].mean() if count else nan
+        held = self.is_holdout & (self.state >= 0) & np.isfinite(self.value)
+        [count], [mean], [error] = means_of(np.zeros(held.sum(), np.int64), 1, self.value[held])
+        said = self._said[self.state[held]].mean() if count else nan
         if count < FEWEST or not _differ(mean, said, error, ERROR):
             return None
         text = f"The holdout's mean {self._status.unit.name} is {outcome(mean, self.is_rate)}, the audit's states say "
@@ -279,11 +260,11 @@ class _View:
 
     def _odds(self) -> Alarm | None:
         """Actions whose own outcomes differ from those of their states."""
-        reading, size = self._reading, len(self._rows)
-        known = (reading.state >= 0) & np.isfinite(reading.value)
-        action = reading.action[known]
-        own, expected = means_of(action, size, reading.value[known]), means_of(
-            action, size, self._by_state.mean[reading.state[known]])  # fmt: skip
+        size = len(self._rows)
+        known = (self.state >= 0) & np.isfinite(self.value)
+        action = self.action[known]
+        own, expected = means_of(action, size, self.value[known]), means_of(
+            action, size, self._by_state.mean[self.state[known]])  # fmt: skip
         level = ERROR / max(int((own.number > 0).sum()), 1)
         wrong = np.flatnonzero((own.number >= FEWEST) & _differ(own.mean, expected.mean, own.error, level))
         if not wrong.size:

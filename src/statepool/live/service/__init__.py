@@ -2,6 +2,4 @@
 
 from statepool.live.service.app import Service
 
-create_app = Service
-
-__all__ = ["Service", "create_app"]
+__all__ = ["Service"]

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -16,8 +16,8 @@ from statepool.live.database import Database
 from statepool.live.errors import StoreUnavailable
 from statepool.live.service.keys import Exposure, Gate
 from statepool.live.service.messages import refusal
-from statepool.live.service.monitoring import Metrics, RequestLog
-from statepool.live.service.pools import Pools, in_thread
+from statepool.live.service.monitoring import Metrics, log_request
+from statepool.live.service.pools import Pools
 from statepool.live.service.routes import ENDPOINTS, Call, Endpoint, match
 from statepool.live.service.site import Site
 
@@ -26,15 +26,12 @@ if TYPE_CHECKING:
 
 RELOAD_SECONDS = 1.0
 """After which the keys are read again."""
-READ_ONLY = HTTPException(405, "this service is read-only (--follow): send this to one that decides", {"allow": "GET"})
-POLICY = b"content-security-policy"
-STRICT = [(b"x-frame-options", b"DENY"), (b"x-content-type-options", b"nosniff")]
-STRICTER = [
-    (POLICY, b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
-    (b"referrer-policy", b"no-referrer"),
-]
-"""Headers of every answer, and of those that are no pages."""
-JSON = [(b"content-type", b"application/json"), *STRICT, *STRICTER]
+STRICT = [
+    (b"x-frame-options", b"DENY"), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
+]  # fmt: skip
+"""Headers of every answer; pages have a policy of their own."""
+JSON = [(b"content-type", b"application/json"), *STRICT]
 DECODERS = {each.body: msgspec.json.Decoder(each.body).decode for each in ENDPOINTS if each.body is not None}
 logger = logging.getLogger("statepool.service")
 encode = msgspec.json.Encoder().encode
@@ -53,13 +50,15 @@ class Service:
         Whether it only reads.
     worker
         The name of this process among those that share the port.
+    log
+        Where one line per request is written.
     """
 
     def __init__(
         self, database: Database, *, exposure: Exposure = "localhost", keyed: bool = False, follow: bool = False,
-        worker: str = "1", log: RequestLog | None = None,
+        worker: str = "1", log: IO[str] | None = None,
     ) -> None:  # fmt: skip
-        self._follow, self._log = follow, log or RequestLog(None)
+        self._log = log
         self.gate, self.pools = Gate(database, exposure, keyed), Pools(database)
         self.metrics = Metrics(database, worker)
         self.demo: Demo | None = None
@@ -76,9 +75,8 @@ class Service:
         async def watched(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status, headers = message["status"], message["headers"]
-                is_page = any(name == POLICY for name, _ in headers)
-                headers.extend(STRICT if is_page else STRICT + STRICTER)
+                status, own = message["status"], dict(message["headers"])
+                message["headers"].extend(each for each in STRICT if each[0] not in own)
             await send(message)
 
         try:
@@ -108,7 +106,8 @@ class Service:
             await Response(body, refused.status_code, refused.headers, "application/json")(scope, receive, watched)
         seconds = perf_counter() - started
         self.metrics.add(route, status, seconds)
-        self._log.add(scope["method"], route, status, seconds, path.get("name"), fault)
+        if self._log is not None:
+            log_request(self._log, scope["method"], route, status, seconds, path.get("name"), fault)
 
     async def _answer(
         self, endpoint: Endpoint, path: dict[str, str], scope: Any, receive: Any
@@ -118,8 +117,6 @@ class Service:
         call = Call(self, path, scope["query_string"], headers)
         if endpoint.need:
             call.key = self.gate.admit(headers, endpoint.need, path.get("name"))
-        if endpoint.method != "GET" and self._follow:
-            raise READ_ONLY
         content = await read_body(receive) if endpoint.body is not None else b""
         if content or endpoint.body_required:
             result = await endpoint.handler(call, decode(content, endpoint.body))
@@ -136,17 +133,17 @@ class Service:
             yield
         finally:
             if self.demo is not None:
-                await in_thread(self.demo.stop)
+                await asyncio.to_thread(self.demo.stop)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await in_thread(self.pools.close)
+            await asyncio.to_thread(self.pools.close)
 
     async def _prepare(self) -> None:
         """Compile the learners of the store's pools; repeated while the store is away."""
         while not self.is_ready:
             try:
-                await in_thread(self.pools.open_all)
+                await asyncio.to_thread(self.pools.open_all)
                 self.is_ready = True
             except StoreUnavailable as error:
                 logger.warning("%s", error)
@@ -159,7 +156,7 @@ class Service:
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
             try:
-                await in_thread(self.gate.reload)
+                await asyncio.to_thread(self.gate.reload)
             except Exception as error:  # the keys that are known stay; without the store they open nothing
                 logger.warning("the keys could not be read: %s", error)
 

@@ -7,7 +7,6 @@ Without keys a service answers the loopback name only. Once it has seen a key it
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
-from hmac import compare_digest
 from secrets import token_urlsafe
 from time import time
 from typing import Any, Literal, NamedTuple
@@ -79,13 +78,9 @@ def add_key(database: Database, name: str, role: str, lasts: float | None = None
         raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters that do not end in {OLD!r}")
     key, row = _make(name, role, lasts, [check_name(pool) for pool in pools])
     keys = database.tables.api_keys
-
-    def add(connection: sa.Connection) -> None:
-        if connection.execute(sa.select(keys.c.name).where(keys.c.name == name)).first():
-            raise ValueError(f"key: there is one named {name!r} already")
-        connection.execute(sa.insert(keys), row)
-
-    database.write(add)
+    insert = database.insert(keys).values(row).on_conflict_do_nothing().returning(keys.c.name)
+    if database.write(lambda connection: connection.execute(insert).first()) is None:
+        raise ValueError(f"key: there is one named {name!r} already")
     return key
 
 
@@ -134,11 +129,11 @@ class Gate:
 
     def __init__(self, database: Database, exposure: Exposure, needs_key: bool = False) -> None:
         self._database, self._exposure, self.needs_key = database, exposure, needs_key
-        self._keys: list[Key] = []
+        self._keys: dict[str, Key] = {}
         self.reload()
 
     def reload(self) -> None:
-        self._keys = list_keys(self._database)
+        self._keys = {key.hash: key for key in list_keys(self._database)}
         self.needs_key = self.needs_key or bool(self._keys)
 
     def check_host(self, headers: Headers) -> None:
@@ -178,9 +173,8 @@ class Gate:
         return key
 
     def _find(self, digest: str) -> Key | None:
-        # All are compared, so that the time does not depend on which one fits.
-        found = [key for key in self._keys if compare_digest(key.hash, digest)]
-        return found[0] if found and (found[0].expires_at or float("inf")) > time() else None
+        key = self._keys.get(digest)
+        return None if key is None or (key.expires_at or float("inf")) <= time() else key
 
     def is_admin(self, digest: str) -> bool:
         """Whether this is the hash of an admin key for all pools, which opens the dashboard."""

@@ -11,12 +11,10 @@ from msgspec import Meta, Struct
 from starlette.exceptions import HTTPException
 
 from statepool.live.decisions import Decision
-from statepool.live.errors import Conflict, NoSuchPool, StoreUnavailable, UnknownTicket
+from statepool.live.errors import Conflict, NoSuchPool, ReadOnly, StoreUnavailable, UnknownTicket
 from statepool.live.settings import Label, about
 
 MAX_COUNT = 1_000
-
-
 Ticket = Annotated[str, Meta(min_length=1, max_length=200)]
 Row = list[Annotated[float, Meta(ge=0, le=1)]]
 Time = Annotated[datetime, Meta(tz=True)]
@@ -140,7 +138,6 @@ class ArmAnswer(Struct):
 
     count: Annotated[int, about("Decisions with an outcome, defaults included.")]
     mean: Annotated[float | None, about("Mean outcome; null: there is none.")]
-    error: Annotated[float | None, about("Standard error of the mean; null: fewer than two outcomes.")]
 
 
 class LiftAnswer(Struct):
@@ -183,7 +180,7 @@ class PoolAnswer(Struct):
     lift: Annotated[LiftAnswer | None, about("Learner against holdout; null: one of them has no outcome.")]
 
 
-STATUSES = {UnknownTicket: 404, NoSuchPool: 404, Conflict: 409, StoreUnavailable: 503}
+STATUSES = {UnknownTicket: 404, NoSuchPool: 404, ReadOnly: 405, Conflict: 409, StoreUnavailable: 503}
 
 
 def refusal(error: Exception) -> HTTPException:

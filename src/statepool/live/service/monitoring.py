@@ -5,18 +5,15 @@ Requests are those of the process that answers the scrape, which the label `work
 """
 
 import logging
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import accumulate
 from typing import IO, Any
 
 import msgspec
 import sqlalchemy as sa
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from statepool.live.database import Database
@@ -34,6 +31,8 @@ GAUGES = {
     "unlearned_reports": "Reports that are due and not learnt yet",
     "oldest_unlearned_age_seconds": "Age of the oldest of them; 0: none",
 }
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def read_counts(database: Database) -> dict[str, dict[str, Any]]:
@@ -57,28 +56,19 @@ class Metrics(Collector):
 
     def __init__(self, database: Database, worker: str = "1") -> None:
         self._database, self._worker, self.registry = database, worker, CollectorRegistry()
-        self._requests: dict[tuple[str, int], int] = defaultdict(int)
-        self._seconds: dict[str, float] = defaultdict(float)
-        self._by_bucket: dict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
+        asked, took = "Requests by route and status", "Time to answer"
+        self._requests = Counter("statepool_requests", asked, ("route", "status", "worker"), registry=self.registry)
+        self._seconds = Histogram(
+            "statepool_request_seconds", took, ("route", "worker"), registry=self.registry, buckets=BUCKETS
+        )
         self.registry.register(self)
 
     def add(self, route: str, status: int, seconds: float) -> None:
-        self._requests[route, status] += 1
-        self._seconds[route] += seconds
-        self._by_bucket[route][bisect_left(BUCKETS, seconds)] += 1
+        self._requests.labels(route, status, self._worker).inc()
+        self._seconds.labels(route, self._worker).observe(seconds)
 
     def collect(self) -> Iterator[Any]:
-        """The requests, and the metrics of the store; without pools while it is away."""
-        requests = CounterMetricFamily(
-            "statepool_requests", "Requests by route and status", labels=["route", "status", "worker"]
-        )
-        for (route, status), number in tuple(self._requests.items()):
-            requests.add_metric([route, str(status), self._worker], number)
-        times = HistogramMetricFamily("statepool_request_seconds", "Time to answer", labels=["route", "worker"])
-        for route, by_bucket in tuple(self._by_bucket.items()):
-            buckets = zip((*map(str, BUCKETS), "+Inf"), accumulate(by_bucket), strict=True)
-            times.add_metric([route, self._worker], list(buckets), self._seconds[route])
-        yield from (requests, times)
+        """The metrics of the store; without pools while it is away."""
         found: dict[str, dict[str, Any]] | None = None
         with suppress(StoreUnavailable):
             found = read_counts(self._database)
@@ -96,28 +86,18 @@ class Metrics(Collector):
         yield from (decisions, reports, *gauges.values())
 
 
-class RequestLog:
-    """Writes one line per request to a stream; without a stream it is silent."""
-
-    def __init__(self, stream: IO[str] | None) -> None:
-        self._stream = stream
-
-    def add(self, method: str, route: str, status: int, seconds: float, pool: str | None, error: str | None) -> None:
-        """Log one request; `route` is the pattern, so that the log holds no tickets."""
-        if self._stream is None:
-            return
-        line = {"time": datetime.now(UTC), "method": method, "path": route, "status": status,
-                "ms": round(seconds * 1e3, 3), "pool": pool}  # fmt: skip
-        self._stream.write(msgspec.json.encode(line if error is None else line | {"error": error}).decode() + "\n")
-        self._stream.flush()
+def log_request(
+    stream: IO[str], method: str, route: str, status: int, seconds: float, pool: str | None, error: str | None
+) -> None:
+    """Write one line about a request; `route` is the pattern, so that the log holds no tickets."""
+    line = {"time": datetime.now(UTC), "method": method, "path": route, "status": status,
+            "ms": round(seconds * 1e3, 3), "pool": pool}  # fmt: skip
+    stream.write(msgspec.json.encode(line if error is None else line | {"error": error}).decode() + "\n")
+    stream.flush()
 
 
 class JSONHandler(logging.StreamHandler[IO[str]]):
     """A logging handler that writes one JSON line per record, without tracebacks."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        super().__init__(stream)
-        self.setLevel(logging.WARNING)
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from statepool.learners import DEFAULT, find, make_learner
 from statepool.live.database import Database
@@ -13,13 +13,6 @@ from statepool.live.errors import NoSuchPool
 from statepool.live.pool import Pool
 from statepool.live.service.messages import LearnerBody, PoolBody
 from statepool.live.settings import check_settings
-
-T = TypeVar("T")
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Run a function that waits for the store in a thread."""
-    return await asyncio.get_running_loop().run_in_executor(None, work)
 
 
 class Batcher:
@@ -98,7 +91,7 @@ class Pools:
 
     async def find(self, name: str) -> OpenPool:
         found = self._open.get(name)
-        return found if found is not None else await in_thread(lambda: self._find(name))
+        return found if found is not None else await asyncio.to_thread(self._find, name)
 
     def get(self, name: str) -> Pool:
         """A pool, for a thread."""

@@ -4,13 +4,13 @@ Routing, validation and the OpenAPI document all follow from it. A handler retur
 Starlette response.
 """
 
+import asyncio
 import dataclasses
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, lru_cache
 from inspect import Parameter, cleandoc, signature
 from itertools import chain, islice
-from math import isfinite, sqrt
 from types import UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qs
@@ -26,7 +26,7 @@ from statepool.live.decisions import Decision
 from statepool.live.pool import Pool
 from statepool.live.service import messages as m
 from statepool.live.service.monitoring import CONTENT_TYPE
-from statepool.live.service.pools import OpenPool, in_thread
+from statepool.live.service.pools import OpenPool
 from statepool.live.settings import Label
 
 if TYPE_CHECKING:
@@ -40,22 +40,23 @@ ACTION = f"{POOL}/actions/{{action}}"
 ROWS_AT_ONCE = 500
 
 
+@dataclasses.dataclass(slots=True)
 class Call:
     """A request that was admitted."""
 
-    __slots__ = ("headers", "key", "path", "query", "service", "status")
-
-    def __init__(self, service: "Service", path: dict[str, str], query: bytes, headers: dict[bytes, bytes]) -> None:
-        self.service, self.path, self.query, self.headers = service, path, query, headers
-        self.key: Key | None = None
-        self.status = 200
+    service: "Service"
+    path: dict[str, str]
+    query: bytes
+    headers: dict[bytes, bytes]
+    key: "Key | None" = None
+    status: int = 200
 
     async def find(self) -> OpenPool:
         return await self.service.pools.find(self.path["name"])
 
     async def run(self, work: Callable[[Pool], Any]) -> Any:
         pool = (await self.find()).pool
-        return await in_thread(lambda: work(pool))
+        return await asyncio.to_thread(lambda: work(pool))
 
 
 class Endpoint(NamedTuple):
@@ -70,10 +71,6 @@ class Endpoint(NamedTuple):
     body_required: bool
     answer: Any
     media: str
-
-    @property
-    def name(self) -> str:
-        return re.sub(r"_(\w)", lambda found: found[1].upper(), self.handler.__name__)
 
 
 ENDPOINTS: list[Endpoint] = []
@@ -144,7 +141,7 @@ async def show_ticket(call: Call) -> m.TicketAnswer:
 @route("GET", "/v1/pools", "read")
 async def list_pools(call: Call) -> dict[str, list[str]]:
     """List the names of the `pools` that the key may use."""
-    names = await in_thread(call.service.pools.database.pool_names)
+    names = await asyncio.to_thread(call.service.pools.database.pool_names)
     return {"pools": [name for name in names if call.key is None or call.key.may_use(name)]}
 
 
@@ -160,7 +157,7 @@ async def put_pool(call: Call, body: m.PoolBody) -> m.PoolAnswer:
 
     An existing pool that differs is refused with 409, or changed with `update`.
     """
-    if await in_thread(lambda: call.service.pools.put(call.path["name"], body)):
+    if await asyncio.to_thread(lambda: call.service.pools.put(call.path["name"], body)):
         call.status = 201
     return await show_pool(call)
 
@@ -185,10 +182,8 @@ async def put_action(call: Call, body: m.ActionBody) -> dict[str, Label]:
         label = call.path["action"] if label is None else label
         if not body.reweight:
             pool.add_action(label, body.row, body.category)
-        elif body.row is None:
-            raise ValueError("row: is missing, expected one probability per state")
         else:
-            pool.reweight_action(label, body.row)
+            pool.reweight_action(label, body.row or [])
         return label
 
     return {"action": await call.run(put)}
@@ -220,8 +215,9 @@ async def rows(call: Call) -> Response:
     [after] = parse_qs(call.query.decode("latin-1")).get("after", [None])[-1:]
     if after is not None and not after.isdigit():
         raise ValueError(f"after: is {after[:40]!r}, expected the cursor of a row")
-    pieces = _encoded((await call.find()).pool.rows(None if after is None else int(after)))
-    first = await in_thread(lambda: next(pieces, b""))  # errors become a status while none was sent yet
+    found = (await call.find()).pool.rows(None if after is None else int(after))
+    pieces = iter(lambda: b"".join(msgspec.json.encode(row) + b"\n" for row in islice(found, ROWS_AT_ONCE)), b"")
+    first = await asyncio.to_thread(lambda: next(pieces, b""))  # errors become a status while none was sent yet
     return StreamingResponse(chain([first], pieces), media_type="application/jsonl")
 
 
@@ -237,7 +233,7 @@ async def readiness(call: Call) -> dict[str, str]:
     call.service.gate.check_host(call.headers)
     if not call.service.is_ready:
         raise HTTPException(503, "not ready: the learners are being compiled", {"retry-after": "1"})
-    await in_thread(call.service.pools.database.pool_names)
+    await asyncio.to_thread(call.service.pools.database.pool_names)
     return {"status": "ready"}
 
 
@@ -248,7 +244,7 @@ async def metrics(call: Call) -> Response:
         raise HTTPException(
             403, f"the key {call.key.name!r} is for some pools only, expected one for the whole service"
         )
-    return Response(await in_thread(lambda: generate_latest(call.service.metrics.registry)), media_type=CONTENT_TYPE)
+    return Response(await asyncio.to_thread(generate_latest, call.service.metrics.registry), media_type=CONTENT_TYPE)
 
 
 @route("GET", "/schema", "")
@@ -288,10 +284,9 @@ def summarise(pool: Pool) -> m.PoolAnswer:
     status = pool.status()
     unit, learner = status.unit, status.learner
     options = {each.name: getattr(learner, each.name) for each in dataclasses.fields(learner)}  # type: ignore[arg-type]
-    arms = {}
-    for arm, tally in status.losses.items():
-        mean, error = unit.mean(tally), abs(unit.slope) * sqrt(tally.variance)
-        arms[arm] = m.ArmAnswer(tally.count, mean if isfinite(mean) else None, error if isfinite(error) else None)
+    arms = {
+        arm: m.ArmAnswer(tally.count, unit.mean(tally) if tally.count else None) for arm, tally in status.losses.items()
+    }
     return m.PoolAnswer(
         name=status.name, actions=len(status.numbers), states=list(status.states),
         learner=m.LearnerBody(name_of(type(learner)) or type(learner).__name__, options),
@@ -309,11 +304,6 @@ def find_action(pool: Pool, text: str) -> Any:
     if text in labels:
         return text
     return next((each for each in labels if msgspec.json.encode(each) == text.encode()), None)
-
-
-def _encoded(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-    while piece := b"".join(msgspec.json.encode(row) + b"\n" for row in islice(rows, ROWS_AT_ONCE)):
-        yield piece
 
 
 PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -361,8 +351,8 @@ def _operation(endpoint: Endpoint, schemas: dict[Any, dict[str, Any]]) -> dict[s
     refused = {"application/json": {"schema": schemas[m.ErrorAnswer]}}
     responses = {"200": fine, "default": {"description": "Refused; `error` says why.", "content": refused}}
     operation: dict[str, Any] = {
-        "operationId": endpoint.name, "summary": summary, "description": " ".join(more.split()), "responses": responses,
-        "parameters": [AFTER] if endpoint.handler is rows else [],
+        "operationId": endpoint.handler.__name__, "summary": summary, "description": " ".join(more.split()),
+        "responses": responses, "parameters": [AFTER] if endpoint.handler is rows else [],
         "security": [{"key": []}, {}] if endpoint.need else [],
     }  # fmt: skip
     if endpoint.handler is put_pool:

@@ -125,7 +125,7 @@ class Site:
         pool.change(fixed_action=found[0] if found else None)
         return RedirectResponse(f"/pools/{quote(pool.name)}", 303)
 
-    def _model(self, request: Request) -> dashboard.PageModel:
+    def _model(self, request: Request) -> dict[str, Any]:
         return dashboard.page_of(self._pools.get(request.path_params["name"]))
 
     def _html(self, template: str, status: int = 200, **values: Any) -> Response:
