@@ -16,7 +16,7 @@ LOG_HELP = "Files (CSV, Parquet, JSON lines), a database with --table, or a pool
 Log = Annotated[str, Argument(help=LOG_HELP)]
 Table = Annotated[str | None, Option(help='In a database: a table, or a query: "(SELECT ...)".')]
 Action = Annotated[str | None, Option(help="Column of the action; found by name if not given.")]
-State = Annotated[str | None, Option(help="Column of the state.")]
+State = Annotated[str | None, Option(help="Column of the state, which is seen before the outcome.")]
 Outcome = Annotated[str | None, Option(help="Column of the outcome.")]
 Decided = Annotated[str | None, Option(help="Column of the decision time.")]
 Resolved = Annotated[str | None, Option(help="Column of the time the outcome came.")]
@@ -35,7 +35,7 @@ def audit(
     decided: Decided = None, resolved: Resolved = None, propensity: Propensity = None, ticket: Ticket = None,
     holdout: Holdout = None, context: Context = None, reward: Reward = None, window: Window = None,
     missing: Missing = None,
-    delay: Annotated[int | None, Option(help="Delay of outcomes in decisions, for logs without times.")] = None,
+    delay: Annotated[int | None, Option(help="How many decisions later outcomes come, for logs without times.")] = None,
     horizon: Annotated[int | None, Option(help="Decisions to simulate; by default 500 to 10 000.")] = None,
     level: Level = 0.95,
     seed: Annotated[int, Option(help="Random seed.")] = 0,
@@ -43,7 +43,7 @@ def audit(
     details: Annotated[bool, Option("--details", help="Print everything the answer rests on.")] = False,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Should you pool? An answer from your log, and the map to start a pool with."""
+    """Find out from your log whether a pool would help, and what to start it with."""
     settings = dict(locals())
     for name in ("log", "out", "details", "as_json"):
         del settings[name]
@@ -105,7 +105,10 @@ def whatif(
     log: Log,
     policy: Annotated[
         list[str] | None,
-        Option(help="An action, best, uniform, logged, or a pool such as sqlite:///pool.db#home; may be repeated."),
+        Option(
+            help="An action; best (the audit's first), uniform or logged (all three by default); or a pool: "
+            "sqlite:///pool.db#home. May be repeated."
+        ),
     ] = None,
     table: Table = None, action: Action = None, state: State = None, outcome: Outcome = None, decided: Decided = None,
     resolved: Resolved = None, propensity: Propensity = None, ticket: Ticket = None, holdout: Holdout = None,

@@ -53,7 +53,7 @@ def export(
     store: StoreArgument,
     name: PoolArgument,
     file: Annotated[Path, Argument(help="A new file: .csv, .parquet or .jsonl.")],
-    after: Annotated[int | None, Option(help="Only what changed since this cursor of the last export.")] = None,
+    after: Annotated[int | None, Option(help="Only decisions with reports learnt since this cursor.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a pool's decisions to a file, one row each."""
@@ -70,10 +70,10 @@ def export(
 def replay(
     store: StoreArgument,
     name: PoolArgument,
-    redraw: Annotated[bool, Option("--redraw", help="Also draw every action again.")] = False,
+    redraw: Annotated[bool, Option("--redraw", help="Also draw every decision again, and compare.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compute every policy version again from the stored rows, and compare."""
+    """Check a pool: compute every policy version again from the stored rows."""
     with opened_pool(store, name) as pool:
         found = pool.replay(redraw)
     lines = [f"{name}: {found.versions} versions, {found.decisions} decisions"]
@@ -89,7 +89,7 @@ def replay(
 
 def backup(
     store: Annotated[str, Argument(help="The database to copy: sqlite:///…")],
-    file: Annotated[Path, Argument(help="A new file, which is a database itself: sqlite:///FILE.")],
+    file: Annotated[Path, Argument(help="The copy, a new file. Open it as sqlite:///FILE.")],
     verify: Annotated[bool, Option("--verify", help="Check the copy: replay every pool in it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -120,10 +120,10 @@ def archive(
     store: StoreArgument,
     name: PoolArgument,
     file: Annotated[Path, Argument(help="A new Parquet file.")],
-    older_than: Annotated[str, Option(help="Settled decisions older than this are moved: 90d, 12h.")] = "90d",
+    older_than: Annotated[str, Option(help="Move decisions older than this: 90d, 12h.")] = "90d",
     as_json: JsonOption = False,
 ) -> None:
-    """Move old settled decisions from the database to a Parquet file."""
+    """Move old decisions whose outcome was learnt from the database to a Parquet file."""
     age = seconds_of(older_than, "older-than")
     with opened_pool(store, name, read_only=False) as pool:
         count = pool.archive(pool.now() - age, file)

@@ -20,7 +20,10 @@ def reproduce(
     out: Annotated[Path, Option(help="Folder for the report, the figures and finished tasks.")] = Path("reproduction"),
     as_json: JsonOption = False,
 ) -> None:
-    """Run the paper's studies, with every published number beside ours."""
+    """Run the paper's studies, with every published number beside ours.
+
+    The paper is "Pooling and Drift in Delayed Bandits".
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -71,14 +74,14 @@ def _client(address: str) -> Any:
 
 
 def simulate(
-    family: Annotated[str, Argument(help="A family of instances, such as funnel.")],
+    family: Annotated[str, Argument(help="A family of simulated problems, such as funnel.")],
     learners: Annotated[list[str] | None, Argument(help="Learners; state-exp3 and self-tuned by default.")] = None,
     delay: Annotated[int, Option(help="Rounds before an outcome is delivered.")] = 50,
-    seeds: Annotated[int, Option(help="How many instances; seeds 0, 1, …")] = 10,
+    seeds: Annotated[int, Option(help="How many problems of the family; seeds 0, 1, …")] = 10,
     setting: Annotated[list[str] | None, Option("--set", help="A setting of the family: n_actions=400.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare learners on a family with common random numbers."""
+    """Compare learners on a family of simulated problems, with common random numbers."""
     from statepool import families
     from statepool import learners as known
     from statepool.comparison import compare, standard_error
@@ -120,14 +123,14 @@ def parse_setting(family: Any, text: str) -> tuple[str, Any]:
 
 
 def dimension(
-    file: Annotated[Path, Argument(help="A map: CSV, NPY or AUDIT.json.")],
+    file: Annotated[Path, Argument(help="The map P(state | action), one row per action: CSV, NPY or AUDIT.json.")],
     horizon: Annotated[int, Option(help="Rounds, for the regret bounds.")] = 20_000,
     delay: Annotated[int, Option(help="Delay in rounds, for the regret bounds.")] = 50,
-    gap: Annotated[float, Option(help="Relative width of the bracket to stop at.")] = 0.01,
-    seconds: Annotated[float | None, Option(help="Stop after this many seconds, with the best bracket so far.")] = 60,
+    gap: Annotated[float, Option(help="Stop when the two bounds differ by this share.")] = 0.01,
+    seconds: Annotated[float | None, Option(help="Stop after this many seconds, with the best bounds so far.")] = 60,
     as_json: JsonOption = False,
 ) -> None:
-    """Bracket a map's effective dimension, and the regret that follows from it."""
+    """Bound a map's effective dimension, and the regret that follows from it."""
     from statepool.dimension import bracket
     from statepool.guarantees import interleaving_pays, theorem_1, theorem_a
 

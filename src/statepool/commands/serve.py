@@ -20,7 +20,9 @@ UVICORN: dict[str, Any] = {
 
 
 def serve(
-    store: Annotated[str | None, Option(help=f"{DEFAULT_STORE} by default; with --demo a temporary one.")] = None,
+    store: Annotated[
+        str | None, Option(help=f"The database: {DEFAULT_STORE} by default, with --demo a temporary one.")
+    ] = None,
     host: Annotated[str, Option(help="Address to listen on; other machines need keys or --open.")] = "127.0.0.1",
     port: Annotated[int, Option(help="Port to listen on; 0: any free one.")] = 8000,
     workers: Annotated[int, Option(help="Processes; more than one pays only with PostgreSQL.")] = 1,
