@@ -12,7 +12,7 @@ import sqlalchemy as sa
 import statepool as sp
 from live.places import Clock, play
 from statepool.live import maintenance
-from statepool.live.dashboard import page_of
+from statepool.live.dashboard.page import page_of
 from statepool.live.errors import ReadOnly, StoreUnavailable, UnknownTicket
 from statepool.live.maintenance import COLUMNS, backup, export
 

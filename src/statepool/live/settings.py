@@ -343,8 +343,7 @@ def choose_learner(learner: Learner | str, learns_map: bool) -> Learner:
 
 def learner_text(learner: Learner) -> str:
     """A learner as stored: its name and its settings."""
-    settings = dataclasses.asdict(learner)  # type: ignore[call-overload]
-    return encoded([name_of(type(learner)), settings])
+    return encoded([name_of(type(learner)), dataclasses.asdict(learner)])  # type: ignore[call-overload]
 
 
 def _learner_of(text: str) -> Learner:

@@ -13,8 +13,8 @@ import statepool.live.dashboard as package
 from live.dashboard.watching import open_pool, play, service_of
 from live.service.clients import Client
 from statepool.live import StoreUnavailable
-from statepool.live.dashboard import page_of
 from statepool.live.dashboard.formatting import label, number, outcome, share, span
+from statepool.live.dashboard.page import page_of
 
 ADDRESSES = ("/", "/pools/home", "/pools/home/live")
 SCRIPT = "<script>alert(1)</script>"

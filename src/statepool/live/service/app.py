@@ -24,8 +24,6 @@ from statepool.live.service.site import Site
 if TYPE_CHECKING:
     from statepool.live.demo import Demo
 
-RELOAD_SECONDS = 1.0
-"""After which the keys are read again."""
 STRICT = [
     (b"x-frame-options", b"DENY"), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
@@ -98,8 +96,7 @@ class Service:
                     await send({"type": "http.response.body", "body": body})
         except Exception as error:
             refused = refusal(error)
-            if refused.status_code >= 500:
-                fault = refused.detail
+            fault = refused.detail if refused.status_code >= 500 else None
             if refused.status_code == 500:
                 logger.error("%s failed", route, exc_info=error)
             body = encode({"error": refused.detail})
@@ -154,7 +151,7 @@ class Service:
 
     async def _reload_keys(self) -> None:
         while True:
-            await asyncio.sleep(RELOAD_SECONDS)
+            await asyncio.sleep(1.0)
             try:
                 await asyncio.to_thread(self.gate.reload)
             except Exception as error:  # the keys that are known stay; without the store they open nothing

@@ -20,18 +20,17 @@ from statepool.live.catalogue import encoded
 from statepool.live.database import Database
 from statepool.live.settings import check_name
 
-ALLOWED = {
+ROLES = {
     "read": ("read",),
     "decide": ("read", "decide"),
     "report": ("read", "report"),
     "write": ("read", "decide", "report"),
     "admin": ("read", "decide", "report", "admin"),
 }
-ROLES = tuple(ALLOWED)
+"""What each role may do."""
 OLD = " (before)"
 """Suffix of the name of a key that was renewed and still works."""
 BEARER = {"www-authenticate": "Bearer"}
-LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 Headers = dict[bytes, bytes]
 Exposure = Literal["anyone", "localhost", "none"]
@@ -165,8 +164,8 @@ class Gate:
         key = self._find(digest_of(given.strip()))
         if key is None:
             raise HTTPException(401, "the key is not known", BEARER)
-        if need not in ALLOWED[key.role]:
-            expected = [role for role in ROLES if need in ALLOWED[role]]
+        if need not in ROLES[key.role]:
+            expected = [role for role in ROLES if need in ROLES[role]]
             raise HTTPException(403, f"the key {key.name!r} has the role {key.role}, expected {' or '.join(expected)}")
         if pool is not None and not key.may_use(pool):
             raise HTTPException(403, f"the key {key.name!r} is not for the pool {pool[:64]!r}")
@@ -185,6 +184,6 @@ class Gate:
 @lru_cache(maxsize=64)
 def _is_loopback(host: bytes) -> bool:
     try:
-        return urlsplit("//" + host.decode("latin-1")).hostname in LOOPBACK
+        return urlsplit("//" + host.decode("latin-1")).hostname in ("localhost", "127.0.0.1", "::1")
     except ValueError:
         return False

@@ -26,6 +26,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from statepool.live import dashboard
+from statepool.live.dashboard.formatting import FILTERS, label
+from statepool.live.dashboard.page import page_of
 from statepool.live.service.keys import Gate, digest_of
 from statepool.live.service.monitoring import read_counts
 from statepool.live.service.pools import Pools
@@ -62,7 +64,7 @@ class Site:
             loader=PackageLoader(dashboard.__name__), autoescape=True, undefined=StrictUndefined,
             trim_blocks=True, lstrip_blocks=True,
         )  # fmt: skip
-        self._templates.filters.update(dashboard.FILTERS)
+        self._templates.filters.update(FILTERS)
 
     def routes(self) -> list[BaseRoute]:
         cookies = [Middleware(Cookies, self._pools.database.session_secret().hex())]
@@ -119,14 +121,14 @@ class Site:
         pool, text = self._pools.get(request.path_params["name"]), request.query_params.get("action", "")
         pool.refresh()
         labels = pool.catalogue.labels_of(pool.catalogue.active_numbers)
-        found = [each for each in labels if dashboard.label(each) == text]
+        found = [each for each in labels if label(each) == text]
         if text and not found:
             raise ValueError(f"action: {text!r} is not an active action")
         pool.change(fixed_action=found[0] if found else None)
         return RedirectResponse(f"/pools/{quote(pool.name)}", 303)
 
     def _model(self, request: Request) -> dict[str, Any]:
-        return dashboard.page_of(self._pools.get(request.path_params["name"]))
+        return page_of(self._pools.get(request.path_params["name"]))
 
     def _html(self, template: str, status: int = 200, **values: Any) -> Response:
         return HTMLResponse(self._templates.get_template(template).render(values), status, HEADERS)
