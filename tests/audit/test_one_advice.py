@@ -86,15 +86,16 @@ def test_one_advice(made):
 
 def test_the_pool_that_is_started_is_the_one_advised(plain_audit, priced_audit, tmp_path):
     """What `serve --map` does with the file, without the server."""
-    from statepool.commands.serve import _open_map
+    from statepool.commands.serve import read_map
     from statepool.live import Pool
     from statepool.live.database import Database
+    from statepool.live.service.pools import make_pool
 
     for number, audit in enumerate((plain_audit, priced_audit)):
         audit.write(tmp_path / str(number))
         url = f"sqlite:///{tmp_path}/{number}.db"
         database = Database(url)
-        _open_map(database, tmp_path / str(number) / "AUDIT.json", "home")
+        make_pool(database, "home", read_map(tmp_path / str(number) / "AUDIT.json")).close()
         database.close()
         with Pool.open(url, "home") as pool:
             status = pool.status()
@@ -102,10 +103,10 @@ def test_the_pool_that_is_started_is_the_one_advised(plain_audit, priced_audit, 
 
 
 def test_no_pool_is_started_from_an_audit_that_cannot_tell(plain_shop, tmp_path):
-    from statepool.commands.serve import _open_map
+    from statepool.commands.serve import read_map
 
     found = audit_log(plain_shop.log(0).iloc[:200], missing=0, **QUICK)
     assert found.advice.verdict == "cannot tell"
     found.write(tmp_path)
     with pytest.raises(ValueError, match=r"AUDIT.json: this audit cannot tell .* holdout"):
-        _open_map(None, tmp_path / "AUDIT.json", "home")
+        read_map(tmp_path / "AUDIT.json")

@@ -135,7 +135,7 @@ class Cluster:
         found = folder / "scheduler.json"
         self._processes = []
         self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", found)
-        wait_for(found.exists)
+        wait_for(lambda: found.exists() and found.stat().st_size)  # Dask writes it after creating it
         self.address = json.loads(found.read_text())["address"]
 
     def worker(self, **environment):

@@ -50,7 +50,7 @@ def serve(
             folder = TemporaryDirectory(prefix="statepool-", ignore_cleanup_errors=True)
             store = f"sqlite:///{stack.enter_context(folder)}/demo.db"
         url, exposure = store or DEFAULT_STORE, _exposure(host, open_)
-        given = None if map_file is None else _read_map(map_file)
+        given = None if map_file is None else read_map(map_file)
         listening = stack.enter_context(_bind(host, port))
         with opened(url, read_only=follow) as database:
             keyed = bool(list_keys(database))
@@ -99,7 +99,8 @@ def _exposure(host: str, open_: bool) -> Any:
     return "anyone" if open_ else "none"
 
 
-def _read_map(file: Path) -> Any:
+def read_map(file: Path) -> Any:
+    """The pool that an AUDIT.json describes."""
     import msgspec
 
     from statepool.live.service.messages import PoolBody
