@@ -93,13 +93,12 @@ def test_plots_show_what_was_found(found):
 def test_plots_have_a_panel_for_each_delay_and_a_logarithmic_axis_where_a_line_lies_on_zero(found):
     from matplotlib import pyplot as plt
 
-    axes = found.plot()
+    axes = found.plot().figure.axes
     assert [ax.get_title(loc="left") for ax in axes] == ["instance 0, delay 0", "instance 0, delay 5"]
-    for ax, delay in zip(axes, (0, 5), strict=True):
-        ends = [found.mean("instance 0", name, delay) for name in found.learners]
-        assert (ax.get_yscale() == "symlog") == (min(ends) < 0.05 * max(ends))
+    ends = [found.mean("instance 0", name, delay) for name in found.learners for delay in (0, 5)]
+    assert {ax.get_yscale() for ax in axes} == {"symlog" if min(ends) < 0.05 * max(ends) else "linear"}
     both = sp.compare({"a": MINE, "b": MINE}, [sp.Uniform(), sp.SelfTuned()], delays=[0, 1, 2], seeds=[1])
-    assert both.plot().shape == (2, 3)
+    assert len(both.plot().axes) == 6
     assert both.plot(family="b", delay=1).get_yscale() == "symlog"
     plt.close("all")
 

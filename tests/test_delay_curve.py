@@ -8,7 +8,7 @@ import pytest
 import statepool as sp
 from statepool.learners.contract import Played, Problem, make_tables, rows_at
 from statepool.learners.exposure import COEFFICIENT, READING, TAU, WEIGHT, fit_curve, start_clock
-from statepool.learners.mean_losses import count_of, loss_of
+from statepool.learners.greedy_thompson_ucb import count_of, loss_of
 from statepool.learners.stepper import Stepper
 from statepool.stream import Stream
 

@@ -37,7 +37,7 @@ class Comparison:
     settings : tuple of str
         The learners as they were run.
     regret, loss, seconds : numpy.ndarray
-        Regret, summed mean loss and processor time of each run.
+        Regret, summed mean loss and processor time of each run; the first run of a learner may include compiling it.
     paths : numpy.ndarray
         With one more axis, the regret at the shares `times` of each horizon.
     times : numpy.ndarray
@@ -125,8 +125,9 @@ class Comparison:
 
         Returns
         -------
-        Axes or array of Axes
-            Families are rows, delays are columns.
+        Axes or Figure
+            One panel's axes, or the figure of several (`.axes`): families are rows, delays are columns. Both have
+            `.figure.savefig`.
         """
         from statepool.report.plots import draw_paths, make_axes
 
@@ -134,11 +135,13 @@ class Comparison:
         delays = self.delays if delay is None else (delay,)
         if ax is not None:
             families, delays = families[:1], delays[:1]
-        axes = make_axes(len(families), len(delays)) if ax is None else ax
-        for panel, (each, wait) in zip(np.ravel(axes), product(families, delays), strict=True):
-            paths = {name: self.paths[self._cell(each, name, wait)] for name in self.learners}
-            draw_paths(paths, self.times, panel, xlabel="share of the rounds", title=f"{each}, delay {wait}")
-        return axes
+        axes = np.ravel(make_axes(len(families), len(delays)) if ax is None else ax)
+        cells = list(product(families, delays))
+        paths = [{name: self.paths[self._cell(each, name, wait)] for name in self.learners} for each, wait in cells]
+        ends = [float(rows[:, -1].mean()) for panel in paths for rows in panel.values()]
+        for panel, given, (each, wait) in zip(axes, paths, cells, strict=True):
+            draw_paths(given, self.times, panel, "share of the rounds", f"{each}, delay {wait}", ends)
+        return axes[0] if axes.size == 1 else axes[0].figure
 
     def __repr__(self) -> str:
         seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
@@ -173,7 +176,8 @@ def compare(
     Parameters
     ----------
     families : Instance, callable, str, list or dict
-        Instances, families (functions of a seed) or names of families: one, a list, or a dict by name.
+        Instances, families (functions of a seed) or names of families: one, a list, or a dict by name. Instances
+        without a name are called "instance 0", "instance 1", and so on.
     learners : Learner, str, list or dict
         Learners or names of learners: one, a list, or a dict by name.
     delays : int, array_like, Conversions, callable, list or dict

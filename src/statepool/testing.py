@@ -34,7 +34,7 @@ from statepool.stream import Stream
 
 __all__ = ["Check", "ContractError", "check_family", "check_learner", "learner_checks"]
 
-ROUNDS, SLACK = 60, 1e-9
+ROUNDS, SLACK, VERSIONS = 60, 1e-9, 50
 EDGES: dict[str, tuple[Any, float]] = {
     "one action": ([[0.3, 0.7]], 0.5),
     "one state": ([[1.0]] * 5, 0.5),
@@ -90,6 +90,7 @@ def learner_checks(learner: Learner, instances: Iterable[Instance] | None = None
     """
     given = usual_instances() if instances is None else list(instances)
     checks = [Check("is a value", partial(is_a_value, learner))]
+    checks.append(Check("takes every report", partial(takes_every_report, learner)))
     for promise in LEARNER_PROMISES:
         name = promise.__name__.replace("_", " ")
         checks += [Check(f"{name} ({place})", partial(promise, learner, each)) for place, each in enumerate(given)]
@@ -216,21 +217,44 @@ def steps_as_it_runs(learner: Learner, instance: Instance) -> None:
 
 
 def takes_outcomes_back(learner: Learner, instance: Instance) -> None:
-    """In a live pool `learn` with sign -1 undoes `learn`: an outcome has come after the default was learnt."""
+    """In a live pool `learn` with sign -1 undoes `learn`, versions later: an outcome comes after its default."""
     if not learner.runs_live or learner.exposure:  # with exposure no default is learnt
         return
-    stepper = Stepper(learner, problem_of(instance, learner, 5, Stream.from_seed(3)))
-    rows = rows_at(make_tables(stepper.problem.P), 0)
-    for t in range(min(instance.horizon, 20)):
-        policy = stepper.policy(rows, t)
+    problem = problem_of(instance, learner, 5, Stream.from_seed(3))
+    taken, never_learnt = Stepper(learner, problem), Stepper(learner, problem)
+    rows = rows_at(make_tables(problem.P), 0)
+    for t in range(0, VERSIONS * min(instance.horizon, 10), VERSIONS):
+        policy = never_learnt.policy(rows, t)
         action = int(policy.argmax())
         played = Played(t, float(t), action, int(rows.columns[:, action].argmax()), 0, 0.0)
-        saved = stepper.remember(rows, policy, action, played.state)
-        for loss, sign in ((1.0, 1.0), (1.0, -1.0)):
-            stepper.learn(played, loss, saved, sign)
-        kept = np.allclose(stepper.policy(rows, t), policy, atol=1e-6)
+        saved = never_learnt.remember(rows, policy, action, played.state)
+        taken.learn(played, 1.0, saved)
+        for later in range(t + 1, t + VERSIONS + 1):
+            for stepper in (taken, never_learnt):
+                stepper.advance(later, float(later))
+        taken.learn(played, 1.0, saved, -1.0)
+        both = [(stepper.policy(rows, later), *stepper.arrays()) for stepper in (taken, never_learnt)]
+        kept = all(np.allclose(a, b, rtol=1e-6, atol=1e-6) for a, b in zip(*both, strict=True))
         hold(kept, f"{short_name(learner)}: `learn` with sign -1 does not undo `learn` (round {t})")
-        stepper.learn(played, float(t % 2), saved)
+        for stepper in (taken, never_learnt):
+            stepper.learn(played, float(t // VERSIONS % 2), saved)
+
+
+def takes_every_report(learner: Learner) -> None:
+    """Any action may lead to any state: nothing is written past an array, and the policy stays a distribution."""
+    for n_actions, n_states in ((12, 3), (3, 12)):
+        instance = Instance(np.full((n_actions, n_states), 1 / n_states), np.full((36, n_states), 0.5))
+        stepper = Stepper(learner, problem_of(instance, learner, 0, Stream.from_seed(3)))
+        rows = rows_at(make_tables(instance.P), 0)
+        for t, (action, state) in enumerate(np.ndindex(n_actions, n_states)):
+            stepper.advance(t, float(t))
+            policy = stepper.policy(rows, t)
+            saved = stepper.remember(rows, policy, action, state)
+            played = Played(t, float(t), action, state, 0, 0.0)
+            stepper.see(played, saved)
+            stepper.learn(played, 0.5, saved)
+        total = float(stepper.policy(rows, 36).sum())
+        hold(abs(total - 1) < SLACK, f"{short_name(learner)}: the policy sums to {total} after a report of each pair")
 
 
 def survives(learner: Learner, edge: str) -> None:

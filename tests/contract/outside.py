@@ -78,7 +78,7 @@ def leader_learn(memory, played, loss, saved, sign):
 add_rule(AllocatingMemory, leader_policy, remember_nothing, leader_learn)
 
 
-def wrong_learner(name, start, policy, learn=None, fields=("sums", "P")):
+def wrong_learner(name, start, policy, learn=None, fields=("sums", "P"), **more):
     """A learner by its parts, each of which may break a promise."""
     memory = NamedTuple(f"{name}Memory", [(field, np.ndarray) for field in fields])
     memory.__module__ = __name__
@@ -86,7 +86,7 @@ def wrong_learner(name, start, policy, learn=None, fields=("sums", "P")):
     def begin(self, problem):
         return memory(*start(problem))
 
-    add_rule(memory, policy, remember_nothing, learn or leader_learn)
+    add_rule(memory, policy, remember_nothing, learn or leader_learn, **more)
     kind = dataclass(frozen=True)(type(name, (Learner,), {"start": begin, "__module__": __name__}))
     globals()[name] = kind  # so that it can be pickled
     return kind()
@@ -103,6 +103,23 @@ def first_policy(memory, rows, t, out):
 
 def learn_without_sign(memory, played, loss, saved, sign):
     memory.sums[:, played.state] += np.array([loss, 1.0])
+
+
+def learn_by_action(memory, played, loss, saved, sign):
+    memory.sums[0, played.action] += sign * loss
+
+
+def fade(memory, t, now):
+    memory.sums[:] *= 0.999
+
+
+def keep_time(memory, t, now):
+    memory.sums[:] *= 0.999
+    memory.P[0] = t
+
+
+def learn_what_is_left(memory, played, loss, saved, sign):
+    memory.sums[:, played.state] += sign * 0.999 ** (memory.P[0] - played.t) * np.array([loss, 1.0])
 
 
 FAULTS = ("moody", "half", "nearly", "negative", "one past", "far", "not a number", "far in learn")

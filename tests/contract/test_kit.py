@@ -84,6 +84,20 @@ def test_a_learner_that_runs_live_takes_outcomes_back():
         promises.takes_outcomes_back(wrong, BAND)
 
 
+def test_an_outcome_is_taken_back_although_versions_faded_it():
+    of = (("Fading", outside.leader_learn, outside.fade), ("Timed", outside.learn_what_is_left, outside.keep_time))
+    wrong, right = (wrong_learner(name, begin, outside.leader_policy, learn, advance=each) for name, learn, each in of)
+    type(right).runs_live = type(wrong).runs_live = True
+    promises.takes_outcomes_back(right, BAND)
+    with pytest.raises(ContractError, match="Fading: `learn` with sign -1 does not undo `learn`"):
+        promises.takes_outcomes_back(wrong, BAND)
+
+
+def test_any_action_may_lead_to_any_state():
+    with pytest.raises(ValueError, match=PAST_THE_END):
+        promises.takes_every_report(wrong_learner("ByAction", begin, outside.leader_policy, outside.learn_by_action))
+
+
 PAST_THE_END = "reads or writes past the end of an array, expected indices inside it"
 REFUSED = {
     "one past": (Faulty("one past"), PAST_THE_END),

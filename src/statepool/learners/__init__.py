@@ -14,12 +14,12 @@ from statepool.learners.contract import Played as Played
 from statepool.learners.contract import Problem as Problem
 from statepool.learners.contract import Rows as Rows
 from statepool.learners.contract import add_rule as add_rule
+from statepool.learners.greedy_thompson_ucb import ActionGreedy as ActionGreedy
+from statepool.learners.greedy_thompson_ucb import ActionThompson as ActionThompson
+from statepool.learners.greedy_thompson_ucb import ActionUCB as ActionUCB
+from statepool.learners.greedy_thompson_ucb import PooledGreedy as PooledGreedy
+from statepool.learners.greedy_thompson_ucb import PooledThompson as PooledThompson
 from statepool.learners.hinted_state_exp3 import HintedStateEXP3 as HintedStateEXP3
-from statepool.learners.mean_losses import ActionGreedy as ActionGreedy
-from statepool.learners.mean_losses import ActionThompson as ActionThompson
-from statepool.learners.mean_losses import ActionUCB as ActionUCB
-from statepool.learners.mean_losses import PooledGreedy as PooledGreedy
-from statepool.learners.mean_losses import PooledThompson as PooledThompson
 from statepool.learners.neighbours.anytime import Anytime as Anytime
 from statepool.learners.neighbours.anytime import Certified as Certified
 from statepool.learners.neighbours.estimates import AuerEXP3 as AuerEXP3

@@ -1,6 +1,6 @@
 """Regret over time, for `Run.plot` and `Comparison.plot`, in the report's colours and on any axes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,18 @@ def make_axes(rows: int, columns: int) -> Any:
 
     width = TEXT_WIDTH * min(1 + 0.5 * (columns - 1), 2.5)
     with styled():
-        return plt.subplots(rows, columns, figsize=(width, rows * 0.6 * TEXT_WIDTH), layout="constrained")[1]
+        size = width, rows * 0.6 * TEXT_WIDTH
+        return plt.subplots(rows, columns, figsize=size, layout="constrained", sharey="row")[1]
 
 
 def draw_paths(
-    paths: Mapping[str, Floats], times: Any, ax: Any = None, xlabel: str = "rounds", title: str | None = None
-) -> Any:
-    """A line for each name, the mean of its rows, with a band where there are several."""
+    paths: Mapping[str, Floats], times: Any, ax: Any = None, xlabel: str = "rounds", title: str | None = None,
+    ends: Sequence[float] = (),
+) -> Any:  # fmt: skip
+    """A line for each name, the mean of its rows, with a band where there are several.
+
+    `ends` are where the lines of all panels of the figure end, so that they have one scale.
+    """
     ax = make_axes(1, 1) if ax is None else ax
     with styled():
         for i, (name, rows) in enumerate(paths.items()):
@@ -43,11 +48,12 @@ def draw_paths(
             if rows.shape[0] > 1:
                 error = BAND * rows.std(axis=0, ddof=1) / np.sqrt(rows.shape[0])
                 ax.fill_between(times, mean - error, mean + error, alpha=0.18, linewidth=0, **style)
-        ends = [abs(float(rows[:, -1].mean())) for rows in paths.values()]
-        if min(ends) < ON_ZERO * max(ends):
-            # Linear around zero: regret can be negative.
-            ax.set_yscale("symlog", linthresh=max(min(ends), 1e-3 * max(ends)))
+        sizes = np.abs(ends or [rows[:, -1].mean() for rows in paths.values()])
+        if sizes.min() < ON_ZERO * sizes.max():
+            # Linear around zero, since regret can be negative; up to a power of ten, or ticks lie on each other.
+            ax.set_yscale("symlog", linthresh=10 ** np.floor(np.log10(max(sizes.min(), 1e-3 * sizes.max()))))
         ax.set(xlabel=xlabel, ylabel="regret")
+        ax.label_outer()
         ax.margins(x=0.01)
         if title is not None:
             ax.set_title(title)
