@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from live.places import play
+from live.places import STATES, play
+from statepool.live.dashboard.page import page_of
 from statepool.live.lift import Tally, lift
 
 
@@ -56,3 +57,25 @@ def test_with_a_window_only_decisions_older_than_it_count(place, clock):
     clock.now = 160
     pool.decide_many(5)
     assert sum(each.count for each in pool.status().losses.values()) == 20
+
+
+def test_decisions_whose_window_is_over_count_before_their_default_is_stored(place, clock):
+    """A process that only reads must not show purchases alone; `expire` changes nothing that is shown."""
+    pool = place.make(holdout=0.5, window=100, reward_bounds=(0, 10), clock=clock)
+    for n in range(40):
+        ticket = pool.decide().ticket
+        pool.observe(ticket, STATES[0])
+        if n % 4 == 0:
+            pool.resolve(ticket, reward=10)
+    clock.now = 101
+    before = pool.status()
+    assert before.pending == 30
+    assert sum(each.count for each in before.losses.values()) == 40
+    assert sum(each.total for each in before.losses.values()) == pytest.approx(30)
+    page = page_of(pool)
+    assert page["states"][0]["mean"] == pytest.approx(2.5)
+    assert pool.expire() == 30
+    after = pool.status()
+    assert after.losses == before.losses
+    assert after.lift == before.lift
+    assert page_of(pool)["states"][0] == page["states"][0]

@@ -64,10 +64,11 @@ class Status:
 
     @cached_property
     def lift(self) -> Lift | None:
-        """How much less the learner loses than the holdout; None without outcomes of both."""
+        """How much better than the holdout the learner does, in the user's unit; None without outcomes of both."""
         if not self.settings.holdout:
             return None
-        return lift(self.losses["learner"], self.losses["holdout"], self.settings.holdout)
+        found = lift(self.losses["learner"], self.losses["holdout"], self.settings.holdout)
+        return None if found is None else self.unit.lift(found)
 
 
 def read_status(pool: Pool, version: PolicyVersion) -> Status:
@@ -114,10 +115,13 @@ def tallies(connection: sa.Connection, pool: Pool, now: float) -> dict[str, Tall
     tables, settings = pool.database.tables, pool.settings
     d, (joined, _, outcome, expiry) = tables.decisions.c, tables.joined()
     loss = sa.func.coalesce(outcome.c.loss, expiry.c.loss)
-    inside = sa.case((loss < 0, 0.0), (loss > 1, 1.0), else_=loss)
-    conditions = [d.pool == pool.definition.id, loss.is_not(None), d.version >= _holdout_since(connection, pool)]
-    if settings.window is not None:  # otherwise the early outcomes of one arm would be compared with all of the other
+    conditions = [d.pool == pool.definition.id, d.version >= _holdout_since(connection, pool)]
+    if settings.window is None:
+        conditions.append(loss.is_not(None))
+    else:  # younger ones show only their early outcomes; of older ones the default may not be stored yet
+        loss = sa.func.coalesce(loss, pool.definition.scale.default(settings).loss)
         conditions.append(d.decided_at <= now - settings.window)
+    inside = sa.case((loss < 0, 0.0), (loss > 1, 1.0), else_=loss)
     query = (
         sa.select(d.is_holdout, sa.func.count(), sa.func.sum(inside))
         .select_from(joined).where(*conditions).group_by(d.is_holdout)

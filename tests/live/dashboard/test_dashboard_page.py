@@ -128,7 +128,7 @@ def test_a_pool_at_work_in_the_users_unit(tmp_path, look):
     assert "the 20 most likely of 30" in page
     mean = 100 * (1 - status.losses["learner"].mean)
     assert f"<h2>Reward per decision</h2><b>{outcome(mean)}</b>" in page
-    assert outcome(100 * status.lift.value, signed=True) in page
+    assert outcome(status.lift.value, signed=True) in page
     assert re.search(r"95 % interval [+−][\d.]+ to [+−][\d.]+", page)
     assert "<b>80.00</b>" in page, "what a visit in that state is worth"
     assert not re.search(r"version|dimension|rate\b", page), "words for researchers"

@@ -55,7 +55,7 @@ def page_of(pool: Pool) -> dict[str, Any]:
     """The values of the templates of a pool's page; amounts are in the user's unit."""
     status, now = pool.status(), pool.now()  # reads the latest version, which another process may have made
     settings, unit, reading = status.settings, status.unit, Reading(pool, status, now)
-    lift = None if status.lift is None else unit.lift(status.lift)
+    lift = status.lift
     since = reading.at.min(initial=now)
     drawn_from = min(since, now - N_POINTS)  # a point of a curve is a second at least
     first_known = since + (settings.window or 0.0)
@@ -115,9 +115,13 @@ class Reading:
         )
         joined, s, o, e = pool.database.tables.joined()
         rewards = settings.reward_bounds is not None
-        value = sa.case((o.c.is_reward.is_(rewards), o.c.reported), (e.c.is_reward.is_(rewards), e.c.reported))
+        known = [(each.c.is_reward.is_(rewards), each.c.reported) for each in (o, e)]
+        default = pool.definition.scale.default(settings)
+        if settings.window is not None and default.is_reward is rewards:  # of old decisions it may not be stored yet
+            known.append((o.c.at.is_(None) & e.c.at.is_(None), sa.literal(default.reported)))
+        given = sa.case(*known)
         plain = sa.and_(d.context.is_(None), d.candidates.is_(None))
-        columns = (d.decided_at, d.is_holdout, d.action, s.c.state, plain, value, o.c.at, e.c.at)
+        columns = (d.decided_at, d.is_holdout, d.action, s.c.state, plain, given, o.c.at, e.c.at)
         latest = sa.select(*columns).select_from(joined).where(d.pool == pool.definition.id)
         clipped = r.pool == pool.definition.id, r.is_clipped.is_(True), r.decision == d.id
         with pool.database.read() as connection:

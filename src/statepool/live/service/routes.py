@@ -293,7 +293,7 @@ def summarise(pool: Pool) -> m.PoolAnswer:
         settings=msgspec.structs.asdict(status.settings), decisions=status.decisions, pending=status.pending,
         counts={kind: status.counts[counted] for kind, counted in m.COUNTS.items()},
         version=status.version, unit=unit.name, outcomes=arms,
-        lift=None if status.lift is None else m.LiftAnswer(*unit.lift(status.lift)),
+        lift=None if status.lift is None else m.LiftAnswer(*status.lift),
     )  # fmt: skip
 
 
