@@ -1,4 +1,4 @@
-"""Run the notebooks, build the site with mkdocs, strictly; then look at what came out. `make docs` runs this."""
+"""Build the site with mkdocs, strictly; then look at what came out. `make docs` runs this."""
 
 import os
 import re
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import run_notebooks
 from public_names import MODULES, home_of, public_names
 
 ROOT = Path(__file__).parent.parent
@@ -36,7 +35,7 @@ def main() -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--clean", "--quiet"]
     # The theme announces its successor on every build, which is no fault of a page.
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
-    faults = run_notebooks.check() + faults_of(SITE) + undocumented(SITE)
+    faults = faults_of(SITE) + undocumented(SITE)
     size = sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file())
     if size > MOST_BYTES:
         faults.append(f"the site has {size >> 20} MB, expected at most {MOST_BYTES >> 20}")

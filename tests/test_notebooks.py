@@ -1,7 +1,4 @@
-"""Every notebook runs, says what is stored in it, and is on the site.
-
-`make docs` runs each in a kernel of its own; here they run with the soak, half a minute of it.
-"""
+"""Every notebook runs, says what is stored in it (in the soak), and is on the site."""
 
 import ast
 import contextlib
