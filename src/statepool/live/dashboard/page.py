@@ -108,12 +108,9 @@ class Reading:
     def __init__(self, pool: Pool, status: Status, now: float) -> None:
         self._status, settings, self._rows = status, status.settings, status.catalogue.rows
         self._bounds = settings.reward_bounds or settings.loss_bounds
-        self._log, d, r = (
-            pool.database.tables.log_name,
-            pool.database.tables.decisions.c,
-            pool.database.tables.reports.c,
-        )
-        joined, s, o, e = pool.database.tables.joined()
+        tables = pool.database.tables
+        self._log, d, r = tables.log_name, tables.decisions.c, tables.reports.c
+        joined, s, o, e = tables.joined()
         rewards = settings.reward_bounds is not None
         value = sa.case((o.c.is_reward.is_(rewards), o.c.reported), (e.c.is_reward.is_(rewards), e.c.reported))
         plain = sa.and_(d.context.is_(None), d.candidates.is_(None))
