@@ -3,8 +3,8 @@
 Rows are the truth. They are written once and read with SQL; the exceptions are named here:
 
     decisions     never updated, except to erase a person
-    reports       `learned_in` is set once, by the version that took the report in (0: never, its decision was erased);
-                  `due` is set to infinity while an outcome waits for its state
+    reports       `learned_in` is set once, by the version that took the report in (0: never, as its
+                  decision is erased or its version archived); `due` is infinity while an outcome waits for its state
     versions      `state` is set to NULL when a later version is there, except in every 1000th and where replay starts
     pools         `revision` with each change of the catalogue or the settings, `expired_to` and `looked_to` with expiry
 

@@ -250,10 +250,9 @@ class Reading:
         said = self._said[self.state[held]].mean() if count else nan
         if count < FEWEST or not _differ(mean, said, error, ERROR):
             return None
-        text = f"The holdout's mean {self._status.unit.name} is {outcome(mean, self.is_rate)}, the audit's states say "
-        return Alarm(
-            "audit", "Audit and holdout disagree", f"{text}{outcome(said, self.is_rate)}: audit recent rows again."
-        )
+        unit, seen, expected = self._status.unit.name, outcome(mean, self.is_rate), outcome(said, self.is_rate)
+        text = f"The holdout's mean {unit} is {seen}, the audit's states say {expected}: audit recent rows again."
+        return Alarm("audit", "Audit and holdout disagree", text)
 
     def _odds(self) -> Alarm | None:
         """Actions whose own outcomes differ from those of their states."""
