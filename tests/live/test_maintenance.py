@@ -23,7 +23,7 @@ def test_rows_after_a_cursor_are_those_of_which_anything_was_learnt_since(place)
     rows = list(pool.rows())
     assert list(rows[0]) == list(COLUMNS)
     cursor = max(row["cursor"] for row in rows)
-    assert list(pool.rows(after=cursor)) == []
+    assert list(pool.rows(after=cursor)) == list(pool.rows(after=2**40)) == []
     pool.decide("waiting")
     pool.decide("without-a-state")
     pool.resolve("without-a-state", 0.5)
@@ -129,6 +129,35 @@ def test_archived_decisions_are_in_the_file_and_gone_and_replay_starts_after_the
     assert (found.fault, found.redrawn) == (None, 10)
     with pytest.raises(ValueError, match="expected a new file"):
         pool.archive(50, path)
+
+
+def test_a_decision_whose_version_was_archived_in_that_moment_is_never_learnt(place, tmp_path, clock):
+    pool = place.make(update_every=2, clock=clock)
+    play(pool, 20)
+    pool.decide("caught")
+    pool.archive(50, tmp_path / "old.parquet")
+    versions = pool.database.tables.versions
+    is_old = versions.c.pool == pool.definition.id, versions.c.number < pool.status().version
+    pool.database.write(lambda connection: connection.execute(sa.delete(versions).where(*is_old)))
+    pool.observe("caught", "buy")
+    pool.resolve("caught", 0.5)
+    play(pool, 4)
+    assert pool.status().counts["unlearned"] == 0
+    assert pool.find("caught")["cursor"] == 0
+    assert pool.replay().ok
+
+
+def test_keys_of_archived_decisions_may_come_again(place, tmp_path, clock):
+    clock.now = 1000
+    pool = place.make(window=10, clock=clock)
+    play(pool, 3)
+    clock.now = 1100
+    pool.expire()
+    assert pool.archive(1050, tmp_path / "old.parquet") == 3
+    clock.now = 0
+    pool.decide("while the clock was wrong")
+    clock.now = 2000
+    assert pool.expire() == 1
 
 
 def test_an_outcome_that_comes_while_decisions_are_archived_is_kept(place, tmp_path, clock, monkeypatch):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import statepool as sp
-from live.places import ACTIONS, STATES, P
+from live.places import ACTIONS, STATES, P, play
 from statepool.live.errors import Conflict
+from statepool.live.pool import read_version
 
 MAPS = {"new": P, "old": {"a": [0.2, 0.3, 0.5], "c": [0.6, 0.2, 0.2]}}
 OFFER = {"a": [0.2, 0.3, 0.5], "poster": [1.0, 0.0, 0.0], "banner": [0.0, 0.5, 0.5], "mail": [0.1, 0.8, 0.1]}
@@ -29,6 +30,21 @@ def test_a_context_is_answered_with_its_own_rows(place, learner):
     assert set(pool.policy("old")) == {"a", "c"}
     found = pool.replay()
     assert (found.fault, found.redrawn) == (None, 30)
+
+
+def test_what_is_stored_with_candidates_is_of_their_rows_whatever_other_threads_draw(place):
+    pool = place.make("self-tuned")
+    play(pool, 60)
+    pool.learn()
+    saved = []
+    for others in ([], [dict(zip("abcd", OFFER.values(), strict=True)), dict.fromkeys("abcd", (0, 0, 1))]):
+        version = read_version(pool.database, place.name)
+        offer = version.offer(None, OFFER)
+        drawn = version.distribution(offer, version.round)
+        for other in others:
+            version.distribution(version.offer(None, other), version.round)
+        saved.append(version.saved_with(offer, drawn, 0))
+    assert saved[0] == saved[1]
 
 
 def test_contexts_that_a_pool_does_not_have_are_refused(place):

@@ -19,8 +19,8 @@ In a simulation one round is
     advance, policy, (the action is drawn), remember, see        and `learn` for every outcome that arrives
 
 A live pool makes a version of the policy from time to time. `saved` has two parts (`Learner.saved_width`): the first
-must not depend on the choice, and on `rows` only where they do not vary; the second must not depend on the state. The
-pool stores the first part once per version, for every state, and the second part with each decision.
+must not depend on the choice, and on `rows` only where they do not vary; the second not on the state, nor on what
+`policy` left. The pool stores the first part once per version, for every state, and the second with each decision.
 
 Compiled code calls the functions by the names at the end of this module, and Numba picks them by the memory's type.
 """

@@ -3,8 +3,8 @@
 Rows are the truth. They are written once and read with SQL; the exceptions are named here:
 
     decisions     never updated, except to erase a person
-    reports       `learned_in` is set once, by the version that took the report in (0: never, its decision was erased);
-                  `due` is set to infinity while an outcome waits for its state
+    reports       `learned_in` is set once, by the version that took the report in (0: never, as its
+                  decision is erased or its version archived); `due` is infinity while an outcome waits for its state
     versions      `state` is set to NULL when a later version is there, except in every 1000th and where replay starts
     pools         `revision` with each change of the catalogue or the settings, `expired_to` and `looked_to` with expiry
 
@@ -50,6 +50,7 @@ BUSY_SECONDS = 60
 """How long a call waits for SQLite's write lock."""
 CLOCK = sa.extract("epoch", sa.func.clock_timestamp())
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '20s'"
+PREPARED_AFTER = 5  # executions
 TICK = 0.5
 """Seconds between two rounds of the background thread."""
 
@@ -401,7 +402,6 @@ def _parse(url: Any) -> sa.URL:
 
 def _engine(url: sa.URL, is_postgres: bool, read_only: bool) -> sa.Engine:
     """An engine whose driver begins no transaction: the execution option `begin` is the statement that does."""
-    # Prepared statements would not survive PgBouncer in transaction mode.
     arguments: dict[str, Any] = {"autocommit": True, "prepare_threshold": None, "connect_timeout": 10}
     pragmas = []
     if not is_postgres:
@@ -414,6 +414,9 @@ def _engine(url: sa.URL, is_postgres: bool, read_only: bool) -> sa.Engine:
     def set_up(connection: Any, record: Any) -> None:
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
+        # Behind a pooler the session has another number. The next transaction may be in yet another session.
+        if is_postgres and connection.execute("SELECT pg_backend_pid()").fetchone()[0] == connection.info.backend_pid:
+            connection.prepare_threshold = PREPARED_AFTER
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:

@@ -40,9 +40,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     ticket: Annotated[str, about("The name of the decision.")]
     action: Annotated[Any, about("The label of the action that was drawn.")]
     probability: Annotated[float, about("Of the action among all decisions, the holdout's included.", ge=0, le=1)]
-    is_holdout: Annotated[bool, about("Whether it is kept from the learner, to measure what the learner is worth.")] = (
-        False
-    )
+    is_holdout: Annotated[bool, about("Whether it is kept from the learner, to measure the learner.")] = False
 
 
 def check_ticket(ticket: Any) -> str:

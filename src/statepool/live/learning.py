@@ -33,7 +33,7 @@ from statepool.checks import Floats
 from statepool.compiling import entry_point
 from statepool.learners.contract import Played, Rows, learn, see
 from statepool.learners.outside import explained, suited
-from statepool.learners.stepper import Stepper
+from statepool.learners.stepper import NOTHING, Stepper
 from statepool.live.catalogue import Offer
 from statepool.live.database import EXPIRY, OUTCOME, STATE, Tables
 from statepool.live.lift import find_root
@@ -77,6 +77,8 @@ class Distribution:
         self._ends, self._base_ends = np.cumsum(policy), np.cumsum(base)
         self.probabilities = np.minimum((1 - holdout) * policy + holdout * base, 1.0)
         """Of each action among all decisions, those of the holdout included."""
+        self.by_state = self.likely = NOTHING
+        """Of rows that are not the catalogue's: what is saved for each state, and the probability of each state."""
 
     def draw(self, uniform: float) -> tuple[int, float, bool]:
         """The place of the action that a random number draws, its probability, and whether it is the holdout's."""
@@ -162,21 +164,21 @@ class PolicyVersion:
 
     def _compute(self, offer: Offer, t: int) -> Distribution:
         with self._lock:
-            policy = self._stepper_for(offer.rows.actions.size).policy(offer.rows, t)
-        return distribution_of(policy, offer, self.revision)
+            stepper = self._stepper_for(offer.rows.actions.size)
+            made = distribution_of(stepper.policy(offer.rows, t), offer, self.revision)
+            if offer is not self.revision.catalogue.base:  # now, since `remember` may read what `policy` has left
+                made.by_state = stepper.saved_by_state(offer.rows, made.policy).ravel()
+                made.likely = state_probabilities(offer.rows, made.policy)
+        return made
 
     def saved_with(self, offer: Offer, distribution: Distribution, choice: int) -> bytes | None:
         """What is stored with a decision for learning from it; None: nothing."""
-        is_base = offer is self.revision.catalogue.base
-        if is_base and not self.width[1]:
+        if not (distribution.likely.size or self.width[1]):
             return None
         with self._lock:
             stepper = self._stepper_for(offer.rows.actions.size)
-            parts = [stepper.saved_by_decision(offer.rows, distribution.policy, choice)]
-            if not is_base:
-                parts.insert(0, stepper.saved_by_state(offer.rows, distribution.policy).ravel())
-                parts.append(state_probabilities(offer.rows, distribution.policy))
-        return np.concatenate(parts).tobytes() or None
+            own = stepper.saved_by_decision(offer.rows, distribution.policy, choice)
+        return np.concatenate([distribution.by_state, own, distribution.likely]).tobytes()
 
     @cached_property
     def width(self) -> tuple[int, int]:
@@ -344,7 +346,7 @@ def learn_reports(
         force = True
         insert_revision(connection, tables, revision, None if before is None else before.revision, number, now)
     batch = Batch(revision)
-    parked: list[tuple[int, str]] = []
+    parked, lost = list[tuple[int, str]](), list[tuple[int, str]]()
     due = r.pool == revision.definition.id, r.learned_in.is_(None), r.due <= now
     for reports in read_reported(connection, tables, *due):
         decision = next(iter(reports.values()))
@@ -353,10 +355,13 @@ def learn_reports(
             kind for kind, report in reports.items()
             if report.learned_in is None and (report.due <= now or (report.due == inf and not waits))
         ]  # fmt: skip
-        if waits:
+        if decision.table is None:  # its version was archived in the moment in which it was stored
+            lost += [(decision.id, kind) for kind in kinds]
+        elif waits:
             parked += [(decision.id, kind) for kind in kinds]
         else:
             batch.add(reports, kinds, number)
+    _mark(connection, tables, lost, {"learned_in": 0})
     _mark(connection, tables, parked, {"due": inf})
     if not (batch.taken or force):
         return None

@@ -171,11 +171,12 @@ def archive(pool: Pool, before: float, path: Path) -> int:
         made = learn_reports(connection, tables, before.revision, before, now, force=True)
         assert made is not None
         one = tables.pools.c.id == own
-        connection.execute(sa.update(tables.pools).where(one).values(replay_from=made.number))
+        # SQLite may give the keys of deleted decisions again: expiry looks at all of them once more.
+        connection.execute(sa.update(tables.pools).where(one).values(replay_from=made.number, looked_to=0))
         for start in range(0, len(ids), DELETED_AT_ONCE):
             piece = d.id.in_(ids[start : start + DELETED_AT_ONCE])
             connection.execute(sa.select(d.id).where(piece).with_for_update())  # no report on them can come now
-            still = list(connection.execute(sa.select(d.id).where(piece, ~moving)).scalars())
+            still = list(connection.execute(sa.select(d.id).where(piece, settled, ~moving)).scalars())
             connection.execute(sa.delete(tables.decisions).where(d.id.in_(still)))
             connection.execute(sa.delete(tables.reports).where(r.decision.in_(still)))
             gone.extend(still)

@@ -480,7 +480,8 @@ class Pool:
         if after is None:
             return maintenance.rows(self)
         d, r = self.database.tables.decisions.c, self.database.tables.reports.c
-        recent = r.pool == self.definition.id, r.learned_in > check_count(after, "after", 0)
+        seen = sa.literal(check_count(after, "after", 0), sa.BigInteger())
+        recent = r.pool == self.definition.id, r.learned_in > seen
         return maintenance.rows(self, d.id.in_(sa.select(r.decision).where(*recent)))
 
     def find(self, ticket: str) -> dict[str, Any]:

@@ -197,6 +197,16 @@ def test_decisions_that_all_expire_raise_an_alarm(tmp_path, look):
     assert 'class="alarm expired"' in look()
 
 
+def test_tiles_count_all_decisions_and_no_expiry_that_an_outcome_has_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(package.page, "LATEST", 10)
+    with open_pool(tmp_path, window=1e-6) as pool:
+        made = pool.decide_many(30)
+        pool.expire()
+        pool.resolve_many([(each.ticket, 0.5) for each in made[:12]])
+        page = page_of(pool)
+    assert (page["in_reading"], page["recent"], page["expired"]) == (10, 30, 18)
+
+
 def test_contexts_and_candidates_have_a_page(tmp_path, look):
     P = {"new": [[0.9, 0.1], [0.2, 0.8]], "known": [[0.5, 0.5], [0.6, 0.4]]}
     with open_pool(tmp_path, P=P, actions=["a", "b"], states=["x", "y"]) as pool:

@@ -153,5 +153,6 @@ def test_rows_continue_after_a_cursor(client):
     client.app.pools.get("home").learn()
     [row] = [json.loads(line) for line in client.get(f"{HOME}/rows?after={cursor}").text.splitlines()]
     assert (row["ticket"], row["loss"]) == (tickets[1], 0.5)
-    for wrong in ("x", "9" * 30):
-        assert client.get(f"{HOME}/rows?after={wrong}").status_code == 422
+    for wrong in ("x", "9" * 30, "9" * 5_000, "²"):
+        refused = client.get(f"{HOME}/rows?after={wrong}")
+        assert (refused.status_code, refused.json()["error"][:9]) == (422, "after: is")

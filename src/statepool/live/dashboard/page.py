@@ -65,10 +65,10 @@ def page_of(pool: Pool) -> dict[str, Any]:
         "unit": unit.name,
         "is_rate": reading.is_rate,
         "decisions": status.decisions,
-        "recent": int((reading.at > now - 3600).sum()),
+        "recent": reading.n_recent,
         "pending": status.pending,
         "oldest": None if oldest is None else max(0.0, now - oldest),
-        "expired": status.counts["expiries"],
+        "expired": status.counts["expiries"] - status.counts["corrected"],
         "arms": {name: {"outcomes": tally.count, "mean": unit.mean(tally)} for name, tally in status.losses.items()},
         "has_holdout": settings.holdout > 0,
         "lift": lift,
@@ -108,12 +108,9 @@ class Reading:
     def __init__(self, pool: Pool, status: Status, now: float) -> None:
         self._status, settings, self._rows = status, status.settings, status.catalogue.rows
         self._bounds = settings.reward_bounds or settings.loss_bounds
-        self._log, d, r = (
-            pool.database.tables.log_name,
-            pool.database.tables.decisions.c,
-            pool.database.tables.reports.c,
-        )
-        joined, s, o, e = pool.database.tables.joined()
+        tables = pool.database.tables
+        self._log, d, r = tables.log_name, tables.decisions.c, tables.reports.c
+        joined, s, o, e = tables.joined()
         rewards = settings.reward_bounds is not None
         known = [(each.c.is_reward.is_(rewards), each.c.reported) for each in (o, e)]
         default = pool.definition.scale.default(settings)
@@ -128,6 +125,8 @@ class Reading:
             rows = connection.execute(latest.order_by(d.decided_at.desc()).limit(LATEST)).all()
             last = sa.select(d.ticket).where(*clipped).order_by(d.id.desc()).limit(1)
             self._clipped = connection.execute(last).scalar_one_or_none()
+            hour = sa.select(sa.func.count()).where(d.pool == pool.definition.id, d.decided_at > now - 3600)
+            self.n_recent = connection.execute(hour).scalar_one()
         table = np.array([tuple(row) for row in rows], np.float64).reshape(-1, len(columns)).T  # None is not a number
         self.at, held, action, state, is_plain, given, come, expired = table
         self.is_holdout, self.action = held == 1, action.astype(np.int64)
@@ -215,11 +214,10 @@ class Reading:
         found = [alarm for alarm in judged if alarm is not None]
         if counts["out_of_bounds"]:
             low, high = self._bounds
-            where = f"pool = '{self._status.name}' AND clipped"
             text = (
                 f"Reported outside the bounds, which are {low:g} to {high:g} now: {counts['out_of_bounds']}, learnt as "
                 f"the nearest bound. The latest is ticket {self._clipped or '(erased)'}. All of them: "
-                f"SELECT ticket, reward, loss FROM {self._log} WHERE {where}"
+                f"SELECT ticket, reward, loss FROM {self._log} WHERE pool = '{self._status.name}' AND clipped"
             )
             found.append(Alarm("bounds", "Outcomes out of bounds", text))
         if counts["impossible"]:
@@ -257,10 +255,9 @@ class Reading:
         said = self._said[self.state[held]].mean() if count else nan
         if count < FEWEST or not _differ(mean, said, error, ERROR):
             return None
-        text = f"The holdout's mean {self._status.unit.name} is {outcome(mean, self.is_rate)}, the audit's states say "
-        return Alarm(
-            "audit", "Audit and holdout disagree", f"{text}{outcome(said, self.is_rate)}: audit recent rows again."
-        )
+        unit, seen, expected = self._status.unit.name, outcome(mean, self.is_rate), outcome(said, self.is_rate)
+        text = f"The holdout's mean {unit} is {seen}, the audit's states say {expected}: audit recent rows again."
+        return Alarm("audit", "Audit and holdout disagree", text)
 
     def _odds(self) -> Alarm | None:
         """Actions whose own outcomes differ from those of their states."""

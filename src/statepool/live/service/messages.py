@@ -37,9 +37,7 @@ class DecisionBody(Struct, forbid_unknown_fields=True):
         Ticket | None,
         about("Your own name for it. Repeating it returns the same answer. Null: generated. Not with `count`."),
     ] = None
-    context: Annotated[Label | None, about("The context of the request; null: none, or a pool without contexts.")] = (
-        None
-    )
+    context: Annotated[Label | None, about("The context of the request; null in a pool without contexts.")] = None
     candidates: Annotated[
         Candidates | None,
         about("What may be shown to this request only: {action: row}, or a list where labels are not text; null: all."),

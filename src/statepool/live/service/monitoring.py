@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from typing import IO, Any
 
 import msgspec
@@ -56,16 +57,15 @@ class Metrics(Collector):
 
     def __init__(self, database: Database, worker: str = "1") -> None:
         self._database, self._worker, self.registry = database, worker, CollectorRegistry()
-        asked, took = "Requests by route and status", "Time to answer"
-        self._requests = Counter("statepool_requests", asked, ("route", "status", "worker"), registry=self.registry)
-        self._seconds = Histogram(
-            "statepool_request_seconds", took, ("route", "worker"), registry=self.registry, buckets=BUCKETS
-        )
+        asked, took = ("route", "status", "worker"), ("route", "worker")
+        requests = Counter("statepool_requests", "Requests by route and status", asked, registry=self.registry)
+        times = Histogram("statepool_request_seconds", "Time to answer", took, registry=self.registry, buckets=BUCKETS)
+        self._requests, self._times = cache(requests.labels), cache(times.labels)  # looked up by each request
         self.registry.register(self)
 
     def add(self, route: str, status: int, seconds: float) -> None:
-        self._requests.labels(route, status, self._worker).inc()
-        self._seconds.labels(route, self._worker).observe(seconds)
+        self._requests(route, status, self._worker).inc()
+        self._times(route, self._worker).observe(seconds)
 
     def collect(self) -> Iterator[Any]:
         """The metrics of the store; without pools while it is away."""

@@ -213,7 +213,7 @@ async def rows(call: Call) -> Response:
     `after` is the largest cursor seen before: only decisions that changed since are sent. Upsert by ticket.
     """
     [after] = parse_qs(call.query.decode("latin-1")).get("after", [None])[-1:]
-    if after is not None and not after.isdigit():
+    if after is not None and not re.fullmatch("[0-9]{1,18}", after):
         raise ValueError(f"after: is {after[:40]!r}, expected the cursor of a row")
     found = (await call.find()).pool.rows(None if after is None else int(after))
     pieces = iter(lambda: b"".join(msgspec.json.encode(row) + b"\n" for row in islice(found, ROWS_AT_ONCE)), b"")
@@ -254,12 +254,9 @@ async def schema(call: Call) -> dict[str, Any]:
     return document()
 
 
+ANYTHING = r"(?P<\1>[\\s\\S]+)"  # tickets and actions may hold slashes, and line ends
 PATTERNS = [
-    # Tickets and actions may hold slashes, and line ends.
-    (
-        re.compile(re.sub(r"{(ticket|action)}", r"(?P<\1>[\\s\\S]+)", each.path).replace("{name}", "(?P<name>[^/]+)")),
-        each,
-    )
+    (re.compile(re.sub(r"{(ticket|action)}", ANYTHING, each.path).replace("{name}", "(?P<name>[^/]+)")), each)
     for each in ENDPOINTS
 ]
 
