@@ -119,14 +119,15 @@ def true_regrets(shop: Shop, audit: Audit, worlds: int, seed: int) -> dict[str, 
 
 def opens(audit: Audit) -> bool:
     """Whether `serve --map` could start the pool."""
-    from statepool.commands.serve import _open_map
+    from statepool.commands.serve import read_map
     from statepool.live.database import Database
+    from statepool.live.service.pools import make_pool
 
     with TemporaryDirectory() as folder:
         (Path(folder) / "AUDIT.json").write_text(json.dumps(audit.document))
         database = Database(f"sqlite:///{folder}/pool.db")
         try:
-            _open_map(database, Path(folder) / "AUDIT.json", "home")
+            make_pool(database, "home", read_map(Path(folder) / "AUDIT.json")).close()
         except ValueError as error:
             print(f"does not open: {error}", flush=True)
             return False
