@@ -39,7 +39,7 @@ def test_the_variance_under_shuffling_is_exact():
     rng = np.random.default_rng(0)
     action, loss = rng.integers(3, size=96), rng.random(96)
     actions, residuals = stretches(action, loss)
-    found = sums_by_action(actions, residuals, 3)
+    found = sums_by_action([(actions, residuals)], 3)
     shuffled = (rng.permuted(residuals, axis=1) for _ in range(4_000))
     sums = [np.bincount(actions.ravel(), each.ravel(), 3) for each in shuffled]
     assert np.var(sums, axis=0) == pytest.approx(found[2], rel=0.1)

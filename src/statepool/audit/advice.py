@@ -10,10 +10,9 @@
 
 "Costs" is the price of choosing through the states over that of choosing blindly, for the log's actions and for new
 ones whose direct effects spread as much. Where effects are found the verdict is the most probable one, over draws from
-what the log says; the learner that goes with it has to have probability `SETTLED`. What the log leaves open of effects
-that were not found is the interval, at 90 %, of their variance over actions. `DOUBT` is wide, since self-tuned corrects
-for effects that were missed. Effects that were found are in the prior whatever the verdict, so a pool started by the
-wrong one of the first two loses nothing. Actions are ranked by the estimate that corrects for them (`effects.own`).
+what the log says. What the log leaves open of effects that were not found is the interval, at 90 %, of their variance
+over actions. Effects that were found are in the prior whatever the verdict, so a pool started by the wrong one of the
+first two loses nothing. Actions are ranked by the estimate that corrects for them (`effects.own`).
 
 How much more data: standard errors shrink with the square root of the number of outcomes. tau*, the spread of direct
 effects at which new actions lose `DOUBT`, has to be `SURE` times the spread that the log leaves possible; the first
@@ -51,13 +50,11 @@ LEARNERS: dict[str, str | None] = {
 }  # fmt: skip
 SMALL, LARGE = 0.05, 2 / 3
 DOUBT = 0.25
-"""A possible loss of this share of what can be gained, by effects that were not found, leaves the verdict open."""
+"""Wide, since self-tuned corrects for effects that were missed."""
 TURNING = ((1 - DOUBT) ** -2 - 1) ** 0.5
 """tau* over the spread of what the states predict: where both are normal, 1 - 1/sqrt(1 + ratio²) is lost."""
-SETTLED = 0.8
-"""There is no verdict unless the learner that goes with it is the right one with this probability."""
-GOOD, NAMED = 0.9, 0.85
-"""There is no verdict unless the first action is worth `GOOD` of the best with probability `NAMED`."""
+SETTLED, GOOD, NAMED = 0.8, 0.9, 0.85
+"""No verdict unless its learner is right with probability `SETTLED`, and the first action good with `NAMED`."""
 SURE = 1.5
 """What the log leaves possible, and what the states predict, are themselves only estimated."""
 HOLDOUT = 0.1
@@ -166,9 +163,7 @@ def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, int | No
     if known >= NAMED:
         return verdict, missing, needed
     times = (NormalDist().inv_cdf(NAMED) / max(NormalDist().inv_cdf(known), 0.1)) ** 2
-    about = (
-        f"which action to start on is open: the first one is worth {GOOD:.0%} of the best with probability {known:.0%}"
-    )
+    about = f"which action to start on is open: the first is worth {GOOD:.0%} of the best with probability {known:.0%}"
     return UNCLEAR, about, _more_rows(seen, times)
 
 

@@ -337,9 +337,9 @@ def document_of(audit: Audit) -> dict[str, Any]:
                 "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in counts.notes.items())],
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
         "sufficiency": {"p": test.p, "amounts_p": test.amounts.p, "states": [
-            {"state": name, "rows": each.rows, "mean": unit.outcome(counts.state_means[s]), "interval": intervals[s],
-             "p": each.p, "p_corrected": test.corrected[s]}
-            for s, (name, each) in enumerate(zip(counts.states, test.states, strict=True))]},
+            {"state": name, "rows": int(counts.n[:, s].sum()), "mean": unit.outcome(counts.state_means[s]),
+             "interval": intervals[s], "p": test.states[s], "p_corrected": test.corrected[s]}
+            for s, name in enumerate(counts.states)]},
         "pooling": {"regret_through_states": unit.amount(effects.price), "regret_blind": unit.amount(effects.blind),
                     "share_lost": effects.lost, "share_lost_by_new_actions": float(np.median(effects.drawn[:, 1])),
                     "share_possible": effects.at_most,

@@ -55,16 +55,6 @@ LEAST_FREEDOM = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class StateTest:
-    """One state."""
-
-    p: float
-    rows: int
-    variance: float
-    """sigma², of outcomes around their stretch's mean."""
-
-
-@dataclass(frozen=True, eq=False)
 class Amounts:
     """How much events bring, as the loss beyond that of nothing happening."""
 
@@ -81,35 +71,31 @@ class Amounts:
 
 @dataclass(frozen=True, eq=False)
 class Sufficiency:
-    states: list[StateTest]
+    states: list[float]
+    """The p-value of each state."""
     happens: Floats = field(repr=False)
     """The sums of whether something happens, 0 or 1."""
     amounts: Amounts
     base: float
     """The loss if nothing happens."""
     corrected: list[float]
-    """Holm's p-values of the states."""
+    """Those of the states by Holm's correction."""
     p: float
     """Of the whole log: that nothing has direct effects."""
 
 
 def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, base: float = 0.0) -> Sufficiency:
     """The test, from the sample with final outcomes; `base` is the loss if nothing happens."""
-    parts = by_state(rows, n_states)
-    tests = [
-        examine([(rows.action[part], rows.loss[part])], n_actions, seed * 1_000_003 + s) for s, part in enumerate(parts)
-    ]
-    happens = np.zeros((3, n_actions))
-    for part in parts:
-        happens += sums_by_action(*stretches(rows.action[part], (rows.loss[part] != base) * 1.0), n_actions)
-    amounts = _amounts(rows, [part[rows.loss[part] != base] for part in parts], base, n_actions, seed)
-    ps = [test.p for test in tests]
+    parts, event = by_state(rows, n_states), rows.loss != base
+    ps = [examine(rows, [part], n_actions, seed * 1_000_003 + s)[0] for s, part in enumerate(parts)]
+    happens = sums_by_action([stretches(rows.action[part], event[part] * 1.0) for part in parts], n_actions)
+    amounts = _amounts(rows, [part[event[part]] for part in parts], base, n_actions, seed)
     everything = holm([*ps, amounts.p] if amounts.differ else ps)
-    return Sufficiency(tests, happens, amounts, base, holm(ps), min(everything, default=1.0))
+    return Sufficiency(ps, happens, amounts, base, holm(ps), min(everything, default=1.0))
 
 
 def _amounts(rows: Rows, events: list[Ints], base: float, n_actions: int, seed: int) -> Amounts:
-    test = examine([(rows.action[part], rows.loss[part]) for part in events], n_actions, seed * 1_000_003 + len(events))
+    p, variance = examine(rows, events, n_actions, seed * 1_000_003 + len(events))
     every = np.concatenate(events)
     usual = np.concatenate([np.full(part.size, rows.loss[part].mean() if part.size else 0.0) for part in events])
     action, beyond = rows.action[every], rows.loss[every] - usual
@@ -117,7 +103,7 @@ def _amounts(rows: Rows, events: list[Ints], base: float, n_actions: int, seed: 
     own = np.bincount(action, beyond, n_actions) / np.maximum(n, 1)
     within = float(((beyond - own[action]) ** 2).sum()) / max(every.size - int((n > 0).sum()), 1)
     mean = float(rows.loss[every].mean()) - base if every.size else 1.0
-    return Amounts(test.p, mean, own, n, within, test.variance > 0)
+    return Amounts(p, mean, own, n, within, variance > 0)
 
 
 def by_state(rows: Rows, n_states: int) -> list[Ints]:
@@ -127,18 +113,18 @@ def by_state(rows: Rows, n_states: int) -> list[Ints]:
     return np.split(ordered, np.bincount(rows.state[known], minlength=n_states).cumsum()[:-1])
 
 
-def examine(strata: list[tuple[Ints, Floats]], n_actions: int, seed: int) -> StateTest:
-    """The test for one state, or for several as one, from the actions and losses of each in order of decision."""
-    cut = [stretches(action, loss) for action, loss in strata]
-    sums = np.zeros((3, n_actions))
-    for action, residuals in cut:
-        sums += sums_by_action(action, residuals, n_actions)
-    U, C, _ = sums
-    n = sum(loss.size for _, loss in strata)
+def examine(rows: Rows, parts: list[Ints], n_actions: int, seed: int) -> tuple[float, float]:
+    """The p-value of one state, or of several as one, and the variance around the means of stretches.
+
+    `parts` are the rows of each state in order of decision.
+    """
+    cut = [stretches(rows.action[part], rows.loss[part]) for part in parts]
+    U, C, _ = sums_by_action(cut, n_actions)
+    n = sum(part.size for part in parts)
     squares, groups = sum(float((r**2).sum()) for _, r in cut), sum(len(r) for _, r in cut)
     variance = squares / max(n - groups, 1)
     if (C > 0).sum() < 2 or variance <= 1e-15:
-        return StateTest(1.0, n, variance if variance > 1e-15 else 0.0)
+        return 1.0, variance if variance > 1e-15 else 0.0
     weights = 1 / (1 + MATTERS**2 * C) ** 2 * (C > 0)
     statistic = float((weights * U**2).sum())
     # A hair's breadth for rounding: shuffles that undo themselves are equal, not smaller.
@@ -149,7 +135,7 @@ def examine(strata: list[tuple[Ints, Floats]], n_actions: int, seed: int) -> Sta
         shuffled = [np.bincount(a.ravel(), rng.permuted(r, axis=1).ravel(), n_actions) for a, r in cut]
         drawn.append(float((weights * np.sum(shuffled, axis=0) ** 2).sum()))
         larger += drawn[-1] >= least
-    return StateTest(p_value(statistic, np.array(drawn), larger), n, variance)
+    return p_value(statistic, np.array(drawn), larger), variance
 
 
 def stretches(action: Ints, loss: Floats) -> tuple[Ints, Floats]:
@@ -163,16 +149,18 @@ def stretches(action: Ints, loss: Floats) -> tuple[Ints, Floats]:
     return actions, losses - losses.mean(axis=1, keepdims=True) if used else losses
 
 
-def sums_by_action(action: Ints, residuals: Floats, n_actions: int) -> Floats:
+def sums_by_action(cut: list[tuple[Ints, Floats]], n_actions: int) -> Floats:
     """U, C, and the variance of U under shuffling, exactly: one column for each action."""
-    length = residuals.shape[1]
-    pairs, n = np.unique(np.arange(len(action))[:, None] * n_actions + action, return_counts=True)
-    where, who = pairs // n_actions, pairs % n_actions
-    spread = n * (1 - n / max(length, 1))
-    squares = ((residuals**2).sum(axis=1) / max(length - 1, 1))[where]
-    flat = residuals.ravel()
-    parts = ((action.ravel(), flat), (who, spread), (who, spread * squares))
-    return np.array([np.bincount(at, values, n_actions) for at, values in parts], dtype=np.float64)
+    sums = np.zeros((3, n_actions))
+    for action, residuals in cut:
+        length = residuals.shape[1]
+        pairs, n = np.unique(np.arange(len(action))[:, None] * n_actions + action, return_counts=True)
+        where, who = pairs // n_actions, pairs % n_actions
+        spread = n * (1 - n / max(length, 1))
+        squares = ((residuals**2).sum(axis=1) / max(length - 1, 1))[where]
+        parts = ((action.ravel(), residuals.ravel()), (who, spread), (who, spread * squares))
+        sums += [np.bincount(at, values, n_actions) for at, values in parts]
+    return sums
 
 
 def p_value(statistic: float, drawn: Floats, larger: int) -> float:
