@@ -155,7 +155,7 @@ def examine(seed: int, worlds: int) -> dict[str, Any]:
         own = np.array(regrets[learner])
         gaps = [own - np.array(values) for name, values in regrets.items() if name != learner]
         found |= {
-            "promised": audit.unit.amount(promised.regret), "regrets": {n: np.mean(v) for n, v in regrets.items()},
+            "promised": promised.regret * audit.unit.scale, "regrets": {n: np.mean(v) for n, v in regrets.items()},
             "had": float(own.mean()), "error": float(own.std(ddof=1) / own.size**0.5),
             "beaten": any(bool(gap.mean() > 2 * gap.std(ddof=1) / gap.size**0.5 + 1e-9) for gap in gaps),
         }  # fmt: skip

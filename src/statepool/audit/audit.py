@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from statepool.audit.advice import Advice, Evidence, advise
-from statepool.audit.contexts import Contexts, check_contexts, examine_contexts
-from statepool.audit.counts import Counts, context_names, count_log, count_mature, draw_rows
+from statepool.audit.contexts import Contexts, context_names, examine_contexts
+from statepool.audit.counts import Counts, count_log, count_mature, draw_rows
 from statepool.audit.delays import find_maturity, measure_lateness, read_missing, read_window
 from statepool.audit.document import document_of, write_report
 from statepool.audit.effects import estimate_effects, sufficiency_test
@@ -142,9 +142,7 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
         check_count(horizon, "horizon")
     length = log.window if window is None else read_window(window, log.seconds)
     counts, unit = count_log(log)
-    names = context_names(log) if log.columns.context else ()
-    if log.columns.context:
-        check_contexts(log.columns.context, names, counts)
+    names = context_names(log, counts)
     recorded = draw_rows(log, counts, unit, seed)
     odd = {
         "outcome before its decision": recorded.resolved < recorded.decided,  # kept without their delay

@@ -20,10 +20,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.audit.counts import Counts
+from statepool.audit.counts import Counts, fetch
 from statepool.audit.effects import ActionEffects
 from statepool.audit.estimates import Map, shrink_rows
-from statepool.audit.log import JOINT
+from statepool.audit.log import JOINT, Log
 from statepool.checks import Floats, Ints
 
 PAYS, NOT, OPEN = "pays", "does not pay", "cannot tell"
@@ -69,9 +69,13 @@ class Contexts:
         return self.gain.verdict == PAYS
 
 
-def check_contexts(columns: tuple[str, ...], names: tuple[str, ...], counts: Counts) -> None:
-    """Refuse contexts that are blank throughout, or too many."""
-    title, entries = " and ".join(columns), len(names) * counts.n_actions * counts.n_states
+def context_names(log: Log, counts: Counts) -> tuple[str, ...]:
+    """The contexts of a log, if columns are given for them; refuses those that are blank throughout, or too many."""
+    if not log.columns.context:
+        return ()
+    found = fetch(log.table.filter(log.table.context.notnull()).select("context").distinct())["context"]
+    names, title = tuple(sorted(found.tolist())), " and ".join(log.columns.context)
+    entries = len(names) * counts.n_actions * counts.n_states
     if not names:
         raise ValueError(f"context: column {title} is blank in every row, expected who is asking")
     if len(names) > MOST_CONTEXTS or entries > MOST_ENTRIES:
@@ -80,6 +84,7 @@ def check_contexts(columns: tuple[str, ...], names: tuple[str, ...], counts: Cou
             f"states, expected at most {MOST_CONTEXTS} and maps of at most {MOST_ENTRIES} entries: coarser classes, or "
             "another column"
         )
+    return names
 
 
 def examine_contexts(

@@ -13,15 +13,15 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import ibis
 import numpy as np
+from ibis.expr.types import Table
 from numpy.typing import NDArray
 
-from statepool.audit.log import Columns, Log, audit_engine
+from statepool.audit.log import Columns, Log
 from statepool.checks import Floats, Ints
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
-
     from statepool.audit.delays import Maturity
 
 Loss = TypeVar("Loss", float, Floats)
@@ -71,6 +71,7 @@ class Unit:
 
     @property
     def scale(self) -> float:
+        """Differences of losses times this are in the user's unit."""
         return self.high - self.low
 
     @property
@@ -83,10 +84,6 @@ class Unit:
     def outcome(self, loss: Loss) -> Loss:
         """A mean loss, or an array of them, as the mean outcome that the user knows."""
         return self.high - loss * self.scale if self.is_reward else self.low + loss * self.scale
-
-    def amount(self, difference: float) -> float:
-        """A difference of losses in the user's unit; positive is worse."""
-        return difference * self.scale
 
     def loss(self, outcome: Loss) -> Loss:
         """The loss of an outcome, or of an array of them."""
@@ -297,11 +294,6 @@ def count_mature(
     return [again, *(_filled(part, again, unit) for part in parts)]
 
 
-def context_names(log: Log) -> tuple[str, ...]:
-    found = log.table.filter(log.table.context.notnull()).select("context").distinct()
-    return tuple(sorted(str(name) for name in fetch(found)["context"].tolist()))
-
-
 def _recorded(log: Log) -> Table:
     """Rows with `k`, the weight of their outcome, `x` and `xx`, it and its square; as recorded."""
     x = log.table.outcome.cast("float64")
@@ -314,8 +306,8 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
     A row younger than the window has no outcome; with a known delay curve it counts as `exposure` of one: in the mean,
     what has been reported by then is that share of what will be.
     """
-    ibis, rows = audit_engine(), _recorded(log)
-    nothing, k, x, xx = ibis.null("float64"), rows.k, rows.x, rows.xx
+    rows, nothing = _recorded(log), ibis.null("float64")
+    k, x, xx = rows.k, rows.x, rows.xx
     if maturity.window is not None:
         if maturity.default is not None:
             late = (rows.resolved - rows.decided > maturity.window).fill_null(False)
@@ -338,7 +330,6 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
 
 def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
     """Sums by action and state, of rows that are used and of others."""
-    ibis = audit_engine()
     wanted = {
         "n": rows.count(), "k": rows.k.sum(), "x": rows.x.sum(), "xx": rows.xx.sum(),
         "early": (rows.k * (1 - rows.k)).sum(),
@@ -495,6 +486,6 @@ def _fetch_sample(rows: Table, population: int, timed: bool) -> dict[str, NDArra
         if enough and (crowd.astype(np.float64) ** 2).sum() <= CROWDED * crowd.sum():
             return found
     share = SAMPLED / population
-    numbered = looked_at.mutate(place=audit_engine().row_number().over(order_by=names).cast("float64"))
+    numbered = looked_at.mutate(place=ibis.row_number().over(order_by=names).cast("float64"))
     taken = ((numbered.place + 1) * share).floor() > (numbered.place * share).floor()
     return fetch(numbered.filter(taken).drop("place"))

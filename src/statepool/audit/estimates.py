@@ -41,9 +41,7 @@ def estimate_map(counts: Counts) -> Map:
     return Map(*shrink_rows(n, np.tile(overall, (counts.n_actions, 1))))
 
 
-def shrink_rows(
-    n: Floats, prior: Floats, own: Floats | None = None, doubt: float = 0.0
-) -> tuple[Floats, float]:  # fmt: skip
+def shrink_rows(n: Floats, prior: Floats, own: Floats | None = None, doubt: float = 0.0) -> tuple[Floats, float]:
     """Rows shrunk to their priors, and kappa; `own` and `doubt` as in `shrinkage`."""
     strength = shrinkage(n, prior, own, doubt)
     P = (n + strength * prior) / (n.sum(axis=1, keepdims=True) + strength)

@@ -65,18 +65,15 @@ def evaluate(audit: Audit, policy: str, level: float = 0.95) -> WhatIf:
         An action (or `fixed:ACTION`), `best` (the action that the advice starts on; with contexts the best of each),
         `uniform`, `logged`, or the address of a pool such as `sqlite:///pool.db#home`.
     """
-    contexts, first = audit.contexts, audit.advice.ranking.order[0]
-    if contexts is None:
-        return estimate_policy(
-            audit, [audit.counts], np.ones(1), [read_policy(policy, audit.counts, first)], policy, level
-        )
-    # Contexts without a final outcome say nothing.
-    known = [c for c, counts in enumerate(audit.by_context) if counts.has_outcomes]
-    if not known:
-        raise ValueError("context: none has a final outcome, expected some to estimate from")
-    tables, share = [audit.by_context[c] for c in known], contexts.rows[known] / contexts.rows[known].sum()
-    best = contexts.best[known] if contexts.pays else [first] * len(known)
-    policies = [read_policy(policy, counts, int(a)) for counts, a in zip(tables, best, strict=True)]
+    contexts, tables, share = audit.contexts, [audit.counts], np.ones(1)
+    best = [audit.advice.ranking.order[0]]
+    if contexts is not None:  # those without a final outcome say nothing
+        known = [c for c, counts in enumerate(audit.by_context) if counts.has_outcomes]
+        if not known:
+            raise ValueError("context: none has a final outcome, expected some to estimate from")
+        tables, share = [audit.by_context[c] for c in known], contexts.rows[known] / contexts.rows[known].sum()
+        best = contexts.best[known].tolist() if contexts.pays else best * len(known)
+    policies = [read_policy(policy, counts, a) for counts, a in zip(tables, best, strict=True)]
     return estimate_policy(audit, tables, share, policies, policy, level)
 
 
