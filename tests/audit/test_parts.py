@@ -11,8 +11,16 @@ from statepool.audit import audit_log
 from statepool.audit.counts import WEIGHTED, Counts
 from statepool.audit.delays import Maturity, find_maturity, fit_curve, measure_lateness, product_limit, read_window
 from statepool.audit.document import _about_time
-from statepool.audit.effects import p_value, stretches, sufficiency_test, sums_by_action
-from statepool.audit.estimates import estimate_map, measure_drift, shrinkage, state_intervals
+from statepool.audit.estimates import (
+    estimate_map,
+    measure_drift,
+    p_value,
+    shrinkage,
+    state_intervals,
+    stretches,
+    sufficiency_test,
+    sums_by_action,
+)
 
 
 def test_shrinkage_follows_how_alike_rows_are():

@@ -37,8 +37,7 @@ import numpy as np
 from statepool import learners
 from statepool.audit.counts import Counts, Rows, Unit
 from statepool.audit.delays import Lateness, Maturity, simulated_delays
-from statepool.audit.effects import CERTAIN, LEVEL, ActionEffects, Sufficiency
-from statepool.audit.estimates import Drift, Map
+from statepool.audit.estimates import CERTAIN, LEVEL, ActionEffects, Drift, Map, Sufficiency
 from statepool.checks import Floats
 from statepool.engine import simulate
 from statepool.learners.contract import Learner, Problem

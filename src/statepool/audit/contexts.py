@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statepool.audit.counts import Counts, fetch
-from statepool.audit.effects import ActionEffects
-from statepool.audit.estimates import Map, shrink_rows
+from statepool.audit.estimates import ActionEffects, Map, shrink_rows
 from statepool.audit.log import JOINT, Log
 from statepool.checks import Floats, Ints
 

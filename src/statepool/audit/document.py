@@ -20,8 +20,7 @@ from scipy.special import stdtrit
 from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
 from statepool.audit.contexts import OPEN, PAYS
 from statepool.audit.delays import GIVEN, QUANTILES
-from statepool.audit.effects import LEVEL
-from statepool.audit.estimates import state_intervals
+from statepool.audit.estimates import LEVEL, state_intervals
 from statepool.report.page import render
 
 if TYPE_CHECKING:
