@@ -294,7 +294,13 @@ def read_policy(text: str, counts: Counts, best: int) -> Floats:
     """The policy that the text names, one probability for each action of the log."""
     actions = counts.actions
     if "://" in text:
-        return _policy_of_pool(text, actions)
+        with open_pool(text) as pool:
+            shares = {str(label): float(share) for label, share in pool.policy().items()}
+        missing = [label for label, share in shares.items() if label not in actions and share > 1e-6]
+        if missing:
+            raise ValueError(f"policy: the pool chooses {missing[0]!r}, expected actions that the log tried")
+        x = np.array([shares.get(action, 0.0) for action in actions])
+        return np.asarray(x / x.sum())
     label = actions[best] if text == "best" else text.removeprefix("fixed:")
     if label in actions:
         return np.eye(len(actions))[actions.index(label)]
@@ -304,14 +310,3 @@ def read_policy(text: str, counts: Counts, best: int) -> Floats:
     if text == "logged":
         return np.asarray(counts.k.sum(axis=1) / counts.k.sum())
     raise ValueError(unknown_name("policy", text, ["best", "uniform", "logged", *actions[:20]]))
-
-
-def _policy_of_pool(address: str, actions: tuple[str, ...]) -> Floats:
-    """What a pool would do now."""
-    with open_pool(address) as pool:
-        shares = {str(label): float(share) for label, share in pool.policy().items()}
-    missing = [label for label, share in shares.items() if label not in actions and share > 1e-6]
-    if missing:
-        raise ValueError(f"policy: the pool chooses {missing[0]!r}, expected actions that the log tried")
-    x = np.array([shares.get(action, 0.0) for action in actions])
-    return np.asarray(x / x.sum())

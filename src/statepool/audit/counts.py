@@ -314,7 +314,7 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
             x = ibis.ifelse(late, float(unit.outcome(maturity.default)), x)
         young = (nothing, nothing, nothing)
         if maturity.curve is not None and maturity.default is not None:
-            share = maturity.curve.expression((maturity.latest - rows.decided).clip(lower=0.0))
+            share = maturity.curve.share((maturity.latest - rows.decided).clip(lower=0.0))
             base, event = float(unit.outcome(maturity.default)), x.notnull() & rows.resolved.notnull()
             young = (
                 share,

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
-from statepool.audit.contexts import OPEN, PAYS
+from statepool.audit.contexts import OPEN, PAYS, Contexts
 from statepool.audit.delays import GIVEN, QUANTILES
 from statepool.audit.estimates import LEVEL, state_intervals
 from statepool.report.page import render
@@ -144,7 +144,7 @@ def _todo(audit: Audit) -> list[str]:
             lines = [f"The first window closes in {duration(audit, open_for)}; ask again then."]
     else:
         lines = [f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%}).", _start(audit)]
-    return lines if audit.contexts is None else [*lines, _about_gain(audit)]
+    return lines if audit.contexts is None else [*lines, _about_gain(audit, audit.contexts)]
 
 
 def _start(audit: Audit) -> str:
@@ -174,10 +174,8 @@ def _how_much_more(audit: Audit) -> str:
     return f"About {about} more rows with an outcome{spent} would tell, with actions chosen as in this log."
 
 
-def _about_gain(audit: Audit) -> str:
-    contexts, unit = audit.contexts, audit.unit
-    assert contexts is not None
-    title, gain = " and ".join(contexts.columns), contexts.gain
+def _about_gain(audit: Audit, contexts: Contexts) -> str:
+    unit, title, gain = audit.unit, " and ".join(contexts.columns), contexts.gain
     value, low, high = (end * unit.scale for end in (gain.value, gain.lower, gain.upper))
     then = ": the pool has a map for each context" if gain.verdict == PAYS else ": it is left out of the pool"
     then = "" if audit.advice.verdict == UNCLEAR else then
@@ -342,7 +340,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
         "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},
         "drift": {"spread": drift.spread * unit.scale},
-        "personalising": _context_data(audit),
+        "personalising": audit.contexts and _context_data(audit, audit.contexts),
     })  # fmt: skip
 
 
@@ -358,13 +356,10 @@ def _rows_of_pool(audit: Audit, order: list[int]) -> Any:
     }
 
 
-def _context_data(audit: Audit) -> dict[str, Any] | None:
-    contexts, unit, actions = audit.contexts, audit.unit, audit.counts.actions
-    if contexts is None:
-        return None
-    gain = contexts.gain
+def _context_data(audit: Audit, contexts: Contexts) -> dict[str, Any]:
+    unit, actions, gain = audit.unit, audit.counts.actions, contexts.gain
     return {
-        "columns": contexts.columns, "sentence": _about_gain(audit), "in_pool": contexts.pays,
+        "columns": contexts.columns, "sentence": _about_gain(audit, contexts), "in_pool": contexts.pays,
         "verdict": gain.verdict, "gain": {name: end * unit.scale for name, end in vars(gain).items()},
         "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
         "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,

@@ -9,8 +9,7 @@ unreadable                                 there is an outcome, and it is not a 
 used                                       the row has a decision time, if the log has them, and no unreadable outcome
 decided, resolved                          numbers as they are, dates as seconds since 1970 (UTC)
 
-Whatever has to be known before anything can be computed is asked here, one question at a time, as a ValueError that
-names the option which answers it.
+What has to be known first is asked, one question at a time: a ValueError names the option that answers it.
 """
 
 from __future__ import annotations
