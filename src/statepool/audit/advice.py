@@ -280,7 +280,7 @@ class Known:
 def what_is_known(seen: Evidence, verdict: str) -> Known:
     counts, drift, direct, base = seen.counts, seen.drift, seen.effects.direct, seen.sufficiency.base
     drifting, errors = np.array(drift.drifts), counts.state_errors
-    means = np.where(drifting, drift.means[-1], counts.state_means)
+    means = np.where(drifting, drift.last, counts.state_means)
     # Of a state that drifts fewer outcomes count.
     limit = np.where(drifting, errors**2 * np.maximum(counts.worth, 1) / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
     gained = seen.effects.pooled - base
@@ -349,7 +349,7 @@ def expected_regrets(
     Worlds are drawn from what the log says of map, means and direct effects.
     """
     counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.curve
-    theta = seen.drift.path(np.linspace(1 - min(horizon / max(counts.rows, 1), 1.0), 1, horizon))
+    theta = seen.drift.last
     scale, scaled = scaled_means(counts, theta)
     if late.window and seen.maturity.default != 1.0:
         # Where silence is good news, outcomes are held until the window closes.
@@ -366,10 +366,11 @@ def expected_regrets(
         rng = np.random.default_rng((seed + world, 15))
         means = scaled(theta + counts.state_errors * rng.standard_normal(counts.n_states))
         drawn = direct.mean + np.sqrt(direct.variance) * rng.standard_normal(counts.n_actions)
-        effects = np.clip(known.part / scale * drawn[:, None], -means.min(axis=0), 1 - means.max(axis=0))
+        effects = np.clip(known.part / scale * drawn[:, None], -means, 1 - means)
         weights = rng.standard_gamma(seen.map.P * visits)
         P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, seen.map.P)
-        instance = Instance(P / P.sum(axis=1, keepdims=True), means, effects if effects.any() else None)
+        rounds = np.tile(means, (horizon, 1))
+        instance = Instance(P / P.sum(axis=1, keepdims=True), rounds, effects if effects.any() else None)
         delays = simulated_delays(late, horizon, seed + world)
         # Only the advised learner starts from what the log knows of single actions.
         given = [(name, own if name == learner else start) for name in SIMULATED]

@@ -8,8 +8,8 @@ With propensities rows count by 1/propensity.
 
 **Drift.** The log is cut into periods of as many decisions each. The mean of a state in period b is y(b) = theta(b) +
 noise of known variance v(b). A state drifts if its means differ beyond noise (χ² of heterogeneity, Holm-corrected over
-states, at `DRIFTS`); theta then has the variance over time that is left net of noise, and each period's mean is shrunk
-to the state's by it.
+states, at `DRIFTS`); theta then has the variance over time that is left net of noise, by which the mean of the last
+period is shrunk to the state's.
 
 **Sufficiency.** Do outcomes depend on the action beyond the state? A test for each state, by permutation. The rows of
 a state, in order of decision, are cut into stretches of `STRETCH` rows or a few more. If the state is all
@@ -140,10 +140,8 @@ def holm(p: list[float]) -> list[float]:
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    times: Floats = field(repr=False)
-    """The middle of each period, as a share of the log's decisions."""
-    means: Floats = field(repr=False)
-    """Mean loss of each state in each period, net of noise; one row for each period."""
+    last: Floats = field(repr=False)
+    """Mean loss of each state in the last period, net of noise."""
     spread: Floats
     """Standard deviation over time of each state's mean, net of noise; 0 where it does not drift."""
 
@@ -151,16 +149,12 @@ class Drift:
     def drifts(self) -> list[bool]:
         return [bool(spread > 0) for spread in self.spread]
 
-    def path(self, shares: Floats) -> Floats:
-        """Means at given moments, one row each."""
-        return np.column_stack([np.interp(shares, self.times, column) for column in self.means.T])
-
 
 def measure_drift(rows: Rows, fallback: Floats) -> Drift:
     """From the sample; `fallback` is a state's mean where nothing better is known."""
     known = np.isfinite(rows.loss)
     if not rows.timed or known.sum() < 2:
-        return Drift(np.array([0.5]), fallback[None], np.zeros(fallback.size))
+        return Drift(fallback, np.zeros(fallback.size))
     count = int(min(MOST_PERIODS, max(known.sum() // ROWS_A_PERIOD, 2)))
     period = (np.arange(rows.loss.size) * count // rows.loss.size)[known]
     cell, loss = period * fallback.size + rows.state[known], rows.loss[known]
@@ -178,9 +172,8 @@ def measure_drift(rows: Rows, fallback: Floats) -> Drift:
     lever = n.sum(axis=0) - (n**2).sum(axis=0) / np.maximum(n.sum(axis=0), 1)
     between = np.maximum((beyond - freedom) * noise / np.maximum(lever, 1e-9), 0.0)
     spread = np.where(np.array(holm(chi2.sf(beyond, freedom).tolist())) < DRIFTS, np.sqrt(between), 0.0)
-    means = np.clip(mean + apart * spread**2 / np.maximum(spread**2 + noise / filled, 1e-300), 0.0, 1.0)
-    times = (np.arange(len(n)) + 0.5) / len(n)
-    return Drift(times, means, spread)
+    shrunk = apart[-1] * spread**2 / np.maximum(spread**2 + noise / filled[-1], 1e-300)
+    return Drift(np.clip(mean + shrunk, 0.0, 1.0), spread)
 
 
 @dataclass(frozen=True, eq=False)

@@ -393,7 +393,7 @@ def _date_columns(raw: Table) -> list[str]:
     for i, name in enumerate(texts):
         text = head[name].strip()
         wanted |= {f"number{i}": _parse(text).count(), f"date{i}": text.re_search(DATED).sum()}
-    counts = _only(head.aggregate(**wanted))
+    (counts,) = head.aggregate(**wanted).to_pyarrow().to_pylist()
     return found + [name for i, name in enumerate(texts) if (counts[f"date{i}"] or 0) > counts[f"number{i}"]]
 
 
@@ -503,7 +503,8 @@ def _read_outcome(raw: Table, columns: Columns, notes: list[str]) -> tuple[Any, 
     bare = text.re_replace(CURRENCY, "").strip()
     wanted = {form: (present & bare.re_search(pattern)).sum() for form, (pattern, _) in FORMS.items()}
     wanted |= {"present": present.sum(), "odd": (present & number.isnull()).sum()}
-    found = {key: int(value or 0) for key, value in _only(raw.aggregate(**wanted)).items()}
+    (answer,) = raw.aggregate(**wanted).to_pyarrow().to_pylist()
+    found = {key: int(value or 0) for key, value in answer.items()}
     if found["odd"] <= UNREADABLE * found["present"]:
         return number, present
     odd = raw.filter(present & number.isnull()).select(value=text).distinct().order_by("value").limit(3)
@@ -519,7 +520,7 @@ def _read_outcome(raw: Table, columns: Columns, notes: list[str]) -> tuple[Any, 
     pattern, thousands = FORMS[fits[0]]
     cleaned = bare.re_replace(thousands, "").replace(",", ".")
     readable = ibis.ifelse(bare.re_search(pattern), cleaned, ibis.null("string")).cast("float64")
-    first = _only(raw.filter(text == examples[0]).select(number=readable).limit(1))["number"]
+    first = raw.filter(text == examples[0]).select(number=readable).limit(1).to_pyarrow()["number"][0].as_py()
     notes.append(f"{columns.outcome} is read as amounts {fits[0]}: {examples[0]} as {first:g}.")
     return readable, present
 
@@ -554,14 +555,8 @@ def _note_zones(raw: Table, columns: Columns, notes: list[str]) -> None:
                 notes.append(f"{name} has {len(found)} time zones ({listed} rows); times without one are read as UTC.")
 
 
-def _only(table: Table) -> dict[str, Any]:
-    """The one row of an answer."""
-    return dict(table.to_pyarrow().to_pylist()[0])
-
-
 def _count_repeats(column: Any) -> int:
-    found = _only(column.as_table().aggregate(n=column.count(), distinct=column.nunique()))
-    return int(found["n"] - found["distinct"])
+    return int((column.count() - column.nunique()).to_pyarrow().as_py())
 
 
 def _note_ids(raw: Table, columns: Columns, notes: list[str]) -> None:
