@@ -14,10 +14,6 @@ what the log says. What the log leaves open of effects that were not found is th
 over actions. Effects that were found are in the prior whatever the verdict, so a pool started by the wrong one of the
 first two loses nothing. Actions are ranked by the estimate that corrects for them (`effects.own`).
 
-How much more data: standard errors shrink with the square root of the number of outcomes. tau*, the spread of direct
-effects at which new actions lose `DOUBT`, has to be `SURE` times the spread that the log leaves possible; the first
-action has to be ahead of the others by as many standard errors as `NAMED` asks for.
-
 Expected regret comes from simulations on worlds drawn from what the log says: map, means, direct effects, delays. Where
 outcomes have a window, purchases come first there as they do in a shop (`Conversions`), and the advised learner starts
 from the log's own means and delay curve, as the pool will.
@@ -51,11 +47,12 @@ SMALL, LARGE = 0.05, 2 / 3
 DOUBT = 0.25
 """Wide, since self-tuned corrects for effects that were missed."""
 TURNING = ((1 - DOUBT) ** -2 - 1) ** 0.5
-"""tau* over the spread of what the states predict: where both are normal, 1 - 1/sqrt(1 + ratio²) is lost."""
+"""The spread of direct effects at which new actions lose `DOUBT`, over that of what the states predict: where both are
+normal, 1 - 1/sqrt(1 + ratio²) is lost."""
 SETTLED, GOOD, NAMED = 0.8, 0.9, 0.85
 """No verdict unless its learner is right with probability `SETTLED`, and the first action good with `NAMED`."""
 SURE = 1.5
-"""What the log leaves possible, and what the states predict, are themselves only estimated."""
+"""That spread over the one which more data have to leave possible: both are themselves only estimated."""
 HOLDOUT = 0.1
 LITTLE = 0.04
 """If no choice can gain more than this share of the mean outcome, the actions are alike."""
@@ -349,8 +346,7 @@ def expected_regrets(
     Worlds are drawn from what the log says of map, means and direct effects.
     """
     counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.curve
-    theta = seen.drift.last
-    scale, scaled = scaled_means(counts, theta)
+    scale, scaled = scaled_means(counts, seen.drift.last)
     if late.window and seen.maturity.default != 1.0:
         # Where silence is good news, outcomes are held until the window closes.
         late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
@@ -364,7 +360,7 @@ def expected_regrets(
 
     def regrets(world: int) -> list[float]:
         rng = np.random.default_rng((seed + world, 15))
-        means = scaled(theta + counts.state_errors * rng.standard_normal(counts.n_states))
+        means = scaled(seen.drift.last + counts.state_errors * rng.standard_normal(counts.n_states))
         drawn = direct.mean + np.sqrt(direct.variance) * rng.standard_normal(counts.n_actions)
         effects = np.clip(known.part / scale * drawn[:, None], -means, 1 - means)
         weights = rng.standard_gamma(seen.map.P * visits)

@@ -270,7 +270,5 @@ def measure_lateness(rows: Rows, maturity: Maturity, delay: int | None = None) -
 
 def simulated_delays(late: Lateness, horizon: int, seed: int) -> Any:
     """Delays for a simulation of the log's latest decisions: events first where there is a window."""
-    rng = np.random.default_rng((seed, 13))
-    if late.window:
-        return Conversions(late.window, rng.choice(late.draws, horizon).astype(np.int64))
-    return np.minimum(rng.choice(late.draws, horizon), horizon).astype(np.int64)
+    waits = np.minimum(np.random.default_rng((seed, 13)).choice(late.draws, horizon), late.window or horizon)
+    return Conversions(late.window, waits.astype(np.int64)) if late.window else waits.astype(np.int64)

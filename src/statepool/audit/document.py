@@ -108,7 +108,7 @@ def _about_states(audit: Audit) -> str:
         same = f"In the same state, actions do not differ beyond chance (p = {found.p:.2g})."
         return f"{same} Choosing well gains {blind} over choosing blindly." if audit.effects.blind > 0 else same
     rejected = sum(p < LEVEL for p in found.corrected)
-    where = f"In {rejected} of {len(found.states)} states actions" if rejected else "Amounts of actions"
+    where = f"In {rejected} of {len(found.corrected)} states actions" if rejected else "Amounts of actions"
     return (
         f"{where} differ beyond chance (p = {found.p:.1g}). Choosing through the states alone loses "
         f"{audit.effects.lost:.0%} of the {blind} that can be gained."
@@ -331,7 +331,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
         "sufficiency": {"p": test.p, "amounts_p": test.amounts.p, "states": [
             {"state": name, "rows": int(counts.n[:, s].sum()), "mean": unit.outcome(counts.state_means[s]),
-             "interval": intervals[s], "p": test.states[s], "p_corrected": test.corrected[s]}
+             "interval": intervals[s], "p_corrected": test.corrected[s]}
             for s, name in enumerate(counts.states)]},
         "pooling": {"regret_through_states": effects.price * unit.scale, "regret_blind": effects.blind * unit.scale,
                     "share_lost": effects.lost, "share_lost_by_new_actions": float(np.median(effects.drawn[:, 1])),

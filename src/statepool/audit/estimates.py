@@ -60,9 +60,7 @@ STRETCH = 32
 MATTERS = 0.1
 SHUFFLES, WORK = (200, 2_000), 4e6
 """The least and the most shuffles; between them as many as shuffle `WORK` rows in all."""
-COUNTED = 20
-"""With so many larger shuffles the p-value is their share, and no more are drawn."""
-DRAWS = 200
+COUNTED, DRAWS = 20, 200
 LEVEL, CERTAIN = 0.05, 0.001
 """Direct effects, and differences in what the states predict, count below `CERTAIN`; up to `LEVEL` they are a hint."""
 GRAIN = 0.04
@@ -193,27 +191,27 @@ class Amounts:
 
 @dataclass(frozen=True, eq=False)
 class Sufficiency:
-    states: list[float]
-    """The p-value of each state."""
     happens: Floats = field(repr=False)
     """The sums of whether something happens, 0 or 1."""
     amounts: Amounts
     base: float
     """The loss if nothing happens."""
     corrected: list[float]
-    """Those of the states by Holm's correction."""
+    """Holm's p-values of the states."""
     p: float
     """Of the whole log: that nothing has direct effects."""
 
 
 def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, base: float = 0.0) -> Sufficiency:
     """The test, from the sample with final outcomes; `base` is the loss if nothing happens."""
-    parts, event = by_state(rows, n_states), rows.loss != base
+    known, event = np.flatnonzero(np.isfinite(rows.loss)), rows.loss != base
+    ordered = known[np.argsort(rows.state[known], kind="stable")]
+    parts = np.split(ordered, np.bincount(rows.state[known], minlength=n_states).cumsum()[:-1])
     ps = [examine(rows, [part], n_actions, seed * 1_000_003 + s)[0] for s, part in enumerate(parts)]
     happens = sums_by_action([stretches(rows.action[part], event[part] * 1.0) for part in parts], n_actions)
     amounts = _amounts(rows, [part[event[part]] for part in parts], base, n_actions, seed)
     everything = holm([*ps, amounts.p] if amounts.differ else ps)
-    return Sufficiency(ps, happens, amounts, base, holm(ps), min(everything, default=1.0))
+    return Sufficiency(happens, amounts, base, holm(ps), min(everything, default=1.0))
 
 
 def _amounts(rows: Rows, events: list[Ints], base: float, n_actions: int, seed: int) -> Amounts:
@@ -226,13 +224,6 @@ def _amounts(rows: Rows, events: list[Ints], base: float, n_actions: int, seed: 
     within = float(((beyond - own[action]) ** 2).sum()) / max(every.size - int((n > 0).sum()), 1)
     mean = float(rows.loss[every].mean()) - base if every.size else 1.0
     return Amounts(p, mean, own, n, within, variance > 0)
-
-
-def by_state(rows: Rows, n_states: int) -> list[Ints]:
-    """The rows of each state that have an outcome, in order of decision."""
-    known = np.flatnonzero(np.isfinite(rows.loss))
-    ordered = known[np.argsort(rows.state[known], kind="stable")]
-    return np.split(ordered, np.bincount(rows.state[known], minlength=n_states).cumsum()[:-1])
 
 
 def examine(rows: Rows, parts: list[Ints], n_actions: int, seed: int) -> tuple[float, float]:
@@ -423,7 +414,6 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
         effects = D.mean + np.sqrt(D.variance) * normal
         m, apart = c + effects, c.std(axis=1)
         best, mean = m.min(axis=1), m.mean(axis=1)
-        # Where the states predict nothing, choosing by them is choosing blindly.
         chosen = m[np.arange(DRAWS), c.argmin(axis=1)] if differ > 0 else mean
         total = np.hypot(apart, effects.std(axis=1))
         return chosen - best, mean - best, 1 - np.divide(apart, total, out=np.ones_like(total), where=total > 0)
