@@ -120,7 +120,7 @@ def _possible_gain(n: Floats, rows: Floats, offered: NDArray[np.bool_], h: Float
     return float(np.quantile(gains, 0.5 + level / 2))
 
 
-def context_maps(n: Floats, rows: Floats, doubt: float = 0.0) -> tuple[Floats, float]:
+def context_maps(n: Floats, rows: Floats, doubt: float = 0.0) -> Map:
     """Maps from counts (contexts, actions, states) and the strength of their prior; `rows` are the actions' rows."""
     visits, seen = n.sum(axis=2), n.sum(axis=1)
     expected = visits @ rows + 1e-12 * rows.mean(axis=0)
@@ -134,7 +134,7 @@ def context_maps(n: Floats, rows: Floats, doubt: float = 0.0) -> tuple[Floats, f
     flat, priors = n.reshape(-1, n.shape[2]), prior.reshape(-1, n.shape[2])
     # A row's prior was made from its action's and its context's rows, itself among both.
     P, strength = shrink_rows(flat, priors, (1 - (1 - own[0]) * (1 - own[1])).ravel(), doubt)
-    return P.reshape(n.shape), strength
+    return Map(P.reshape(n.shape), strength)
 
 
 def _gain(

@@ -56,9 +56,8 @@ class Unit:
     def of(cls, columns: Columns, low: float, high: float) -> Unit:
         if not np.isfinite(high - low):
             raise ValueError(f"outcome: runs from {low:g} to {high:g}, expected a finite range")
-        if low >= 0 and high <= 1:
-            return cls(columns.outcome, columns.is_reward)
-        return cls(columns.outcome, columns.is_reward, min(low, 0.0), max(high, 0.0))
+        ends = (0.0, 1.0) if low >= 0 and high <= 1 else (min(low, 0.0), max(high, 0.0))
+        return cls(columns.outcome, columns.is_reward, *ends)
 
     @property
     def suffix(self) -> str:
@@ -77,9 +76,8 @@ class Unit:
     @property
     def bounds(self) -> list[float]:
         """Bounds for a pool, with headroom, so that the first larger order is not cut off."""
-        if (self.low, self.high) == (0.0, 1.0):
-            return [0.0, 1.0]
-        return [HEADROOM * self.low, HEADROOM * self.high]
+        room = 1.0 if (self.low, self.high) == (0.0, 1.0) else HEADROOM
+        return [room * self.low, room * self.high]
 
     def outcome(self, loss: Loss) -> Loss:
         """A mean loss, or an array of them, as the mean outcome that the user knows."""
@@ -316,11 +314,8 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
         if maturity.curve is not None and maturity.default is not None:
             share = maturity.curve.share((maturity.latest - rows.decided).clip(lower=0.0))
             base, event = float(unit.outcome(maturity.default)), x.notnull() & rows.resolved.notnull()
-            young = (
-                share,
-                base * share + ibis.ifelse(event, x - base, 0.0),
-                base * base * share + ibis.ifelse(event, x * x - base * base, 0.0),
-            )
+            news = (ibis.ifelse(event, x - base, 0.0), ibis.ifelse(event, x * x - base * base, 0.0))
+            young = (share, base * share + news[0], base * base * share + news[1])
         old = rows.decided <= maturity.cut
         k, x, xx = (ibis.ifelse(old, final, early) for final, early in zip((k, x, x * x), young, strict=True))
     if held_only:

@@ -301,7 +301,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
     test, maturity, drift = audit.sufficiency, audit.maturity, audit.drift
     intervals = np.sort(unit.outcome(np.column_stack(state_intervals(counts, audit.level))), axis=1)
     actions = [counts.actions[a] for a in order]
-    return plain({
+    found = {
         "actions": actions,
         "states": counts.states,
         "P": _rows_of_pool(audit, order),
@@ -341,7 +341,9 @@ def document_of(audit: Audit) -> dict[str, Any]:
         "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},
         "drift": {"spread": drift.spread * unit.scale},
         "personalising": audit.contexts and _context_data(audit, audit.contexts),
-    })  # fmt: skip
+    }  # fmt: skip
+    # Nothing but what JSON knows: arrays become lists, numbers that are none null.
+    return dict(json.loads(json.dumps(found, default=lambda array: array.tolist()), parse_constant=lambda _: None))
 
 
 def _rows_of_pool(audit: Audit, order: list[int]) -> Any:
@@ -364,11 +366,6 @@ def _context_data(audit: Audit, contexts: Contexts) -> dict[str, Any]:
         "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
         "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,
     }  # fmt: skip
-
-
-def plain(value: Any) -> Any:
-    """Nothing but what JSON knows: arrays become lists, numbers that are none null."""
-    return json.loads(json.dumps(value, default=lambda array: array.tolist()), parse_constant=lambda _: None)
 
 
 def counted(number: float) -> str:

@@ -42,6 +42,7 @@ as well: where the states do not distinguish actions beyond noise, they predict 
 
 from dataclasses import dataclass, field
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +70,7 @@ LEAST_FREEDOM = 4.0
 """Fewer actions than five say next to nothing about the spread of effects in general; it is not used against them."""
 
 
-@dataclass(frozen=True, eq=False)
-class Map:
+class Map(NamedTuple):
     P: Floats
     strength: float
     """kappa: how many rows the prior counts as."""
@@ -79,14 +79,14 @@ class Map:
 def estimate_map(counts: Counts) -> Map:
     n = counts.effective
     overall = (n.sum(axis=0) + 1e-9) / (n.sum() + 1e-9 * counts.n_states)
-    return Map(*shrink_rows(n, np.tile(overall, (counts.n_actions, 1))))
+    return shrink_rows(n, np.tile(overall, (counts.n_actions, 1)))
 
 
-def shrink_rows(n: Floats, prior: Floats, own: Floats | None = None, doubt: float = 0.0) -> tuple[Floats, float]:
-    """Rows shrunk to their priors, and kappa; `own` and `doubt` as in `shrinkage`."""
+def shrink_rows(n: Floats, prior: Floats, own: Floats | None = None, doubt: float = 0.0) -> Map:
+    """Rows shrunk to their priors; `own` and `doubt` as in `shrinkage`."""
     strength = shrinkage(n, prior, own, doubt)
     P = (n + strength * prior) / (n.sum(axis=1, keepdims=True) + strength)
-    return P / P.sum(axis=1, keepdims=True), strength
+    return Map(P / P.sum(axis=1, keepdims=True), strength)
 
 
 def shrinkage(n: Floats, prior: Floats, own: Floats | None = None, doubt: float = 0.0) -> float:

@@ -459,7 +459,6 @@ def _flatten(read: Source, columns: Columns, dates: list[str]) -> Log:
         order = [flat.outcome.isnull(), flat.decided, flat.resolved, flat.action, flat.state]
         numbered = flat.mutate(copy=ibis.row_number().over(group_by=flat.ticket, order_by=order))
         flat = numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy")
-        notes.append(f"{repeated} rows repeat a {columns.ticket}: one row of each was kept.")
     _note_ids(raw, columns, notes)
     found = vars(read) | {"table": flat}
     return Log(**found, columns=columns, seconds=seconds, repeated=repeated, notes=tuple(notes))
