@@ -147,9 +147,6 @@ def advise(seen: Evidence, horizon: int | None, level: float, seed: int, persona
     return Advice(verdict, missing, needed, ranking, expected, rounds, pool_settings(seen), prior)
 
 
-# The verdict
-
-
 def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, int | None]:
     """The verdict; for *cannot tell*, what is missing and how much of it."""
     verdict, missing, needed = _judge_states(seen, personalised)
@@ -235,9 +232,6 @@ def _more_rows(seen: Evidence, times: float) -> int:
     return max(round((min(times, 1e9) - 1) * float(seen.counts.k.sum())), 1)
 
 
-# What the pool starts with
-
-
 def rank_actions(counts: Counts, effects: ActionEffects, level: float) -> Ranking:
     # A new action may well be the best, but nothing shows it yet.
     order = np.lexsort((effects.own, counts.is_new))
@@ -307,9 +301,6 @@ def prior_of(seen: Evidence, known: Known) -> dict[str, Any]:
         tried = ((a, name) for a, name in enumerate(counts.actions) if counts.k[a].any())
         prior["cells"] = {name: pairs(means[a], worth[a]) for a, name in tried}
     return prior
-
-
-# Expected regret
 
 
 def scaled_means(counts: Counts, theta: Floats) -> tuple[float, Callable[[Floats], Floats]]:

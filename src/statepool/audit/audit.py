@@ -188,9 +188,6 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     return Audit(**vars(seen), log=log, held=held, level=level, advice=advice, contexts=contexts, by_context=by_context)
 
 
-# What if
-
-
 @dataclass(frozen=True)
 class Estimate:
     value: float

@@ -26,9 +26,7 @@ from statepool.report.page import render
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit
 
-YEAR = 365.25 * 86_400
-UNITS = ((2 * YEAR, YEAR, "years"), (2 * 86_400, 86_400.0, "days"), (7_200, 3_600.0, "hours"), (120, 60.0, "minutes"),
-         (0, 1.0, "seconds"))  # fmt: skip
+UNITS = {"years": 31_557_600.0, "days": 86_400.0, "hours": 3_600.0, "minutes": 60.0, "seconds": 1.0}
 NAMES = {"action-thompson": "Thompson sampling per action"}
 SHOWN = 3
 """How many actions are named that cannot be distinguished from the best."""
@@ -389,5 +387,5 @@ def duration(audit: Audit, value: float) -> str:
     """A length of time in a suitable unit."""
     if not audit.seconds:
         return f"{value:.4g}"
-    size, unit = next((size, unit) for least, size, unit in UNITS if value >= least)
-    return f"{amount(value / size)} {unit}"
+    unit = next((unit for unit, size in UNITS.items() if value >= 2 * size), "seconds")
+    return f"{amount(value / UNITS[unit])} {unit}"

@@ -3,12 +3,11 @@
     P_hat(a) = (n(a) + kappa · prior) / (n(a) + kappa)      prior: the row of all actions
 
 kappa is estimated from the counts: with rho = 1/(kappa + 1) the share of variance between actions, Pearson's statistic
-has mean (K-1)(S-1) times 1 + rho (n0 - 1). Rows that are alike give a large kappa; rows that differ give a small one.
-With propensities rows count by 1/propensity.
+has mean (K-1)(S-1) times 1 + rho (n0 - 1). With propensities rows count by 1/propensity.
 
 **Drift.** The log is cut into periods of as many decisions each. The mean of a state in period b is y(b) = theta(b) +
 noise of known variance v(b). A state drifts if its means differ beyond noise (χ² of heterogeneity, Holm-corrected over
-states, at `DRIFTS`); theta then has the variance over time that is left net of noise, by which the mean of the last
+states, at `LEVEL`); theta then has the variance over time that is left net of noise, by which the mean of the last
 period is shrunk to the state's.
 
 **Sufficiency.** Do outcomes depend on the action beyond the state? A test for each state, by permutation. The rows of
@@ -55,7 +54,6 @@ from statepool.checks import Floats, Ints
 LEAST_SHARE = 1e-4
 """Rows are never taken to be more alike than this share of variance between them: kappa stays below 10 000."""
 MOST_PERIODS, ROWS_A_PERIOD = 30, 400
-DRIFTS = 0.05
 STRETCH = 32
 """Rows of a state compared with each other: few, so that means hardly move; 1/32 of the evidence is the price."""
 MATTERS = 0.1
@@ -169,7 +167,7 @@ def measure_drift(rows: Rows, fallback: Floats) -> Drift:
     # n-weighted sums of squares have mean noise · freedom + spread² · lever.
     lever = n.sum(axis=0) - (n**2).sum(axis=0) / np.maximum(n.sum(axis=0), 1)
     between = np.maximum((beyond - freedom) * noise / np.maximum(lever, 1e-9), 0.0)
-    spread = np.where(np.array(holm(chi2.sf(beyond, freedom).tolist())) < DRIFTS, np.sqrt(between), 0.0)
+    spread = np.where(np.array(holm(chi2.sf(beyond, freedom).tolist())) < LEVEL, np.sqrt(between), 0.0)
     shrunk = apart[-1] * spread**2 / np.maximum(spread**2 + noise / filled[-1], 1e-300)
     return Drift(np.clip(mean + shrunk, 0.0, 1.0), spread)
 

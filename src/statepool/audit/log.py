@@ -182,9 +182,6 @@ def hide_password(address: str) -> str:
     return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", address)
 
 
-# Where the rows come from
-
-
 def _read(source: Any, text: str, table: str | None, opened: ExitStack) -> Source:
     """The rows of a source; `text` is the source if it is an address or a path."""
     if isinstance(source, Table):
@@ -318,8 +315,7 @@ def _read_pool(engine: Any, address: str) -> Source:
 def open_pool(address: str) -> Iterator[Any]:
     """The pool at an address such as `sqlite:///pool.db#home`, to read; the name may be left out if there is one."""
     try:
-        from statepool.live import Pool
-        from statepool.live.database import Database
+        from statepool.live import Database, Pool
     except ImportError as error:
         raise explained("pool", error) from None
     url, _, name = address.partition("#")
@@ -331,9 +327,6 @@ def open_pool(address: str) -> Iterator[Any]:
             raise ValueError(f"{hide_password(url)}: holds the pools {held}, expected the name of one after a #")
         with Pool.open(database, name) as pool:
             yield pool
-
-
-# Which column is which
 
 
 def _find_columns(
@@ -420,9 +413,6 @@ def _ask_times(raw: Table, columns: Columns, dates: list[str]) -> None:
             f"window: {what}? {start}{come}if so, {start}--window 14d if outcomes are final after 14 days, "
             "--window 0 if they always come"
         )
-
-
-# Flat rows
 
 
 def _flatten(read: Source, columns: Columns, dates: list[str]) -> Log:
