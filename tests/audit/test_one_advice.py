@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from quick import QUICK
 
 from statepool.audit import audit_log
-from statepool.audit.evaluate import evaluate
+from statepool.audit.audit import evaluate
 from statepool.learners import find, name_of
 
 LEARNERS = {

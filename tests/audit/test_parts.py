@@ -11,8 +11,16 @@ from statepool.audit import audit_log
 from statepool.audit.counts import WEIGHTED, Counts
 from statepool.audit.delays import Maturity, find_maturity, fit_curve, measure_lateness, product_limit, read_window
 from statepool.audit.document import _about_time
-from statepool.audit.effects import p_value, stretches, sufficiency_test, sums_by_action
-from statepool.audit.estimates import estimate_map, measure_drift, shrinkage, state_intervals
+from statepool.audit.estimates import (
+    estimate_map,
+    measure_drift,
+    p_value,
+    shrinkage,
+    state_intervals,
+    stretches,
+    sufficiency_test,
+    sums_by_action,
+)
 
 
 def test_shrinkage_follows_how_alike_rows_are():
@@ -39,7 +47,7 @@ def test_the_variance_under_shuffling_is_exact():
     rng = np.random.default_rng(0)
     action, loss = rng.integers(3, size=96), rng.random(96)
     actions, residuals = stretches(action, loss)
-    found = sums_by_action(actions, residuals, 3)
+    found = sums_by_action([(actions, residuals)], 3)
     shuffled = (rng.permuted(residuals, axis=1) for _ in range(4_000))
     sums = [np.bincount(actions.ravel(), each.ravel(), 3) for each in shuffled]
     assert np.var(sums, axis=0) == pytest.approx(found[2], rel=0.1)

@@ -11,11 +11,10 @@ from generated import generate
 from windowed import make_unwindowed, make_windowed
 
 from statepool.audit.advice import UNCLEAR, Evidence, judge
+from statepool.audit.audit import estimate_policy
 from statepool.audit.counts import WEIGHTED, Counts, Rows, Unit
 from statepool.audit.delays import Maturity, find_maturity
-from statepool.audit.effects import estimate_effects, sufficiency_test
-from statepool.audit.estimates import estimate_map, measure_drift, state_intervals
-from statepool.audit.evaluate import estimate_policy
+from statepool.audit.estimates import estimate_effects, estimate_map, measure_drift, state_intervals, sufficiency_test
 
 NONE = Maturity(None, "none")
 

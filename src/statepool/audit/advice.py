@@ -10,14 +10,9 @@
 
 "Costs" is the price of choosing through the states over that of choosing blindly, for the log's actions and for new
 ones whose direct effects spread as much. Where effects are found the verdict is the most probable one, over draws from
-what the log says; the learner that goes with it has to have probability `SETTLED`. What the log leaves open of effects
-that were not found is the interval, at 90 %, of their variance over actions. `DOUBT` is wide, since self-tuned corrects
-for effects that were missed. Effects that were found are in the prior whatever the verdict, so a pool started by the
-wrong one of the first two loses nothing. Actions are ranked by the estimate that corrects for them (`effects.own`).
-
-How much more data: standard errors shrink with the square root of the number of outcomes. tau*, the spread of direct
-effects at which new actions lose `DOUBT`, has to be `SURE` times the spread that the log leaves possible; the first
-action has to be ahead of the others by as many standard errors as `NAMED` asks for.
+what the log says. What the log leaves open of effects that were not found is the interval, at 90 %, of their variance
+over actions. Effects that were found are in the prior whatever the verdict, so a pool started by the wrong one of the
+first two loses nothing. Actions are ranked by the estimate that corrects for them (`effects.own`).
 
 Expected regret comes from simulations on worlds drawn from what the log says: map, means, direct effects, delays. Where
 outcomes have a window, purchases come first there as they do in a shop (`Conversions`), and the advised learner starts
@@ -38,8 +33,7 @@ import numpy as np
 from statepool import learners
 from statepool.audit.counts import Counts, Rows, Unit
 from statepool.audit.delays import Lateness, Maturity, simulated_delays
-from statepool.audit.effects import CERTAIN, LEVEL, ActionEffects, Sufficiency
-from statepool.audit.estimates import Drift, Map
+from statepool.audit.estimates import CERTAIN, LEVEL, ActionEffects, Drift, Map, Sufficiency
 from statepool.checks import Floats
 from statepool.engine import simulate
 from statepool.learners.contract import Learner, Problem
@@ -51,15 +45,14 @@ LEARNERS: dict[str, str | None] = {
 }  # fmt: skip
 SMALL, LARGE = 0.05, 2 / 3
 DOUBT = 0.25
-"""A possible loss of this share of what can be gained, by effects that were not found, leaves the verdict open."""
+"""Wide, since self-tuned corrects for effects that were missed."""
 TURNING = ((1 - DOUBT) ** -2 - 1) ** 0.5
-"""tau* over the spread of what the states predict: where both are normal, 1 - 1/sqrt(1 + ratio²) is lost."""
-SETTLED = 0.8
-"""There is no verdict unless the learner that goes with it is the right one with this probability."""
-GOOD, NAMED = 0.9, 0.85
-"""There is no verdict unless the first action is worth `GOOD` of the best with probability `NAMED`."""
+"""The spread of direct effects at which new actions lose `DOUBT`, over that of what the states predict: where both are
+normal, 1 - 1/sqrt(1 + ratio²) is lost."""
+SETTLED, GOOD, NAMED = 0.8, 0.9, 0.85
+"""No verdict unless its learner is right with probability `SETTLED`, and the first action good with `NAMED`."""
 SURE = 1.5
-"""What the log leaves possible, and what the states predict, are themselves only estimated."""
+"""That spread over the one which more data have to leave possible: both are themselves only estimated."""
 HOLDOUT = 0.1
 LITTLE = 0.04
 """If no choice can gain more than this share of the mean outcome, the actions are alike."""
@@ -154,9 +147,6 @@ def advise(seen: Evidence, horizon: int | None, level: float, seed: int, persona
     return Advice(verdict, missing, needed, ranking, expected, rounds, pool_settings(seen), prior)
 
 
-# The verdict
-
-
 def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, int | None]:
     """The verdict; for *cannot tell*, what is missing and how much of it."""
     verdict, missing, needed = _judge_states(seen, personalised)
@@ -166,9 +156,7 @@ def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, int | No
     if known >= NAMED:
         return verdict, missing, needed
     times = (NormalDist().inv_cdf(NAMED) / max(NormalDist().inv_cdf(known), 0.1)) ** 2
-    about = (
-        f"which action to start on is open: the first one is worth {GOOD:.0%} of the best with probability {known:.0%}"
-    )
+    about = f"which action to start on is open: the first is worth {GOOD:.0%} of the best with probability {known:.0%}"
     return UNCLEAR, about, _more_rows(seen, times)
 
 
@@ -244,9 +232,6 @@ def _more_rows(seen: Evidence, times: float) -> int:
     return max(round((min(times, 1e9) - 1) * float(seen.counts.k.sum())), 1)
 
 
-# What the pool starts with
-
-
 def rank_actions(counts: Counts, effects: ActionEffects, level: float) -> Ranking:
     # A new action may well be the best, but nothing shows it yet.
     order = np.lexsort((effects.own, counts.is_new))
@@ -286,7 +271,7 @@ class Known:
 def what_is_known(seen: Evidence, verdict: str) -> Known:
     counts, drift, direct, base = seen.counts, seen.drift, seen.effects.direct, seen.sufficiency.base
     drifting, errors = np.array(drift.drifts), counts.state_errors
-    means = np.where(drifting, drift.means[-1], counts.state_means)
+    means = np.where(drifting, drift.last, counts.state_means)
     # Of a state that drifts fewer outcomes count.
     limit = np.where(drifting, errors**2 * np.maximum(counts.worth, 1) / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
     gained = seen.effects.pooled - base
@@ -316,9 +301,6 @@ def prior_of(seen: Evidence, known: Known) -> dict[str, Any]:
         tried = ((a, name) for a, name in enumerate(counts.actions) if counts.k[a].any())
         prior["cells"] = {name: pairs(means[a], worth[a]) for a, name in tried}
     return prior
-
-
-# Expected regret
 
 
 def scaled_means(counts: Counts, theta: Floats) -> tuple[float, Callable[[Floats], Floats]]:
@@ -355,8 +337,7 @@ def expected_regrets(
     Worlds are drawn from what the log says of map, means and direct effects.
     """
     counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.curve
-    theta = seen.drift.path(np.linspace(1 - min(horizon / max(counts.rows, 1), 1.0), 1, horizon))
-    scale, scaled = scaled_means(counts, theta)
+    scale, scaled = scaled_means(counts, seen.drift.last)
     if late.window and seen.maturity.default != 1.0:
         # Where silence is good news, outcomes are held until the window closes.
         late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
@@ -370,12 +351,13 @@ def expected_regrets(
 
     def regrets(world: int) -> list[float]:
         rng = np.random.default_rng((seed + world, 15))
-        means = scaled(theta + counts.state_errors * rng.standard_normal(counts.n_states))
+        means = scaled(seen.drift.last + counts.state_errors * rng.standard_normal(counts.n_states))
         drawn = direct.mean + np.sqrt(direct.variance) * rng.standard_normal(counts.n_actions)
-        effects = np.clip(known.part / scale * drawn[:, None], -means.min(axis=0), 1 - means.max(axis=0))
+        effects = np.clip(known.part / scale * drawn[:, None], -means, 1 - means)
         weights = rng.standard_gamma(seen.map.P * visits)
         P = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, seen.map.P)
-        instance = Instance(P / P.sum(axis=1, keepdims=True), means, effects if effects.any() else None)
+        rounds = np.tile(means, (horizon, 1))
+        instance = Instance(P / P.sum(axis=1, keepdims=True), rounds, effects if effects.any() else None)
         delays = simulated_delays(late, horizon, seed + world)
         # Only the advised learner starts from what the log knows of single actions.
         given = [(name, own if name == learner else start) for name in SIMULATED]

@@ -20,10 +20,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from statepool.audit.counts import Counts
-from statepool.audit.effects import ActionEffects
-from statepool.audit.estimates import Map, shrink_rows
-from statepool.audit.log import JOINT
+from statepool.audit.counts import Counts, fetch
+from statepool.audit.estimates import ActionEffects, Map, shrink_rows
+from statepool.audit.log import JOINT, Log
 from statepool.checks import Floats, Ints
 
 PAYS, NOT, OPEN = "pays", "does not pay", "cannot tell"
@@ -69,9 +68,13 @@ class Contexts:
         return self.gain.verdict == PAYS
 
 
-def check_contexts(columns: tuple[str, ...], names: tuple[str, ...], counts: Counts) -> None:
-    """Refuse contexts that are blank throughout, or too many."""
-    title, entries = " and ".join(columns), len(names) * counts.n_actions * counts.n_states
+def context_names(log: Log, counts: Counts) -> tuple[str, ...]:
+    """The contexts of a log, if columns are given for them; refuses those that are blank throughout, or too many."""
+    if not log.columns.context:
+        return ()
+    found = fetch(log.table.filter(log.table.context.notnull()).select("context").distinct())["context"]
+    names, title = tuple(sorted(found.tolist())), " and ".join(log.columns.context)
+    entries = len(names) * counts.n_actions * counts.n_states
     if not names:
         raise ValueError(f"context: column {title} is blank in every row, expected who is asking")
     if len(names) > MOST_CONTEXTS or entries > MOST_ENTRIES:
@@ -80,6 +83,7 @@ def check_contexts(columns: tuple[str, ...], names: tuple[str, ...], counts: Cou
             f"states, expected at most {MOST_CONTEXTS} and maps of at most {MOST_ENTRIES} entries: coarser classes, or "
             "another column"
         )
+    return names
 
 
 def examine_contexts(
@@ -116,7 +120,7 @@ def _possible_gain(n: Floats, rows: Floats, offered: NDArray[np.bool_], h: Float
     return float(np.quantile(gains, 0.5 + level / 2))
 
 
-def context_maps(n: Floats, rows: Floats, doubt: float = 0.0) -> tuple[Floats, float]:
+def context_maps(n: Floats, rows: Floats, doubt: float = 0.0) -> Map:
     """Maps from counts (contexts, actions, states) and the strength of their prior; `rows` are the actions' rows."""
     visits, seen = n.sum(axis=2), n.sum(axis=1)
     expected = visits @ rows + 1e-12 * rows.mean(axis=0)
@@ -130,7 +134,7 @@ def context_maps(n: Floats, rows: Floats, doubt: float = 0.0) -> tuple[Floats, f
     flat, priors = n.reshape(-1, n.shape[2]), prior.reshape(-1, n.shape[2])
     # A row's prior was made from its action's and its context's rows, itself among both.
     P, strength = shrink_rows(flat, priors, (1 - (1 - own[0]) * (1 - own[1])).ravel(), doubt)
-    return P.reshape(n.shape), strength
+    return Map(P.reshape(n.shape), strength)
 
 
 def _gain(

@@ -13,15 +13,15 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import ibis
 import numpy as np
+from ibis.expr.types import Table
 from numpy.typing import NDArray
 
-from statepool.audit.log import Columns, Log, audit_engine
+from statepool.audit.log import Columns, Log
 from statepool.checks import Floats, Ints
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
-
     from statepool.audit.delays import Maturity
 
 Loss = TypeVar("Loss", float, Floats)
@@ -56,9 +56,8 @@ class Unit:
     def of(cls, columns: Columns, low: float, high: float) -> Unit:
         if not np.isfinite(high - low):
             raise ValueError(f"outcome: runs from {low:g} to {high:g}, expected a finite range")
-        if low >= 0 and high <= 1:
-            return cls(columns.outcome, columns.is_reward)
-        return cls(columns.outcome, columns.is_reward, min(low, 0.0), max(high, 0.0))
+        ends = (0.0, 1.0) if low >= 0 and high <= 1 else (min(low, 0.0), max(high, 0.0))
+        return cls(columns.outcome, columns.is_reward, *ends)
 
     @property
     def suffix(self) -> str:
@@ -71,22 +70,18 @@ class Unit:
 
     @property
     def scale(self) -> float:
+        """Differences of losses times this are in the user's unit."""
         return self.high - self.low
 
     @property
     def bounds(self) -> list[float]:
         """Bounds for a pool, with headroom, so that the first larger order is not cut off."""
-        if (self.low, self.high) == (0.0, 1.0):
-            return [0.0, 1.0]
-        return [HEADROOM * self.low, HEADROOM * self.high]
+        room = 1.0 if (self.low, self.high) == (0.0, 1.0) else HEADROOM
+        return [room * self.low, room * self.high]
 
     def outcome(self, loss: Loss) -> Loss:
         """A mean loss, or an array of them, as the mean outcome that the user knows."""
         return self.high - loss * self.scale if self.is_reward else self.low + loss * self.scale
-
-    def amount(self, difference: float) -> float:
-        """A difference of losses in the user's unit; positive is worse."""
-        return difference * self.scale
 
     def loss(self, outcome: Loss) -> Loss:
         """The loss of an outcome, or of an array of them."""
@@ -297,11 +292,6 @@ def count_mature(
     return [again, *(_filled(part, again, unit) for part in parts)]
 
 
-def context_names(log: Log) -> tuple[str, ...]:
-    found = log.table.filter(log.table.context.notnull()).select("context").distinct()
-    return tuple(sorted(str(name) for name in fetch(found)["context"].tolist()))
-
-
 def _recorded(log: Log) -> Table:
     """Rows with `k`, the weight of their outcome, `x` and `xx`, it and its square; as recorded."""
     x = log.table.outcome.cast("float64")
@@ -314,21 +304,18 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
     A row younger than the window has no outcome; with a known delay curve it counts as `exposure` of one: in the mean,
     what has been reported by then is that share of what will be.
     """
-    ibis, rows = audit_engine(), _recorded(log)
-    nothing, k, x, xx = ibis.null("float64"), rows.k, rows.x, rows.xx
+    rows, nothing = _recorded(log), ibis.null("float64")
+    k, x, xx = rows.k, rows.x, rows.xx
     if maturity.window is not None:
         if maturity.default is not None:
             late = (rows.resolved - rows.decided > maturity.window).fill_null(False)
             x = ibis.ifelse(late, float(unit.outcome(maturity.default)), x)
         young = (nothing, nothing, nothing)
         if maturity.curve is not None and maturity.default is not None:
-            share = maturity.curve.expression((maturity.latest - rows.decided).clip(lower=0.0))
+            share = maturity.curve.share((maturity.latest - rows.decided).clip(lower=0.0))
             base, event = float(unit.outcome(maturity.default)), x.notnull() & rows.resolved.notnull()
-            young = (
-                share,
-                base * share + ibis.ifelse(event, x - base, 0.0),
-                base * base * share + ibis.ifelse(event, x * x - base * base, 0.0),
-            )
+            news = (ibis.ifelse(event, x - base, 0.0), ibis.ifelse(event, x * x - base * base, 0.0))
+            young = (share, base * share + news[0], base * base * share + news[1])
         old = rows.decided <= maturity.cut
         k, x, xx = (ibis.ifelse(old, final, early) for final, early in zip((k, x, x * x), young, strict=True))
     if held_only:
@@ -338,7 +325,6 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
 
 def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
     """Sums by action and state, of rows that are used and of others."""
-    ibis = audit_engine()
     wanted = {
         "n": rows.count(), "k": rows.k.sum(), "x": rows.x.sum(), "xx": rows.xx.sum(),
         "early": (rows.k * (1 - rows.k)).sum(),
@@ -495,6 +481,6 @@ def _fetch_sample(rows: Table, population: int, timed: bool) -> dict[str, NDArra
         if enough and (crowd.astype(np.float64) ** 2).sum() <= CROWDED * crowd.sum():
             return found
     share = SAMPLED / population
-    numbered = looked_at.mutate(place=audit_engine().row_number().over(order_by=names).cast("float64"))
+    numbered = looked_at.mutate(place=ibis.row_number().over(order_by=names).cast("float64"))
     taken = ((numbered.place + 1) * share).floor() > (numbered.place * share).floor()
     return fetch(numbered.filter(taken).drop("place"))

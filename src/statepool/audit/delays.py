@@ -59,18 +59,14 @@ class Curve:
     knots: Floats
     """Ages by which equal shares of the events have come, from none to all."""
 
-    def share(self, age: Floats) -> Floats:
-        return np.interp(age, self.knots, np.linspace(0, 1, self.knots.size))
+    def share(self, age: Any) -> Any:
+        """F of ages, an array or an Ibis column."""
+        rises = [(age - a).clip(0.0, b - a) / (b - a) for a, b in pairwise(self.knots.tolist())]
+        return sum(rises) / len(rises)
 
     def age(self, share: Any) -> Floats:
         """The age by which a share of the events has come."""
         return np.interp(share, np.linspace(0, 1, self.knots.size), self.knots)
-
-    def expression(self, age: Any) -> Any:
-        """The same of an Ibis column."""
-        knots = self.knots.tolist()
-        rises = [(age - a).clip(lower=0.0, upper=b - a) / (b - a) for a, b in pairwise(knots)]
-        return sum(rises) / len(rises)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +99,6 @@ class Maturity:
 
 def read_window(given: Any, dated: bool) -> float | None:
     """A length of time in seconds, or in the numbers of a log without dates; 0: there is no window."""
-    refusal = f"window: is {given!r}, expected a length of time such as 30d, 12h, 90min or 0 for none"
     if given is None:
         return None
     if isinstance(given, timedelta):
@@ -113,7 +108,7 @@ def read_window(given: Any, dated: bool) -> float | None:
     number, unit = (float(found[1]), found[2]) if found else (math.inf, "")
     unit = unit.removesuffix("s") if len(unit) > 1 else unit
     if number > 1e15 or (unit and unit not in SECONDS):
-        raise ValueError(refusal)
+        raise ValueError(f"window: is {given!r}, expected a length of time such as 30d, 12h, 90min or 0 for none")
     if dated and not unit and number > 0:
         raise ValueError(f"window: is {given!r}, expected a unit, such as 30d, 12h or 30s, since times are dates")
     return number * SECONDS.get(unit, 1.0)
@@ -190,11 +185,9 @@ def _ask_if_unfinished(rows: Rows) -> None:
     if np.isfinite(rows.resolved).any() or rows.loss.size < 1_000:
         return
     known = np.isfinite(rows.loss)
-    if not known.all():
-        happened, what = known.astype(np.float64), "rows with an outcome"
-    else:
-        common = _common_values(rows.loss)[0]
-        happened, what = (rows.loss != common).astype(np.float64), "outcomes that differ from the most common one"
+    happened, what = known, "rows with an outcome"
+    if known.all():
+        happened, what = rows.loss != _common_values(rows.loss)[0], "outcomes that differ from the most common one"
     order = np.argsort(-rows.age, kind="stable")
     edges = (np.array([0.0, 0.9, 0.95, 1.0]) * order.size).astype(int)
     shares = [float(happened[order[a:b]].mean()) for a, b in pairwise(edges)]
@@ -277,7 +270,5 @@ def measure_lateness(rows: Rows, maturity: Maturity, delay: int | None = None) -
 
 def simulated_delays(late: Lateness, horizon: int, seed: int) -> Any:
     """Delays for a simulation of the log's latest decisions: events first where there is a window."""
-    rng = np.random.default_rng((seed, 13))
-    if late.window:
-        return Conversions(late.window, rng.choice(late.draws, horizon).astype(np.int64))
-    return np.minimum(rng.choice(late.draws, horizon), horizon).astype(np.int64)
+    waits = np.minimum(np.random.default_rng((seed, 13)).choice(late.draws, horizon), late.window or horizon)
+    return Conversions(late.window, waits.astype(np.int64)) if late.window else waits.astype(np.int64)

@@ -18,20 +18,16 @@ import numpy as np
 from scipy.special import stdtrit
 
 from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
-from statepool.audit.contexts import OPEN, PAYS
+from statepool.audit.contexts import OPEN, PAYS, Contexts
 from statepool.audit.delays import GIVEN, QUANTILES
-from statepool.audit.effects import LEVEL
-from statepool.audit.estimates import state_intervals
+from statepool.audit.estimates import LEVEL, state_intervals
 from statepool.report.page import render
 
 if TYPE_CHECKING:
     from statepool.audit.audit import Audit
 
-UNITS = ((86_400 * 2, 86_400.0, "days"), (7_200, 3_600.0, "hours"), (120, 60.0, "minutes"), (0, 1.0, "seconds"))
-YEAR = 365.25 * 86_400
+UNITS = {"years": 31_557_600.0, "days": 86_400.0, "hours": 3_600.0, "minutes": 60.0, "seconds": 1.0}
 NAMES = {"action-thompson": "Thompson sampling per action"}
-CLASSES = {"pool": "digit", "pool with corrections": "near", "do not pool": "off", "cannot tell": "near"}
-"""Of the style sheet, by verdict."""
 SHOWN = 3
 """How many actions are named that cannot be distinguished from the best."""
 
@@ -105,12 +101,12 @@ def _reasons(audit: Audit) -> list[str]:
 
 def _about_states(audit: Audit) -> str:
     found = audit.sufficiency
-    blind = f"{amount(audit.unit.amount(audit.effects.blind))}{audit.unit.suffix} per decision"
+    blind = f"{amount(audit.effects.blind * audit.unit.scale)}{audit.unit.suffix} per decision"
     if found.p >= LEVEL:
         same = f"In the same state, actions do not differ beyond chance (p = {found.p:.2g})."
         return f"{same} Choosing well gains {blind} over choosing blindly." if audit.effects.blind > 0 else same
     rejected = sum(p < LEVEL for p in found.corrected)
-    where = f"In {rejected} of {len(found.states)} states actions" if rejected else "Amounts of actions"
+    where = f"In {rejected} of {len(found.corrected)} states actions" if rejected else "Amounts of actions"
     return (
         f"{where} differ beyond chance (p = {found.p:.1g}). Choosing through the states alone loses "
         f"{audit.effects.lost:.0%} of the {blind} that can be gained."
@@ -125,11 +121,11 @@ def _why_not(audit: Audit) -> str:
     more = own.beyond(always)
     half = float(stdtrit(more.by_world.size - 1, 0.5 + audit.level / 2)) * more.error
     sign = 1 if more.regret >= 0 else -1
-    extra, low, high = (unit.amount(sign * more.regret + end) for end in (0.0, -half, half))
-    costs = f"{amount(unit.amount(always.regret))}{unit.suffix}" if always.regret > 0 else "nothing"
+    extra, low, high = (unit.scale * (sign * more.regret + end) for end in (0.0, -half, half))
+    costs = f"{amount(always.regret * unit.scale)}{unit.suffix}" if always.regret > 0 else "nothing"
     alone = f", all without {' and '.join(contexts.columns)}" if contexts is not None and contexts.pays else ""
     others = [name for name in ("action-thompson", BLIND) if name != advice.learner]
-    rest = ", ".join(f"{NAMES.get(name, name)} {amount(unit.amount(expected[name].regret))}" for name in others)
+    rest = ", ".join(f"{NAMES.get(name, name)} {amount(expected[name].regret * unit.scale)}" for name in others)
     return (
         f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? If the log is right and nothing changes, "
         f"that costs {costs} in {counted(advice.horizon)} decisions; the pool costs {amount(extra)} "
@@ -146,7 +142,7 @@ def _todo(audit: Audit) -> list[str]:
             lines = [f"The first window closes in {duration(audit, open_for)}; ask again then."]
     else:
         lines = [f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%}).", _start(audit)]
-    return lines if audit.contexts is None else [*lines, _about_gain(audit)]
+    return lines if audit.contexts is None else [*lines, _about_gain(audit, audit.contexts)]
 
 
 def _start(audit: Audit) -> str:
@@ -171,19 +167,14 @@ def _how_much_more(audit: Audit) -> str:
     needed, pace = audit.advice.needed, audit.rows.pace
     if needed is None:
         return "The log needs final outcomes that differ, of two or more actions, in two or more states."
-    spent = ""
-    if pace and audit.seconds:
-        years = needed / pace / YEAR
-        soon = f"about {duration(audit, needed / pace)} at this rate"
-        spent = f" ({f'not in a reasonable time: about {rounded(years)} years at this rate' if years > 2 else soon})"
-    return f"About {rounded(needed)} more rows with an outcome{spent} would tell, with actions chosen as in this log."
+    about = counted(float(f"{needed:.2g}"))
+    spent = f" (about {duration(audit, needed / pace)} at this rate)" if pace and audit.seconds else ""
+    return f"About {about} more rows with an outcome{spent} would tell, with actions chosen as in this log."
 
 
-def _about_gain(audit: Audit) -> str:
-    contexts, unit = audit.contexts, audit.unit
-    assert contexts is not None
-    title, gain = " and ".join(contexts.columns), contexts.gain
-    value, low, high = (unit.amount(end) for end in (gain.value, gain.lower, gain.upper))
+def _about_gain(audit: Audit, contexts: Contexts) -> str:
+    unit, title, gain = audit.unit, " and ".join(contexts.columns), contexts.gain
+    value, low, high = (end * unit.scale for end in (gain.value, gain.lower, gain.upper))
     then = ": the pool has a map for each context" if gain.verdict == PAYS else ": it is left out of the pool"
     then = "" if audit.advice.verdict == UNCLEAR else then
     worth = f"{amount(value)}{unit.suffix} per decision, {span(low, high)}"
@@ -228,7 +219,7 @@ def _about_time(audit: Audit) -> list[str]:
         half, most = (duration(audit, late.time[i]) for i in (1, 2))
         lines = [f"Half of all {what} come within {half}, nine in ten within {most}."]
     if any(drift.drifts):
-        spread = amount(unit.amount(float(drift.spread.max())))
+        spread = amount(float(drift.spread.max()) * unit.scale)
         lines.append(
             f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to {spread}{unit.suffix} "
             "(standard deviation over time)."
@@ -256,7 +247,7 @@ def _regrets(audit: Audit) -> Table:
     rows = []
     for one in audit.advice.expected:
         name = f"always {first}" if one.name == ALWAYS else NAMES.get(one.name, one.name)
-        regret, error = unit.amount(one.regret), unit.amount(one.error)
+        regret, error = one.regret * unit.scale, one.error * unit.scale
         rows.append((name, f"{amount(regret)} ± {amount(error)}", amount(regret / audit.advice.horizon)))
     note = "Regret: what is lost against the best action from the start. ±: one standard error over simulated worlds."
     title = f"Regret in {counted(audit.advice.horizon)} decisions like the log's{unit.suffix and f', in{unit.suffix}'}"
@@ -278,7 +269,7 @@ def _actions(audit: Audit) -> Table:
     counts, effects, unit = audit.counts, audit.effects, audit.unit
     rows = []
     for a in audit.advice.ranking.order[:10]:
-        own, error = unit.outcome(float(effects.own[a])), unit.amount(float(effects.own_error[a]))
+        own, error = unit.outcome(float(effects.own[a])), float(effects.own_error[a]) * unit.scale
         estimate = "new" if counts.is_new[a] else f"{own:.3g} ± {error:.2g}"
         rows.append((counts.actions[a], counted(counts.n[a].sum()), estimate, f"{unit.outcome(effects.pooled[a]):.3g}"))
     return Table("The ten best actions", ("rows", f"{unit.column} per decision", "through the states"), rows)
@@ -289,7 +280,7 @@ def write_report(audit: Audit, out: Path) -> Path:
     path = out if out.suffix.lower() == ".html" else out / "report.html"
     page = render(
         "statepool.audit", "audit.html", name=audit.log.name, advice=audit.advice, summary=summary_of(audit),
-        sections=sections_of(audit), kind=CLASSES[audit.advice.verdict],
+        sections=sections_of(audit),
     )  # fmt: skip
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -308,7 +299,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
     test, maturity, drift = audit.sufficiency, audit.maturity, audit.drift
     intervals = np.sort(unit.outcome(np.column_stack(state_intervals(counts, audit.level))), axis=1)
     actions = [counts.actions[a] for a in order]
-    return plain({
+    found = {
         "actions": actions,
         "states": counts.states,
         "P": _rows_of_pool(audit, order),
@@ -325,7 +316,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
             "verdict": advice.verdict, "learner": advice.learner, "reasons": summary.reasons, "to_do": summary.todo,
             "missing": advice.missing, "needed": advice.needed, "holdout": HOLDOUT,
             "horizon": advice.horizon,
-            "expected": [{"name": e.name, "regret": unit.amount(e.regret), "error": unit.amount(e.error)}
+            "expected": [{"name": e.name, "regret": e.regret * unit.scale, "error": e.error * unit.scale}
                          for e in advice.expected],
         },
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
@@ -337,18 +328,20 @@ def document_of(audit: Audit) -> dict[str, Any]:
                 "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in counts.notes.items())],
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
         "sufficiency": {"p": test.p, "amounts_p": test.amounts.p, "states": [
-            {"state": name, "rows": each.rows, "mean": unit.outcome(counts.state_means[s]), "interval": intervals[s],
-             "p": each.p, "p_corrected": test.corrected[s]}
-            for s, (name, each) in enumerate(zip(counts.states, test.states, strict=True))]},
-        "pooling": {"regret_through_states": unit.amount(effects.price), "regret_blind": unit.amount(effects.blind),
+            {"state": name, "rows": int(counts.n[:, s].sum()), "mean": unit.outcome(counts.state_means[s]),
+             "interval": intervals[s], "p_corrected": test.corrected[s]}
+            for s, name in enumerate(counts.states)]},
+        "pooling": {"regret_through_states": effects.price * unit.scale, "regret_blind": effects.blind * unit.scale,
                     "share_lost": effects.lost, "share_lost_by_new_actions": float(np.median(effects.drawn[:, 1])),
                     "share_possible": effects.at_most,
                     "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
         "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},
         "drift": {"spread": drift.spread * unit.scale},
-        "personalising": _context_data(audit),
-    })  # fmt: skip
+        "personalising": audit.contexts and _context_data(audit, audit.contexts),
+    }  # fmt: skip
+    # Nothing but what JSON knows: arrays become lists, numbers that are none null.
+    return dict(json.loads(json.dumps(found, default=lambda array: array.tolist()), parse_constant=lambda _: None))
 
 
 def _rows_of_pool(audit: Audit, order: list[int]) -> Any:
@@ -363,22 +356,14 @@ def _rows_of_pool(audit: Audit, order: list[int]) -> Any:
     }
 
 
-def _context_data(audit: Audit) -> dict[str, Any] | None:
-    contexts, unit, actions = audit.contexts, audit.unit, audit.counts.actions
-    if contexts is None:
-        return None
-    gain = contexts.gain
+def _context_data(audit: Audit, contexts: Contexts) -> dict[str, Any]:
+    unit, actions, gain = audit.unit, audit.counts.actions, contexts.gain
     return {
-        "columns": contexts.columns, "sentence": _about_gain(audit), "in_pool": contexts.pays,
-        "verdict": gain.verdict, "gain": {name: unit.amount(end) for name, end in vars(gain).items()},
+        "columns": contexts.columns, "sentence": _about_gain(audit, contexts), "in_pool": contexts.pays,
+        "verdict": gain.verdict, "gain": {name: end * unit.scale for name, end in vars(gain).items()},
         "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
         "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,
     }  # fmt: skip
-
-
-def plain(value: Any) -> Any:
-    """Nothing but what JSON knows: arrays become lists, numbers that are none null."""
-    return json.loads(json.dumps(value, default=lambda array: array.tolist()), parse_constant=lambda _: None)
 
 
 def counted(number: float) -> str:
@@ -398,14 +383,9 @@ def span(low: float, high: float) -> str:
     return f"{amount(low)} to {amount(high)}".replace("-", "−")
 
 
-def rounded(number: float) -> str:
-    """A number that is only about right, to two digits."""
-    return counted(float(f"{number:.2g}"))
-
-
 def duration(audit: Audit, value: float) -> str:
     """A length of time in a suitable unit."""
     if not audit.seconds:
         return f"{value:.4g}"
-    size, unit = next((size, unit) for least, size, unit in UNITS if value >= least)
-    return f"{amount(value / size)} {unit}"
+    unit = next((unit for unit, size in UNITS.items() if value >= 2 * size), "seconds")
+    return f"{amount(value / UNITS[unit])} {unit}"

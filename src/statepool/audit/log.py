@@ -9,8 +9,7 @@ unreadable                                 there is an outcome, and it is not a 
 used                                       the row has a decision time, if the log has them, and no unreadable outcome
 decided, resolved                          numbers as they are, dates as seconds since 1970 (UTC)
 
-Whatever has to be known before anything can be computed is asked here, one question at a time, as a ValueError that
-names the option which answers it.
+What has to be known first is asked, one question at a time: a ValueError names the option that answers it.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ibis
 import numpy as np
+from ibis.expr.types import Table
 
 from statepool.checks import unknown_name
-
-if TYPE_CHECKING:
-    from ibis.expr.types import Table
+from statepool.extras import explained
 
 NAMES: dict[str, list[str]] = {
     part: names.split()
@@ -139,15 +138,6 @@ class Log(Source):
         return self.unread
 
 
-def audit_engine() -> Any:
-    """The `ibis` module, or a sentence that says how to install it."""
-    try:
-        import ibis
-    except ImportError:
-        raise ValueError('audit: needs the extra, pip install "statepool[audit]"') from None
-    return ibis
-
-
 @contextmanager
 def open_log(
     source: Any, given: Mapping[str, str | Sequence[str] | None], reward: bool | None = None,
@@ -158,17 +148,17 @@ def open_log(
     `given` names columns by part; `missing` is what a blank outcome means, a number or "drop". What an engine cannot
     do is one sentence.
     """
-    ibis, text = audit_engine(), str(source) if isinstance(source, str | os.PathLike) else ""
+    text = str(source) if isinstance(source, str | os.PathLike) else ""
     text = f"sqlite:///{text}" if text.lower().endswith((".db", ".sqlite")) and "://" not in text else text
     with ExitStack() as opened:
         try:
-            read = _read(ibis, source, text, table, opened)
-            dates = _date_columns(ibis, read.table)
+            read = _read(source, text, table, opened)
+            dates = _date_columns(read.table)
             columns = _find_columns(read.table, given, reward, dates)
             if not window_known and read.window is None:
-                _ask_times(ibis, read.table, columns, dates)
+                _ask_times(read.table, columns, dates)
             read = read if missing is None else replace(read, missing=missing)
-            log = _flatten(ibis, read, columns, dates)
+            log = _flatten(read, columns, dates)
         except ValueError:
             raise
         except Exception as error:  # engines raise errors of many classes
@@ -192,31 +182,28 @@ def hide_password(address: str) -> str:
     return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", address)
 
 
-# Where the rows come from
-
-
-def _read(ibis: Any, source: Any, text: str, table: str | None, opened: ExitStack) -> Source:
+def _read(source: Any, text: str, table: str | None, opened: ExitStack) -> Source:
     """The rows of a source; `text` is the source if it is an address or a path."""
-    if isinstance(source, ibis.expr.types.Table):
+    if isinstance(source, Table):
         return Source(source, "Ibis table")
     if table is None and text.startswith(("sqlite:///", "postgresql://")):
         try:
-            return _read_pool(_duckdb(ibis, opened), text)
+            return _read_pool(_duckdb(opened), text)
         except ValueError as error:
             raise ValueError(f"{error}, or a table with --table") from None
     if "://" in text:
-        return _read_database(ibis, text, table, opened)
+        return _read_database(text, table, opened)
     if table is not None:
         raise ValueError(f"table: is {table!r}, expected none unless the log is a database's address")
     if text:
-        found, unread = _read_files(_duckdb(ibis, opened), Path(text))
+        found, unread = _read_files(_duckdb(opened), Path(text))
         return Source(found, Path(text).name, unread)
     if not hasattr(source, "shape"):
         raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
-    return Source(_read_frame(_duckdb(ibis, opened), source), f"{type(source).__module__.partition('.')[0]} frame")
+    return Source(_read_frame(_duckdb(opened), source), f"{type(source).__module__.partition('.')[0]} frame")
 
 
-def _duckdb(ibis: Any, opened: ExitStack) -> Any:
+def _duckdb(opened: ExitStack) -> Any:
     # What does not fit is spilled to the system's temporary folder, not to the caller's.
     engine = ibis.duckdb.connect(
         memory_limit=MEMORY, threads=min(os.cpu_count() or 1, MOST_THREADS), preserve_insertion_order=False,
@@ -292,7 +279,7 @@ def _read_frame(engine: Any, frame: Any) -> Table:
     return engine.table("decisions")
 
 
-def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack) -> Source:
+def _read_database(address: str, table: str | None, opened: ExitStack) -> Source:
     if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).is_file():
         raise ValueError(f"{address}: is not a file, expected a log")
     engine = ibis.connect(address)
@@ -304,7 +291,7 @@ def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack
     schema, _, name = table.rpartition(".")
     found = engine.table(name, database=schema or None)
     # SQLite knows no dates: its tables are copied into duckdb.
-    return Source(found if engine.name != "sqlite" else _read_frame(_duckdb(ibis, opened), found.to_pyarrow()), table)
+    return Source(found if engine.name != "sqlite" else _read_frame(_duckdb(opened), found.to_pyarrow()), table)
 
 
 def _read_pool(engine: Any, address: str) -> Source:
@@ -328,10 +315,9 @@ def _read_pool(engine: Any, address: str) -> Source:
 def open_pool(address: str) -> Iterator[Any]:
     """The pool at an address such as `sqlite:///pool.db#home`, to read; the name may be left out if there is one."""
     try:
-        from statepool.live import Pool
-        from statepool.live.database import Database
+        from statepool.live import Database, Pool
     except ImportError as error:
-        raise ValueError(f'pool: {error.name} is not installed, expected pip install "statepool[live]"') from None
+        raise explained("pool", error) from None
     url, _, name = address.partition("#")
     with closing(Database(url, read_only=True)) as database:
         names = database.pool_names()
@@ -341,9 +327,6 @@ def open_pool(address: str) -> Iterator[Any]:
             raise ValueError(f"{hide_password(url)}: holds the pools {held}, expected the name of one after a #")
         with Pool.open(database, name) as pool:
             yield pool
-
-
-# Which column is which
 
 
 def _find_columns(
@@ -393,7 +376,7 @@ def _bare(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).lower()
 
 
-def _date_columns(ibis: Any, raw: Table) -> list[str]:
+def _date_columns(raw: Table) -> list[str]:
     """Columns of dates: by type, or for text by what more of it can be read as."""
     found = [name for name, kind in raw.schema().items() if kind.is_timestamp() or kind.is_date()]
     texts = [name for name, kind in raw.schema().items() if kind.is_string()]
@@ -402,17 +385,17 @@ def _date_columns(ibis: Any, raw: Table) -> list[str]:
     head, wanted = raw.select(texts).limit(10_000), dict[str, Any]()
     for i, name in enumerate(texts):
         text = head[name].strip()
-        wanted |= {f"number{i}": _parse(ibis, text).count(), f"date{i}": text.re_search(DATED).sum()}
-    counts = _only(head.aggregate(**wanted))
+        wanted |= {f"number{i}": _parse(text).count(), f"date{i}": text.re_search(DATED).sum()}
+    (counts,) = head.aggregate(**wanted).to_pyarrow().to_pylist()
     return found + [name for i, name in enumerate(texts) if (counts[f"date{i}"] or 0) > counts[f"number{i}"]]
 
 
-def _ask_times(ibis: Any, raw: Table, columns: Columns, dates: list[str]) -> None:
+def _ask_times(raw: Table, columns: Columns, dates: list[str]) -> None:
     """Ask about columns of dates that have no part, if the window is not known without them."""
     spare = [name for name in dates if name not in columns.named]
     if not spare or (columns.decided and columns.resolved):
         return
-    read = {name: _time(ibis, raw[name], True) for name in (columns.decided, *spare) if name}
+    read = {name: _time(raw[name], True) for name in (columns.decided, *spare) if name}
     head = raw.select(**read).limit(10_000).to_pyarrow()
     times = {name: head[name].cast("float64").to_numpy() for name in read}
     # Every decision has a time, an outcome has one where something happened.
@@ -432,12 +415,9 @@ def _ask_times(ibis: Any, raw: Table, columns: Columns, dates: list[str]) -> Non
         )
 
 
-# Flat rows
-
-
-def _flatten(ibis: Any, read: Source, columns: Columns, dates: list[str]) -> Log:
+def _flatten(read: Source, columns: Columns, dates: list[str]) -> Log:
     raw, notes, missing = read.table, list[str](), read.missing
-    number, present = _read_outcome(ibis, raw, columns, notes)
+    number, present = _read_outcome(raw, columns, notes)
     seconds = (columns.decided or columns.resolved) in dates
     if seconds:
         _note_zones(raw, columns, notes)
@@ -447,20 +427,20 @@ def _flatten(ibis: Any, read: Source, columns: Columns, dates: list[str]) -> Log
 
     context = ibis.null("string")
     for i, label in enumerate(columns.context):
-        text = _text(raw[label]).strip().nullif("")
+        text = raw[label].cast("string").strip().nullif("")
         context = text if i == 0 else context + JOINT + text
-    times = {time: part(getattr(columns, time), lambda c: _time(ibis, c, seconds), "float64") for time in TIMES}
+    times = {time: part(getattr(columns, time), lambda c: _time(c, seconds), "float64") for time in TIMES}
     timed = times["decided"].notnull() if columns.decided else ibis.literal(True)
     unreadable = present & number.isnull()
     flat = raw.select(
-        action=_text(raw[columns.action]),
-        state=_text(raw[columns.state]),
+        action=raw[columns.action].cast("string"),
+        state=raw[columns.state].cast("string"),
         outcome=ibis.ifelse(present, number, float(missing)) if isinstance(missing, float) else number,
         unreadable=unreadable,
         used=timed & ~unreadable,
-        propensity=part(columns.propensity, lambda column: _number(ibis, column), "float64"),
-        held=part(columns.holdout, lambda column: _number(ibis, column), "float64"),
-        ticket=part(columns.ticket, _text, "string"),
+        propensity=part(columns.propensity, lambda column: _number(column), "float64"),
+        held=part(columns.holdout, lambda column: _number(column), "float64"),
+        ticket=part(columns.ticket, lambda column: column.cast("string"), "string"),
         context=context,
         **times,
     )
@@ -469,44 +449,39 @@ def _flatten(ibis: Any, read: Source, columns: Columns, dates: list[str]) -> Log
         order = [flat.outcome.isnull(), flat.decided, flat.resolved, flat.action, flat.state]
         numbered = flat.mutate(copy=ibis.row_number().over(group_by=flat.ticket, order_by=order))
         flat = numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy")
-        notes.append(f"{repeated} rows repeat a {columns.ticket}: one row of each was kept.")
     _note_ids(raw, columns, notes)
     found = vars(read) | {"table": flat}
     return Log(**found, columns=columns, seconds=seconds, repeated=repeated, notes=tuple(notes))
 
 
-def _text(column: Any) -> Any:
-    return column if column.type().is_string() else column.cast("string")
-
-
-def _number(ibis: Any, column: Any) -> Any:
+def _number(column: Any) -> Any:
     """A column as numbers, null where it is none; true and false are 1 and 0."""
     kind = column.type()
     if kind.is_boolean():
         return column.cast("int32").cast("float64")  # PostgreSQL casts truth values to no smaller integer
     if kind.is_numeric():
-        return column.cast("float64") if kind.is_integer() else _finite(ibis, column.cast("float64"))
+        return column.cast("float64") if kind.is_integer() else _finite(column.cast("float64"))
     if not kind.is_string():
         return ibis.null("float64")
     text = column.strip()
     word = text.lower()
     return ibis.cases((word.isin(("true", "yes", "t", "y")), 1.0), (word.isin(("false", "no", "f", "n")), 0.0),
-                      else_=_parse(ibis, text))  # fmt: skip
+                      else_=_parse(text))  # fmt: skip
 
 
-def _parse(ibis: Any, text: Any) -> Any:
+def _parse(text: Any) -> Any:
     """Plain numbers; the cast is guarded, as engines differ in what they do with other text."""
-    return _finite(ibis, ibis.ifelse(text.re_search(PLAIN), text, ibis.null("string")).cast("float64"))
+    return _finite(ibis.ifelse(text.re_search(PLAIN), text, ibis.null("string")).cast("float64"))
 
 
-def _finite(ibis: Any, number: Any) -> Any:
+def _finite(number: Any) -> Any:
     return ibis.ifelse(number.between(-1e308, 1e308), number, ibis.null("float64"))
 
 
-def _read_outcome(ibis: Any, raw: Table, columns: Columns, notes: list[str]) -> tuple[Any, Any]:
+def _read_outcome(raw: Table, columns: Columns, notes: list[str]) -> tuple[Any, Any]:
     """Expressions for the outcome as a number and for its presence; amounts with currency signs are read too."""
     column = raw[columns.outcome]
-    kind, number = column.type(), _number(ibis, column)
+    kind, number = column.type(), _number(column)
     if not kind.is_string():
         present = column.notnull()
         if kind.is_integer():  # as it is: engines find the least and the largest of whole numbers much faster
@@ -517,7 +492,8 @@ def _read_outcome(ibis: Any, raw: Table, columns: Columns, notes: list[str]) -> 
     bare = text.re_replace(CURRENCY, "").strip()
     wanted = {form: (present & bare.re_search(pattern)).sum() for form, (pattern, _) in FORMS.items()}
     wanted |= {"present": present.sum(), "odd": (present & number.isnull()).sum()}
-    found = {key: int(value or 0) for key, value in _only(raw.aggregate(**wanted)).items()}
+    (answer,) = raw.aggregate(**wanted).to_pyarrow().to_pylist()
+    found = {key: int(value or 0) for key, value in answer.items()}
     if found["odd"] <= UNREADABLE * found["present"]:
         return number, present
     odd = raw.filter(present & number.isnull()).select(value=text).distinct().order_by("value").limit(3)
@@ -533,21 +509,21 @@ def _read_outcome(ibis: Any, raw: Table, columns: Columns, notes: list[str]) -> 
     pattern, thousands = FORMS[fits[0]]
     cleaned = bare.re_replace(thousands, "").replace(",", ".")
     readable = ibis.ifelse(bare.re_search(pattern), cleaned, ibis.null("string")).cast("float64")
-    first = _only(raw.filter(text == examples[0]).select(number=readable).limit(1))["number"]
+    first = raw.filter(text == examples[0]).select(number=readable).limit(1).to_pyarrow()["number"][0].as_py()
     notes.append(f"{columns.outcome} is read as amounts {fits[0]}: {examples[0]} as {first:g}.")
     return readable, present
 
 
-def _time(ibis: Any, column: Any, seconds: bool) -> Any:
+def _time(column: Any, seconds: bool) -> Any:
     kind = column.type()
     if kind.is_numeric():
-        return _number(ibis, column)
+        return _number(column)
     if not seconds:
-        return _parse(ibis, _text(column).strip())
+        return _parse(column.cast("string").strip())
     if kind.is_timestamp() or kind.is_date():
         moment = column.cast(ibis.dtype("timestamp"))
     else:
-        text = _text(column).strip()
+        text = column.cast("string").strip()
         dated = ibis.ifelse(text.re_search(DATED), text, ibis.null("string"))
         zoned = ibis.dtype("timestamp('UTC')")
         duck = column.get_backend().name == "duckdb"
@@ -568,14 +544,8 @@ def _note_zones(raw: Table, columns: Columns, notes: list[str]) -> None:
                 notes.append(f"{name} has {len(found)} time zones ({listed} rows); times without one are read as UTC.")
 
 
-def _only(table: Table) -> dict[str, Any]:
-    """The one row of an answer."""
-    return dict(table.to_pyarrow().to_pylist()[0])
-
-
 def _count_repeats(column: Any) -> int:
-    found = _only(column.as_table().aggregate(n=column.count(), distinct=column.nunique()))
-    return int(found["n"] - found["distinct"])
+    return int((column.count() - column.nunique()).to_pyarrow().as_py())
 
 
 def _note_ids(raw: Table, columns: Columns, notes: list[str]) -> None:
