@@ -147,6 +147,7 @@ def archive(pool: Pool, before: float, path: Path) -> int:
     the file is written stays. Replay starts from the version that is made here. Earlier versions are deleted, except
     those that remaining decisions name.
     """
+    check_export(path)
     if path.suffix.lower() != ".parquet":
         raise ValueError(f"archive: is {str(path)!r}, expected a file that ends in .parquet")
     if path.exists():
