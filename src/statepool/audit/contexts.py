@@ -73,7 +73,7 @@ def check_contexts(columns: tuple[str, ...], names: tuple[str, ...], counts: Cou
     """Refuse contexts that are blank throughout, or too many."""
     title, entries = " and ".join(columns), len(names) * counts.n_actions * counts.n_states
     if not names:
-        raise ValueError(f"context: column {title} is blank in every row, expected who is asking")
+        raise ValueError(f"context: column {title} is blank in every row, expected one that says who is asking")
     if len(names) > MOST_CONTEXTS or entries > MOST_ENTRIES:
         raise ValueError(
             f"context: {title} has {len(names)} different values for {counts.n_actions} actions and {counts.n_states} "

@@ -111,8 +111,8 @@ def read_map(file: Path) -> Any:
         given = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
         if given.get("learner", "") is None:
             raise ValueError(
-                f"{file}: this audit cannot tell whether to pool, expected another one of a longer log: give a part of "
-                "the visitors an action drawn at random (a holdout), then audit again"
+                f"{file}: this audit cannot tell whether to pool, expected one of a longer log, in which a part of the "
+                "visitors (a holdout) saw an action drawn at random"
             )
         known = {key: value for key, value in given.items() if key in PoolBody.__struct_fields__}
         return msgspec.convert(known, PoolBody)

@@ -112,7 +112,7 @@ def renew_key(database: Database, name: str, lasts: float | None = None, overlap
 def _make(name: str, role: str, lasts: float | None, pools: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """A new key, and its row."""
     if lasts is not None and not 0 <= lasts < 1e10:
-        raise ValueError(f"seconds: is {lasts!r}, expected how long a key is valid")
+        raise ValueError(f"seconds: is {lasts!r}, expected for how many seconds a key is valid")
     key, now = "sp_" + token_urlsafe(32), time()
     return key, {
         "name": name, "hash": digest_of(key), "role": role, "expires_at": None if lasts is None else now + lasts,
