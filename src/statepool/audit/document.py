@@ -129,12 +129,11 @@ def _why_not(audit: Audit) -> str:
     lost = f"{amount(unit.amount(always.regret))}{unit.suffix}" if always.regret > 0 else "nothing"
     alone = f", all without {' and '.join(contexts.columns)}" if contexts is not None and contexts.pays else ""
     others = [name for name in ("action-thompson", BLIND) if name != advice.learner]
-    rest = ", ".join(f"{NAMES.get(name, name)} loses {amount(unit.amount(expected[name].regret))}" for name in others)
+    rest = ", ".join(f"{NAMES.get(name, name)} {amount(unit.amount(expected[name].regret))}" for name in others)
     return (
         f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? If the log is right and nothing changes, "
         f"that loses {lost} in {counted(advice.horizon)} decisions. The pool loses {amount(extra)} "
-        f"{'more' if sign > 0 else 'less'} ({span(low, high)}), but it notices changes. "
-        f"For comparison: {rest}{alone}."
+        f"{'more' if sign > 0 else 'less'} ({span(low, high)}), but it notices changes. Others lose: {rest}{alone}."
     )
 
 

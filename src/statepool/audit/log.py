@@ -300,7 +300,7 @@ def _read_database(ibis: Any, address: str, table: str | None, opened: ExitStack
     try:
         engine = ibis.connect(address)
     except ValueError:
-        raise ValueError(f"log: is {hide_password(address)!r}, expected a file or a database of Ibis") from None
+        raise ValueError(f"log: is {hide_password(address)!r}, expected a file, or a URL that Ibis knows") from None
     opened.callback(engine.disconnect)
     if table is None:
         raise ValueError("table: is not given, expected --table, a table of the database or a query in parentheses")

@@ -34,9 +34,9 @@ def reproduce(
 
     chosen = [find(name) for name in studies or [s.name for s in STUDIES.values() if not s.beyond]]
     most_seeds, progress = 2 if quick else None, Console(stderr=True)
-    check_writable(out / "cells")
     with ExitStack() as stack:
         executor = stack.enter_context(_client(cluster) if cluster else threads(jobs))
+        check_writable(out / "cells")
         say_compiling()
         bars = stack.enter_context(Progress(
             TextColumn("{task.description:<22}"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(),
@@ -184,6 +184,8 @@ def read_map(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> list[list[str]]:
+    from statepool.checks import shown
+
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = [row for row in csv.reader(file) if row]
     if len(rows) > 1 and not any(map(is_number, rows[0])):
@@ -192,7 +194,7 @@ def _read_csv(path: Path) -> list[list[str]]:
         rows = [row[1:] for row in rows]
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]) or not all(map(is_number, row)):
-            raise ValueError(f"row {i} is {','.join(row)}, expected {len(rows[0])} numbers")
+            raise ValueError(f"row {i} is {shown(','.join(row))}, expected numbers, as many as in row 0")
     return rows
 
 
