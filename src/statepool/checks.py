@@ -1,5 +1,6 @@
 """Refuse bad input with one sentence: what was given, what was expected, and where."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from math import inf, isfinite
@@ -18,6 +19,9 @@ ROW_TOLERANCE = 1e-9
 
 LARGEST_COUNT = 2**62
 """Twice as many still fit into 64 bits with a sign."""
+
+LENGTHS = {"s sec second": 1.0, "m min minute": 60.0, "h hour": 3_600.0, "d day": 86_400.0, "w week": 604_800.0}
+SECONDS = {word: length for words, length in LENGTHS.items() for word in words.split()}
 
 
 def shown(value: object) -> str:
@@ -195,6 +199,17 @@ def check_whole(value: Any, name: str) -> int:
     return int(value)
 
 
+def check_span(given: Any, name: str, most: float = 1e10) -> float:
+    """The seconds of a length of time such as 30d, 12h or 90min; a number without a unit is taken as it is."""
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e\+?[0-9]+)?)\s*([a-z]*)", str(given).strip().lower())
+    number, unit = (float(found[1]), found[2]) if found else (inf, "")
+    unit = unit.removesuffix("s") if len(unit) > 1 else unit
+    seconds = number * SECONDS.get(unit, 1.0) if unit in {"", *SECONDS} else inf
+    if seconds > most:
+        raise ValueError(f"{name}: is {shown(given)}, expected a length of time such as 30d, 12h or 90min")
+    return seconds
+
+
 def check_count(value: Any, name: str, lowest: int = 1) -> int:
     """A whole number, at least `lowest`, that fits where it is counted with."""
     if not _is_whole(value, lowest):
@@ -284,7 +299,7 @@ def unknown_name(kind: str, given: object, known: Iterable[str]) -> str:
     names = sorted(known)
     near = get_close_matches(str(given), names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return f"{kind}: {shown(given)} is not known{hint} (known: {', '.join(names)})"
+    return f"{kind}: {shown(given)} is not known{hint} (known: {', '.join(names) or 'none'})"
 
 
 def check_name(kind: str, given: Any, known: Iterable[str]) -> str:

@@ -162,7 +162,7 @@ class Run:
         return out
 
     def frame(self, library: str = "pandas") -> Any:
-        """One row a round: action, state, outcome, and the regret so far, as a pandas or polars frame."""
+        """One row per round: action, state, outcome, and the regret so far, as a pandas or polars frame."""
         columns = {
             "round": np.arange(self.actions.size), "action": self.actions, "state": self.states,
             "outcome": self.outcomes, "regret": self.regret_path,

@@ -163,8 +163,8 @@ def test_always_showing_the_first_is_compared_with_the_pool_under_its_condition(
     expected = {one.name: one for one in plain_audit.advice.expected}
     said = " ".join(summary_of(plain_audit).reasons)
     found = re.search(
-        r"If the log is right and nothing changes, that costs (\S+ revenue|nothing) in 200 decisions; "
-        r"the pool costs \S+ (more|less) \(\S+ to \S+\), but it notices if that changes",
+        r"If the log is right and nothing changes, that loses (\S+ revenue|nothing) in 200 decisions\. "
+        r"The pool loses \S+ (more|less) \(\S+ to \S+\), but it notices changes",
         said,
     )
     more = expected["self-tuned"].beyond(expected["always the first"])

@@ -66,7 +66,7 @@ def test_the_catalogue_and_the_settings(pool):
     pool.retire_action(("a", "pair"))
     assert pool.status()["actions"] == 3
     assert pool.change(holdout=0.25)["settings"]["holdout"] == 0.25
-    with pytest.raises(Invalid, match="window: SelfTuned has one from the start or none"):
+    with pytest.raises(Invalid, match="window: a pool of SelfTuned has one from the start or none"):
         pool.change(window=60)
     assert pool.status()["settings"]["window"] is None
 

@@ -63,8 +63,8 @@ def test_a_map_in_words(funnel):
     ("text", "sentence"),
     [
         ("", "expected a non-empty table, one row per action"),
-        ("0.8,0.2\n0.4,x\n", "row 1 is 0.4,x, expected 2 numbers"),
-        ("0.8,0.2\n0.4\n", "row 1 is 0.4, expected 2 numbers"),
+        ("0.8,0.2\n0.4,x\n", "row 1 is '0.4,x', expected numbers, as many as in row 0"),
+        ("0.8,0.2\n0.4\n", "row 1 is '0.4', expected numbers, as many as in row 0"),
         ("0.8,0.1\n0.4,0.6\n", "row 0 sums to 0.9, expected 1 within 1e-09"),
         ("1.2,-0.2\n0.4,0.6\n", "entry (0, 1) is -0.2"),
         ("nan,1\n0.4,0.6\n", "entry (0, 0) is nan"),

@@ -76,7 +76,7 @@ def context_names(log: Log, counts: Counts) -> tuple[str, ...]:
     names, title = tuple(sorted(found.tolist())), " and ".join(log.columns.context)
     entries = len(names) * counts.n_actions * counts.n_states
     if not names:
-        raise ValueError(f"context: column {title} is blank in every row, expected who is asking")
+        raise ValueError(f"context: column {title} is blank in every row, expected one that says who is asking")
     if len(names) > MOST_CONTEXTS or entries > MOST_ENTRIES:
         raise ValueError(
             f"context: {title} has {len(names)} different values for {counts.n_actions} actions and {counts.n_states} "

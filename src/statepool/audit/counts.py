@@ -460,7 +460,7 @@ def draw_rows(log: Log, counts: Counts, unit: Unit, seed: int = 0) -> Rows:
 
 
 def last_time(times: Floats) -> float:
-    """The last time; one that is further from all others than they are from each other is a mistake."""
+    """The last time; one that comes after the others by more than they span is taken for a mistake."""
     known = times[np.isfinite(times)]
     if not known.size:
         return np.nan

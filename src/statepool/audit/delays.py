@@ -21,7 +21,6 @@ hundredths where waits are not of that kind.
 from __future__ import annotations
 
 import math
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -32,11 +31,9 @@ import numpy as np
 from scipy.optimize import nnls
 
 from statepool.audit.counts import Rows
-from statepool.checks import Floats
+from statepool.checks import Floats, check_span
 from statepool.delays import Conversions
 
-LENGTHS = {"s sec second": 1.0, "m min minute": 60.0, "h hour": 3_600.0, "d day": 86_400.0, "w week": 604_800.0}
-SECONDS = {word: length for words, length in LENGTHS.items() for word in words.split()}
 NONE, GIVEN, FOUND = "none", "given", "found"
 LEAST_EVENTS, LEAST_FOR_CURVE = 20, 60
 """Dated outcomes that the rule for the window needs, and events that the curve needs."""
@@ -101,17 +98,11 @@ def read_window(given: Any, dated: bool) -> float | None:
     """A length of time in seconds, or in the numbers of a log without dates; 0: there is no window."""
     if given is None:
         return None
-    if isinstance(given, timedelta):
-        given, dated = given.total_seconds(), False
-    text = "" if isinstance(given, bool) else str(given).strip().lower().replace("none", "0")
-    found = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e\+?[0-9]+)?)\s*([a-z]*)", text)
-    number, unit = (float(found[1]), found[2]) if found else (math.inf, "")
-    unit = unit.removesuffix("s") if len(unit) > 1 else unit
-    if number > 1e15 or (unit and unit not in SECONDS):
-        raise ValueError(f"window: is {given!r}, expected a length of time such as 30d, 12h, 90min or 0 for none")
-    if dated and not unit and number > 0:
+    text = f"{given.total_seconds():f}s" if isinstance(given, timedelta) else str(given).replace("none", "0")
+    seconds = check_span(text, "window", most=1e15)
+    if dated and seconds > 0 and text.strip()[-1].isdigit():
         raise ValueError(f"window: is {given!r}, expected a unit, such as 30d, 12h or 30s, since times are dates")
-    return number * SECONDS.get(unit, 1.0)
+    return seconds
 
 
 def read_missing(given: Any) -> float | str | None:

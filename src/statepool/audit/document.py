@@ -122,14 +122,14 @@ def _why_not(audit: Audit) -> str:
     half = float(stdtrit(more.by_world.size - 1, 0.5 + audit.level / 2)) * more.error
     sign = 1 if more.regret >= 0 else -1
     extra, low, high = (unit.scale * (sign * more.regret + end) for end in (0.0, -half, half))
-    costs = f"{amount(always.regret * unit.scale)}{unit.suffix}" if always.regret > 0 else "nothing"
+    lost = f"{amount(always.regret * unit.scale)}{unit.suffix}" if always.regret > 0 else "nothing"
     alone = f", all without {' and '.join(contexts.columns)}" if contexts is not None and contexts.pays else ""
     others = [name for name in ("action-thompson", BLIND) if name != advice.learner]
     rest = ", ".join(f"{NAMES.get(name, name)} {amount(expected[name].regret * unit.scale)}" for name in others)
     return (
         f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? If the log is right and nothing changes, "
-        f"that costs {costs} in {counted(advice.horizon)} decisions; the pool costs {amount(extra)} "
-        f"{'more' if sign > 0 else 'less'} ({span(low, high)}), but it notices if that changes. Others: {rest}{alone}."
+        f"that loses {lost} in {counted(advice.horizon)} decisions. The pool loses {amount(extra)} "
+        f"{'more' if sign > 0 else 'less'} ({span(low, high)}), but it notices changes. Others lose: {rest}{alone}."
     )
 
 

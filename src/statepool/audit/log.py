@@ -199,7 +199,8 @@ def _read(source: Any, text: str, table: str | None, opened: ExitStack) -> Sourc
         found, unread = _read_files(_duckdb(opened), Path(text))
         return Source(found, Path(text).name, unread)
     if not hasattr(source, "shape"):
-        raise ValueError(f"log: is {type(source).__name__}, expected the path of a file, or a pandas or polars frame")
+        given = repr(source) if isinstance(source, str) else type(source).__name__
+        raise ValueError(f"log: is {given}, expected the path of a file, or a pandas or polars frame")
     return Source(_read_frame(_duckdb(opened), source), f"{type(source).__module__.partition('.')[0]} frame")
 
 
@@ -221,7 +222,8 @@ def _read_files(engine: Any, path: Path) -> tuple[Table, int]:
         found = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_")))
     files = [file for file in found if file.stat().st_size]
     if not files:
-        wrong = "is empty, expected a log with a row for each decision" if found else "is not a file, expected a log"
+        nothing = f"{'holds no' if path.is_dir() else 'is not a'} file, expected a log"
+        wrong = "is empty, expected a log with a row for each decision" if found else nothing
         raise ValueError(f"{path}: {wrong}")
     endings = sorted({"".join(file.suffixes[-2:] if file.suffix == ".gz" else [file.suffix]) for file in files})
     if len(endings) > 1:
@@ -282,7 +284,10 @@ def _read_frame(engine: Any, frame: Any) -> Table:
 def _read_database(address: str, table: str | None, opened: ExitStack) -> Source:
     if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).is_file():
         raise ValueError(f"{address}: is not a file, expected a log")
-    engine = ibis.connect(address)
+    try:
+        engine = ibis.connect(address)
+    except ValueError:
+        raise ValueError(f"log: is {hide_password(address)!r}, expected a file, or a URL that Ibis knows") from None
     opened.callback(engine.disconnect)
     if table is None:
         raise ValueError("table: is not given, expected --table, a table of the database or a query in parentheses")
@@ -356,10 +361,11 @@ def _find_columns(
             raise ValueError(f"{part}: is column {column!r}, which is the {other} too, expected another")
     lacking = [part for part in NEEDED if found[part] is None]
     if lacking:
-        tried = "; ".join(f"{part}: no column is called {' or '.join(NAMES[part])}" for part in lacking)
+        tried = "; ".join(f"{part}: no column is called {' or '.join(NAMES[part][:5])} or the like" for part in lacking)
         options, taken = ", ".join(f"--{part}" for part in lacking), {*found.values(), *dates}
-        offered = ", ".join(column for column in present if column not in taken) or "more columns"
-        raise ValueError(f"{tried}; expected one of {offered} to be named with {options}")
+        left = ", ".join(column for column in present if column not in taken)
+        wanted = f"one of {left} to be named with {options}" if left else "a log with more columns"
+        raise ValueError(f"{tried}; expected {wanted}")
     parts = re.sub(r"([a-z])([A-Z])", r"\1_\2", str(found["outcome"])).lower()
     words = set(re.split(r"[^a-z]+", parts))
     good, bad = (bool(words & set(known.split())) for known in (REWARDS, LOSSES))

@@ -51,8 +51,10 @@ def make_console() -> Any:
     return Console(width=terminal_width())
 
 
-def opened(url: str, read_only: bool = True) -> Any:
-    """The database, for a `with` that closes it."""
+def opened(url: str, read_only: bool = True, create: bool = False) -> Any:
+    """The database, for a `with` that closes it; one that is not there is refused unless `create`."""
     from statepool.live.database import Database
 
+    if not (read_only or create):
+        Database(url, read_only=True).close()
     return Database(url, read_only=read_only)

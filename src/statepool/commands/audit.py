@@ -13,7 +13,9 @@ from statepool.commands import JsonOption, make_console, make_table, working
 
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
 LOG_HELP = "Files (CSV, Parquet, JSON lines), a database with --table, or a pool: sqlite:///pool.db#home."
+POLICY_HELP = "An action, a pool (sqlite:///pool.db#home), best, uniform or logged; by default these three. Repeatable."
 Log = Annotated[str, Argument(help=LOG_HELP)]
+Policy = Annotated[list[str] | None, Option(help=POLICY_HELP)]
 Table = Annotated[str | None, Option(help='In a database: a table, or a query: "(SELECT ...)".')]
 Action = Annotated[str | None, Option(help="Column of the action; found by name if not given.")]
 State = Annotated[str | None, Option(help="Column of the state, which is seen before the outcome.")]
@@ -35,7 +37,7 @@ def audit(
     decided: Decided = None, resolved: Resolved = None, propensity: Propensity = None, ticket: Ticket = None,
     holdout: Holdout = None, context: Context = None, reward: Reward = None, window: Window = None,
     missing: Missing = None,
-    delay: Annotated[int | None, Option(help="How many decisions later outcomes come, for logs without times.")] = None,
+    delay: Annotated[int | None, Option(help="Delay of outcomes in decisions, for logs without times.")] = None,
     horizon: Annotated[int | None, Option(help="Decisions to simulate; by default 500 to 10 000.")] = None,
     level: Level = 0.95,
     seed: Annotated[int, Option(help="Random seed.")] = 0,
@@ -102,18 +104,10 @@ def _print(console: Any, sentence: str, mark: str = "") -> None:
 
 
 def whatif(
-    log: Log,
-    policy: Annotated[
-        list[str] | None,
-        Option(
-            help="An action; best (the audit's first), uniform or logged (all three by default); or a pool: "
-            "sqlite:///pool.db#home. May be repeated."
-        ),
-    ] = None,
-    table: Table = None, action: Action = None, state: State = None, outcome: Outcome = None, decided: Decided = None,
-    resolved: Resolved = None, propensity: Propensity = None, ticket: Ticket = None, holdout: Holdout = None,
-    context: Context = None, reward: Reward = None, window: Window = None, missing: Missing = None, level: Level = 0.95,
-    as_json: JsonOption = False,
+    log: Log, policy: Policy = None, table: Table = None, action: Action = None, state: State = None,
+    outcome: Outcome = None, decided: Decided = None, resolved: Resolved = None, propensity: Propensity = None,
+    ticket: Ticket = None, holdout: Holdout = None, context: Context = None, reward: Reward = None,
+    window: Window = None, missing: Missing = None, level: Level = 0.95, as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """What would the log have been worth under another policy?"""
     given = dict(locals())
@@ -149,10 +143,8 @@ def print_what_if(found: Sequence[Any], unit_name: str, console: Any = None) -> 
             "The log has no propensities (--propensity): the actions' shares stand in for them, which is right if "
             "actions were not chosen for their circumstances.",
         )
-    for one in found:
-        if one.biased:
-            _print(
-                console,
-                f"{one.policy}: direct effects were found that may bias the value through the states by up to "
-                f"{one.bias:.2g}, more than its error of {one.pooled.error:.2g}: use the doubly robust one.",
-            )
+    if any(one.biased for one in found):
+        _print(
+            console,
+            "!: direct effects may bias the value through the states by more than its error; prefer doubly robust.",
+        )

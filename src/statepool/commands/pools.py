@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +18,6 @@ StoreArgument = Annotated[str, Argument(help="The database: sqlite:///pool.db or
 PoolArgument = Annotated[str, Argument(help="The name of the pool.")]
 StoreOption = Annotated[str, Option("--store", help="sqlite:///file.db or postgresql://…")]
 KeyName = Annotated[str, Argument(help="The name of the key.")]
-UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-LONGEST = 1e10
 
 
 def say(as_json: bool, record: dict[str, Any], *lines: str) -> None:
@@ -38,15 +35,6 @@ def opened_pool(url: str, name: str, read_only: bool = True) -> Iterator[Any]:
         check_name("pool", name, database.pool_names())
         with Pool.open(database, name) as pool:
             yield pool
-
-
-def seconds_of(text: str, what: str) -> float:
-    """The seconds of a time span such as 90d, 12h, 30m or 10s; `what` names it in the error."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", text)
-    seconds = float(found[1]) * UNITS[found[2] or "s"] if found else LONGEST + 1
-    if seconds > LONGEST:
-        raise ValueError(f"{what}: is {text[:40]!r}, expected a time span such as 90d, 12h, 30m or 10s")
-    return seconds
 
 
 def export(
@@ -98,8 +86,6 @@ def backup(
     from statepool.live.pool import Pool
 
     pools, lines = [], []
-    with opened(store):  # a database that does not exist is refused, not created
-        pass
     with opened(store, read_only=False) as database:
         maintenance.backup(database, file)
     with opened(f"sqlite:///{file}") as database:
@@ -124,7 +110,9 @@ def archive(
     as_json: JsonOption = False,
 ) -> None:
     """Move old decisions whose outcome was learnt from the database to a Parquet file."""
-    age = seconds_of(older_than, "older-than")
+    from statepool.checks import check_span
+
+    age = check_span(older_than, "older-than")
     with opened_pool(store, name, read_only=False) as pool:
         count = pool.archive(pool.now() - age, file)
     none = f"{name}: no settled decision is older than {older_than}, nothing was written"
@@ -157,12 +145,12 @@ def add_key(
     from statepool.live.service import keys
 
     lifetime = _lifetime(expires)
-    with opened(store, read_only=False) as database:
+    keys.check_key(name, role)
+    with opened(store, read_only=False, create=True) as database:
         made = keys.add_key(database, name, role, lifetime, pool or [])
         known = database.pool_names()
-    for missing in (each for each in pool or [] if each not in known):
-        print(f"statepool: there is no pool {missing!r} in this store yet, the key is valid for it later",
-              file=sys.stderr)  # fmt: skip
+    for missing in set(pool or []).difference(known):
+        print(f"statepool: no pool {missing!r} in this store yet, the key is for later", file=sys.stderr)
     print(made)
 
 
@@ -176,17 +164,20 @@ def renew_key(
 
     The new key has the same name and rights. It is shown only once.
     """
+    from statepool.checks import check_span
     from statepool.live.service import keys
 
-    lifetime, longer = _lifetime(expires), seconds_of(overlap, "overlap")
+    lifetime, longer = _lifetime(expires), check_span(overlap, "overlap")
     with opened(store, read_only=False) as database:
         print(keys.renew_key(database, name, lifetime, longer))
 
 
 def _lifetime(expires: str) -> float | None:
-    seconds = None if expires == "never" else seconds_of(expires, "expires")
+    from statepool.checks import check_span
+
+    seconds = None if expires == "never" else check_span(expires, "expires")
     if seconds == 0:
-        raise ValueError(f"expires: is {expires!r}, expected a time span such as 90d, or never")
+        raise ValueError(f"expires: is {expires!r}, expected a length of time such as 90d, or never")
     return seconds
 
 

@@ -34,9 +34,9 @@ def reproduce(
 
     chosen = [find(name) for name in studies or [s.name for s in STUDIES.values() if not s.beyond]]
     most_seeds, progress = 2 if quick else None, Console(stderr=True)
-    check_writable(out / "cells")
     with ExitStack() as stack:
         executor = stack.enter_context(_client(cluster) if cluster else threads(jobs))
+        check_writable(out / "cells")
         say_compiling()
         bars = stack.enter_context(Progress(
             TextColumn("{task.description:<22}"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(),
@@ -83,15 +83,13 @@ def simulate(
 ) -> None:
     """Compare learners on a family of simulated problems, with common random numbers."""
     from statepool import families
-    from statepool import learners as known
     from statepool.comparison import compare, standard_error
 
     names = learners or ["state-exp3", "self-tuned"]
     make = families.find(family)
     settings = dict(parse_setting(make, text) for text in setting or [])
-    arms = {name: known.find(name)() for name in names}
     with working(f"running {len(names)} learners on {seeds} seeds of {family}"):
-        grid = compare({family: lambda seed: make(seed=seed, **settings)}, arms, [delay], range(seeds))
+        grid = compare({family: lambda seed: make(seed=seed, **settings)}, names, [delay], range(seeds))
     if not as_json:
         print(grid)
         return
@@ -126,24 +124,23 @@ def dimension(
     file: Annotated[Path, Argument(help="The map P(state | action), one row per action: CSV, NPY or AUDIT.json.")],
     horizon: Annotated[int, Option(help="Rounds, for the regret bounds.")] = 20_000,
     delay: Annotated[int, Option(help="Delay in rounds, for the regret bounds.")] = 50,
-    gap: Annotated[float, Option(help="Stop when the two bounds differ by this share.")] = 0.01,
+    gap: Annotated[float, Option(help="Stop when the two bounds differ by at most this share.")] = 0.01,
     seconds: Annotated[float | None, Option(help="Stop after this many seconds, with the best bounds so far.")] = 60,
     as_json: JsonOption = False,
 ) -> None:
     """Bound a map's effective dimension, and the regret that follows from it."""
     from statepool.dimension import bracket
-    from statepool.guarantees import interleaving_pays, theorem_1, theorem_a
+    from statepool.guarantees import theorem_1, theorem_a
 
     P = read_map(file)
     with working("bracketing the dimension"):
         found = bracket(P, gap=gap, seconds=seconds)
     n_actions, n_states = P.shape
-    pays = interleaving_pays(found.upper, n_actions, delay)
     seen = {
         "actions": n_actions, "states": n_states, "lower": found.lower, "upper": found.upper,
         "gap": found.upper / found.lower - 1, "reached": found.reached, "proof": str(found.proof),
         "seconds": found.seconds, "play": {int(a): float(found.play[a]) for a in found.play.nonzero()[0]},
-        "horizon": horizon, "delay": delay, "interleaving_pays": pays,
+        "horizon": horizon, "delay": delay,
     }  # fmt: skip
     for theorem in (theorem_a, theorem_1):
         pooled, alone = (theorem(n_actions, horizon, delay, (v - 1) * horizon) for v in (found.upper, float(n_actions)))
@@ -165,7 +162,6 @@ def dimension(
         best, printed = seen[f"theorem_a_{key}"], seen[f"theorem_1_{key}"]
         table.add_row(title, f"{best:.0f}", f"{best / horizon:.3f}", f"{printed:.0f}")
     console.print(table)
-    console.print(f"Interleaving d+1 copies {'pays' if pays else 'does not pay'}.")
 
 
 def read_map(path: Path) -> Any:
@@ -188,6 +184,8 @@ def read_map(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> list[list[str]]:
+    from statepool.checks import shown
+
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = [row for row in csv.reader(file) if row]
     if len(rows) > 1 and not any(map(is_number, rows[0])):
@@ -196,7 +194,7 @@ def _read_csv(path: Path) -> list[list[str]]:
         rows = [row[1:] for row in rows]
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]) or not all(map(is_number, row)):
-            raise ValueError(f"row {i} is {','.join(row)}, expected {len(rows[0])} numbers")
+            raise ValueError(f"row {i} is {shown(','.join(row))}, expected numbers, as many as in row 0")
     return rows
 
 

@@ -52,13 +52,15 @@ def serve(
         url, exposure = store or DEFAULT_STORE, _exposure(host, open_)
         given = None if map_file is None else read_map(map_file)
         listening = stack.enter_context(_bind(host, port))
-        with opened(url, read_only=follow) as database:
+        keyed = False
+        with suppress(ValueError), opened(url) as database:  # a new database has no keys
             keyed = bool(list_keys(database))
-            if exposure == "none" and not keyed:
-                raise ValueError(
-                    f"host: {host} can be reached by others and the store has no keys, "
-                    "expected `statepool keys add` first, or --open"
-                )
+        if exposure == "none" and not keyed:
+            raise ValueError(
+                f"host: {host} can be reached by others and the store has no keys, "
+                "expected `statepool keys add` first, or --open"
+            )
+        with opened(url, follow, create=True) as database:
             if given is not None:
                 make_pool(database, name, given).close()
         shown, bound = listening.getsockname()[:2]
@@ -77,7 +79,7 @@ def make_service(store: str, exposure: Any, keyed: bool = False, follow: bool = 
     log_as_json(sys.stderr)
     number = current_process().name.rpartition("-")[2]  # of SpawnProcess-1, -2, …; or MainProcess
     service = Service(
-        opened(store, follow),
+        opened(store, follow, create=True),
         exposure=exposure,
         keyed=keyed,
         follow=follow,
@@ -109,8 +111,8 @@ def read_map(file: Path) -> Any:
         given = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
         if given.get("learner", "") is None:
             raise ValueError(
-                f"{file}: this audit cannot tell whether to pool, expected another one of a longer log: give a part of "
-                "the visitors an action drawn at random (a holdout), then audit again"
+                f"{file}: this audit cannot tell whether to pool, expected one of a longer log, in which a part of the "
+                "visitors (a holdout) saw an action drawn at random"
             )
         known = {key: value for key, value in given.items() if key in PoolBody.__struct_fields__}
         return msgspec.convert(known, PoolBody)

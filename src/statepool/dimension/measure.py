@@ -18,7 +18,7 @@ CONCENTRATIONS = (0.2, 1.0, 5.0)
 
 
 def effective(P: ArrayLike, x: ArrayLike) -> float:
-    """v(x), between 1 and the number of states.
+    """The effective dimension v(x) of a policy x, between 1 and the number of states.
 
     Parameters
     ----------

@@ -60,7 +60,19 @@ DEFAULT = "self-tuned"
 
 
 def find(name: str) -> type[Learner]:
-    """The learner of a name: one of these, or one that an installed package adds."""
+    """The learner of a name: one of these, or one that an installed package adds.
+
+    Parameters
+    ----------
+    name : str
+        Such as "exp3-ix".
+
+    Examples
+    --------
+    >>> import statepool as sp
+    >>> sp.learners.find("zimmert-seldin").__name__
+    'ZimmertSeldin'
+    """
     if not isinstance(name, str):
         raise ValueError(f"learner: is {shown(name)}, expected the name of a learner, such as 'state-exp3'")
     if name in REGISTRY:

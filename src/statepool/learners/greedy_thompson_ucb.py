@@ -112,7 +112,7 @@ class Means(Learner):
 
 @compiled_inside
 def _unit(means: Any, context: int, action: int, state: int) -> int:
-    """Whose mean a decision tells about; -1 for an action that is not in the catalogue."""
+    """Whose mean a decision informs; -1 for an action that is not in the catalogue."""
     if means.pooled:
         return state
     return context * means.n_actions + action if action >= 0 else -1

@@ -55,8 +55,9 @@ certificate of earlier epochs."""
 class HintedStateEXP3(Learner):
     """State-EXP3 with hints: one guarantee for overlap and drift (Theorem F).
 
-    Waiting costs only what moves, between actions, while one waits. Theorem F covers rates up to 1/(12 d). Without a
-    rate it restarts at smaller ones when its own certificate demands that. Outcomes later than `hold` are never used.
+    A delay costs only as much as differences between actions change within it. Theorem F covers rates up to 1/(12 d).
+    Without a rate it restarts at smaller ones when its own certificate demands that. Outcomes later than `hold` are
+    never used.
 
     >>> import statepool as sp
     >>> run = sp.simulate(sp.families.spread(seed=0, horizon=500), sp.HintedStateEXP3(), delay=10, seed=80_000)

@@ -99,7 +99,7 @@ class Stepper:
         """The same for another catalogue, or another window."""
         if self.learner.exposure and (problem.window is None) != (self.problem.window is None):
             name = type(self.learner).__name__
-            raise ValueError(f"window: {name} has one from the start or none, expected a new pool to change that")
+            raise ValueError(f"window: a pool of {name} has one from the start or none, expected a new pool")
         grown = Stepper(self.learner, problem)
         grown.memory = self.learner.grow(self.memory, self.problem, problem)
         return grown

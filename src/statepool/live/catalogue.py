@@ -89,7 +89,7 @@ def check_rows(rows: Sequence[ArrayLike], n_states: int, actions: Sequence[Any])
     for row, action in zip(rows, actions, strict=True):
         shape = np.shape(row)
         if shape != (n_states,):
-            raise ValueError(f"row: of {action!r} has shape {shape}, expected ({n_states},), one for each state")
+            raise ValueError(f"row: that of {action!r} has shape {shape}, expected ({n_states},), one for each state")
         checked.append(check_map(np.asarray(row)[None, :], f"row of {shown(action)}")[0])
     return np.array(checked)
 
@@ -179,9 +179,7 @@ class Catalogue:
         """The active actions that a context may be answered with, with their rows there."""
         numbers = np.flatnonzero(self.map[number].any(axis=1) & self.active)
         if not numbers.size:
-            raise ValueError(
-                f"context: {self.contexts[number]!r} has no active action, expected one that may be played"
-            )
+            raise ValueError(f"context: {self.contexts[number]!r} has no active action, expected at least one on offer")
         return Offer(Rows(columns_of(self.map[number, numbers]), numbers, number, True), number)
 
     def of_candidates(self, candidates: Any, context: int | None) -> Offer:
@@ -249,11 +247,11 @@ def _context_table(context: Any, rows: Any, number_of: dict[Hashable, int], n_st
     if not isinstance(rows, Mapping):
         return _check_table(rows, f"P of context {context!r}", (len(number_of), n_states))
     if not rows:
-        raise ValueError(f"P: of context {context!r} has no action, expected one that it may be answered with")
+        raise ValueError(f"P: context {context!r} has no action, expected at least one")
     own = [check_label(label, "actions") for label in rows]
     for label in own:
         if label not in number_of:
-            raise ValueError(f"P: of context {context!r} has a row of {label!r}, which is not among the actions")
+            raise ValueError(f"P: context {context!r} has a row of {label!r}, which is not among the actions")
     table = np.zeros((len(number_of), n_states))
     table[[number_of[label] for label in own]] = check_rows(list(rows.values()), n_states, own)
     return table
@@ -272,7 +270,7 @@ def changed(before: Catalogue, actions: Mapping[Hashable, tuple[Floats | None, A
         if row is not None:
             table[..., number, :], categories[number] = row, category
     if not active.any():
-        raise ValueError("action: is the last active one, expected another to be left")
+        raise ValueError("action: is the last active one, expected another that stays active")
     return replace(before, labels=tuple(labels), categories=tuple(categories), map=read_only(table), active=active)
 
 

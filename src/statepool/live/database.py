@@ -330,7 +330,8 @@ class Database:
             yield
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             cause = " ".join(str(getattr(error, "orig", None) or error).split())
-            raise StoreUnavailable(f"store: {self.shown_url} did not answer ({cause}): try again") from None
+            again = "" if cause.endswith(("is not a database", "unable to open database file")) else ": try again"
+            raise StoreUnavailable(f"store: {self.shown_url} did not answer ({cause}){again}") from None
 
     def _check_tables(self) -> None:
         """Make the tables if there are none; refuse those of another release."""
@@ -394,9 +395,10 @@ def _parse(url: Any) -> sa.URL:
         return parsed.set(drivername="postgresql+psycopg")
     if backend != "sqlite" or parsed.database in (None, "", ":memory:"):
         raise ValueError(f"url: is {parsed.render_as_string(hide_password=True)[:80]!r}, {expected}")
-    folder = Path(str(parsed.database)).parent
-    if not folder.is_dir():
-        raise ValueError(f"url: the folder {str(folder)!r} is not there, expected one that the file can be made in")
+    file = Path(str(parsed.database))
+    if file.is_dir() or not file.parent.is_dir():
+        what = f"{str(file)!r} is a folder" if file.is_dir() else f"the folder {str(file.parent)!r} is not there"
+        raise ValueError(f"url: {what}, expected a file in a folder that is there")
     return parsed.set(drivername="sqlite+pysqlite")
 
 

@@ -189,11 +189,11 @@ def compare(known: Row, drawn: Row, uniform: float | None) -> None:
     """Raise if the decision of a ticket was made for another request than the one drawn now."""
     ticket = known["ticket"]
     if uniform is not None and uniform != known["uniform"]:
-        raise Conflict(f"uniform: ticket {ticket!r} was drawn from {known['uniform']!r}, and now {uniform!r}")
+        raise Conflict(f"uniform: ticket {ticket!r} was drawn from {known['uniform']!r}, and {uniform!r} is given now")
     if drawn["context"] != known["context"]:
         raise Conflict(f"context: ticket {ticket!r} was decided for another context, expected the same again")
     if drawn["candidates"] != (known["candidates"] and bytes(known["candidates"])):
-        raise Conflict(f"candidates: ticket {ticket!r} was decided among others, expected the same again")
+        raise Conflict(f"candidates: ticket {ticket!r} was decided among other candidates, expected the same again")
 
 
 def check_pairs(pairs: Any, what: str) -> list[tuple[Any, Any]]:

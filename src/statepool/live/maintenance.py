@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -76,11 +77,17 @@ def check_export(path: Path) -> None:
 
 
 def export(records: Iterable[dict[str, Any]], path: Path) -> int:
-    """Write flat records to a CSV, Parquet or JSON lines file; how many."""
+    """Write flat records to a CSV, Parquet or JSON lines file, which is there as a whole or not at all; how many."""
     check_export(path)
     kind = path.suffix.lower()
     try:
-        return _write_parquet(records, path) if kind == ".parquet" else _write_lines(records, path, kind == ".csv")
+        with TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder) / "rows"
+            count = _write_lines(records, made, as_csv=kind != ".jsonl")
+            if kind == ".parquet":
+                made = _as_parquet(made)
+            made.replace(path)
+            return count
     except OSError as error:
         raise ValueError(f"export: {str(path)!r} cannot be written ({error.strerror or error})") from None
 
@@ -99,19 +106,16 @@ def _write_lines(records: Iterable[dict[str, Any]], path: Path, as_csv: bool) ->
     return count
 
 
-def _write_parquet(records: Iterable[dict[str, Any]], path: Path) -> int:
+def _as_parquet(lines: Path) -> Path:
+    """A Parquet file beside a CSV file."""
     try:
         import duckdb
     except ImportError:
         raise ValueError("export: Parquet needs duckdb, expected `pip install statepool[audit]`, or a .csv") from None
-    flat = path.with_name(path.name + ".csv.part")
-    try:
-        count = _write_lines(records, flat, as_csv=True)
-        with duckdb.connect() as database:
-            database.read_csv(str(flat), header=True, columns=COLUMNS).write_parquet(str(path))
-    finally:
-        flat.unlink(missing_ok=True)
-    return count
+    made = lines.with_name("made")
+    with duckdb.connect() as database:
+        database.read_csv(str(lines), header=True, columns=COLUMNS).write_parquet(str(made))
+    return made
 
 
 def erase(pool: Pool, ticket: str) -> None:
@@ -147,6 +151,7 @@ def archive(pool: Pool, before: float, path: Path) -> int:
     the file is written stays. Replay starts from the version that is made here. Earlier versions are deleted, except
     those that remaining decisions name.
     """
+    check_export(path)
     if path.suffix.lower() != ".parquet":
         raise ValueError(f"archive: is {str(path)!r}, expected a file that ends in .parquet")
     if path.exists():

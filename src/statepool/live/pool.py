@@ -204,7 +204,7 @@ class Pool:
                 continue
             self._latest = max(latest, self._version.number)
             return made
-        raise StoreUnavailable(f"pool: {self.name!r} changes all the time, expected to be tried again")
+        raise StoreUnavailable(f"pool: {self.name!r} was changed again and again during the call: try again")
 
     def observe(self, ticket: str, state: Any) -> None:
         """The state that was seen."""

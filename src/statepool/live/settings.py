@@ -145,7 +145,7 @@ def _check_together(settings: Settings) -> None:
     for label, low, high in settings.probability_bounds:
         if low > high:
             pair = f"from {low} to {high}"
-            raise ValueError(f"probability_bounds: of {label!r} run {pair}, expected the lowest before the highest")
+            raise ValueError(f"probability_bounds: {label!r} has {pair}, expected the lowest before the highest")
     if len({label for label, *_ in settings.probability_bounds}) < len(settings.probability_bounds):
         raise ValueError("probability_bounds: has an action twice, expected different actions")
     curve = settings.prior and settings.prior.curve

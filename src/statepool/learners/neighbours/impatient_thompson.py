@@ -41,7 +41,7 @@ class Prior:
 def prior_of(P: ArrayLike, theta: ArrayLike) -> Prior:
     """The prior that actions with known rows, and state means over some rounds, would have suggested."""
     rows = check_map(P)
-    means = check_table(theta, "theta", "one row a round, one column a state").mean(axis=0)
+    means = check_table(theta, "theta", "one row per round, one column per state").mean(axis=0)
     if means.size != rows.shape[1]:
         raise ValueError(f"theta: has {means.size} columns, expected {rows.shape[1]}, one for each state of P")
     truth = np.column_stack([rows[:, :-1], rows @ means])

@@ -71,16 +71,21 @@ def add_key(database: Database, name: str, role: str, lasts: float | None = None
 
     It is valid for `lasts` seconds (None: for ever) and for these pools (none: all of them).
     """
-    if role not in ROLES:
-        raise ValueError(f"role: is {role!r}, expected one of {', '.join(ROLES)}")
-    if not 0 < len(name) <= 64 or not name.isprintable() or name.endswith(OLD):
-        raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters that do not end in {OLD!r}")
+    check_key(name, role)
     key, row = _make(name, role, lasts, [check_name(pool) for pool in pools])
     keys = database.tables.api_keys
     insert = database.insert(keys).values(row).on_conflict_do_nothing().returning(keys.c.name)
     if database.write(lambda connection: connection.execute(insert).first()) is None:
         raise ValueError(f"key: there is one named {name!r} already")
     return key
+
+
+def check_key(name: str, role: str) -> None:
+    """Refuse a name or a role that no key can have."""
+    if role not in ROLES:
+        raise ValueError(f"role: is {role!r}, expected one of {', '.join(ROLES)}")
+    if not 0 < len(name) <= 64 or not name.isprintable() or name.endswith(OLD):
+        raise ValueError(f"name: is {name[:40]!r}, expected 1 to 64 printable characters that do not end in {OLD!r}")
 
 
 def renew_key(database: Database, name: str, lasts: float | None = None, overlap: float = 86_400.0) -> str:
@@ -107,7 +112,7 @@ def renew_key(database: Database, name: str, lasts: float | None = None, overlap
 def _make(name: str, role: str, lasts: float | None, pools: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """A new key, and its row."""
     if lasts is not None and not 0 <= lasts < 1e10:
-        raise ValueError(f"seconds: is {lasts!r}, expected how long a key is valid")
+        raise ValueError(f"seconds: is {lasts!r}, expected for how many seconds a key is valid")
     key, now = "sp_" + token_urlsafe(32), time()
     return key, {
         "name": name, "hash": digest_of(key), "role": role, "expires_at": None if lasts is None else now + lasts,
