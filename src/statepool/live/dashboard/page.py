@@ -116,9 +116,9 @@ class Reading:
         default = pool.definition.scale.default(settings)
         if settings.window is not None and default.is_reward is rewards:  # of old decisions it may not be stored yet
             known.append((o.c.at.is_(None) & e.c.at.is_(None), sa.literal(default.reported)))
-        given = sa.case(*known)
+        value = sa.case(*known)
         plain = sa.and_(d.context.is_(None), d.candidates.is_(None))
-        columns = (d.decided_at, d.is_holdout, d.action, s.c.state, plain, given, o.c.at, e.c.at)
+        columns = (d.decided_at, d.is_holdout, d.action, s.c.state, plain, value, o.c.at, e.c.at)
         latest = sa.select(*columns).select_from(joined).where(d.pool == pool.definition.id)
         clipped = r.pool == pool.definition.id, r.is_clipped.is_(True), r.decision == d.id
         with pool.database.read() as connection:
