@@ -5,8 +5,8 @@
 Each shop's log is audited with `missing=0` and nothing else. The advised learner then runs on the true shop, from the
 prior that the audit wrote, beside Thompson sampling per action and blind choice. One line of JSON for each shop is
 appended to `--out`; shops that it already holds are not run again. `--worlds 0` leaves out everything about regret.
-A shop takes about ten seconds of CPU. Several processes take parts of the seeds, each with its own `--out`; the figures
-of all are printed by one more call, with all seeds and the files joined.
+A shop takes about ten seconds of CPU, two without regret. Several processes take parts of the seeds, each with its own
+`--out`; the figures of all are printed by one more call, with all seeds and the files joined.
 
 The right verdict follows from the generator's parameters. m is the mean revenue of each product, c what the states
 predict of it when all products are shown alike, r the standard deviation of m - c over that of c:
