@@ -184,8 +184,6 @@ def read_map(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> list[list[str]]:
-    from statepool.checks import shown
-
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = [row for row in csv.reader(file) if row]
     if len(rows) > 1 and not any(map(is_number, rows[0])):
@@ -194,7 +192,7 @@ def _read_csv(path: Path) -> list[list[str]]:
         rows = [row[1:] for row in rows]
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]) or not all(map(is_number, row)):
-            raise ValueError(f"row {i} is {shown(','.join(row))}, expected numbers, as many as in row 0")
+            raise ValueError(f"row {i} is {','.join(row)[:40]!r}, expected numbers, as many as in row 0")
     return rows
 
 
