@@ -133,6 +133,7 @@ def dimension(
     from statepool.guarantees import theorem_1, theorem_a
 
     P = read_map(file)
+    theorem_1(len(P), horizon, delay, 0.0)  # refuses wrong numbers before the long part
     with working("bracketing the dimension"):
         found = bracket(P, gap=gap, seconds=seconds)
     n_actions, n_states = P.shape
