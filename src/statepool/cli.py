@@ -66,9 +66,10 @@ def main() -> None:
     """Bad input is one sentence on standard error and exit code 2; never a traceback."""
     try:
         app()
-    except KeyboardInterrupt:
-        print("statepool: interrupted; finished work is kept", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == 130:  # what Typer makes of Ctrl-C
+            print("statepool: interrupted; finished work is kept", file=sys.stderr)
+        raise
     except (ValueError, ImportError, RuntimeError) as error:
         sentence = how_to_install(error) if isinstance(error, ImportError) else str(error)
         # The class by its name: its module needs the packages of an extra.

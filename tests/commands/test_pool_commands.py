@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from command_line import statepool
-from statepool.live import Database, Pool
+from statepool.live import Database, Pool, maintenance
 
 
 @pytest.fixture
@@ -92,3 +92,29 @@ def test_bad_input_is_one_sentence(url, tmp_path, arguments):
     assert done.stderr.startswith("statepool: ")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "missing.db").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("keys", "add", "shop", "--role", "king"), ("keys", "drop", "shop"),
+        ("keys", "renew", "shop", "--expires", "1d"), ("serve", "--host", "0.0.0.0", "--port", "0"),
+    ],
+)  # fmt: skip
+def test_a_refused_command_makes_no_database(tmp_path, arguments):
+    done = statepool(*arguments, "--store", f"sqlite:///{tmp_path}/new.db", cwd=tmp_path)
+    assert done.returncode == 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_an_export_that_fails_keeps_the_file_before(tmp_path, suffix):
+    def records():
+        yield dict.fromkeys(maintenance.COLUMNS)
+        raise KeyboardInterrupt
+
+    file = tmp_path / f"rows.{suffix}"
+    file.write_text("before")
+    with pytest.raises(KeyboardInterrupt):
+        maintenance.export(records(), file)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["before"]

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 import statepool
+from statepool.cli import main
 from statepool.commands import working
 from statepool.frames import terminal_width
 from statepool.report.sheet import Value
@@ -87,3 +88,15 @@ def test_version():
         [sys.executable, "-c", "from statepool.cli import main; main()", "--version"], capture_output=True, text=True
     )
     assert done.stdout == f"statepool {statepool.__version__}\n"
+
+
+def test_ctrl_c_is_one_sentence(monkeypatch, capsys):
+    def interrupted(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("statepool.commands.research.read_map", interrupted)
+    monkeypatch.setattr(sys, "argv", ["statepool", "dimension", "map.csv"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "statepool: interrupted; finished work is kept\n"

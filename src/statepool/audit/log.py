@@ -167,6 +167,8 @@ def open_log(
         try:
             yield log
         except Exception as error:
+            if str(error) == "Query interrupted":  # duckdb's answer to Ctrl-C
+                raise KeyboardInterrupt from None
             if type(error).__module__.partition(".")[0] not in ENGINES:
                 raise
             raise ValueError(f"{read.name}: cannot be counted ({first_line(error)})") from None

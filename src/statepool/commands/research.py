@@ -133,6 +133,7 @@ def dimension(
     from statepool.guarantees import theorem_1, theorem_a
 
     P = read_map(file)
+    theorem_1(len(P), horizon, delay, 0.0)  # refuses wrong numbers before the long part
     with working("bracketing the dimension"):
         found = bracket(P, gap=gap, seconds=seconds)
     n_actions, n_states = P.shape
@@ -184,8 +185,6 @@ def read_map(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> list[list[str]]:
-    from statepool.checks import shown
-
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = [row for row in csv.reader(file) if row]
     if len(rows) > 1 and not any(map(is_number, rows[0])):
@@ -194,7 +193,7 @@ def _read_csv(path: Path) -> list[list[str]]:
         rows = [row[1:] for row in rows]
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]) or not all(map(is_number, row)):
-            raise ValueError(f"row {i} is {shown(','.join(row))}, expected numbers, as many as in row 0")
+            raise ValueError(f"row {i} is {','.join(row)[:40]!r}, expected numbers, as many as in row 0")
     return rows
 
 
