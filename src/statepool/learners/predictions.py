@@ -60,7 +60,7 @@ COMPLEXITY = 2.0
 VOTE = 3.0
 AGEING, AGEING_POWER = 1e-4, 10
 OPTIMISM = 0.4
-LOOK_OPTIMISM = 2.5
+LOOK_OPTIMISM = 2.0
 SEEN_ENOUGH = 10.0
 TINY = 1e-12
 
@@ -272,15 +272,17 @@ def _weigh(p: Any, totals: Any, fading: Any, unit: float) -> None:
 
 @compiled_inside
 def _be_optimistic(states: Any, fading: Any) -> None:
-    n_states, total, recently = states.shape[1], 0.0, 0.0
+    n_states, total, recently, noisiest = states.shape[1], 0.0, 0.0, 0.0
     for s in range(n_states):
         total += states[SEEN, s]
         recently += states[VISITS + RECENT, s] * fading[READING, RECENT]
+        noisiest = max(noisiest, states[VARIANCE, s])
     for s in range(n_states):
         states[HOPE, s] = states[MEAN, s] - _hope(states[VARIANCE, s], states[SEEN, s], total / n_states)
         seen = states[VISITS + RECENT, s] * fading[READING, RECENT]
-        guess = states[H + RECENT, s]
-        states[RECENT_HOPE, s] = guess - _hope(LOOK_OPTIMISM * states[VARIANCE, s], seen, recently / n_states)
+        # The noise of the noisiest state: one that was always bad hardly varied, but it may since have become good.
+        hope = _hope(LOOK_OPTIMISM * noisiest, seen, recently / n_states)
+        states[RECENT_HOPE, s] = states[H + RECENT, s] - hope
 
 
 @compiled_inside

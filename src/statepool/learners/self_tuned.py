@@ -7,7 +7,7 @@
          where no state says more than 3 against a q
     6    each leader argmin value_q with its weight, at least min(1/64, 3/sqrt(t)) on those with effects together; while
          some state was seen less than ten times in memory .999, a look: min(1/16, 3/sqrt(t)) on the action that is best
-         by that memory alone, with more optimism
+         by that memory alone, with more optimism, and all states as noisy as the noisiest
     7    rows are believed as the pairs seen say (`cells`); `learn_map`: they are learnt, and optimism extends to them
     8    with a window all counts are exposed counts (`exposure`)
          around it a safe part and a guard (`safe`)
