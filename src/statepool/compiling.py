@@ -19,7 +19,7 @@ from numba import config, njit
 Function = TypeVar("Function", bound=Callable[..., Any])
 EXACT = {"contract", "nsz", "nnan", "ninf"}
 REASSOCIATED = EXACT | {"reassoc", "arcp"}
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}  # without reference counts
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
 
 
@@ -40,12 +40,12 @@ def compiled_reassociated(function: Function) -> Function:
 
 def compiled_inside(function: Function) -> Function:
     """The same for a function that Python never calls: compiles faster where it is handed a large memory."""
-    return _cached({**INLINED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}, function)
+    return _cached({**INLINED, "no_cpython_wrapper": True}, function)
 
 
 def compiled_part(function: Function) -> Function:
     """The same, and not copied into its callers."""
-    return _cached({**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}, function)
+    return _cached({**OPTIONS, "no_cpython_wrapper": True}, function)
 
 
 def compiled_allocating(function: Function) -> Function:

@@ -25,7 +25,6 @@ from statepool.model import Instance
 from statepool.probes import NO_PROBE, DimensionProbe, JointDimensionProbe, PolicyProbe, look
 from statepool.stream import Seed, Stream
 
-DRAWS = (2, 3)
 DEFAULT_DELAY = 50
 """Of `simulate`, `compare` and the command."""
 POINTS = 101
@@ -217,13 +216,12 @@ def simulate(
     """
     if not isinstance(instance, Instance):
         raise ValueError(f"instance: is {type(instance).__name__}, expected an Instance")
-    if check_count(draws, "draws") not in DRAWS:
+    if check_count(draws, "draws") not in (2, 3):
         raise ValueError(f"draws: is {shown(draws)}, expected 2 or 3")
     if draws == 2 and not ((instance.P == 0) | (instance.P == 1)).all():
         raise ValueError("draws: is 2, expected 3, since some action can lead to several states")
-    checked = (
-        delay.checked(instance.horizon) if isinstance(delay, Conversions) else check_delay(delay, instance.horizon)
-    )
+    horizon = instance.horizon
+    checked = delay.checked(horizon) if isinstance(delay, Conversions) else check_delay(delay, horizon)
     return _run(instance, make_learner(learner), checked, Stream.from_seed(seed), draws, NO_PROBE)[0]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from statepool.compiling import compiled, compiled_elementwise, compiled_reassociated
+from statepool.compiling import compiled, compiled_elementwise, compiled_part, compiled_reassociated, entry_point
 
 BLOCK = 16
 """A draw sums this many probabilities at a time, and looks into one block only."""
@@ -110,7 +110,7 @@ def lowest(values: Any) -> float:
     return float(min(min(a, b), min(c, d)))
 
 
-@compiled
+@entry_point
 def lowest_index(values: Any, slack: float = 0.0) -> int:
     """The index of the smallest value, the first of equals: values within `slack` of the smallest count as equal."""
     bound = lowest(values) + slack
@@ -149,6 +149,12 @@ def combine(columns: Any, weights: Any, out: Any) -> None:
     while s < weights.size:
         add_scaled(out, columns[s], weights[s])
         s += 1
+
+
+@compiled_part
+def combine_apart(columns: Any, weights: Any, out: Any) -> None:
+    """The same for rules that combine often: not copied into them, which would compile slowly."""
+    combine(columns, weights, out)
 
 
 @compiled_reassociated

@@ -58,7 +58,7 @@ ROUND, TIME, FIRST_ROUND, FIRST_TIME, STARTED, REPORTS, FITTED, WAITS, WAITED = 
 BITS, BASE, READING, MARK = range(4)
 """Of `Clock.fading`: how many bits a weight grows by, per round for a memory and per unit of time for a τ; the power of
 two that weights are relative to; what a sum is multiplied by when it is read; the weight of the decision at hand."""
-COEFFICIENT, TAU, WEIGHT, PRIOR, SUM, PART = range(6)
+COEFFICIENT, TAU, WEIGHT, PRIOR, SUM, PART, LATER = range(7)
 """Of `Clock.curve`: exposure is the sum over k of COEFFICIENT times count k as it is kept; w_k; pseudo-reports of τ_k;
 and room for the fit. Column 0 belongs to the plain count."""
 
@@ -84,7 +84,7 @@ def start_clock(problem: Problem, memories: Sequence[float] = (), n_curves: int 
     """Nothing seen; `memories` are what each keeps of itself in a round; `n_curves` states have curves of their own."""
     window = 0.0 if problem.window is None else float(problem.window)
     m = N_TAU if window > 0 else 0
-    curve = np.zeros((6, 1 + m))
+    curve = np.zeros((7, 1 + m))
     curve[TAU, 1:] = window * SLOWEST * STEP ** np.arange(m)
     curve[[WEIGHT, PRIOR], 1:] = 1.0 / max(m, 1)
     if m and problem.curve is not None:
@@ -226,7 +226,7 @@ def fit_curve(curve: Any, sample: Any, count: int, state: int, now: float, windo
     were not seen.
     """
     n = curve.shape[1]
-    for _ in range(ITERATIONS):
+    for _ in range(min(ITERATIONS, 2 * count)):  # a constant number of steps would be unrolled by the compiler
         for k in range(1, n):
             curve[SUM, k] = curve[PRIOR, k]
         for j in range(count):
@@ -238,10 +238,11 @@ def fit_curve(curve: Any, sample: Any, count: int, state: int, now: float, windo
             for k in range(1, n):
                 curve[PART, k] = curve[WEIGHT, k] * exp(-wait / curve[TAU, k]) / curve[TAU, k]
                 density += curve[PART, k]
-                share += curve[WEIGHT, k] * (1.0 - exp(-age / curve[TAU, k]))
+                curve[LATER, k] = exp(-age / curve[TAU, k])
+                share += curve[WEIGHT, k] * (1.0 - curve[LATER, k])
             seen, missing = 1.0 / max(density, 1e-300), 1.0 / max(share, 1e-3)
             for k in range(1, n):
-                curve[SUM, k] += curve[PART, k] * seen + curve[WEIGHT, k] * exp(-age / curve[TAU, k]) * missing
+                curve[SUM, k] += curve[PART, k] * seen + curve[WEIGHT, k] * curve[LATER, k] * missing
         total = 0.0
         for k in range(1, n):
             total += curve[SUM, k]

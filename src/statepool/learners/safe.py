@@ -24,7 +24,7 @@ import numpy as np
 
 from statepool.checks import Floats
 from statepool.compiling import compiled, compiled_inside, compiled_part
-from statepool.kernels import LARGEST_ESTIMATE, combine, dot, lowest, softmin
+from statepool.kernels import LARGEST_ESTIMATE, combine_apart, dot, lowest, softmin
 from statepool.learners.contract import Problem
 
 SHARE = 1 / 64
@@ -85,13 +85,12 @@ def add_safe(safe: Any, columns: Any, fixed: bool, out: Any) -> None:
     if not fixed or safe.numbers[PREPARED] != safe.numbers[START]:
         safe.numbers[PREPARED] = safe.numbers[START]
         _start_on_leader(safe, columns, prior, totals)
-    combine(columns, safe.states[ESTIMATE], totals)
+    combine_apart(columns, safe.states[ESTIMATE], totals)
     rate = safe.numbers[RATE]
     for a in range(n):
         totals[a] = rate * totals[a] + prior[a]
     softmin(totals, 1.0, x)
-    guilty = safe.numbers[EXCESS] > GUARD * sqrt(safe.numbers[START] / SHARE)
-    share = 1.0 if guilty else SHARE
+    share = 1.0 if safe.numbers[EXCESS] > GUARD * sqrt(safe.numbers[START] / SHARE) else SHARE
     for a in range(n):
         out[a] = (1.0 - share) * out[a] + share * x[a]
 
@@ -99,10 +98,9 @@ def add_safe(safe: Any, columns: Any, fixed: bool, out: Any) -> None:
 @compiled_inside
 def _start_on_leader(safe: Any, columns: Any, out: Any, room: Any) -> None:
     """-log of where it started: 1/s spread evenly, the rest on the leader of that moment."""
-    combine(columns, safe.states[ANCHOR], room)
-    best = lowest(room)
+    combine_apart(columns, safe.states[ANCHOR], room)
+    best, ties = lowest(room), 0.0
     bound = best + 1e-12 * abs(best)
-    ties = 0.0
     for a in range(out.size):
         ties += 1.0 if room[a] <= bound else 0.0
     start = max(safe.numbers[START], 1.0)
