@@ -237,10 +237,6 @@ def test_after_the_guard_certified_is_anytime_afresh():
     [
         (lambda: sp.learners.Anytime(pooled=1), "pooled: is 1, expected True or False"),
         (lambda: sp.learners.ZimmertSeldin(tuning="anytme"), "tuning: 'anytme' is not known; did you mean anytime"),
-        (
-            lambda: sp.learners.ZimmertSeldin(tuning="anytime", scale=2.0),
-            "tuning: is 'anytime' with a scale or a shift, expected 'fixed'",
-        ),
         (lambda: sp.StateEXP3(copies="busy"), "copies: is 'busy', expected .*, or 'd\\+1'"),
         (lambda: sp.StateEXP3(rate="fast"), r"rate: is 'fast', expected a finite number in \(0, inf\]"),
         (lambda: sp.learners.DelayAdapted(pooled=None), "pooled: is None"),

@@ -17,7 +17,7 @@ from statepool.checks import Floats, Ints, check_count, check_delay, read_only, 
 from statepool.compiling import entry_point
 from statepool.delays import Conversions, never
 from statepool.frames import make_frame
-from statepool.kernels import draw, draw_outcome, draw_revenue, draw_row
+from statepool.kernels import aligned, draw, draw_outcome, draw_revenue, draw_row
 from statepool.learners import contract, make_learner
 from statepool.learners.contract import Learner, Played, Problem, is_own, make_tables, problem_of, rows_at, short_name
 from statepool.learners.outside import explained, suited
@@ -239,7 +239,7 @@ def _run(
 
     memory = learner.start(problem)
     saved = np.empty((calendar.n_slots, sum(learner.saved_width(problem))))
-    x = np.zeros(instance.n_actions)
+    x = aligned(instance.n_actions)
     wrong = np.full(0 if is_own(type(memory)) else 2, -1.0)
     if probe is NO_PROBE:
         probe = NO_PROBE._replace(wrong=wrong)

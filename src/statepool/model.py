@@ -44,7 +44,25 @@ _CHUNK_ENTRIES = 1 << 20
 _NO_CONTEXTS: Ints = read_only(np.empty(0, dtype=np.int64))
 
 
-class Instance:
+class Sized:
+    """Whatever has a map `P`: its sizes."""
+
+    P: Floats
+
+    @property
+    def n_contexts(self) -> int:
+        return self.P.shape[0] if self.P.ndim == 3 else 1
+
+    @property
+    def n_actions(self) -> int:
+        return self.P.shape[-2]
+
+    @property
+    def n_states(self) -> int:
+        return self.P.shape[-1]
+
+
+class Instance(Sized):
     """A map from actions to states, and the mean loss of every state in every round: a value, which never changes.
 
     Parameters
@@ -114,18 +132,6 @@ class Instance:
     def replaced(self, **changes: Any) -> Instance:
         """The same instance but for these arguments."""
         return Instance(**(self._arguments | changes))
-
-    @property
-    def n_contexts(self) -> int:
-        return 1 if self.contexts is None else self.P.shape[0]
-
-    @property
-    def n_actions(self) -> int:
-        return self.P.shape[-2]
-
-    @property
-    def n_states(self) -> int:
-        return self.P.shape[-1]
 
     @property
     def horizon(self) -> int:

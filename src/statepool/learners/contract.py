@@ -40,8 +40,8 @@ from numpy.typing import ArrayLike
 
 from statepool.checks import Bools, Floats, Ints, shown
 from statepool.compiling import INLINED, OPTIONS
-from statepool.kernels import columns_of
-from statepool.model import Instance
+from statepool.kernels import aligned, columns_of
+from statepool.model import Instance, Sized
 from statepool.rates import default_rate
 from statepool.stream import Seed, Stream
 
@@ -78,14 +78,12 @@ class RowTables(NamedTuple):
 def make_tables(P: Floats, available: Bools | None = None) -> RowTables:
     """The tables of one map, or of a map for each context."""
     maps = P if P.ndim == 3 else P[None]
-    n_contexts, n_actions, n_states = maps.shape
-    if available is None or available.all():
-        actions, starts = np.tile(np.arange(n_actions), n_contexts), n_actions * np.arange(n_contexts + 1)
-        return RowTables(columns_of(maps).ravel(), actions, starts, n_states, P.ndim == 3)
-    columns = np.concatenate([columns_of(rows[on]).ravel() for rows, on in zip(maps, available, strict=True)])
+    available = np.ones(maps.shape[:2], np.bool_) if available is None else available
+    parts = [columns_of(rows[on]).ravel() for rows, on in zip(maps, available, strict=True)]
+    columns = np.concatenate(parts, out=aligned(sum(part.size for part in parts)))
     actions = np.concatenate([np.flatnonzero(on) for on in available])
     starts = np.concatenate([[0], available.sum(axis=1).cumsum()])
-    return RowTables(columns, actions, starts, n_states, P.ndim == 3)
+    return RowTables(columns, actions, starts, P.shape[-1], P.ndim == 3)
 
 
 @njit(inline="always")  # type: ignore[untyped-decorator]  # inlined, its arrays are counted as its caller counts
@@ -113,7 +111,7 @@ class Played(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Sized):
     """What a learner knows before the first round."""
 
     P: Floats
@@ -140,18 +138,6 @@ class Problem:
     """The same for each action and state, where actions are known to differ beyond their states."""
     curve: tuple[Floats, Floats] | None = None
     """The delay curve known beforehand: time constants τ and weights w of F(age) = 1 - sum_k w_k exp(-age/τ_k)."""
-
-    @property
-    def n_contexts(self) -> int:
-        return self.P.shape[0] if self.P.ndim == 3 else 1
-
-    @property
-    def n_actions(self) -> int:
-        return self.P.shape[-2]
-
-    @property
-    def n_states(self) -> int:
-        return self.P.shape[-1]
 
     @cached_property
     def columns(self) -> Floats:

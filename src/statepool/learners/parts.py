@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statepool.arguments import Argument, count, number, with_sections
-from statepool.checks import Floats, check_count, check_rate, shown
+from statepool.checks import Floats, check_count, check_name, check_rate, shown
 from statepool.compiling import compiled
 from statepool.kernels import LARGEST_ESTIMATE, combine, dot, softmin
 from statepool.learners.contract import Learner, Problem, check_flag
@@ -54,6 +54,10 @@ def _check_copies(value: Any, name: str) -> None:
         check_count(value, name)
 
 
+def _one_of(meaning: str, *names: str) -> Argument:
+    return Argument("str", meaning, lambda value, name: check_name(name, value, names))
+
+
 def _flag(meaning: str) -> Argument:
     return Argument("bool", meaning, check_flag)
 
@@ -63,13 +67,14 @@ SETTINGS = {
     "block": count("The rounds of a block.", lowest=2),
     "certified": _flag("Whether the radii hold with high probability; else they are a heuristic."),
     "copies": Argument('int or "d+1"', 'How many learners take turns; "d+1": one more than the delay.', _check_copies),
-    "denominator": Argument("str", 'What the second half divides by: "counted" or "predicted".'),
-    "exploration": number("The share of uniform exploration.", 0, 1),
+    "denominator": _one_of('What the second half divides by: "counted" or "predicted".', "counted", "predicted"),
+    "exploration": number("The share of uniform exploration, in (0, 1].", 0, 1, open_low=True),
     "forgetting": number("The share of the past that each round keeps, in (0, 1].", 0, 1, open_low=True),
     "groups": Argument("list of int", "Merges states: the group of each state."),
     "history": count("How many outcomes the index is made of."),
     "hold": count("The largest delay; None: that of the problem, doubled whenever an outcome comes later.", lowest=0),
     "known_map": _flag("Whether the rows are taken from P."),
+    "learn_map": _flag("Whether the map is learnt from the pairs seen. Then P is not read."),
     "learner": Argument("Learner", "The learner that is copied."),
     "mixing": number("The share of uniform exploration.", 0, 1),
     "pooled": _flag("Whether losses are pooled through the state, or learnt of the action played alone."),
@@ -85,7 +90,7 @@ SETTINGS = {
     "shift": _flag("Whether the rates start later, as in the paper's tuned baseline."),
     "skip": _flag("Whether to give up on outcomes that are too late."),
     "smoothing": number("Added to the count of each pair.", 0, 1e9, open_low=True),
-    "tuning": Argument("str", '"fixed" as in the paper, or "anytime" as in the source.'),
+    "tuning": _one_of("The source's rates, or the paper's, which alone have scale and shift.", "anytime", "fixed"),
     "window": count("Rows are counted over this many rounds; None: over all."),
 }
 """What the settings of learners mean and may be."""

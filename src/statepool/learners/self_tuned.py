@@ -20,7 +20,6 @@ Source: ours; the safe part is the paper's State-EXP3. What is proved, and what 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp, log, sqrt
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,7 +30,8 @@ from statepool.compiling import compiled_inside, compiled_part
 from statepool.kernels import combine_apart, lowest_index
 from statepool.learners import cells, exposure, predictions, safe
 from statepool.learners.cells import N_EFFECTS
-from statepool.learners.contract import Learner, Problem, Rows, add_rule, check_flag
+from statepool.learners.contract import Learner, Problem, Rows, add_rule
+from statepool.learners.parts import settled
 from statepool.learners.predictions import HOPE, MEAN, MEMORIES, N_SAVED, SD
 
 EFFECTS_PRIOR, UNSEEN_PRIOR, FOUND_PRIOR = 1 / 4, 1 / 16, 31 / 32
@@ -52,17 +52,10 @@ ROW_OPTIMISM = predictions.OPTIMISM / 2
 """Of rows that are learnt: g(s) is optimistic already."""
 
 
-@dataclass(frozen=True)
+@settled
 class SelfTuned(Learner):
     """The learner to run: no horizon, no rate, no delay, nothing to set.
 
-    Parameters
-    ----------
-    learn_map : bool
-        Whether the map is learnt from the pairs seen. Then P is not read.
-
-    Examples
-    --------
     >>> import statepool as sp
     >>> sp.simulate(sp.families.spread(seed=0, horizon=500), sp.SelfTuned(), delay=10, seed=80_000).regret < 50
     True
@@ -74,9 +67,6 @@ class SelfTuned(Learner):
     scratch: ClassVar[tuple[str, ...]] = ("values",)
     exposure: ClassVar[bool] = True
     scale_free: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_flag(self.learn_map, "learn_map")
 
     @property
     def learns_map(self) -> bool:  # type: ignore[override]

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from statepool.checks import Floats, Ints, check_groups, shown
 from statepool.compiling import compiled
-from statepool.kernels import LARGEST_ESTIMATE, combine, dot, dots, mix_evenly, softmin
+from statepool.kernels import LARGEST_ESTIMATE, aligned, combine, dot, dots, mix_evenly, softmin
 from statepool.learners.contract import Learner, Problem, add_rule
 from statepool.learners.parts import n_copies, settled
 
@@ -65,7 +65,7 @@ class StateEXP3(Learner):
         rate = problem.rate(self.rate, n_groups, n_copies(self.copies, problem.delay))
         copies = n_copies(self.copies, problem.delay, problem.horizon)
         return StateMemory(
-            np.zeros((copies, S)), groups, np.empty(K), np.ones(1, np.bool_),
+            np.zeros((copies, S)), groups, aligned(K), np.ones(1, np.bool_),
             np.zeros(S + 1 if problem.has_contexts else 0), rate, float(self.mixing),
         )  # fmt: skip
 

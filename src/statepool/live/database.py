@@ -3,8 +3,9 @@
 Rows are the truth. They are written once and read with SQL; the exceptions are named here:
 
     decisions     never updated, except to erase a person
-    reports       `learned_in` is set once, by the version that took the report in (0: never, as its
-                  decision is erased or its version archived); `due` is infinity while an outcome waits for its state
+    reports       `learned_in` is set once, by the version that took the report in (0: never, as its decision is erased
+                  or its version archived); `due`, when it may be learnt, is at once (-inf), at the end of the window,
+                  or unknown (inf) while an outcome waits for its state
     versions      `state` is set to NULL when a later version is there, except in every 1000th and where replay starts
     pools         `revision` with each change of the catalogue or the settings, `expired_to` and `looked_to` with expiry
 
@@ -26,7 +27,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -191,7 +192,7 @@ class Tables:
         return f"CREATE VIEW {self.log_name} AS SELECT {', '.join(columns)} FROM ({rows}) AS log"
 
 
-class Database:
+class Database(AbstractContextManager["Database"]):
     """Tables of pools at a URL, shared by all pools of a process.
 
     Parameters
@@ -376,9 +377,6 @@ class Database:
 
     def __repr__(self) -> str:
         return f"Database({self.shown_url!r})"
-
-    def __enter__(self) -> Database:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

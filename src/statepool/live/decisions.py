@@ -70,16 +70,16 @@ class Decisions:
         self._database, self._pool, self._table = database, pool, database.tables.decisions
         v, p = database.tables.versions.c, database.tables.pools.c
         latest = sa.select(sa.func.max(v.number)).where(v.pool == sa.bindparam("pool")).scalar_subquery()
-        is_current = [
+        still_there = [
             v.pool == sa.bindparam("pool"), v.number == sa.bindparam("version"),
             v.uid == sa.bindparam("uid", type_=sa.LargeBinary()), p.id == v.pool,
             p.revision == sa.bindparam("revision"),
         ]  # fmt: skip
-        self._latest = database.prepare(sa.select(latest).where(*is_current))
+        self._latest = database.prepare(sa.select(latest).where(*still_there))
         insert = database.insert(self._table).on_conflict_do_nothing(index_elements=["pool", "ticket"])
         if database.is_postgres:
             source = columns_of_json(self._table) | {"decided_at": database.now()}
-            select = sa.select(*(value.label(name) for name, value in source.items())).where(*is_current)
+            select = sa.select(*(value.label(name) for name, value in source.items())).where(*still_there)
             insert = insert.from_select(list(source), select, include_defaults=False).returning(latest)
         else:
             names = [each.name for each in self._table.c if each.name not in ("id", "decided_at")]
@@ -102,7 +102,7 @@ class Decisions:
             self._draw(version, offer, None if ticket is None else check_ticket(ticket), uniform, at)
             for (ticket, _, _), offer in zip(requests, offers, strict=True)
         ]
-        latest, rows = self._store(rows, version, offers, uniform)
+        latest, rows = self._store(rows, version, offers)
         labels = version.revision.catalogue.labels
         if any(row["action"] >= len(labels) for row in rows):  # another process has added it
             raise Stale
@@ -129,11 +129,9 @@ class Decisions:
             "saved": version.saved_with(offer, distribution, choice),
         }  # fmt: skip
 
-    def _store(
-        self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer], uniform: float | None
-    ) -> tuple[int, list[Row]]:
-        """Insert decisions if their version is current; the latest version, and the rows as they are stored."""
-        current = {
+    def _store(self, rows: list[Row], version: PolicyVersion, offers: Sequence[Offer]) -> tuple[int, list[Row]]:
+        """Insert decisions if the pool still has their version; the latest version, and the rows as they are stored."""
+        drawn_from = {
             "pool": self._pool, "version": version.number, "uid": version.uid, "revision": version.revision.number,
         }  # fmt: skip
         sets = {offer.digest: offer for offer in offers if offer.digest and version.revision.settings.keep_candidates}
@@ -148,11 +146,11 @@ class Decisions:
                 table = self._database.tables.candidate_sets
                 connection.execute(self._database.insert(table).on_conflict_do_nothing(), kept)
             if self._database.is_postgres:
-                given = current | {"at": rows[0]["at"], "rows": encoded(rows)}
+                given = drawn_from | {"at": rows[0]["at"], "rows": encoded(rows)}
                 found = connection.exec_driver_sql(self._insert, given).all()
                 latest, done = found[0][0] if found else None, len(found)
             else:
-                latest = connection.exec_driver_sql(self._latest, current).scalar()
+                latest = connection.exec_driver_sql(self._latest, drawn_from).scalar()
                 done = 0 if latest is None else connection.exec_driver_sql(self._insert, rows).rowcount
             if done == len(rows):
                 return latest or 0, rows
@@ -160,7 +158,7 @@ class Decisions:
             if latest is None and any(row["ticket"] not in known for row in rows):
                 raise Stale
             for row in rows:
-                compare(known[row["ticket"]], row, uniform)
+                compare(known[row["ticket"]], row)
             return latest or 0, [known[row["ticket"]] for row in rows]
 
         return self._database.write(insert, one_statement=not kept and len(rows) == 1)
@@ -185,11 +183,9 @@ def columns_of_json(table: sa.Table) -> dict[str, Any]:
     return {each.name: sa.func.decode(each, base64) if is_bytes[each.name] else each for each in rows.c}
 
 
-def compare(known: Row, drawn: Row, uniform: float | None) -> None:
+def compare(known: Row, drawn: Row) -> None:
     """Raise if the decision of a ticket was made for another request than the one drawn now."""
     ticket = known["ticket"]
-    if uniform is not None and uniform != known["uniform"]:
-        raise Conflict(f"uniform: ticket {ticket!r} was drawn from {known['uniform']!r}, and {uniform!r} is given now")
     if drawn["context"] != known["context"]:
         raise Conflict(f"context: ticket {ticket!r} was decided for another context, expected the same again")
     if drawn["candidates"] != (known["candidates"] and bytes(known["candidates"])):

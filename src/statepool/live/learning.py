@@ -301,7 +301,6 @@ class Batch:
         what, t, action, state, context = (columns[n].astype(np.int64) for n in (0, 1, 3, 4, 5))
         time, wait, loss, sign = (np.ascontiguousarray(columns[n]) for n in (2, 6, 7, 8))
         saved = np.array(self._saved).reshape(len(self._saved), sum(self._width))
-
         with explained(stepper.learner, stepper.memory):
             suited(take_in, stepper.memory)(
                 stepper.memory, what, t, time, action, state, context, wait, loss, sign, saved,

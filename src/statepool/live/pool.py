@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ IDLE = 10
 ATTEMPTS = 20
 
 
-class Pool:
+class Pool(AbstractContextManager["Pool"]):
     """Decisions in a durable database; open one with `Pool.open`.
 
     Examples
@@ -198,7 +199,7 @@ class Pool:
     def _decide(self, requests: Sequence[Any], uniform: float | None = None) -> list[Decision]:
         for _ in range(ATTEMPTS):
             try:
-                latest, made = self._decisions.decide(self._current(), requests, self._given_time(), uniform)
+                latest, made = self._decisions.decide(self._known_version(), requests, self._given_time(), uniform)
             except Stale:
                 self.refresh()
                 continue
@@ -334,8 +335,8 @@ class Pool:
             self._version, self._latest = made, max(made.number, self._latest)
         return made
 
-    def _current(self) -> PolicyVersion:
-        """The version to draw from: the latest that this process has heard of."""
+    def _known_version(self) -> PolicyVersion:
+        """The version to draw from: the latest that this process has heard of, which need not be the latest."""
         if self._latest > self._version.number:
             self.refresh()
         return self._version
@@ -453,7 +454,7 @@ class Pool:
 
     def policy(self, context: Any = None) -> dict[Any, float]:
         """The probability of each action in the next decision."""
-        version = self._current()
+        version = self._known_version()
         known = version.revision.catalogue
         offer, distribution = version.of(None if context is None else known.context(context))
         return dict(zip(known.labels_of(offer.rows.actions), distribution.probabilities.tolist(), strict=True))
@@ -524,9 +525,6 @@ class Pool:
         decisions, waiting = f"{found.decisions} decision{'' if found.decisions == 1 else 's'}", found.pending
         sizes = f"{int(self.catalogue.active.sum())} actions, {len(self.definition.states)} states"
         return f"Pool({self.name!r}: {sizes}, {short_name(self.definition.learner)}, {decisions}, {waiting} waiting)"
-
-    def __enter__(self) -> Pool:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

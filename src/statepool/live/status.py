@@ -53,15 +53,6 @@ class Status:
     unit: Unit = field(repr=False)
     """The unit that outcomes are reported in."""
 
-    @property
-    def actions(self) -> tuple[Any, ...]:
-        """The label of every action by its number, retired ones included."""
-        return self.catalogue.labels
-
-    @property
-    def states(self) -> tuple[Any, ...]:
-        return self.catalogue.states
-
     @cached_property
     def lift(self) -> Lift | None:
         """How much better than the holdout the learner does, in the user's unit; None without outcomes of both."""

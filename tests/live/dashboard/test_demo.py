@@ -22,7 +22,7 @@ def test_everything_that_can_happen_happens(tmp_path):
         assert status.decisions > 2000
         assert min(status.counts[name] for name in ("states", "outcomes", "expiries")) > 0
         assert (status.counts["impossible"], status.counts["out_of_bounds"]) == (0, 0)
-        assert status.states == tuple(STATES)
+        assert status.catalogue.states == tuple(STATES)
         assert 0 < status.pending < 0.5 * status.decisions
 
 

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Bools, Floats, Ints, check_name
+from statepool.checks import Bools, Floats, Ints
 from statepool.compiling import compiled
 from statepool.kernels import add_scaled, dot, lowest, mix_evenly, softmin
 from statepool.learners.contract import Learner, Problem, add_rule
@@ -157,9 +157,6 @@ class CountedDenominator(Learner):
     denominator: str = "counted"
     block: int = 400
     rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_name("denominator", self.denominator, ("counted", "predicted"))
 
     def saved_width(self, problem: Problem) -> tuple[int, int]:
         return 0, problem.n_actions

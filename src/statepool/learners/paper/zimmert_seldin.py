@@ -23,13 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, check_name
+from statepool.checks import Floats
 from statepool.compiling import compiled, compiled_reassociated
 from statepool.kernels import LARGEST_ESTIMATE, log
 from statepool.learners import parts
 from statepool.learners.contract import Learner, Problem, add_rule
 
-TUNINGS = ("fixed", "anytime")
 SOLUTION = np.dtype([("mu", "f8"), ("strength", "f8"), ("inverse_rate", "f8")], align=True)
 
 SMALL_RESIDUAL = 1e-7
@@ -64,11 +63,6 @@ class ZimmertSeldin(Learner):
     scale: float = 1.0
     shift: bool = False
     tuning: str = "fixed"
-
-    def __post_init__(self) -> None:
-        check_name("tuning", self.tuning, TUNINGS)
-        if self.tuning != "fixed" and (self.scale != 1.0 or self.shift):
-            raise ValueError(f"tuning: is {self.tuning!r} with a scale or a shift, expected 'fixed'")
 
     def start(self, problem: Problem) -> HybridMemory:
         K = problem.n_actions

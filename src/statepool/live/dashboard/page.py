@@ -81,7 +81,7 @@ def page_of(pool: Pool) -> dict[str, Any]:
         "fixed": None if settings.fixed_action is None else label(settings.fixed_action),
         "actions": reading.actions(),
         "states": reading.states(),
-        "n_states": len(status.states),
+        "n_states": len(status.catalogue.states),
         "has_map": reading.has_map,
         "waiting": reading.waiting(now),
         "alarms": reading.alarms(now),
@@ -106,7 +106,7 @@ class Reading:
     """
 
     def __init__(self, pool: Pool, status: Status, now: float) -> None:
-        self._status, settings, self._rows = status, status.settings, status.catalogue.rows
+        self._status, self._catalogue, settings = status, status.catalogue, status.settings
         self._bounds = settings.reward_bounds or settings.loss_bounds
         tables = pool.database.tables
         self._log, d, r = tables.log_name, tables.decisions.c, tables.reports.c
@@ -136,28 +136,28 @@ class Reading:
         self.is_waiting = np.isnan(come) & np.isnan(expired)
         self.has_map = not status.learner.learns_map
         self.is_rate = self._bounds == (0.0, 1.0)
-        self._by_state = means_of(self.state, len(status.states), self.value)
+        self._by_state = means_of(self.state, len(status.catalogue.states), self.value)
         said = {} if settings.prior is None else settings.prior.states or {}
-        self._said = np.array([said.get(str(each), (nan, 0.0))[0] for each in status.states], np.float64)
+        self._said = np.array([said.get(str(each), (nan, 0.0))[0] for each in status.catalogue.states], np.float64)
         """What the audit says that each state is worth."""
         self._is_said = np.isfinite(self._said) & (self._by_state.number < FEWEST)
         self._values = np.where(self._is_said, self._said, self._by_state.mean)
         seen = (is_plain == 1) & (self.action >= 0) & (self.state >= 0)
         actions, counts = np.unique(self.action[seen], return_counts=True)
-        self._seen = np.bincount(self.state[seen], minlength=len(status.states)).astype(float)
-        self._expected = counts @ self._rows[actions]
+        self._seen = np.bincount(self.state[seen], minlength=len(status.catalogue.states)).astype(float)
+        self._expected = counts @ self._catalogue.rows[actions]
         """How often each state was observed, and how often the map expects it."""
 
     def actions(self) -> list[dict[str, Any]]:
         """The most likely actions: how likely, what their states are worth, and what their own outcomes were."""
-        own = means_of(self.action, len(self._rows), self.value)
+        own = means_of(self.action, len(self._catalogue.rows), self.value)
         values, lines = self._values, []
         for place in np.argsort(-self._status.policy, kind="stable")[:N_ACTIONS]:
             number = int(self._status.numbers[place])
-            row = self._rows[number]
+            row = self._catalogue.rows[number]
             is_known = self.has_map and row[np.isnan(values)].sum() <= 0.01
             lines.append({
-                "label": label(self._status.actions[number]), "probability": float(self._status.policy[place]),
+                "label": label(self._catalogue.labels[number]), "probability": float(self._status.policy[place]),
                 "outcomes": int(own.number[number]), "mean": float(own.mean[number]),
                 "by_states": float(row @ np.nan_to_num(values)) if is_known else nan,
                 "why": self._why(row) if self.has_map else "",
@@ -171,11 +171,11 @@ class Reading:
         middle = values[known].mean() if known.any() else 0.0
         gain = np.abs((row - self._status.state_probabilities) * np.where(known, values - middle, 0.0))
         state = int(np.argmax(gain))
-        return "" if gain[state] < 1e-12 else f"{label(self._status.states[state])}: {share(float(row[state]))}"
+        return "" if gain[state] < 1e-12 else f"{label(self._catalogue.states[state])}: {share(float(row[state]))}"
 
     def states(self) -> list[dict[str, Any]]:
         """The states, the most observed where there are many."""
-        n, state = len(self._status.states), self.state
+        n, state = len(self._catalogue.states), self.state
         counts = np.bincount(state[state >= 0], minlength=n)
         seen = counts / counts.sum() if counts.sum() else np.full(n, nan)
         expected = self._expected / self._expected.sum() if self.has_map and self._expected.sum() else np.full(n, nan)
@@ -183,7 +183,7 @@ class Reading:
         order = range(n) if n <= N_STATES else np.argsort(-counts, kind="stable")[:N_STATES].tolist()
         return [
             {
-                "label": label(self._status.states[s]), "seen": float(seen[s]), "expected": float(expected[s]),
+                "label": label(self._catalogue.states[s]), "seen": float(seen[s]), "expected": float(expected[s]),
                 "outcomes": int(self._by_state.number[s]), "mean": float(self._values[s]), "widest": widest,
                 "is_said": bool(self._is_said[s]),
             }
@@ -261,7 +261,7 @@ class Reading:
 
     def _odds(self) -> Alarm | None:
         """Actions whose own outcomes differ from those of their states."""
-        size = len(self._rows)
+        size = len(self._catalogue.rows)
         known = (self.state >= 0) & np.isfinite(self.value)
         action = self.action[known]
         own, expected = means_of(action, size, self.value[known]), means_of(
@@ -270,7 +270,7 @@ class Reading:
         wrong = np.flatnonzero((own.number >= FEWEST) & _differ(own.mean, expected.mean, own.error, level))
         if not wrong.size:
             return None
-        labels = ", ".join(label(self._status.actions[each]) for each in wrong[:3])
+        labels = ", ".join(label(self._catalogue.labels[each]) for each in wrong[:3])
         others = " and others" if wrong.size > 3 else ""
         text = f"{labels}{others}: outcomes differ from what the states seen are worth."
         return Alarm("odds", "Actions at odds with their states", text)

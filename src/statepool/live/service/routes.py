@@ -285,7 +285,7 @@ def summarise(pool: Pool) -> m.PoolAnswer:
         arm: m.ArmAnswer(tally.count, unit.mean(tally) if tally.count else None) for arm, tally in status.losses.items()
     }
     return m.PoolAnswer(
-        name=status.name, actions=len(status.numbers), states=list(status.states),
+        name=status.name, actions=len(status.numbers), states=list[Any](status.catalogue.states),
         learner=m.LearnerBody(name_of(type(learner)) or type(learner).__name__, options),
         settings=msgspec.structs.asdict(status.settings), decisions=status.decisions, pending=status.pending,
         counts={kind: status.counts[counted] for kind, counted in m.COUNTS.items()},
