@@ -68,7 +68,7 @@ SETTINGS = {
     "certified": _flag("Whether the radii hold with high probability; else they are a heuristic."),
     "copies": Argument('int or "d+1"', 'How many learners take turns; "d+1": one more than the delay.', _check_copies),
     "denominator": _one_of('What the second half divides by: "counted" or "predicted".', "counted", "predicted"),
-    "exploration": number("The share of uniform exploration, in (0, 1].", 0, 1, open_low=True),
+    "exploration": number("The share of uniform exploration.", 0, 1),
     "forgetting": number("The share of the past that each round keeps, in (0, 1].", 0, 1, open_low=True),
     "groups": Argument("list of int", "Merges states: the group of each state."),
     "history": count("How many outcomes the index is made of."),

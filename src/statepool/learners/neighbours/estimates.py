@@ -52,7 +52,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statepool.checks import Floats, Ints
+from statepool.checks import Floats, Ints, check_number
 from statepool.kernels import LARGEST_ESTIMATE, dot, softmin
 from statepool.learners import parts
 from statepool.learners.action_exp3 import ActionMemory, start_actions
@@ -70,6 +70,10 @@ class AuerEXP3(Learner):
     """
 
     exploration: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.exploration is not None:
+            check_number(self.exploration, "exploration", 0, 1, open_low=True)
 
     def start(self, problem: Problem) -> ActionMemory:
         K, share = problem.n_actions, self.exploration
