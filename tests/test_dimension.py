@@ -33,7 +33,7 @@ def test_estimate_draws_as_published():
     assert estimate(P, np.random.default_rng(3), 20) == pytest.approx(largest, rel=1e-14)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(30), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(30, 60))])
 def test_brackets_hold_and_close(seed):
     P = random_map(seed)
     found = bracket(P, gap=0.01)

@@ -72,7 +72,7 @@ def documents(*audits):
     return found
 
 
-@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("sampled", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_the_same_answer_from_postgresql(sampled, server, tmp_path, monkeypatch):
     if sampled:
         monkeypatch.setattr("statepool.audit.counts.MOST_ROWS", 4_000)
