@@ -171,7 +171,7 @@ class Reading:
         middle = values[known].mean() if known.any() else 0.0
         gain = np.abs((row - self._status.state_probabilities) * np.where(known, values - middle, 0.0))
         state = int(np.argmax(gain))
-        return "" if gain[state] < 1e-12 else f"{label(self._catalogue.states[state])}: {share(float(row[state]))}"
+        return "" if gain[state] < 1e-12 else f"{share(float(row[state]))} {label(self._catalogue.states[state])}"
 
     def states(self) -> list[dict[str, Any]]:
         """The states, the most observed where there are many."""
