@@ -24,6 +24,7 @@ def test_plain_numpy_passes(check):
     check()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("check", learner_checks(Allocating(), [BAND]), ids=str)
 def test_what_allocates_passes(check):
     check()
@@ -84,6 +85,7 @@ def test_a_learner_that_runs_live_takes_outcomes_back():
         promises.takes_outcomes_back(wrong, BAND)
 
 
+@pytest.mark.soak
 def test_an_outcome_is_taken_back_although_versions_faded_it():
     of = (("Fading", outside.leader_learn, outside.fade), ("Timed", outside.learn_what_is_left, outside.keep_time))
     wrong, right = (wrong_learner(name, begin, outside.leader_policy, learn, advance=each) for name, learn, each in of)

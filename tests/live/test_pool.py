@@ -31,7 +31,7 @@ def test_the_same_ticket_gets_the_same_answer(place):
     assert place.open().decide_many(["mine", "other", "mine"])[::2] == [first, first]
 
 
-@pytest.mark.parametrize("change", ["state", "loss", "uniform"])
+@pytest.mark.parametrize("change", ["state", "loss"])
 def test_another_value_for_the_same_ticket_is_refused_and_changes_nothing(place, change):
     pool = place.make()
     pool.decide("mine", uniform=0.5)
@@ -41,7 +41,6 @@ def test_another_value_for_the_same_ticket_is_refused_and_changes_nothing(place,
     calls = {
         "state": lambda: pool.observe("mine", "browse"),
         "loss": lambda: pool.resolve("mine", loss=0.75),
-        "uniform": lambda: pool.decide("mine", uniform=0.25),
     }
     with pytest.raises(Conflict, match="mine"):
         calls[change]()
