@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import statepool as sp
-from statepool.learners.cells import WEIGHED
 from statepool.learners.contract import Played, Problem, Rows, make_tables, rows_at
+from statepool.learners.effects import WEIGHED
 from statepool.learners.predictions import HOPE, MEAN, MEMORIES, N_PREDICTIONS, SD, VARIANCE, H
 from statepool.learners.self_tuned import EFFECTS
 from statepool.learners.stepper import Stepper

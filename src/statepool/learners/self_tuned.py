@@ -1,14 +1,14 @@
 """SelfTuned: the learner to run. Nothing to set, losses in any unit, outcomes early or late.
 
     1-4  predict the mean outcome of each state, with its noise, and be optimistic about those seen less (`predictions`)
-    5    effects of actions beyond the state (`cells`): under each hypothesis q on their variance,
+    5    effects of actions beyond the state (`effects`): under each hypothesis q on their variance,
              value_q(a) = Σ_s P(s|a) [g(s) + σ_s (ε_q(a) - sqrt(.4 c/(1 + n_a c) · log⁺(n/(n_a + 1))))]
          with n_a plays of a and n on average; q is weighted ∝ prior · exp(-Σ ω (x - saved m - σ_s saved ε_q)²/(2 var)),
          where no state says more than 3 against a q
     6    each leader argmin value_q with its weight, at least min(1/64, 3/sqrt(t)) on those with effects together; while
          some state was seen less than ten times in memory .999, a look: min(1/16, 3/sqrt(t)) on the action that is best
          by that memory alone, with more optimism, and all states as noisy as the noisiest
-    7    rows are believed as the pairs seen say (`cells`); `learn_map`: they are learnt, and optimism extends to them
+    7    rows are believed as the pairs seen say (`effects`); `learn_map`: they are learnt, and optimism extends to them
     8    with a window all counts are exposed counts (`exposure`)
          around it a safe part and a guard (`safe`)
 
@@ -28,9 +28,9 @@ import numpy as np
 from statepool.checks import Floats
 from statepool.compiling import compiled_inside, compiled_part
 from statepool.kernels import combine_apart, lowest_index
-from statepool.learners import cells, exposure, predictions, safe
-from statepool.learners.cells import N_EFFECTS
+from statepool.learners import effects, exposure, predictions, safe
 from statepool.learners.contract import Learner, Problem, Rows, add_rule
+from statepool.learners.effects import N_EFFECTS
 from statepool.learners.parts import settled
 from statepool.learners.predictions import HOPE, MEAN, MEMORIES, N_SAVED, SD
 
@@ -81,7 +81,7 @@ class SelfTuned(Learner):
         plays = np.zeros(1 + problem.n_contexts)
         plays[0] = 0.0 if problem.cells is None else problem.cells[1].sum()
         return SelfTunedMemory(
-            clock, predictions.start_predictions(problem, clock, Q), cells.start_cells(problem, clock),
+            clock, predictions.start_predictions(problem, clock, Q), effects.start_cells(problem, clock),
             safe.start_safe(problem), _start_leaders(problem, Q), plays, np.empty((4, K)), np.empty(S * learnt),
             np.zeros(learnt), 0.0 if problem.window is None else float(problem.default),
         )  # fmt: skip
@@ -93,14 +93,14 @@ class SelfTuned(Learner):
             for new, old in zip(getattr(grown, name)[:parts], getattr(memory, name)[:parts], strict=True):
                 new[...] = old
         grown.plays[: memory.plays.size] = memory.plays
-        cells.move_cells(memory.cells, grown.cells, before.P, None if self.learn_map else after.P)
+        effects.move_cells(memory.cells, grown.cells, before.P, None if self.learn_map else after.P)
         return grown
 
 
 def _start_leaders(problem: Problem, n_hypotheses: int) -> Floats:
     leaders = np.zeros((6, n_hypotheses + 1))
-    effects = FOUND_PRIOR if problem.cells is not None else EFFECTS_PRIOR if problem.prior is None else UNSEEN_PRIOR
-    leaders[PRIOR, 0], leaders[PRIOR, 1:] = log(1 - effects), log(effects / (n_hypotheses - 1))
+    prior = FOUND_PRIOR if problem.cells is not None else EFFECTS_PRIOR if problem.prior is None else UNSEEN_PRIOR
+    leaders[PRIOR, 0], leaders[PRIOR, 1:] = log(1 - prior), log(prior / (n_hypotheses - 1))
     return leaders
 
 
@@ -112,7 +112,7 @@ def n_hypotheses(problem: Problem) -> int:
 class SelfTunedMemory(NamedTuple):
     clock: exposure.Clock
     predictions: predictions.Predictions
-    cells: cells.Cells
+    cells: effects.Cells
     safe: safe.Safe
     leaders: Floats
     """[what, q]: the weight of each hypothesis, the position of its best action, that action's value, the mean plays of
@@ -144,7 +144,7 @@ def _raise_bases(clock: Any, p: Any, known: Any) -> None:
         if factor != 1.0:
             predictions.rescale(p, i, factor)
             if i >= predictions.N_MEMORIES:
-                cells.rescale_cells(known, i - predictions.N_MEMORIES + 1, factor)
+                effects.rescale_cells(known, i - predictions.N_MEMORIES + 1, factor)
 
 
 def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
@@ -152,7 +152,7 @@ def policy(memory: Any, rows: Any, t: int, out: Any) -> None:
     round_now = clock.numbers[exposure.ROUND]
     exposure.read_exposure(clock)
     predictions.predict(memory.predictions, clock, round_now)
-    cells.read_scales(memory.cells, clock, states)
+    effects.read_scales(memory.cells, clock, states)
     most = SPREAD / sqrt(round_now + 1.0)
     share = min(LOOK, most)
     _weigh_hypotheses(leaders, memory.predictions, min(ASK, most))
@@ -197,7 +197,7 @@ def _believed(memory: Any, rows: Any) -> Any:
         n_states, n = columns.shape
         columns = memory.columns[: n_states * n].reshape(n_states, n)
         for a in range(n):
-            memory.worth[a] = cells.learnt_row(memory.cells, columns, a, rows.context, rows.actions[a])
+            memory.worth[a] = effects.learnt_row(memory.cells, columns, a, rows.context, rows.actions[a])
     return Rows(columns, rows.actions, rows.context, rows.vary, rows.own)
 
 
@@ -216,10 +216,10 @@ def _find_leaders(memory: Any, rows: Any, look: bool) -> None:
         usual_worth += memory.worth[a] / n
     for a in range(n):  # a loop by itself: within the next one, which is long, it would take three times as long
         room[n_known] = a
-        n_known += 1 if learnt or cells.find(memory.cells, rows.actions[a] + 1) >= 0 else 0
+        n_known += 1 if learnt or effects.find(memory.cells, rows.actions[a] + 1) >= 0 else 0
     for i in range(n_known):
         a = int(room[i])
-        _offer_known(memory, rows, a, cells.find(memory.cells, rows.actions[a] + 1), usual_worth, slack, look)
+        _offer_known(memory, rows, a, effects.find(memory.cells, rows.actions[a] + 1), usual_worth, slack, look)
         values[a] = OFFERED
     for q in range(last):
         unit, hope = memory.values[2 if q > N_EFFECTS * memory.cells.n_tables else 1, :n], leaders[UNPLAYED, q]
@@ -240,12 +240,12 @@ def _offer_known(memory: Any, rows: Any, a: int, cell: int, usual_worth: float, 
     """Offer an action of which something is known: its row is doubted or learnt, and it may have effects."""
     known_of, states, leaders = memory.cells, memory.predictions.states, memory.leaders
     value, deviation, mean = memory.values[0, a], memory.values[1, a], memory.values[2, a]
-    pair = cells.pair_of(known_of, cell, rows.context, rows.actions[a])
+    pair = effects.pair_of(known_of, cell, rows.context, rows.actions[a])
     row = rows.columns[:, a]
     if memory.worth.size > 0 and not rows.own:
         value -= _hope_for_row(states, row, value, memory.worth[a], usual_worth)
     elif not rows.own and pair >= 0:
-        first = cells.doubt_row(known_of, pair, rows.columns, a)
+        first = effects.doubt_row(known_of, pair, rows.columns, a)
         row = known_of.table[pair, first : first + row.size]
         value = deviation = mean = 0.0
         for s in range(row.size):
@@ -261,11 +261,11 @@ def _offer_known(memory: Any, rows: Any, a: int, cell: int, usual_worth: float, 
     for kind in range(known_of.n_kinds):
         of_price = kind == known_of.n_tables
         of_kind = pair if kind == 1 and not of_price else cell
-        known, news, plays = cells.evidence_of(known_of, of_kind, kind)
+        known, news, plays = effects.evidence_of(known_of, of_kind, kind)
         unit, worth = (mean, known) if of_price else (deviation, plays)
         for q in range(1 + N_EFFECTS * kind, 1 + N_EFFECTS * (1 + kind)):
-            c = cells.variance_of(q, of_price)
-            moved = value + unit * cells.effect_of(known, news, c)
+            c = effects.variance_of(q, of_price)
+            moved = value + unit * effects.effect_of(known, news, c)
             if moved + abs(unit) * leaders[UNPLAYED, q] < leaders[BEST, q]:  # otherwise no optimism could make it best
                 hope = _hope_for_effect(leaders[USUAL, q], plays)
                 _offer(leaders, q, moved - abs(unit) * sqrt(hope * c / (1.0 + worth * c)), a, slack)
@@ -279,7 +279,7 @@ def _start_search(memory: Any, context: int, n: int) -> float:
         leaders[ACTION, q], leaders[BEST, q] = 0.0, 1e300
         by_pair = known_of.n_tables > 1 and N_EFFECTS < q <= 2 * N_EFFECTS
         leaders[USUAL, q] = plays[1 + context] / n if by_pair else plays[0] / known_of.n_actions
-        c = cells.variance_of(q, q > N_EFFECTS * known_of.n_tables)
+        c = effects.variance_of(q, q > N_EFFECTS * known_of.n_tables)
         leaders[UNPLAYED, q] = -sqrt(_hope_for_effect(leaders[USUAL, q], 0.0) * c) if q > 0 else 0.0
     largest = 0.0
     for s in range(states.shape[1]):
@@ -325,13 +325,13 @@ def _save_effects(known_of: Any, leaders: Any, context: int, action: int, saved:
     """ê, ε of each hypothesis, and ê of prices (`predictions.effect_saved`)."""
     last = EFFECTS + leaders.shape[1] - 1
     saved[EFFECTS] = saved[last] = 0.0
-    cell = cells.find(known_of, action + 1)
-    pair = cells.pair_of(known_of, cell, context, action)
+    cell = effects.find(known_of, action + 1)
+    pair = effects.pair_of(known_of, cell, context, action)
     for kind in range(known_of.n_kinds):
         of_price = kind == known_of.n_tables
-        known, news, _ = cells.evidence_of(known_of, pair if kind == 1 and not of_price else cell, kind)
+        known, news, _ = effects.evidence_of(known_of, pair if kind == 1 and not of_price else cell, kind)
         for q in range(1 + N_EFFECTS * kind, 1 + N_EFFECTS * (1 + kind)):
-            saved[EFFECTS + q] = cells.effect_of(known, news, cells.variance_of(q, of_price))
+            saved[EFFECTS + q] = effects.effect_of(known, news, effects.variance_of(q, of_price))
             saved[last if of_price else EFFECTS] += leaders[WEIGHT, q] * saved[EFFECTS + q]
 
 
@@ -343,7 +343,7 @@ def see(memory: Any, played: Any, saved: Any) -> None:
     memory.plays[0] += 1.0
     if memory.cells.n_tables > 1:
         memory.plays[1 + played.context] += 1.0
-    cells.see_in_cells(memory.cells, clock, played, saved[EFFECTS + memory.leaders.shape[1]] > 0.0)
+    effects.see_in_cells(memory.cells, clock, played, saved[EFFECTS + memory.leaders.shape[1]] > 0.0)
     if clock.window > 0.0:
         predictions.count_decision(memory.predictions, clock, played, saved, EFFECTS, 0.0, 1.0)
 
@@ -355,7 +355,7 @@ def learn(memory: Any, played: Any, loss: float, saved: Any, sign: float) -> Non
         predictions.count_decision(memory.predictions, clock, played, saved, EFFECTS, news, sign)
         mean, trust = saved[MEAN], sign * saved[predictions.TRUST]
     predictions.count_report(memory.predictions, clock, played, saved, EFFECTS, news, sign)
-    cells.learn_in_cells(memory.cells, clock, played, news, trust, mean)
+    effects.learn_in_cells(memory.cells, clock, played, news, trust, mean)
     safe.learn_safe(memory.safe, played, loss, saved, N_SAVED, sign)
     exposure.note_report(clock, played.time, played.wait, played.state, sign)
 

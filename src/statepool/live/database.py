@@ -3,9 +3,9 @@
 Rows are the truth. They are written once and read with SQL; the exceptions are named here:
 
     decisions     never updated, except to erase a person
-    reports       `learned_in` is set once, by the version that took the report in (0: never, as its decision is erased
-                  or its version archived); `due`, when it may be learnt, is at once (-inf), at the end of the window,
-                  or unknown (inf) while an outcome waits for its state
+    reports       `learned_in` is set once, by the version that took the report in, also if it taught nothing
+                  (0: never, as its decision was erased or its version archived); `due`, when it may be taken in, is
+                  at once (-inf), at the end of the window, or unknown (inf) while an outcome waits for its state
     versions      `state` is set to NULL when a later version is there, except in every 1000th and where replay starts
     pools         `revision` with each change of the catalogue or the settings, `expired_to` and `looked_to` with expiry
 
@@ -111,20 +111,23 @@ class Tables:
         self.versions = table(
             "versions",
             column("pool", small, key=True), column("number", small, key=True), column("uid", blob),
-            column("build", text), column("revision", small), column("round", number), column("made_at", double),
+            column("build", text), column("revision", small), column("made_at", double),
+            column("round", number),  # how many decisions had their state learnt
             column("impossible", number),  # states so far that the policy could not lead to and are not learnt
             column("digest", blob),  # of everything that this version learnt from
-            column("saved", blob), column("state", blob, optional=True),
+            column("saved", blob),  # by state: what learning from any of its decisions needs, and its probability
+            column("state", blob, optional=True),  # the learner's memory
         )  # fmt: skip
         self.decisions = table(
             "decisions",
             sa.Column("id", identity, sa.Identity(), primary_key=True),
-            column("pool", small), column("ticket", text, optional=True), column("round", number),
+            column("pool", small), column("ticket", text, optional=True),
+            column("round", number),  # its version's, and how many the process had drawn from it: may be there twice
             column("version", small), column("action", small),  # -1: a candidate that is not in the catalogue
             column("probability", double), column("uniform", double), column("is_holdout", sa.Boolean()),
             column("decided_at", double), column("context", small, optional=True),
             column("candidates", blob, optional=True), column("label", text, optional=True),
-            column("saved", blob, optional=True),
+            column("saved", blob, optional=True),  # what the version's lacks: of the action; of its own rows everything
             sa.UniqueConstraint("pool", "ticket"), sa.Index("decisions_by_time", "pool", "decided_at"),
         )  # fmt: skip
         self.reports = table(

@@ -1,8 +1,9 @@
-"""Decisions and their reports, each stored with one statement, in any order, from any process, without a lock.
+"""Decisions and their reports, in any order, from any process.
 
-A decision is drawn from the version that a process holds. The statement inserts it only if the pool still has that
-version (by its random `uid`, which a restored backup changes) and its revision, and says which version is the latest. A
-ticket that is there already is read back: the same request gets the same answer.
+A decision is drawn from the version that a process holds, and stored only if the pool still has that version (by its
+random `uid`, which a restored backup changes) and its revision. Which version is the latest is asked as well: on
+PostgreSQL by the same statement, on SQLite by another in the same transaction. A ticket that is there already is read
+back: the same request gets the same answer.
 
 A report is the state that was seen, the outcome, or the default once the window is over: one INSERT from the decision's
 row. If nothing was inserted, the same report is there already, or another one, or the ticket is unknown.
@@ -222,10 +223,10 @@ class Reports:
     def __init__(self, database: Database, definition: Definition) -> None:
         self._database, self._definition, self._tables = database, definition, database.tables
         d, r = self._tables.decisions.c, self._tables.reports.c
-        hold: Any = sa.bindparam("hold", type_=sa.Double())  # the window, where outcomes are held until it closes
+        until_due: Any = sa.bindparam("until_due", type_=sa.Double())  # the window, or at once
         names = NewReport._fields[1:]
         values: dict[str, Any] = {
-            "decision": d.id, "pool": d.pool, "at": database.now(), "due": d.decided_at + hold,
+            "decision": d.id, "pool": d.pool, "at": database.now(), "due": d.decided_at + until_due,
             **{name: sa.bindparam(name, type_=r[name].type) for name in names},
         }  # fmt: skip
         ticket: Any = sa.bindparam("ticket", type_=sa.Text())
@@ -252,7 +253,7 @@ class Reports:
         window = None if revision.definition.learner.exposure else revision.settings.window
         more = {"pool": self._definition.id, "at": at}
         rows: list[Row] = [
-            report._asdict() | more | {"hold": -inf if window is None or report.kind == STATE else window}
+            report._asdict() | more | {"until_due": -inf if window is None or report.kind == STATE else window}
             for report in reports
         ]  # fmt: skip
         given: Any = rows[0] if len(rows) == 1 else rows

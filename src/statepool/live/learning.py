@@ -1,12 +1,13 @@
 """Versions of a policy: how one is made from the reports that have come, and how decisions are drawn from it.
 
-A version is the learner's memory after everything that was reported so far:
+A version is the learner's memory of the version before, after what was reported and became due since:
 
-    advance, then for each decision in order of its key: `see` its state, `learn` its outcome; then the policy
+    advance, then for each decision in order of its key: `see` its state, `learn` its outcome
 
-A default that was learnt and is replaced by an outcome is taken back first. Decisions of the holdout are not learnt.
-The order is recorded (`reports.learned_in`), so `replay` calls the same function with the same numbers. One process
-at a time makes a version, under the lock of the pool's row.
+The policy follows from the memory. Without exposure a default that was learnt and is replaced by an outcome is taken
+back first; with exposure defaults teach nothing. Reports of the holdout are taken in and not learnt. The order is
+recorded (`reports.learned_in`), so `replay` calls the same function with the same numbers. One process at a time makes
+a version, under a lock (of the pool's row on PostgreSQL, of the file on SQLite).
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class PolicyVersion:
         self.revision, self.number, self.uid, self.round, self.made_at = revision, number, uid, t, made_at
         self.impossible, self.state, self.saved, self.digest = impossible, state, saved, digest
         self.rounds = count(t)
-        """Of the decisions that this process draws."""
+        """Of the decisions that this process draws; other processes give the same numbers."""
         self._lock = threading.Lock()  # a stepper has scratch arrays, which two threads must not share
         self._steppers: dict[int, Stepper] = {}
         self.known: dict[int | None, tuple[Offer, Distribution]] = {}

@@ -7,7 +7,8 @@
 
 The contract: when a call returns, what it did is durable. Every call may be repeated: the same ticket with the same
 value changes nothing, with another value it raises `Conflict`. A pool may be used by many threads, and on PostgreSQL by
-many processes; decisions and reports wait for no lock. One process at a time makes a new version of the policy.
+many processes, where decisions and reports wait for no version to be made; on SQLite all writing takes turns. One
+process at a time makes a new version of the policy.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from statepool.live.settings import (
 BYTES_PER_REPORT, FEWEST_REPORTS = 40, 16
 """Without `update_every`, versions cost about so many bytes per report, and take in at least so many reports,"""
 LONGEST_WAIT = 10.0
-"""or are made so many seconds after a report, a hundredth of the window if that is less."""
+"""or are made so many seconds after the last attempt, a hundredth of the window if that is less."""
 IDLE = 10
 """The background thread learns at most one part in so many of its time."""
 ATTEMPTS = 20
@@ -82,7 +83,7 @@ class Pool(AbstractContextManager["Pool"]):
         self._reports = Reports(database, self.definition)
         self._version, self._latest = version, version.number
         self._n_unlearned = 0
-        """Reports that this process stored since it last made a version."""
+        """Reports that this process stored since it last tried to make a version."""
         self._learned_at = self._expired_at = time.monotonic()
         self._seconds_per_version = 0.0
 
@@ -156,7 +157,7 @@ class Pool(AbstractContextManager["Pool"]):
         self, ticket: str | None = None, *, context: Any = None, candidates: Mapping[Any, ArrayLike] | None = None,
         uniform: float | None = None,
     ) -> Decision:  # fmt: skip
-        """An action to play.
+        """Draw an action and store the decision.
 
         Parameters
         ----------
@@ -260,7 +261,10 @@ class Pool(AbstractContextManager["Pool"]):
         return count
 
     def learn(self) -> bool:
-        """Make a new version of everything that was reported; whether there was anything."""
+        """Make a version of the reports that are due and were not taken in yet; whether there were any.
+
+        An outcome waits for its state and, without exposure, for the end of the window.
+        """
         return self._learn(wait=True)
 
     def _learn_if_due(self) -> None:
@@ -315,7 +319,7 @@ class Pool(AbstractContextManager["Pool"]):
     def make_version(
         self, job: Callable[[sa.Connection, PolicyVersion, float], PolicyVersion | None], wait: bool = True
     ) -> PolicyVersion | None:
-        """Run a job that makes a version under the lock of the pool's row, and draw from that version from then on.
+        """Run a job that makes a version under the pool's lock, and draw from that version from then on.
 
         Without `wait` nothing is done if another process has the lock.
         """
