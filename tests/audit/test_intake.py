@@ -122,7 +122,7 @@ def test_a_time_in_the_far_future_does_not_move_the_end_of_the_log(column, usual
     row = np.flatnonzero(usual["loss"] == 0)[-1]
     usual[column][row] = 1e6
     found = audit_log(write_columns(usual, tmp_path / "log.parquet"), window=50, **QUICK)
-    assert found.counts.notes["time far after all others"] == 1
+    assert found.counts.notes["time far from all others"] == 1
     assert 590 < found.rows.latest < 610
     assert found.rows.pace == pytest.approx(1.0, rel=0.02)
     assert 40 < (found.rows.decided > found.maturity.cut).sum() <= 51

@@ -86,8 +86,35 @@ def test_a_purchase_in_the_far_future_does_not_hide_the_window(plain_shop, plain
     log = plain_shop.log(0)
     log.loc[log.purchased_at.first_valid_index(), "purchased_at"] = pd.Timestamp("2036-01-01")
     found = audit_log(log, missing=0, **QUICK)
-    assert found.counts.notes == {"time far after all others": 1}
+    assert found.counts.notes == {"time far from all others": 1}
     assert found.maturity.window == pytest.approx(plain_audit.maturity.window, rel=0.01)
+
+
+ODD = {
+    "outcome without a time of its own": lambda log, row: {"purchased_at": pd.NaT},
+    "outcome before its decision": lambda log, row: {"purchased_at": log.ts[row] - pd.Timedelta("3D")},
+    "negative outcome": lambda log, row: {"revenue": -20 * log.revenue[row]},
+    "time far from all others": lambda log, row: {"ts": pd.Timestamp("1970-01-01")},
+}
+
+
+@pytest.mark.parametrize("why", ODD)
+def test_one_odd_purchase_is_named_and_counts_for_no_more_than_itself(why, plain_shop, plain_audit):
+    log = plain_shop.log(0)
+    row = log.index[log.revenue.notna()][100]
+    for column, value in ODD[why](log, row).items():
+        log.loc[row, column] = value
+    with pytest.raises(ValueError, match="what is a blank"):
+        audit_log(log, **QUICK)
+    found = audit_log(log, missing=0, **QUICK)
+    assert found.counts.notes == {why: 1}
+    assert f"Rows: 1 kept ({why})." in summary_of(found).reading
+    assert found.advice.verdict == plain_audit.advice.verdict
+    assert found.maturity.window == pytest.approx(plain_audit.maturity.window, rel=0.01)
+    assert found.counts.state_means == pytest.approx(plain_audit.counts.state_means, abs=0.01)
+    assert found.effects.at_most == pytest.approx(plain_audit.effects.at_most, abs=0.01)
+    assert found.advice.expected[-1].regret == pytest.approx(plain_audit.advice.expected[-1].regret, rel=0.02)
+    assert found.document["settings"]["reward_bounds"] == [-1600.0 if "negative" in why else 0.0, 80.0]
 
 
 @pytest.mark.parametrize(("text", "read"), [("€{:.2f}", "decimal point"), ("{:.2f} EUR", "decimal point")])
@@ -131,8 +158,12 @@ def test_repeated_ids_spellings_and_time_zones_are_named_with_counts(plain_shop)
     said = " ".join(found.document["log"]["notes"])
     assert "300 rows repeat a visit_id" in said
     assert "--ticket visit_id" in said
-    assert sum(n for why, n in found.counts.notes.items() if "read as" in why) == 50
+    assert sum(found.counts.merged.values()) == 50
     assert found.counts.n_states == 4
+    rows = next(line for line in summary_of(found).reading if line.startswith("Rows: "))
+    assert re.search(r"\d+ merged \(state 'VIEW ' read as 'view'\)", rows)
+    assert "rejects others: send '" in rows
+    assert said.count("300 rows repeat") == " ".join(summary_of(found).reading).count("300 rows repeat") == 1
     assert f"3 time zones (Z in {len(log) // 3}" in said.replace("none in", "Z in", 0) or "3 time zones" in said
     assert np.allclose(
         np.sort(found.rows.decided),

@@ -33,7 +33,7 @@ import numpy as np
 from statepool import learners
 from statepool.audit.counts import Counts, Rows, Unit
 from statepool.audit.delays import Lateness, Maturity, simulated_delays
-from statepool.audit.estimates import CERTAIN, LEVEL, ActionEffects, Drift, Map, Sufficiency
+from statepool.audit.estimates import PRESENT, ActionEffects, Drift, Map, Sufficiency
 from statepool.checks import Floats
 from statepool.engine import simulate
 from statepool.learners.contract import Learner, Problem
@@ -173,20 +173,18 @@ def first_is_good(seen: Evidence) -> float:
 
 
 def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, int | None]:
-    counts, effects, p = seen.counts, seen.effects, seen.sufficiency.p
+    counts, effects, found = seen.counts, seen.effects, seen.sufficiency.effects == PRESENT
     barred = _barred(counts, seen.maturity)
     if barred:
         return UNCLEAR, barred, None
     if is_alike(counts, effects):
         # Alike for all together; for each context the states may still tell them apart.
         safe = effects.at_most * effects.possible_gain < DOUBT * personalised
-        return (POOL if safe and p >= CERTAIN else ALONE), "", None
-    if p >= CERTAIN:
+        return (POOL if safe and not found else ALONE), "", None
+    if not found:
         if effects.at_most < DOUBT:
             return POOL, "", None
         what = f"{int(counts.k.sum())} outcomes are too few to rule out that actions matter beyond the state"
-        if p < LEVEL:
-            what = f"there is a hint of direct effects (p = {p:.2g}) that may be chance"
         about = f"{what}. Pooling may lose up to {effects.at_most:.0%} of what can be gained; {DOUBT:.0%} is too much"
         return UNCLEAR, about, rows_needed(seen)
     pool, alone = (effects.drawn < SMALL).all(axis=1).mean(), (effects.drawn >= LARGE).all(axis=1).mean()

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from statepool.audit.counts import Rows
+from statepool.audit.counts import SLIPS, Rows
 from statepool.checks import Floats, check_span
 from statepool.delays import Conversions
 
@@ -121,15 +121,15 @@ def find_maturity(rows: Rows, window: float | None) -> Maturity:
         raise ValueError("window: needs decision times to tell which rows are old enough, expected --decided")
     if not rows.timed or window == 0 or not np.isfinite(rows.loss).any():
         return Maturity(window or None, NONE if window is None else GIVEN, rows.latest)
-    found, span = _find_window(rows), rows.latest - float(rows.decided[0])
+    found, span = _find_window(rows), rows.latest - rows.first
     if found is None or (window is None and not 0 < found[0] <= LONGEST * span):
         if window is None:
             _ask_if_unfinished(rows)
             return Maturity(None, NONE, rows.latest)
-        # The value of most rows, if it is the worst of all: nothing happened.
+        # The value of most rows, if it is the worst but for refunds: nothing happened.
         known = rows.loss[np.isfinite(rows.loss)]
         common = _common_values(known)[0]
-        nothing = common == known.max() and (known == common).mean() >= 0.5
+        nothing = (known > common).sum() <= SLIPS * (known < common).sum() and (known == common).mean() >= 0.5
         return Maturity(window, GIVEN, rows.latest, common if nothing else None)
     length, default, why = found
     how, length = (FOUND, length) if window is None else (GIVEN, window)
@@ -144,11 +144,11 @@ def _find_window(rows: Rows) -> tuple[float, float, str] | None:
         return None
     waits = rows.resolved - rows.decided
     if undated.sum() >= LEAST_EVENTS:
-        values = np.unique(rows.loss[undated])
-        if values.size > 1 or (rows.loss[dated] == values[0]).any():
+        default = _common_values(rows.loss[undated])[0]
+        settled = rows.loss == default
+        if (undated & ~settled).sum() + (dated & settled).sum() > SLIPS * dated.sum():
             return None
-        default = float(values[0])
-        blank, youngest = ~known, float(rows.age[undated].min())
+        blank, youngest = ~known, float(rows.age[undated & settled].min())
         if blank.sum() >= LEAST_EVENTS and (rows.age[blank] <= youngest).mean() >= NEARLY:
             return youngest, default, "younger rows are blank unless something happened"
         longest = float(wait_quantiles(waits[dated], rows.age[dated], NEARLY))

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import stdtrit
+from scipy.stats import chisquare
 
 from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
 from statepool.audit.contexts import OPEN, PAYS, Contexts
 from statepool.audit.delays import GIVEN, QUANTILES
-from statepool.audit.estimates import LEVEL, state_intervals
+from statepool.audit.estimates import ABSENT, CERTAIN, HINT, LEVEL, PRESENT, state_intervals
 from statepool.report.page import render
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 UNITS = {"years": 31_557_600.0, "days": 86_400.0, "hours": 3_600.0, "minutes": 60.0, "seconds": 1.0}
 NAMES = {"action-thompson": "Thompson sampling per action"}
 SHOWN = 3
-"""How many actions are named that cannot be distinguished from the best."""
+"""How many of a kind are named: of actions that cannot be distinguished from the best, of odd rows."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Summary:
 
 
 def summary_of(audit: Audit) -> Summary:
-    return Summary([_reading(audit), *_window(audit)], _reasons(audit), _todo(audit))
+    return Summary([_reading(audit), *_window(audit), *_rows(audit), *audit.log.notes], _reasons(audit), _todo(audit))
 
 
 def _reading(audit: Audit) -> str:
@@ -68,7 +69,8 @@ def _reading(audit: Audit) -> str:
     seen = np.flatnonzero(counts.k.sum(axis=0) > 0)
     differ = seen.size > 1 and np.ptp(counts.state_means[seen]) > 0
     ends = f": best state {counts.states[seen[0]]}, worst {counts.states[seen[-1]]}" if differ else ""
-    return f"{unit.column} is read as {unit.kind} ({how}){ends}."
+    measured = "" if unit.name == unit.column else f", in {unit.name}"
+    return f"{unit.column} is read as {unit.kind} ({how}){measured}{ends}."
 
 
 def _window(audit: Audit) -> list[str]:
@@ -88,29 +90,45 @@ def _window(audit: Audit) -> list[str]:
     return [f"Outcomes are final after {duration(audit, maturity.window)} ({how}).{rest}"]
 
 
+def _rows(audit: Audit, most: int = SHOWN) -> list[str]:
+    """Rows that were dropped, merged or odd, if there are some."""
+    counts = audit.counts
+    merged = {f"state {label!r} read as {counts.spellings[label]!r}": n for label, n in counts.merged.items()}
+    parts = {"dropped": counts.dropped, "merged": merged, "kept": counts.notes}
+    said = [f"{counted(n)} {what} ({why})" for what, found in parts.items() for why, n in found.items()]
+    sent = [f"send {counts.spellings[label]!r}, not {label!r}" for label in counts.merged][:1]
+    sent = [f" A running pool knows each state by one spelling and rejects others: {one}." for one in sent]
+    return [f"Rows: {listed(said, most)}.{''.join(sent)}"] if said else []
+
+
 def _reasons(audit: Audit) -> list[str]:
     """At most three: what is missing, what the states explain, and what is gained over what people would do."""
     advice = audit.advice
     missing = [f"{advice.missing[0].upper()}{advice.missing[1:]}."] if advice.missing else []
     if missing and advice.needed is None:
         return missing
+    said = _about_effects(audit)
     if is_alike(audit.counts, audit.effects):
-        return [*missing, "The actions are alike: no choice among them gains anything that the log can see."]
-    return [*missing, _about_states(audit), *([_why_not(audit)] if advice.expected else [])]
+        alike = "No choice among the actions gains anything that the log can see."
+        return [*missing, f"{said} {alike}"]
+    if audit.effects.blind > 0:
+        blind = f"{amount(audit.effects.blind * audit.unit.scale)}{audit.unit.suffix} per decision"
+        well = f"Choosing well gains {blind} over choosing blindly."
+        lost = f"Choosing through the states alone loses {audit.effects.lost:.0%} of the {blind} that can be gained."
+        said = f"{said} {lost if audit.sufficiency.effects == PRESENT else well}"
+    return [*missing, said, *([_why_not(audit)] if advice.expected else [])]
 
 
-def _about_states(audit: Audit) -> str:
-    found = audit.sufficiency
-    blind = f"{amount(audit.effects.blind * audit.unit.scale)}{audit.unit.suffix} per decision"
-    if found.p >= LEVEL:
-        same = f"In the same state, actions do not differ beyond chance (p = {found.p:.2g})."
-        return f"{same} Choosing well gains {blind} over choosing blindly." if audit.effects.blind > 0 else same
-    rejected = sum(p < LEVEL for p in found.corrected)
-    where = f"In {rejected} of {len(found.corrected)} states actions" if rejected else "Amounts of actions"
-    return (
-        f"{where} differ beyond chance (p = {found.p:.1g}). Choosing through the states alone loses "
-        f"{audit.effects.lost:.0%} of the {blind} that can be gained."
-    )
+def _about_effects(audit: Audit) -> str:
+    """Whether there are direct effects."""
+    found, n_states = audit.sufficiency, audit.counts.n_states
+    rejected = sum(p < LEVEL for p in found.corrected[:n_states])
+    where = f"In {rejected} of {n_states} states actions differ" if rejected else "Amounts of actions differ"
+    return {
+        ABSENT: f"In the same state, actions do not differ beyond chance (p = {found.p:.2g}).",
+        HINT: f"{where} a little beyond chance (p = {found.p:.1g}): a hint of direct effects, no more.",
+        PRESENT: f"{where} beyond chance (p = {found.p:.1g}).",
+    }[found.effects]
 
 
 def _why_not(audit: Audit) -> str:
@@ -135,9 +153,11 @@ def _why_not(audit: Audit) -> str:
 
 def _todo(audit: Audit) -> list[str]:
     if audit.advice.verdict == UNCLEAR:
-        wait = f"Start no pool yet. Give {HOLDOUT:.0%} of the visitors an action drawn at random, then audit again."
-        lines = [_how_much_more(audit), "Let the pool go on, then audit again." if audit.log.is_pool else wait]
-        open_for = (audit.log.window or 0.0) - (audit.rows.latest - float(audit.rows.decided[0]))
+        draw = f"Give {HOLDOUT:.0%} of the visitors an action drawn at random"
+        draw = "Go on drawing actions at random as in this log" if _is_random(audit) else draw
+        wait = "Let the pool go on" if audit.log.is_pool else f"Start no pool yet. {draw}"
+        lines = [_how_much_more(audit), f"{wait}, then audit again."]
+        open_for = (audit.log.window or 0.0) - (audit.rows.latest - audit.rows.first)
         if not audit.counts.has_outcomes and open_for > 0:
             lines = [f"The first window closes in {duration(audit, open_for)}; ask again then."]
     else:
@@ -145,21 +165,25 @@ def _todo(audit: Audit) -> list[str]:
     return lines if audit.contexts is None else [*lines, _about_gain(audit, audit.contexts)]
 
 
+def _is_random(audit: Audit) -> bool:
+    """Whether the log's actions were drawn at random: it says so, or there are as many rows of each."""
+    return audit.held or audit.counts.weighted or bool(chisquare(audit.counts.n.sum(axis=1)).pvalue >= CERTAIN)
+
+
 def _start(audit: Audit) -> str:
     ranking, unit, names = audit.advice.ranking, audit.unit, audit.counts.actions
     ends = sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper)))
-    by = ", corrected for direct effects" if audit.effects.direct.spread > 0 else ""
-    others = ", ".join(names[a] for a in ranking.alike[:SHOWN])
-    more = f" and {counted(len(ranking.alike) - SHOWN)} more" if len(ranking.alike) > SHOWN else ""
+    what = "the hint of direct effects" if audit.sufficiency.effects == HINT else "direct effects"
+    by = f", corrected for {what}" if audit.effects.direct.spread > 0 else ""
+    others = listed([names[a] for a in ranking.alike])
     worth = f"{unit.outcome(ranking.loss):.3g}{unit.suffix} per decision ({ends[0]:.3g} to {ends[1]:.3g})"
-    alike = f"; {others}{more} may be as good" if others else ""
+    alike = f"; {others} may be as good" if others else ""
     best = f"{names[ranking.order[0]]}: {worth}{by}{alike}."
     contexts = audit.contexts
     if contexts is None or not contexts.pays:
         return f"It starts on {best}"
-    first = [f"{names[a]} for {name}" for name, a in zip(contexts.names, contexts.best, strict=True)]
-    left = f" and {counted(len(first) - SHOWN)} more (AUDIT.json)" if len(first) > SHOWN else ""
-    return f"It starts on {', '.join(first[:SHOWN])}{left}. For all together the best is {best}"
+    first = listed([f"{names[a]} for {name}" for name, a in zip(contexts.names, contexts.best, strict=True)])
+    return f"It starts on {first}. For all together the best is {best}"
 
 
 def _how_much_more(audit: Audit) -> str:
@@ -198,15 +222,13 @@ def _about_log(audit: Audit) -> list[str]:
     if counts.blank and audit.maturity.window is None:
         blank = counted(counts.blank)
         lines.append(f"{blank} rows have a blank outcome; --missing 0 if that means that nothing happened.")
-    lines += [f"Dropped: {counted(n)} ({why})." for why, n in counts.dropped.items()]
-    lines += [f"Kept: {counted(n)} ({why})." for why, n in counts.notes.items()]
+    lines += _rows(audit, counts.rows)
     new = [name for name, is_new in zip(counts.actions, counts.is_new, strict=True) if is_new]
     if new and counts.has_outcomes:
-        shown = ", ".join(new[:5]) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
-        lines.append(f"New, without a final outcome: {shown}; ranked last, and kept in the pool.")
+        lines.append(f"New, without a final outcome: {listed(new)}; ranked last, and kept in the pool.")
     if not audit.rows.timed:
         lines.append("No decision times (--decided): drift and direct effects look alike; delays are unknown.")
-    return [*audit.log.notes, *lines]
+    return lines
 
 
 def _about_time(audit: Audit) -> list[str]:
@@ -233,7 +255,7 @@ def sections_of(audit: Audit) -> list[Section]:
     """At most five sections: those for which the log has something to show."""
     found = [
         Section("advice", "What to expect", [], [_regrets(audit)] if audit.advice.expected else []),
-        Section("evidence", "Is the state all that matters?", [], [_states(audit)]),
+        Section("evidence", "Is the state all that matters?", [_about_effects(audit)], [_states(audit)]),
         Section("actions", "Actions and states", [], [_actions(audit)]),
         Section("time", "Delays and drift", _about_time(audit)),
         Section("log", "The log", _about_log(audit)),
@@ -261,8 +283,9 @@ def _states(audit: Audit) -> Table:
         (name, counted(counts.n[:, s].sum()), f"{means[s]:.3g}", f"{found.corrected[s]:.2g}")
         for s, name in enumerate(counts.states)
     ]
-    note = "p: that actions do not differ in this state, corrected for the number of states."
-    return Table("State by state", ("rows", f"mean {unit.column}", "p"), rows, note)
+    rows += [("amounts, in all states", "", "", f"{p:.2g}") for p in found.corrected[counts.n_states :]]
+    note = "p: that actions do not differ, corrected for the number of tests."
+    return Table("State by state", ("rows", f"mean {unit.name}", "p"), rows, note)
 
 
 def _actions(audit: Audit) -> Table:
@@ -272,7 +295,7 @@ def _actions(audit: Audit) -> Table:
         own, error = unit.outcome(float(effects.own[a])), float(effects.own_error[a]) * unit.scale
         estimate = "new" if counts.is_new[a] else f"{own:.3g} ± {error:.2g}"
         rows.append((counts.actions[a], counted(counts.n[a].sum()), estimate, f"{unit.outcome(effects.pooled[a]):.3g}"))
-    return Table("The ten best actions", ("rows", f"{unit.column} per decision", "through the states"), rows)
+    return Table("The ten best actions", ("rows", f"{unit.name} per decision", "through the states"), rows)
 
 
 def write_report(audit: Audit, out: Path) -> Path:
@@ -320,14 +343,14 @@ def document_of(audit: Audit) -> dict[str, Any]:
                          for e in advice.expected],
         },
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
-                    "unit": unit.column, "low": unit.low, "high": unit.high},
+                    "unit": unit.name, "low": unit.low, "high": unit.high},
         "window": {"length": maturity.window, "known": maturity.how, "why": maturity.why,
                    "by_exposure": maturity.curve is not None, "sentence": " ".join(_window(audit))},
         "log": {"name": audit.log.name, "columns": vars(audit.log.columns), "rows": counts.total, "used": counts.rows,
-                "with_outcome": float(counts.k.sum()), "dropped": counts.dropped,
+                "with_outcome": float(counts.k.sum()), "dropped": counts.dropped, "merged": counts.merged,
                 "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in counts.notes.items())],
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
-        "sufficiency": {"p": test.p, "amounts_p": test.amounts.p, "states": [
+        "sufficiency": {"p": test.p, "direct_effects": test.effects, "amounts_p": test.amounts.p, "states": [
             {"state": name, "rows": int(counts.n[:, s].sum()), "mean": unit.outcome(counts.state_means[s]),
              "interval": intervals[s], "p_corrected": test.corrected[s]}
             for s, name in enumerate(counts.states)]},
@@ -364,6 +387,11 @@ def _context_data(audit: Audit, contexts: Contexts) -> dict[str, Any]:
         "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
         "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,
     }  # fmt: skip
+
+
+def listed(names: Sequence[str], most: int = SHOWN) -> str:
+    more = f" and {counted(len(names) - most)} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def counted(number: float) -> str:

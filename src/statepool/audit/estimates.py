@@ -62,6 +62,7 @@ SHUFFLES, WORK = (200, 2_000), 4e6
 COUNTED, DRAWS = 20, 200
 LEVEL, CERTAIN = 0.05, 0.001
 """Direct effects, and differences in what the states predict, count below `CERTAIN`; up to `LEVEL` they are a hint."""
+ABSENT, HINT, PRESENT = "not found", "a hint", "found"
 GRAIN = 0.04
 """Of an outcome's deviation: actions known better than this do not count for more."""
 LEAST_FREEDOM = 4.0
@@ -195,9 +196,17 @@ class Sufficiency:
     base: float
     """The loss if nothing happens."""
     corrected: list[float]
-    """Holm's p-values of the states."""
-    p: float
-    """Of the whole log: that nothing has direct effects."""
+    """Holm's p-values of the states, and of amounts if they differ."""
+
+    @property
+    def p(self) -> float:
+        """Of the whole log: that nothing has direct effects."""
+        return min(self.corrected, default=1.0)
+
+    @property
+    def effects(self) -> str:
+        """Whether there are direct effects: what verdict, estimates and sentences follow."""
+        return PRESENT if self.p < CERTAIN else HINT if self.p < LEVEL else ABSENT
 
 
 def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, base: float = 0.0) -> Sufficiency:
@@ -208,8 +217,7 @@ def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, b
     ps = [examine(rows, [part], n_actions, seed * 1_000_003 + s)[0] for s, part in enumerate(parts)]
     happens = sums_by_action([stretches(rows.action[part], event[part] * 1.0) for part in parts], n_actions)
     amounts = _amounts(rows, [part[event[part]] for part in parts], base, n_actions, seed)
-    everything = holm([*ps, amounts.p] if amounts.differ else ps)
-    return Sufficiency(happens, amounts, base, holm(ps), min(everything, default=1.0))
+    return Sufficiency(happens, amounts, base, holm([*ps, amounts.p] if amounts.differ else ps))
 
 
 def _amounts(rows: Rows, events: list[Ints], base: float, n_actions: int, seed: int) -> Amounts:
@@ -416,7 +424,7 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
         total = np.hypot(apart, effects.std(axis=1))
         return chosen - best, mean - best, 1 - np.divide(apart, total, out=np.ones_like(total), where=total > 0)
 
-    D = direct(e.believed(), g.believed()) if found.p < LEVEL else direct(0.0, 0.0)
+    D = direct(e.believed(), g.believed()) if found.effects != ABSENT else direct(0.0, 0.0)
     price, blind, new = cost(D)
     largest = direct(e.largest(), g.largest())
     then, gain, lost_then = (float(each.mean()) for each in cost(largest))
