@@ -21,7 +21,7 @@ from scipy.stats import chisquare
 from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
 from statepool.audit.contexts import OPEN, PAYS, Contexts
 from statepool.audit.delays import GIVEN, QUANTILES
-from statepool.audit.estimates import ABSENT, CERTAIN, HINT, LEVEL, PRESENT, state_intervals
+from statepool.audit.estimates import ABSENT, HINT, LEVEL, PRESENT, state_intervals
 from statepool.report.page import render
 
 if TYPE_CHECKING:
@@ -93,12 +93,16 @@ def _window(audit: Audit) -> list[str]:
 def _rows(audit: Audit, most: int = SHOWN) -> list[str]:
     """Rows that were dropped, merged or odd, if there are some."""
     counts = audit.counts
-    merged = {f"state {label!r} read as {counts.spellings[label]!r}": n for label, n in counts.merged.items()}
-    parts = {"dropped": counts.dropped, "merged": merged, "kept": counts.notes}
-    said = [f"{counted(n)} {what} ({why})" for what, found in parts.items() for why, n in found.items()]
-    sent = [f"send {counts.spellings[label]!r}, not {label!r}" for label in counts.merged][:1]
-    sent = [f" A running pool knows each state by one spelling and rejects others: {one}." for one in sent]
-    return [f"Rows: {listed(said, most)}.{''.join(sent)}"] if said else []
+    read_as = [(label, counts.spellings[label]) for label in counts.merged]
+    merged = {f"{label!r} as {state!r}": n for (label, state), n in zip(read_as, counts.merged.values(), strict=True)}
+    said = []
+    for what, found in (("dropped", counts.dropped), ("merged", merged), ("kept", counts.notes)):
+        why = [f"{why}: {counted(n)}" for why, n in found.items()] if len(found) > 1 else list(found)
+        said += [f"{counted(sum(found.values()))} {what} ({listed(why, most)})"] if found else []
+    lines = [f"Rows: {', '.join(said)}."] if said else []
+    for label, state in read_as[:1]:
+        lines[0] += f" A pool knows each state by one spelling and rejects others: send {state!r}, not {label!r}."
+    return lines
 
 
 def _reasons(audit: Audit) -> list[str]:
@@ -167,7 +171,7 @@ def _todo(audit: Audit) -> list[str]:
 
 def _is_random(audit: Audit) -> bool:
     """Whether the log's actions were drawn at random: it says so, or there are as many rows of each."""
-    return audit.held or audit.counts.weighted or bool(chisquare(audit.counts.n.sum(axis=1)).pvalue >= CERTAIN)
+    return audit.held or audit.counts.weighted or bool(chisquare(audit.counts.n.sum(axis=1)).pvalue >= LEVEL)
 
 
 def _start(audit: Audit) -> str:
