@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from os import cpu_count
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,8 +65,7 @@ WORK = 300_000
 SHORTEST, LONGEST = 500, 10_000
 
 
-@dataclass(frozen=True)
-class Ranking:
+class Ranking(NamedTuple):
     """Actions by number, the best first, by the estimate that corrects for direct effects."""
 
     order: tuple[int, ...]
@@ -78,8 +77,7 @@ class Ranking:
     """Those that the log cannot tell from the first, in order."""
 
 
-@dataclass(frozen=True, eq=False)
-class Expected:
+class Expected(NamedTuple):
     """Regret over the horizon, in losses: one for each simulated world, the same worlds in order for all."""
 
     name: str
@@ -255,8 +253,7 @@ def pool_settings(seen: Evidence) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
+class Known(NamedTuple):
     """What a pool starts from, in losses: means as of the end of the log, and how many outcomes each is worth."""
 
     states: tuple[Floats, Floats]

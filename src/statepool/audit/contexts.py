@@ -14,8 +14,9 @@ are shrunk until nothing differs, which is no evidence that nothing does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +36,7 @@ DRAWS, DOUBT = 100, 1.645
 """`DOUBT`: standard errors by which rows may differ more than they seem to."""
 
 
-@dataclass(frozen=True, eq=False)
-class Gain:
+class Gain(NamedTuple):
     """What personalising gains per decision, in losses; positive is better."""
 
     value: float
@@ -99,7 +99,7 @@ def examine_contexts(
     offered = (tried > 0) | (expected < OFFERED)
     best = np.where(offered, P @ counts.state_means + effects.direct.mean, np.inf).argmin(axis=1)
     gain = _gain(P, n, strength, best, offered, counts, effects, level)
-    gain = replace(gain, upper=max(gain.upper, _possible_gain(n, map_.P, offered, counts.state_means, level)))
+    gain = gain._replace(upper=max(gain.upper, _possible_gain(n, map_.P, offered, counts.state_means, level)))
     shown = tuple(name.replace(JOINT, " / ") for name in names)
     blank = max(counts.rows - int(sum(table.rows for table in tables)), 0)
     return Contexts(columns, shown, totals, blank, P, offered, best, gain)

@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
@@ -47,8 +47,7 @@ DRAWS = (np.arange(1_000) + 0.5) / 1_000
 STEPS = 64
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(NamedTuple):
     """F, the share of events that have come by an age: straight between `knots`, and as a mixture of exponentials."""
 
     tau: Floats

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -21,7 +20,7 @@ from scipy.stats import chisquare
 from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
 from statepool.audit.contexts import OPEN, PAYS, Contexts
 from statepool.audit.delays import GIVEN, QUANTILES
-from statepool.audit.estimates import ABSENT, HINT, LEVEL, PRESENT, state_intervals
+from statepool.audit.estimates import ABSENT, HINT, LEVEL, PRESENT
 from statepool.report.page import render
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ SHOWN = 3
 """How many of a kind are named: of actions that cannot be distinguished from the best, of odd rows."""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Rows of text, the first of each its name, under a heading for each of the others."""
 
     title: str
@@ -43,16 +41,14 @@ class Table:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     name: str
     title: str
     lines: list[str]
-    tables: list[Table] = field(default_factory=list)
+    tables: Sequence[Table] = ()
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """How the log was read, at most three reasons for the verdict, and what to do."""
 
     reading: list[str]
@@ -324,7 +320,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
     order = list(advice.ranking.order)
     summary, ranking, effects = summary_of(audit), advice.ranking, audit.effects
     test, maturity, drift = audit.sufficiency, audit.maturity, audit.drift
-    intervals = np.sort(unit.outcome(np.column_stack(state_intervals(counts, audit.level))), axis=1)
+    errors = counts.state_errors * unit.scale
     actions = [counts.actions[a] for a in order]
     found = {
         "actions": actions,
@@ -356,7 +352,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
         "sufficiency": {"p": test.p, "direct_effects": test.effects, "amounts_p": test.amounts.p, "states": [
             {"state": name, "rows": int(counts.n[:, s].sum()), "mean": unit.outcome(counts.state_means[s]),
-             "interval": intervals[s], "p_corrected": test.corrected[s]}
+             "error": errors[s], "p_corrected": test.corrected[s]}
             for s, name in enumerate(counts.states)]},
         "pooling": {"regret_through_states": effects.price * unit.scale, "regret_blind": effects.blind * unit.scale,
                     "share_lost": effects.lost, "share_lost_by_new_actions": float(np.median(effects.drawn[:, 1])),
@@ -387,7 +383,7 @@ def _context_data(audit: Audit, contexts: Contexts) -> dict[str, Any]:
     unit, actions, gain = audit.unit, audit.counts.actions, contexts.gain
     return {
         "columns": contexts.columns, "sentence": _about_gain(audit, contexts), "in_pool": contexts.pays,
-        "verdict": gain.verdict, "gain": {name: end * unit.scale for name, end in vars(gain).items()},
+        "verdict": gain.verdict, "gain": {name: end * unit.scale for name, end in gain._asdict().items()},
         "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
         "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,
     }  # fmt: skip

@@ -40,12 +40,10 @@ as well: where the states do not distinguish actions beyond noise, they predict 
 """
 
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 from scipy.stats import chi2, gamma
 
 from statepool.audit.counts import Counts, Rows
@@ -108,24 +106,6 @@ def shrinkage(n: Floats, prior: Floats, own: Floats | None = None, doubt: float 
     return float(1 / min(max(share, LEAST_SHARE), 0.5) - 1)
 
 
-def state_intervals(counts: Counts, level: float) -> tuple[Floats, Floats]:
-    """Ends of an interval for each state's mean: Wilson's for outcomes of 0 and 1, Student's for others.
-
-    Wilson's is the q with (q - q_hat)² <= z² (q (1 - q) / n + q² v), for q the share of rows where something happens,
-    n what their outcomes are worth and v what young rows add to the variance.
-    """
-    middle = np.clip(counts.state_means, 0.0, 1.0)  # exposure may lead beyond
-    if np.allclose(counts.loss, counts.square):
-        z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
-        odds, q = z2 / np.maximum(counts.worth, 1), np.abs(middle - counts.base)
-        growth = 1 + odds - z2 * counts.waiting  # at least 1: v is at most 1/n
-        half = np.sqrt((q + odds / 2) ** 2 - growth * q**2) / growth
-        middle = np.abs(counts.base - (q + odds / 2) / growth)
-    else:
-        half = stdtrit(np.maximum(counts.k.sum(axis=0) - 1, 1), 0.5 + level / 2) * counts.state_errors
-    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
-
-
 def holm(p: list[float]) -> list[float]:
     """Holm's step-down correction."""
     order = np.argsort(p, kind="stable")
@@ -135,9 +115,8 @@ def holm(p: list[float]) -> list[float]:
     return corrected.tolist()
 
 
-@dataclass(frozen=True, eq=False)
-class Drift:
-    last: Floats = field(repr=False)
+class Drift(NamedTuple):
+    last: Floats
     """Mean loss of each state in the last period, net of noise."""
     spread: Floats
     """Standard deviation over time of each state's mean, net of noise; 0 where it does not drift."""
@@ -173,8 +152,7 @@ def measure_drift(rows: Rows, fallback: Floats) -> Drift:
     return Drift(np.clip(mean + shrunk, 0.0, 1.0), spread)
 
 
-@dataclass(frozen=True, eq=False)
-class Amounts:
+class Amounts(NamedTuple):
     """How much events bring, as the loss beyond that of nothing happening."""
 
     p: float
@@ -292,8 +270,7 @@ def p_value(statistic: float, drawn: Floats, larger: int) -> float:
     return max(float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean)), 1e-300)
 
 
-@dataclass(frozen=True, eq=False)
-class Direct:
+class Direct(NamedTuple):
     """D of each action, and the variance of what is unknown of it."""
 
     mean: Floats
@@ -339,8 +316,7 @@ class ActionEffects:
         return float(np.clip(np.median(self.drawn.max(axis=1)), 0.0, 1.0))
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(NamedTuple):
     """What is seen of one part of the effects: its value and noise for each action, and its variance over actions."""
 
     raw: Floats
