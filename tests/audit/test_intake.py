@@ -383,7 +383,9 @@ def test_names_with_blanks_capitals_and_units_are_found(shop_export):
 
 
 def test_columns_of_times_without_a_part_are_asked_about(shop_export):
-    question = "are 'visited' and 'bought' the times of decision and outcome.*--decided visited --resolved bought if so"
+    question = (
+        "is 'visited' the time of decision and 'bought' the time of outcome.*--decided visited --resolved bought if so"
+    )
     with pytest.raises(ValueError, match=question + r".*--decided visited --window 14d.*--window 0 if they always"):
         audit_log(shop_export, **QUICK)
     with pytest.raises(ValueError, match=r"is 'bought' the time of outcome.*--resolved bought if so, --window 14d"):

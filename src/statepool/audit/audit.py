@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from statepool.arguments import pool_arguments
 from statepool.audit.advice import Advice, Evidence, advise
 from statepool.audit.contexts import Contexts, context_names, examine_contexts
 from statepool.audit.counts import Counts, Unit, count_log, count_mature, draw_rows
@@ -67,6 +68,11 @@ class Audit(Evidence):
     def document(self) -> dict[str, Any]:
         """The audit as plain data, with the pool to start: what `AUDIT.json` holds."""
         return document_of(self)
+
+    @property
+    def pool(self) -> dict[str, Any]:
+        """Keyword arguments of `Pool.open` for the advised pool; a ValueError if the log cannot tell."""
+        return pool_arguments(self.document)
 
     def write(self, out: Path | str) -> Path:
         """Write the report to a folder (or to an .html file) and `AUDIT.json` beside it; return the report's path."""
@@ -157,11 +163,10 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     names = context_names(log, counts)
     recorded = draw_rows(log, counts, unit, seed)
     maturity = find_maturity(recorded, length)
-    last, events = np.fmax(recorded.decided, recorded.resolved), recorded.loss != maturity.default
-    has_times = maturity.default is not None and recorded.dated.any()
+    last, timed = np.fmax(recorded.decided, recorded.resolved), maturity.default is not None and log.columns.resolved
+    undated = np.isfinite(recorded.loss) & ~np.isfinite(recorded.resolved) & (recorded.loss != maturity.default)
     odd = {  # kept, without their delay
-        "outcome without a time of its own": has_times & events & np.isfinite(recorded.loss - recorded.decided)
-        & ~np.isfinite(recorded.resolved),
+        "outcome without a time of its own": undated & bool(timed),
         "outcome before its decision": recorded.resolved < recorded.decided,
         "time far from all others": (last > recorded.latest) | (recorded.decided < recorded.first),
     }  # fmt: skip

@@ -14,7 +14,6 @@ are shrunk until nothing differs, which is no evidence that nothing does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -50,16 +49,15 @@ class Gain(NamedTuple):
         return NOT if self.upper < self.least else PAYS if self.lower > 0 else OPEN
 
 
-@dataclass(frozen=True, eq=False)
-class Contexts:
+class Contexts(NamedTuple):
     columns: tuple[str, ...]
     names: tuple[str, ...]
     rows: Floats
     blank: int
     """Rows without a context: they enter everything but this."""
-    P: Floats = field(repr=False)
-    offered: NDArray[np.bool_] = field(repr=False)
-    best: Ints = field(repr=False)
+    P: Floats
+    offered: NDArray[np.bool_]
+    best: Ints
     """The best action in each context, corrected for direct effects: the one that its pool starts on."""
     gain: Gain
 
@@ -78,11 +76,8 @@ def context_names(log: Log, counts: Counts) -> tuple[str, ...]:
     if not names:
         raise ValueError(f"context: column {title} is blank in every row, expected one that says who is asking")
     if len(names) > MOST_CONTEXTS or entries > MOST_ENTRIES:
-        raise ValueError(
-            f"context: {title} has {len(names)} different values for {counts.n_actions} actions and {counts.n_states} "
-            f"states, expected at most {MOST_CONTEXTS} and maps of at most {MOST_ENTRIES} entries: coarser classes, or "
-            "another column"
-        )
+        most = f"at most {MOST_CONTEXTS}, and {MOST_ENTRIES} with each action and state"
+        raise ValueError(f"context: {title} has {len(names)} different values, expected {most}: coarser classes")
     return names
 
 

@@ -40,8 +40,7 @@ BLANK = 0.01
 UNUSABLE = 0.1
 """Propensities are not used if more than this share of the rows has no usable one."""
 SLIPS = 0.05
-"""Refunds, purchases without a time and the like: up to this share of the others they do not change how a log is read.
-"""
+"""Up to this share of the others, refunds, purchases without a time and the like do not change how a log is read."""
 
 NO_UNITS = frozenset(("outcome", "reward", "loss", "y", "value"))
 

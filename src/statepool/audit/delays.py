@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -227,13 +227,12 @@ def fit_curve(rows: Rows, window: float, default: float) -> Curve | None:
     return Curve(tau[used], weight[used], knots)
 
 
-@dataclass(frozen=True, eq=False)
-class Lateness:
+class Lateness(NamedTuple):
     """How late outcomes come: those of events where there is a window."""
 
     time: list[float]
     """At `QUANTILES`; nothing where outcomes have no times, or too few of them."""
-    draws: Floats = field(repr=False)
+    draws: Floats
     """Equally likely delays in decisions, infinite for outcomes that never come."""
     window: int = 0
     """The window in decisions."""

@@ -2,8 +2,8 @@
 
 `summary_of` is the answer in a few lines; `sections_of` everything behind it, in five sections; `write_report` makes
 one HTML file of both, and `document_of` plain data. Its first keys are a pool ready to start: `actions` (the best
-first), `states`, `P`, `learner`, `settings` and `prior`, in the user's own unit. `P` is {context: rows} where
-personalising pays.
+first), `states`, `P`, `learner`, `settings` and `prior`, in the user's own unit. `P` is {context:
+{action: row}} where personalising pays.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
 from statepool.audit.contexts import OPEN, PAYS, Contexts
 from statepool.audit.delays import GIVEN, QUANTILES
 from statepool.audit.estimates import ABSENT, HINT, LEVEL, PRESENT
+from statepool.frames import amount, counted, listed, span
 from statepool.report.page import render
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 UNITS = {"years": 31_557_600.0, "days": 86_400.0, "hours": 3_600.0, "minutes": 60.0, "seconds": 1.0}
 NAMES = {"action-thompson": "Thompson sampling per action"}
-SHOWN = 3
-"""How many of a kind are named: of actions that cannot be distinguished from the best, of odd rows."""
 
 
 class Table(NamedTuple):
@@ -86,7 +85,7 @@ def _window(audit: Audit) -> list[str]:
     return [f"Outcomes are final after {duration(audit, maturity.window)} ({how}).{rest}"]
 
 
-def _rows(audit: Audit, most: int = SHOWN) -> list[str]:
+def _rows(audit: Audit, most: int = 3) -> list[str]:
     """Rows that were dropped, merged or odd, if there are some."""
     counts = audit.counts
     read_as = [(label, counts.spellings[label]) for label in counts.merged]
@@ -154,7 +153,9 @@ def _why_not(audit: Audit) -> str:
 def _todo(audit: Audit) -> list[str]:
     if audit.advice.verdict == UNCLEAR:
         draw = f"Give {HOLDOUT:.0%} of the visitors an action drawn at random"
-        draw = "Go on drawing actions at random as in this log" if _is_random(audit) else draw
+        counts = audit.counts
+        if audit.held or counts.weighted or chisquare(counts.n.sum(axis=1)).pvalue >= LEVEL:
+            draw = "Go on drawing actions at random as in this log"
         wait = "Let the pool go on" if audit.log.is_pool else f"Start no pool yet. {draw}"
         lines = [_how_much_more(audit), f"{wait}, then audit again."]
         open_for = (audit.log.window or 0.0) - (audit.rows.latest - audit.rows.first)
@@ -163,11 +164,6 @@ def _todo(audit: Audit) -> list[str]:
     else:
         lines = [f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%}).", _start(audit)]
     return lines if audit.contexts is None else [*lines, _about_gain(audit, audit.contexts)]
-
-
-def _is_random(audit: Audit) -> bool:
-    """Whether the log's actions were drawn at random: it says so, or there are as many rows of each."""
-    return audit.held or audit.counts.weighted or bool(chisquare(audit.counts.n.sum(axis=1)).pvalue >= LEVEL)
 
 
 def _start(audit: Audit) -> str:
@@ -220,8 +216,7 @@ def _about_log(audit: Audit) -> list[str]:
     if audit.held:
         lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
     if counts.blank and audit.maturity.window is None:
-        blank = counted(counts.blank)
-        lines.append(f"{blank} rows have a blank outcome; --missing 0 if that means that nothing happened.")
+        lines.append(f"{counted(counts.blank)} rows have a blank outcome; --missing 0 if nothing happened there.")
     lines += _rows(audit, counts.rows)
     new = [name for name, is_new in zip(counts.actions, counts.is_new, strict=True) if is_new]
     if new and counts.has_outcomes:
@@ -240,10 +235,11 @@ def _about_time(audit: Audit) -> list[str]:
         what = "events" if late.window else "outcomes"
         half, most = (duration(audit, late.time[i]) for i in (1, 2))
         lines = [f"Half of all {what} come within {half}, nine in ten within {most}."]
-    if any(drift.drifts):
+    drifting = np.count_nonzero(drift.spread)
+    if drifting:
         spread = amount(float(drift.spread.max()) * unit.scale)
         lines.append(
-            f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to {spread}{unit.suffix} "
+            f"{drifting} of {audit.counts.n_states} state means drift, by up to {spread}{unit.suffix} "
             "(standard deviation over time)."
         )
     elif audit.rows.timed:
@@ -373,10 +369,7 @@ def _rows_of_pool(audit: Audit, order: list[int]) -> Any:
     if contexts is None or not contexts.pays:
         return audit.map.P[order]
     rows = zip(contexts.names, contexts.P, contexts.offered, strict=True)
-    return {
-        name: P[order] if offered.all() else {actions[a]: P[a] for a in order if offered[a]}
-        for name, P, offered in rows
-    }
+    return {name: {actions[a]: P[a] for a in order if offered[a]} for name, P, offered in rows}
 
 
 def _context_data(audit: Audit, contexts: Contexts) -> dict[str, Any]:
@@ -387,28 +380,6 @@ def _context_data(audit: Audit, contexts: Contexts) -> dict[str, Any]:
         "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
         "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,
     }  # fmt: skip
-
-
-def listed(names: Sequence[str], most: int = SHOWN) -> str:
-    more = f" and {counted(len(names) - most)} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def counted(number: float) -> str:
-    """A whole number with its thousands set apart."""
-    return f"{round(number):,}".replace(",", "\N{NO-BREAK SPACE}")
-
-
-def amount(number: float) -> str:
-    """An amount in the user's unit: whole where it is large, never in powers of ten."""
-    if abs(number) >= 10:
-        return counted(number)
-    text = f"{number:.2g}"
-    return f"{number:.6f}".rstrip("0").rstrip(".") if "e" in text else text
-
-
-def span(low: float, high: float) -> str:
-    return f"{amount(low)} to {amount(high)}".replace("-", "−")
 
 
 def duration(audit: Audit, value: float) -> str:

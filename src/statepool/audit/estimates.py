@@ -121,10 +121,6 @@ class Drift(NamedTuple):
     spread: Floats
     """Standard deviation over time of each state's mean, net of noise; 0 where it does not drift."""
 
-    @property
-    def drifts(self) -> list[bool]:
-        return [bool(spread > 0) for spread in self.spread]
-
 
 def measure_drift(rows: Rows, fallback: Floats) -> Drift:
     """From the sample; `fallback` is a state's mean where nothing better is known."""
@@ -199,8 +195,7 @@ def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, b
 
 
 def _amounts(rows: Rows, events: list[Ints], base: float, n_actions: int, seed: int) -> Amounts:
-    p, variance = examine(rows, events, n_actions, seed * 1_000_003 + len(events))
-    every = np.concatenate(events)
+    (p, variance), every = examine(rows, events, n_actions, seed * 1_000_003 + len(events)), np.concatenate(events)
     usual = np.concatenate([np.full(part.size, rows.loss[part].mean() if part.size else 0.0) for part in events])
     action, beyond = rows.action[every], rows.loss[every] - usual
     n = np.bincount(action, minlength=n_actions)

@@ -226,9 +226,8 @@ def _read_files(engine: Any, path: Path) -> tuple[Table, int]:
         found = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_")))
     files = [file for file in found if file.stat().st_size]
     if not files:
-        nothing = f"{'holds no' if path.is_dir() else 'is not a'} file, expected a log"
-        wrong = "is empty, expected a log with a row for each decision" if found else nothing
-        raise ValueError(f"{path}: {wrong}")
+        wrong = "is empty" if found else "holds no file" if path.is_dir() else "is not a file"
+        raise ValueError(f"{path}: {wrong}, expected a log with a row for each decision")
     endings = sorted({"".join(file.suffixes[-2:] if file.suffix == ".gz" else [file.suffix]) for file in files})
     if len(endings) > 1:
         raise ValueError(f"{path}: holds files ending in {' and '.join(endings)}, expected all of one kind")
@@ -367,7 +366,8 @@ def _find_columns(
             wanted = f"one of {left} to be named with --{part}" if left else "a log with more columns"
             tried = " or ".join(NAMES[part][:5])
             raise ValueError(f"{part}: no column is called {tried} or the like; expected {wanted}")
-    words = set(re.split(r"[^a-z]+", _parted(str(found["outcome"])).lower()))
+    parts = re.sub(r"([a-z])([A-Z])", r"\1_\2", str(found["outcome"])).lower()
+    words = set(re.split(r"[^a-z]+", parts))
     good, bad = (bool(words & set(known.split())) for known in (REWARDS, LOSSES))
     is_reward, direction = (good, "by its name") if reward is None else (reward, "as given")
     if reward is None and good == bad:
@@ -382,18 +382,11 @@ def _bare(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).lower()
 
 
-def _parted(name: str) -> str:
-    """orderValue as order_Value."""
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name)
-
-
 def split_unit(name: str) -> tuple[str, str]:
     """A column's name without the unit at its end, and the unit; codes of currencies in capitals."""
-    found = re.search(UNIT, _parted(name), re.IGNORECASE)
-    if found is None:
-        return name, ""
-    unit = (found[1] or found[2] or "").strip()
-    return _parted(name)[: found.start()], unit.upper() if re.fullmatch(CURRENCY, unit.upper()) else unit
+    found = re.search(UNIT, name, re.IGNORECASE)
+    unit = "" if found is None else (found[1] or found[2] or "").strip()
+    return re.sub(UNIT, "", name, flags=re.IGNORECASE), unit.upper() if re.fullmatch(CURRENCY, unit.upper()) else unit
 
 
 def _date_columns(raw: Table) -> list[str]:
@@ -425,13 +418,11 @@ def _ask_times(raw: Table, columns: Columns, dates: list[str]) -> None:
     start = "" if columns.decided or known[decided] <= len(head) / 2 else f"--decided {shlex.quote(decided)} "
     resolved = "" if columns.resolved or not later else min(later, key=lambda name: known[name])
     come = f"--resolved {shlex.quote(resolved)} " if resolved else ""
-    what = f"is {resolved!r} the time of outcome" if resolved else f"is {decided!r} the time of decision"
-    if start and resolved:
-        what = f"are {decided!r} and {resolved!r} the times of decision and outcome"
-    if start or resolved:
+    parts = [f"{decided!r} the time of decision"] * bool(start) + [f"{resolved!r} the time of outcome"] * bool(resolved)
+    if parts:
         raise ValueError(
-            f"window: {what}? {start}{come}if so, {start}--window 14d if outcomes are final after 14 days, "
-            "--window 0 if they always come"
+            f"window: is {' and '.join(parts)}? {start}{come}if so, {start}--window 14d if outcomes are final after 14 "
+            "days, --window 0 if they always come"
         )
 
 
@@ -470,8 +461,8 @@ def _flatten(read: Source, columns: Columns, dates: list[str]) -> Log:
         numbered = flat.mutate(copy=ibis.row_number().over(group_by=flat.ticket, order_by=order))
         flat = numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy")
     _note_ids(raw, columns, notes)
-    found = vars(read) | {"table": flat}
-    return Log(**found, columns=columns, seconds=seconds, repeated=repeated, notes=tuple(notes))
+    read = replace(read, table=flat)
+    return Log(**vars(read), columns=columns, seconds=seconds, repeated=repeated, notes=tuple(notes))
 
 
 def _number(column: Any) -> Any:
