@@ -316,7 +316,8 @@ def test_which_way_is_good_is_read_from_the_name(name, kind, usual, tmp_path):
     ("name", "kind", "unit"),
     [
         ("amount_eur", "rewards", "EUR"), ("revenue_usd", "rewards", "USD"), ("order_value", "rewards", "order_value"),
-        ("Revenue (€)", "rewards", "€"), ("delay_minutes", "losses", "minutes"), ("orderValueEur", "rewards", "EUR"),
+        ("Revenue (€)", "rewards", "€"), ("delay_minutes", "losses", "minutes"),
+        ("orderValue", "rewards", "orderValue"),
     ],
 )  # fmt: skip
 def test_outcomes_are_found_with_their_unit_which_every_figure_is_in(name, kind, unit, usual, tmp_path):

@@ -142,8 +142,6 @@ def what_if(
     each), `uniform`, `logged`, or the address of a pool such as `sqlite:///pool.db#home`. `columns` names columns by
     their part, contexts, tickets and holdouts included; the rest is as in `audit_log`.
     """
-    if not policies:
-        raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
     with open_log(log, columns or {}, reward, read_missing(missing), table, window is not None) as opened:
         audit = _examine(opened, window, None, 1, level, seed)
         if not audit.counts.has_outcomes:

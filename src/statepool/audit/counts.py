@@ -18,7 +18,7 @@ import numpy as np
 from ibis.expr.types import Table
 from numpy.typing import NDArray
 
-from statepool.audit.log import Columns, Log, split_unit
+from statepool.audit.log import Log, split_unit
 from statepool.checks import Floats, Ints
 
 if TYPE_CHECKING:
@@ -55,14 +55,6 @@ class Unit:
     high: float = 1.0
     least: float = 0.0
     """Below `low` where there are a few refunds, whose losses are above 1."""
-
-    @classmethod
-    def of(cls, columns: Columns, low: float, high: float, few_negative: bool) -> Unit:
-        if not np.isfinite(high - low):
-            raise ValueError(f"outcome: runs from {low:g} to {high:g}, expected a finite range")
-        lowest = 0.0 if few_negative else min(low, 0.0)
-        ends = (0.0, 1.0) if lowest >= 0 and high <= 1 else (lowest, max(high, 0.0))
-        return cls(columns.outcome, columns.is_reward, *ends, min(low, 0.0))
 
     @property
     def name(self) -> str:
@@ -252,13 +244,10 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
     cells = _cells(log, _recorded(log))
     used, unreadable = cells["used"] > 0, int(cells["unreadable"].sum())
     untimed = int(cells["n"][~used].sum()) - unreadable
-    low, high = _ask(log, cells, untimed)
-    negative = int(cells["negative"].sum())
-    few = 0 < negative <= SLIPS * cells["positive"].sum()
-    unit = Unit.of(log.columns, low, high, few)
-    nameless = np.array([not label for label in cells["action"]], dtype=bool)
-    stateless = np.array([not label for label in cells["state"]], dtype=bool) & ~nameless
+    unit = _read_unit(log, cells, untimed)
+    nameless, stateless = (np.array([not label for label in cells[part]], dtype=bool) for part in ("action", "state"))
     total, unread = int(cells["n"].sum()), log.unread_lines()
+    refunds = int(cells["negative"].sum()) if unit.least < unit.low else 0
     blank = total - int(cells["k"].sum()) - unreadable
     dropped = {
         "line cannot be read": unread,
@@ -266,7 +255,7 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
         "no decision time": untimed,
         "outcome is not a number": unreadable,
         "no action": int(cells["n"][used & nameless].sum()),
-        "no state": int(cells["n"][used & stateless].sum()),
+        "no state": int(cells["n"][used & stateless & ~nameless].sum()),
     }
     dropped = {why: count for why, count in dropped.items() if count}
     kept = used & ~nameless & ~stateless
@@ -281,13 +270,12 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
             f"state: has {len(states)} different values for {len(actions)} actions, expected at most {MOST_STATES} and "
             f"a map of at most {MOST_ENTRIES} entries: is it the right column?"
         )
-    odd, weighted = {"negative outcome": negative} if few else {}, False
+    odd, weighted = {"negative outcome": refunds}, False
     if log.columns.propensity:
         unusable, unknown = int(cells["unusable"].sum()), int(cells["unknown"].sum())
-        found = {"propensity outside (0, 1]": unusable - unknown, "no propensity": unknown}
-        odd |= {why: n for why, n in found.items() if n}
+        odd |= {"propensity outside (0, 1]": unusable - unknown, "no propensity": unknown}
         weighted = bool(unusable <= UNUSABLE * cells["n"].sum())
-    nothing = np.zeros((len(actions), len(states)))
+    odd, nothing = {why: n for why, n in odd.items() if n}, np.zeros((len(actions), len(states)))
     like = Counts(
         tuple(actions), tuple(states), nothing, nothing, nothing, nothing, nothing, {}, weighted,
         total + log.repeated + unread, dropped, odd, spellings, merged, blank,
@@ -367,8 +355,8 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArr
     return found
 
 
-def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float, float]:
-    """The range of outcomes; before that, the questions that only the caller can answer, the first that is open."""
+def _read_unit(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> Unit:
+    """The unit; before that, the questions that only the caller can answer, the first that is open."""
     column = log.columns.outcome
     total, known = int(cells["n"].sum()), int(cells["k"].sum())
     blank = total - known - int(cells["unreadable"].sum())
@@ -380,15 +368,20 @@ def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float,
         raise ValueError(f"decided: column {log.columns.decided!r} holds no time, expected dates or numbers")
     has = cells["k"] > 0
     low, high = float(cells["low"][has].min()), float(cells["high"][has].max())
-    fewer, more = sorted(float(cells[sign].sum()) for sign in ("negative", "positive"))
-    is_clear = low != high and (fewer + more < known or fewer > SLIPS * more)
-    if log.missing is not None or blank <= BLANK * total or is_clear:
-        return low, high
-    values = f"every other value is {low:g}" if low == high else "no value is 0"
-    raise ValueError(
-        f"outcome: {blank} of {total} rows of {column!r} are blank and {values}: what is a blank? "
-        f"--missing {1 if low == high == 0 else 0} if nothing happened, --missing drop if the outcome is not known"
-    )
+    negative, positive = (float(cells[sign].sum()) for sign in ("negative", "positive"))
+    has_both = min(negative, positive) > SLIPS * max(negative, positive)
+    is_clear = low != high and (negative + positive < known or has_both)
+    if log.missing is None and blank > BLANK * total and not is_clear:
+        values = f"every other value is {low:g}" if low == high else "no value is 0"
+        raise ValueError(
+            f"outcome: {blank} of {total} rows of {column!r} are blank and {values}: what is a blank? "
+            f"--missing {1 if low == high == 0 else 0} if nothing happened, --missing drop if the outcome is not known"
+        )
+    if not np.isfinite(high - low):
+        raise ValueError(f"outcome: runs from {low:g} to {high:g}, expected a finite range")
+    lowest = 0.0 if negative <= SLIPS * positive else low
+    ends = (0.0, 1.0) if lowest >= 0 and high <= 1 else (lowest, max(high, 0.0))
+    return Unit(column, log.columns.is_reward, *ends, min(low, 0.0))
 
 
 def _filled(cells: dict[str, Any], like: Counts, unit: Unit) -> Counts:
@@ -434,7 +427,8 @@ def _merge_spellings(labels: NDArray[Any], n: Floats) -> tuple[dict[str, str], d
     for label in sorted(counts, key=lambda label: (-counts[label], label)):
         kinds.setdefault(" ".join(label.casefold().split()), []).append(label)
     spellings = {label: kind[0].strip() for kind in kinds.values() for label in kind}
-    return spellings, {label: counts[label] for label, state in spellings.items() if label != state}
+    merged = {f"{label!r} as {state!r}": counts[label] for label, state in spellings.items() if label != state}
+    return spellings, merged
 
 
 def read_labels(found: dict[str, NDArray[Any]], counts: Counts) -> tuple[Ints, Ints]:

@@ -88,14 +88,12 @@ def _window(audit: Audit) -> list[str]:
 def _rows(audit: Audit, most: int = 3) -> list[str]:
     """Rows that were dropped, merged or odd, if there are some."""
     counts = audit.counts
-    read_as = [(label, counts.spellings[label]) for label in counts.merged]
-    merged = {f"{label!r} as {state!r}": n for (label, state), n in zip(read_as, counts.merged.values(), strict=True)}
     said = []
-    for what, found in (("dropped", counts.dropped), ("merged", merged), ("kept", counts.notes)):
+    for what, found in (("dropped", counts.dropped), ("merged", counts.merged), ("kept", counts.notes)):
         why = [f"{why}: {counted(n)}" for why, n in found.items()] if len(found) > 1 else list(found)
         said += [f"{counted(sum(found.values()))} {what} ({listed(why, most)})"] if found else []
     lines = [f"Rows: {', '.join(said)}."] if said else []
-    for label, state in read_as[:1]:
+    for label, state in [each for each in counts.spellings.items() if each[0] != each[1]][:1]:
         lines[0] += f" A pool knows each state by one spelling and rejects others: send {state!r}, not {label!r}."
     return lines
 
