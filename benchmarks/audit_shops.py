@@ -121,21 +121,15 @@ def true_regrets(shop: Shop, audit: Audit, worlds: int, seed: int) -> dict[str, 
 
 
 def opens(audit: Audit) -> bool:
-    """Whether `serve --map` could start the pool."""
-    from statepool.commands.serve import read_map
-    from statepool.live.database import Database
-    from statepool.live.service.pools import make_pool
+    """Whether the advised pool could start."""
+    from statepool.live import Pool
 
     with TemporaryDirectory() as folder:
-        (Path(folder) / "AUDIT.json").write_text(json.dumps(audit.document))
-        database = Database(f"sqlite:///{folder}/pool.db")
         try:
-            make_pool(database, "home", read_map(Path(folder) / "AUDIT.json")).close()
+            Pool.open(f"sqlite:///{folder}/pool.db", "home", **audit.pool).close()
         except ValueError as error:
             print(f"does not open: {error}", flush=True)
             return False
-        finally:
-            database.close()
     return True
 
 

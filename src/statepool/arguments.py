@@ -69,3 +69,12 @@ def _described(name: str, parameter: Parameter, argument: Argument) -> tuple[str
     kind = argument.type + (" or array" if "ArrayLike" in str(parameter.annotation) else "")
     optional = "" if parameter.default is Parameter.empty else ", optional"
     return f"{name} : {kind}{optional}", f"    {argument.meaning}"
+
+
+def pool_arguments(audit: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of `Pool.open` for the pool that an audit advises, from what AUDIT.json holds."""
+    if audit.get("learner", "") is None:
+        missing = audit["advice"]["to_do"][0].rstrip(".")
+        raise ValueError(f"pool: the audit cannot tell whether to pool, expected a longer log ({missing})")
+    named = {name: audit[name] for name in ("actions", "states", "P", "learner", "prior") if name in audit}
+    return named | audit.get("settings", {})

@@ -1,4 +1,4 @@
-"""Tables for people and for other libraries; neither pandas nor polars is imported before it is asked for."""
+"""Tables and numbers for people and other libraries; neither pandas nor polars is imported before it is asked for."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -54,3 +54,26 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """The first few of many."""
+    more = f" and {counted(len(names) - most)} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def counted(number: float) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{round(number):,}".replace(",", "\N{NO-BREAK SPACE}")
+
+
+def amount(number: float) -> str:
+    """An amount as text: whole where it is large, never in powers of ten."""
+    if abs(number) >= 10:
+        return counted(number)
+    text = f"{number:.2g}"
+    return f"{number:.6f}".rstrip("0").rstrip(".") if "e" in text else text
+
+
+def span(low: float, high: float) -> str:
+    return f"{amount(low)} to {amount(high)}".replace("-", "−")

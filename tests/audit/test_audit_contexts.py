@@ -41,10 +41,7 @@ def test_a_context_that_pays_is_in_the_pool(tmp_path):
 
 
 def test_the_first_action_of_each_context_is_said_and_is_the_pool_s(tmp_path):
-    from statepool.commands.serve import read_map
     from statepool.live import Pool
-    from statepool.live.database import Database
-    from statepool.live.service.pools import make_pool
 
     columns, _ = make()
     found = audit_log(write_columns(columns, tmp_path / "log.parquet"), context="device", **QUICK)
@@ -53,11 +50,7 @@ def test_the_first_action_of_each_context_is_said_and_is_the_pool_s(tmp_path):
     assert all(f"{action} for {name}" in said for name, action in best.items())
     assert f"For all together the best is {found.document['starts_on']['action']}" in said
     assert any(line.endswith("all without device.") for line in found.document["advice"]["reasons"])
-    found.write(tmp_path)
-    database = Database(url := f"sqlite:///{tmp_path}/pool.db")
-    make_pool(database, "home", read_map(tmp_path / "AUDIT.json")).close()
-    database.close()
-    with Pool.open(url, "home") as pool:
+    with Pool.open(f"sqlite:///{tmp_path}/pool.db", "home", **found.pool) as pool:
         for name, action in best.items():
             chosen = Counter(pool.decide(context=name).action for _ in range(40))
             assert chosen.most_common(1)[0][0] == action

@@ -8,6 +8,7 @@ import pytest
 from generated import generate, write_columns
 
 from statepool.audit import audit_log, what_if
+from statepool.audit.document import sections_of
 
 QUICK = {"horizon": 50}
 
@@ -122,7 +123,7 @@ def test_a_time_in_the_far_future_does_not_move_the_end_of_the_log(column, usual
     row = np.flatnonzero(usual["loss"] == 0)[-1]
     usual[column][row] = 1e6
     found = audit_log(write_columns(usual, tmp_path / "log.parquet"), window=50, **QUICK)
-    assert found.counts.notes["time far after all others"] == 1
+    assert found.counts.notes["time far from all others"] == 1
     assert 590 < found.rows.latest < 610
     assert found.rows.pace == pytest.approx(1.0, rel=0.02)
     assert 40 < (found.rows.decided > found.maturity.cut).sum() <= 51
@@ -311,7 +312,36 @@ def test_which_way_is_good_is_read_from_the_name(name, kind, usual, tmp_path):
     assert found["outcomes_are"] == kind
 
 
-@pytest.mark.parametrize("name", ["y", "outcome", "amount_eur"])
+@pytest.mark.parametrize(
+    ("name", "kind", "unit"),
+    [
+        ("amount_eur", "rewards", "EUR"), ("revenue_usd", "rewards", "USD"), ("order_value", "rewards", "order_value"),
+        ("Revenue (€)", "rewards", "€"), ("delay_minutes", "losses", "minutes"),
+        ("orderValue", "rewards", "orderValue"),
+    ],
+)  # fmt: skip
+def test_outcomes_are_found_with_their_unit_which_every_figure_is_in(name, kind, unit, usual, tmp_path):
+    usual[name] = 40 * usual.pop("loss")
+    log = write_columns(usual, tmp_path / "log.parquet")
+    found = audit_log(log, **QUICK)
+    reading = found.document["reading"]
+    assert (found.log.columns.outcome, reading["outcomes_are"], reading["unit"]) == (name, kind, unit)
+    shown = {heading for section in sections_of(found) for table in section.tables for heading in table.headings}
+    assert {f"mean {unit}", f"{unit} per decision"} <= shown
+    assert what_if(log, ["best"])[0].unit == unit
+
+
+def test_one_question_at_a_time_with_the_option_that_answers_it(tmp_path):
+    log, named = lines(tmp_path / "log.csv", "thing,seen,gained", "a,b,1"), {}
+    for part, column in (("action", "thing"), ("state", "seen"), ("outcome", "gained")):
+        with pytest.raises(ValueError, match=rf"^{part}: [^;]*; expected one of [^;]* to be named with --{part}$"):
+            audit_log(log, **named)
+        named[part] = column
+    with pytest.raises(ValueError, match=r"^outcome: the name 'gained' .* --reward if more is better, --loss"):
+        audit_log(log, **named)
+
+
+@pytest.mark.parametrize("name", ["y", "outcome", "measure_eur"])
 def test_a_name_that_does_not_say_which_way_is_good_is_asked_about(name, usual, tmp_path):
     usual[name] = 40 * usual.pop("loss")
     log = write_columns(usual, tmp_path / "log.parquet")
@@ -354,7 +384,9 @@ def test_names_with_blanks_capitals_and_units_are_found(shop_export):
 
 
 def test_columns_of_times_without_a_part_are_asked_about(shop_export):
-    question = "are 'visited' and 'bought' the times of decision and outcome.*--decided visited --resolved bought if so"
+    question = (
+        "is 'visited' the time of decision and 'bought' the time of outcome.*--decided visited --resolved bought if so"
+    )
     with pytest.raises(ValueError, match=question + r".*--decided visited --window 14d.*--window 0 if they always"):
         audit_log(shop_export, **QUICK)
     with pytest.raises(ValueError, match=r"is 'bought' the time of outcome.*--resolved bought if so, --window 14d"):

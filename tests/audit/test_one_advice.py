@@ -11,7 +11,9 @@ from quick import QUICK
 
 from statepool.audit import audit_log
 from statepool.audit.audit import evaluate
+from statepool.commands.serve import read_map
 from statepool.learners import find, name_of
+from statepool.live import Pool
 
 LEARNERS = {
     "pool": "self-tuned",
@@ -85,28 +87,23 @@ def test_one_advice(made):
 
 
 def test_the_pool_that_is_started_is_the_one_advised(plain_audit, priced_audit, tmp_path):
-    """What `serve --map` does with the file, without the server."""
-    from statepool.commands.serve import read_map
-    from statepool.live import Pool
-    from statepool.live.database import Database
-    from statepool.live.service.pools import make_pool
-
+    """From Python and by `serve --map`, without the server."""
     for number, audit in enumerate((plain_audit, priced_audit)):
         audit.write(tmp_path / str(number))
-        url = f"sqlite:///{tmp_path}/{number}.db"
-        database = Database(url)
-        make_pool(database, "home", read_map(tmp_path / str(number) / "AUDIT.json")).close()
-        database.close()
-        with Pool.open(url, "home") as pool:
-            status = pool.status()
-            assert name_of(type(status.learner)) == audit.advice.learner
+        read = read_map(tmp_path / str(number) / "AUDIT.json")
+        assert read == audit.pool
+        with Pool.open(f"sqlite:///{tmp_path}/{number}.db", "home", **read) as pool:
+            assert name_of(type(pool.status().learner)) == audit.advice.learner
+            assert pool.settings.holdout == 0.1
+            assert pool.decide(uniform=0.5).action == audit.document["starts_on"]["action"]
+        with Pool.open(f"sqlite:///{tmp_path}/{number}.db", name="home", **audit.pool):
+            pass  # the same: nothing differs
 
 
 def test_no_pool_is_started_from_an_audit_that_cannot_tell(plain_shop, tmp_path):
-    from statepool.commands.serve import read_map
-
     found = audit_log(plain_shop.log(0).iloc[:200], missing=0, **QUICK)
     assert found.advice.verdict == "cannot tell"
     found.write(tmp_path)
-    with pytest.raises(ValueError, match=r"AUDIT.json: this audit cannot tell .* holdout"):
-        read_map(tmp_path / "AUDIT.json")
+    for start in (lambda: found.pool, lambda: read_map(tmp_path / "AUDIT.json")):
+        with pytest.raises(ValueError, match=r"^pool: the audit cannot tell .* \(About .* more rows .* in this log\)$"):
+            start()

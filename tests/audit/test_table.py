@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from rich.console import Console
 from shops import make_shop
 
 from statepool.audit import audit_log, what_if
-from statepool.audit.document import summary_of
+from statepool.audit.document import document_of, sections_of, summary_of
 from statepool.commands.audit import print_audit
 
 
@@ -86,8 +87,35 @@ def test_a_purchase_in_the_far_future_does_not_hide_the_window(plain_shop, plain
     log = plain_shop.log(0)
     log.loc[log.purchased_at.first_valid_index(), "purchased_at"] = pd.Timestamp("2036-01-01")
     found = audit_log(log, missing=0, **QUICK)
-    assert found.counts.notes == {"time far after all others": 1}
+    assert found.counts.notes == {"time far from all others": 1}
     assert found.maturity.window == pytest.approx(plain_audit.maturity.window, rel=0.01)
+
+
+ODD = {
+    "outcome without a time of its own": lambda log, row: {"purchased_at": pd.NaT},
+    "outcome before its decision": lambda log, row: {"purchased_at": log.ts[row] - pd.Timedelta("3D")},
+    "negative outcome": lambda log, row: {"revenue": -20 * log.revenue[row]},
+    "time far from all others": lambda log, row: {"ts": pd.Timestamp("1970-01-01")},
+}
+
+
+@pytest.mark.parametrize("why", ODD)
+def test_one_odd_purchase_is_named_and_counts_for_no_more_than_itself(why, plain_shop, plain_audit):
+    log = plain_shop.log(0)
+    row = log.index[log.revenue.notna()][100]
+    for column, value in ODD[why](log, row).items():
+        log.loc[row, column] = value
+    with pytest.raises(ValueError, match="what is a blank"):
+        audit_log(log, **QUICK)
+    found = audit_log(log, missing=0, **QUICK)
+    assert found.counts.notes == {why: 1}
+    assert f"Rows: 1 kept ({why})." in summary_of(found).reading
+    assert found.advice.verdict == plain_audit.advice.verdict
+    assert found.maturity.window == pytest.approx(plain_audit.maturity.window, rel=0.01)
+    assert found.counts.state_means == pytest.approx(plain_audit.counts.state_means, abs=0.01)
+    assert found.effects.at_most == pytest.approx(plain_audit.effects.at_most, abs=0.01)
+    assert found.advice.expected[-1].regret == pytest.approx(plain_audit.advice.expected[-1].regret, rel=0.02)
+    assert found.document["settings"]["reward_bounds"] == [-1600.0 if "negative" in why else 0.0, 80.0]
 
 
 @pytest.mark.parametrize(("text", "read"), [("€{:.2f}", "decimal point"), ("{:.2f} EUR", "decimal point")])
@@ -131,8 +159,12 @@ def test_repeated_ids_spellings_and_time_zones_are_named_with_counts(plain_shop)
     said = " ".join(found.document["log"]["notes"])
     assert "300 rows repeat a visit_id" in said
     assert "--ticket visit_id" in said
-    assert sum(n for why, n in found.counts.notes.items() if "read as" in why) == 50
+    assert sum(found.counts.merged.values()) == 50
     assert found.counts.n_states == 4
+    rows = next(line for line in summary_of(found).reading if line.startswith("Rows: "))
+    assert re.search(r"^Rows: 50 merged \(.*'VIEW ' as 'view': \d+", rows)
+    assert re.search(r"rejects others: send '(\w+)', not '\w+ '", rows)
+    assert said.count("300 rows repeat") == " ".join(summary_of(found).reading).count("300 rows repeat") == 1
     assert f"3 time zones (Z in {len(log) // 3}" in said.replace("none in", "Z in", 0) or "3 time zones" in said
     assert np.allclose(
         np.sort(found.rows.decided),
@@ -148,6 +180,39 @@ def test_a_context_that_does_not_pay_is_left_out_of_the_pool(plain_shop):
     assert not found.contexts.pays
     assert isinstance(found.document["P"], list)
     assert "left out of the pool" in " ".join(summary_of(found).todo)
+
+
+@pytest.mark.parametrize(
+    ("p", "said"), [(0.3, "do not differ beyond"), (0.01, "a hint of direct"), (1e-6, "differ beyond")]
+)
+def test_one_statement_about_direct_effects_everywhere(p, said, priced_audit):
+    for amounts in (False, True):
+        corrected = [1.0, p, 1.0, 1.0, *([p] if amounts else [])]
+        found = replace(priced_audit, sufficiency=replace(priced_audit.sufficiency, corrected=corrected))
+        statement = sections_of(found)[1].lines[0]
+        assert said in statement
+        assert f"(p = {p:.1g})" in statement
+        assert any(line.startswith(statement) for line in summary_of(found).reasons)
+        assert [row[-1] for row in sections_of(found)[1].tables[0].rows] == [f"{each:.2g}" for each in corrected]
+        assert found.sufficiency.effects == document_of(found)["sufficiency"]["direct_effects"]
+        assert ("loses" in summary_of(found).reasons[0]) == (said == "differ beyond")
+
+
+def test_figures_are_in_the_unit_of_the_column(plain_audit):
+    found = replace(plain_audit, unit=replace(plain_audit.unit, column="revenue_eur"))
+    said = " ".join((*summary_of(found).reasons, *summary_of(found).todo, sections_of(found)[0].tables[0].title))
+    assert len(re.findall(r"\d EUR per decision", said)) == 2
+    assert said.endswith("in EUR")
+    assert "revenue" not in said
+
+
+def test_actions_drawn_at_random_are_not_asked_for(plain_shop):
+    few = plain_shop.log(0).iloc[:300]
+    uneven = few[(few.sku < "sku-06") | (few.index % 3 == 0)]
+    for log, said in ((few, "Go on drawing actions at random"), (uneven, "Give 10% of the")):
+        found = audit_log(log, missing=0, window=0, **QUICK)
+        assert found.advice.verdict == "cannot tell"
+        assert said in summary_of(found).todo[1]
 
 
 def test_baselines_are_what_people_would_use(plain_audit):

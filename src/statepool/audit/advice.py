@@ -14,9 +14,7 @@ what the log says. What the log leaves open of effects that were not found is th
 over actions. Effects that were found are in the prior whatever the verdict, so a pool started by the wrong one of the
 first two loses nothing. Actions are ranked by the estimate that corrects for them (`effects.own`).
 
-Expected regret comes from simulations on worlds drawn from what the log says: map, means, direct effects, delays. Where
-outcomes have a window, purchases come first there as they do in a shop (`Conversions`), and the advised learner starts
-from the log's own means and delay curve, as the pool will.
+Expected regret comes from simulations on worlds drawn from what the log says; the advised learner starts as the pool.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from os import cpu_count
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from statepool import learners
 from statepool.audit.counts import Counts, Rows, Unit
 from statepool.audit.delays import Lateness, Maturity, simulated_delays
-from statepool.audit.estimates import CERTAIN, LEVEL, ActionEffects, Drift, Map, Sufficiency
+from statepool.audit.estimates import PRESENT, ActionEffects, Drift, Map, Sufficiency
 from statepool.checks import Floats
 from statepool.engine import simulate
 from statepool.learners.contract import Learner, Problem
@@ -65,8 +63,7 @@ WORK = 300_000
 SHORTEST, LONGEST = 500, 10_000
 
 
-@dataclass(frozen=True)
-class Ranking:
+class Ranking(NamedTuple):
     """Actions by number, the best first, by the estimate that corrects for direct effects."""
 
     order: tuple[int, ...]
@@ -78,8 +75,7 @@ class Ranking:
     """Those that the log cannot tell from the first, in order."""
 
 
-@dataclass(frozen=True, eq=False)
-class Expected:
+class Expected(NamedTuple):
     """Regret over the horizon, in losses: one for each simulated world, the same worlds in order for all."""
 
     name: str
@@ -173,22 +169,20 @@ def first_is_good(seen: Evidence) -> float:
 
 
 def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, int | None]:
-    counts, effects, p = seen.counts, seen.effects, seen.sufficiency.p
+    counts, effects, found = seen.counts, seen.effects, seen.sufficiency.effects == PRESENT
     barred = _barred(counts, seen.maturity)
     if barred:
         return UNCLEAR, barred, None
     if is_alike(counts, effects):
         # Alike for all together; for each context the states may still tell them apart.
         safe = effects.at_most * effects.possible_gain < DOUBT * personalised
-        return (POOL if safe and p >= CERTAIN else ALONE), "", None
-    if p >= CERTAIN:
+        return (POOL if safe and not found else ALONE), "", None
+    if not found:
         if effects.at_most < DOUBT:
             return POOL, "", None
-        what = f"{int(counts.k.sum())} outcomes are too few to rule out that actions matter beyond the state"
-        if p < LEVEL:
-            what = f"there is a hint of direct effects (p = {p:.2g}) that may be chance"
-        about = f"{what}. Pooling may lose up to {effects.at_most:.0%} of what can be gained; {DOUBT:.0%} is too much"
-        return UNCLEAR, about, rows_needed(seen)
+        few = f"{int(counts.k.sum())} outcomes are too few to rule out that actions matter beyond the state"
+        lost = f"Pooling may lose up to {effects.at_most:.0%} of what can be gained; {DOUBT:.0%} is too much"
+        return UNCLEAR, f"{few}. {lost}", rows_needed(seen)
     pool, alone = (effects.drawn < SMALL).all(axis=1).mean(), (effects.drawn >= LARGE).all(axis=1).mean()
     if 1 - SETTLED < alone < SETTLED:
         span = f"that pooling loses {LARGE:.0%} or more of what can be gained has probability {alone:.0%}"
@@ -257,8 +251,7 @@ def pool_settings(seen: Evidence) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
+class Known(NamedTuple):
     """What a pool starts from, in losses: means as of the end of the log, and how many outcomes each is worth."""
 
     states: tuple[Floats, Floats]
@@ -270,10 +263,10 @@ class Known:
 
 def what_is_known(seen: Evidence, verdict: str) -> Known:
     counts, drift, direct, base = seen.counts, seen.drift, seen.effects.direct, seen.sufficiency.base
-    drifting, errors = np.array(drift.drifts), counts.state_errors
-    means = np.where(drifting, drift.last, counts.state_means)
+    errors, spread = counts.state_errors, drift.spread
+    means = np.where(spread > 0, drift.last, counts.state_means)
     # Of a state that drifts fewer outcomes count.
-    limit = np.where(drifting, errors**2 * np.maximum(counts.worth, 1) / np.maximum(drift.spread, 1e-12) ** 2, np.inf)
+    limit = np.where(spread > 0, errors**2 * np.maximum(counts.worth, 1) / np.maximum(spread, 1e-12) ** 2, np.inf)
     gained = seen.effects.pooled - base
     part = (means - base) / np.where(np.abs(gained) > 1e-12, gained, np.inf)[:, None]
     states = (means, np.minimum(counts.worth, limit))
@@ -332,15 +325,12 @@ def informed(name: str, **known: Any) -> Learner:
 def expected_regrets(
     seen: Evidence, learner: str, known: Known, first: int, horizon: int, seed: int
 ) -> tuple[Expected, ...]:
-    """What is expected of the advised learner and of what people would do instead, on the same worlds.
-
-    Worlds are drawn from what the log says of map, means and direct effects.
-    """
+    """What is expected of the advised learner and of what people would do instead, on the same worlds."""
     counts, direct, late, curve = seen.counts, seen.effects.direct, seen.lateness, seen.maturity.curve
     scale, scaled = scaled_means(counts, seen.drift.last)
     if late.window and seen.maturity.default != 1.0:
         # Where silence is good news, outcomes are held until the window closes.
-        late, curve = replace(late, window=0, draws=np.array([float(late.window)])), None
+        late, curve = late._replace(window=0, draws=np.array([float(late.window)])), None
     start: dict[str, Any] = {"prior": (scaled(known.states[0]), known.states[1])}
     if curve is not None:
         start["curve"] = (curve.tau * seen.rows.pace, curve.weight)

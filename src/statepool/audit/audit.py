@@ -26,12 +26,13 @@ from typing import Any
 
 import numpy as np
 
+from statepool.arguments import pool_arguments
 from statepool.audit.advice import Advice, Evidence, advise
 from statepool.audit.contexts import Contexts, context_names, examine_contexts
 from statepool.audit.counts import Counts, Unit, count_log, count_mature, draw_rows
 from statepool.audit.delays import find_maturity, measure_lateness, read_missing, read_window
 from statepool.audit.document import document_of, write_report
-from statepool.audit.estimates import estimate_effects, estimate_map, measure_drift, sufficiency_test
+from statepool.audit.estimates import ABSENT, estimate_effects, estimate_map, measure_drift, sufficiency_test
 from statepool.audit.log import Log, open_log, open_pool
 from statepool.checks import Floats, check_count, check_number, check_whole, unknown_name
 
@@ -67,6 +68,11 @@ class Audit(Evidence):
     def document(self) -> dict[str, Any]:
         """The audit as plain data, with the pool to start: what `AUDIT.json` holds."""
         return document_of(self)
+
+    @property
+    def pool(self) -> dict[str, Any]:
+        """Keyword arguments of `Pool.open` for the advised pool; a ValueError if the log cannot tell."""
+        return pool_arguments(self.document)
 
     def write(self, out: Path | str) -> Path:
         """Write the report to a folder (or to an .html file) and `AUDIT.json` beside it; return the report's path."""
@@ -136,8 +142,6 @@ def what_if(
     each), `uniform`, `logged`, or the address of a pool such as `sqlite:///pool.db#home`. `columns` names columns by
     their part, contexts, tickets and holdouts included; the rest is as in `audit_log`.
     """
-    if not policies:
-        raise ValueError("policy: none is named, expected an action, best, uniform, logged, or a pool's address")
     with open_log(log, columns or {}, reward, read_missing(missing), table, window is not None) as opened:
         audit = _examine(opened, window, None, 1, level, seed)
         if not audit.counts.has_outcomes:
@@ -156,13 +160,16 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     counts, unit = count_log(log)
     names = context_names(log, counts)
     recorded = draw_rows(log, counts, unit, seed)
-    odd = {
-        "outcome before its decision": recorded.resolved < recorded.decided,  # kept without their delay
-        "time far after all others": np.fmax(recorded.decided, recorded.resolved) > recorded.latest,
-    }
+    maturity = find_maturity(recorded, length)
+    last, timed = np.fmax(recorded.decided, recorded.resolved), maturity.default is not None and log.columns.resolved
+    undated = np.isfinite(recorded.loss) & ~np.isfinite(recorded.resolved) & (recorded.loss != maturity.default)
+    odd = {  # kept, without their delay
+        "outcome without a time of its own": undated & bool(timed),
+        "outcome before its decision": recorded.resolved < recorded.decided,
+        "time far from all others": (last > recorded.latest) | (recorded.decided < recorded.first),
+    }  # fmt: skip
     found = {why: round(float(rows.mean()) * counts.rows) for why, rows in odd.items() if rows.any()}
     counts = replace(counts, notes=counts.notes | found)
-    maturity = find_maturity(recorded, length)
     held = bool((np.isfinite(recorded.loss) & (recorded.held == 1)).mean() * counts.rows >= LEAST_HELD)
     by_context: list[Counts] = []
     if maturity.window is not None or held or names:
@@ -213,6 +220,7 @@ class WhatIf:
     exact: bool
     """Whether propensities were logged; otherwise they are the actions' shares."""
     outcomes: int
+    unit: str
 
 
 def evaluate(audit: Audit, policy: str, level: float = 0.95) -> WhatIf:
@@ -257,9 +265,10 @@ def estimate_policy(
     ends = zip(value, error, value - z * error, value + z * error, strict=True)
     pooled, plain, robust = (Estimate(*map(float, four)) for four in ends)
     most = float(share @ bias)
-    biased = bool(audit.sufficiency.p < 0.05 and most > pooled.error)
+    biased = audit.sufficiency.effects != ABSENT and most > pooled.error
     outcomes = sum(int(counts.k.sum()) for counts in tables)
-    return WhatIf(name, float(share @ logged), pooled, plain, robust, most, biased, tables[0].weighted, outcomes)
+    logged_mean, exact = float(share @ logged), tables[0].weighted
+    return WhatIf(name, logged_mean, pooled, plain, robust, most, biased, exact, outcomes, unit.name)
 
 
 def _pooled(counts: Counts, rows: Floats, h: Floats, x: Floats) -> tuple[float, float]:

@@ -14,8 +14,8 @@ are shrunk until nothing differs, which is no evidence that nothing does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,7 @@ DRAWS, DOUBT = 100, 1.645
 """`DOUBT`: standard errors by which rows may differ more than they seem to."""
 
 
-@dataclass(frozen=True, eq=False)
-class Gain:
+class Gain(NamedTuple):
     """What personalising gains per decision, in losses; positive is better."""
 
     value: float
@@ -50,16 +49,15 @@ class Gain:
         return NOT if self.upper < self.least else PAYS if self.lower > 0 else OPEN
 
 
-@dataclass(frozen=True, eq=False)
-class Contexts:
+class Contexts(NamedTuple):
     columns: tuple[str, ...]
     names: tuple[str, ...]
     rows: Floats
     blank: int
     """Rows without a context: they enter everything but this."""
-    P: Floats = field(repr=False)
-    offered: NDArray[np.bool_] = field(repr=False)
-    best: Ints = field(repr=False)
+    P: Floats
+    offered: NDArray[np.bool_]
+    best: Ints
     """The best action in each context, corrected for direct effects: the one that its pool starts on."""
     gain: Gain
 
@@ -78,11 +76,8 @@ def context_names(log: Log, counts: Counts) -> tuple[str, ...]:
     if not names:
         raise ValueError(f"context: column {title} is blank in every row, expected one that says who is asking")
     if len(names) > MOST_CONTEXTS or entries > MOST_ENTRIES:
-        raise ValueError(
-            f"context: {title} has {len(names)} different values for {counts.n_actions} actions and {counts.n_states} "
-            f"states, expected at most {MOST_CONTEXTS} and maps of at most {MOST_ENTRIES} entries: coarser classes, or "
-            "another column"
-        )
+        most = f"at most {MOST_CONTEXTS}, and {MOST_ENTRIES} with each action and state"
+        raise ValueError(f"context: {title} has {len(names)} different values, expected {most}: coarser classes")
     return names
 
 
@@ -99,7 +94,7 @@ def examine_contexts(
     offered = (tried > 0) | (expected < OFFERED)
     best = np.where(offered, P @ counts.state_means + effects.direct.mean, np.inf).argmin(axis=1)
     gain = _gain(P, n, strength, best, offered, counts, effects, level)
-    gain = replace(gain, upper=max(gain.upper, _possible_gain(n, map_.P, offered, counts.state_means, level)))
+    gain = gain._replace(upper=max(gain.upper, _possible_gain(n, map_.P, offered, counts.state_means, level)))
     shown = tuple(name.replace(JOINT, " / ") for name in names)
     blank = max(counts.rows - int(sum(table.rows for table in tables)), 0)
     return Contexts(columns, shown, totals, blank, P, offered, best, gain)

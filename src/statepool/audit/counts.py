@@ -18,7 +18,7 @@ import numpy as np
 from ibis.expr.types import Table
 from numpy.typing import NDArray
 
-from statepool.audit.log import Columns, Log
+from statepool.audit.log import Log, split_unit
 from statepool.checks import Floats, Ints
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ BLANK = 0.01
 """Share of blanks, in a column that is never 0, from which the audit asks."""
 UNUSABLE = 0.1
 """Propensities are not used if more than this share of the rows has no usable one."""
+SLIPS = 0.05
+"""Up to this share of the others, refunds, purchases without a time and the like do not change how a log is read."""
 
 NO_UNITS = frozenset(("outcome", "reward", "loss", "y", "value"))
 
@@ -51,18 +53,18 @@ class Unit:
     is_reward: bool
     low: float = 0.0
     high: float = 1.0
+    least: float = 0.0
+    """Below `low` where there are a few refunds, whose losses are above 1."""
 
-    @classmethod
-    def of(cls, columns: Columns, low: float, high: float) -> Unit:
-        if not np.isfinite(high - low):
-            raise ValueError(f"outcome: runs from {low:g} to {high:g}, expected a finite range")
-        ends = (0.0, 1.0) if low >= 0 and high <= 1 else (min(low, 0.0), max(high, 0.0))
-        return cls(columns.outcome, columns.is_reward, *ends)
+    @property
+    def name(self) -> str:
+        """What amounts are in: the unit at the end of the column's name, or else the column."""
+        return split_unit(self.column)[1] or self.column
 
     @property
     def suffix(self) -> str:
-        """What follows an amount: the column's name, unless it says nothing."""
-        return "" if self.column in NO_UNITS else f" {self.column}"
+        """What follows an amount, unless it says nothing."""
+        return "" if self.name in NO_UNITS else f" {self.name}"
 
     @property
     def kind(self) -> str:
@@ -77,7 +79,7 @@ class Unit:
     def bounds(self) -> list[float]:
         """Bounds for a pool, with headroom, so that the first larger order is not cut off."""
         room = 1.0 if (self.low, self.high) == (0.0, 1.0) else HEADROOM
-        return [room * self.low, room * self.high]
+        return [room * self.least, room * self.high]
 
     def outcome(self, loss: Loss) -> Loss:
         """A mean loss, or an array of them, as the mean outcome that the user knows."""
@@ -98,8 +100,8 @@ class Counts:
 
     `n` counts rows and `k` outcomes (final ones, and the exposure of younger rows); `loss` and `square` sum losses and
     their squares; `early` sums F (1 - F) of rows that count as F of one. `w` has the sums of `WEIGHTED`; without
-    propensities every weight is 1. `spellings` names the state that each spelling in the log stands for, `base` is the
-    loss where nothing happened.
+    propensities every weight is 1. `spellings` names the state that each spelling in the log stands for, `merged`
+    counts the rows of those that are not the state's own. `base` is the loss where nothing happened.
     """
 
     actions: tuple[str, ...]
@@ -115,6 +117,7 @@ class Counts:
     dropped: dict[str, int] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
     spellings: dict[str, str] = field(default_factory=dict)
+    merged: dict[str, int] = field(default_factory=dict)
     blank: int = 0
     base: float = 0.0
 
@@ -220,14 +223,19 @@ class Rows:
 
     @property
     def dated(self) -> NDArray[np.bool_]:
-        """Rows with an outcome that has a time after its decision, and none after the end of the log."""
-        return np.isfinite(self.loss) & (self.resolved >= self.decided) & (self.resolved <= self.latest)
+        """Rows with an outcome that has a time after its decision, both within the log."""
+        inside = (self.decided >= self.first) & (self.resolved <= self.latest)
+        return np.isfinite(self.loss) & (self.resolved >= self.decided) & inside
+
+    @property
+    def first(self) -> float:
+        """The first decision."""
+        return -last_time(-self.decided)
 
     @property
     def pace(self) -> float:
         """Decisions of the whole log in a unit of time; 0 if unknown."""
-        known = self.timed and self.decided.size > 1
-        span = min(float(self.decided[-1]), self.latest) - float(self.decided[0]) if known else 0.0
+        span = min(float(self.decided[-1]), self.latest) - self.first if self.timed and self.decided.size else 0.0
         return self.population / span if span > 0 else 0.0
 
 
@@ -236,11 +244,10 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
     cells = _cells(log, _recorded(log))
     used, unreadable = cells["used"] > 0, int(cells["unreadable"].sum())
     untimed = int(cells["n"][~used].sum()) - unreadable
-    low, high = _ask(log, cells, untimed)
-    unit = Unit.of(log.columns, low, high)
-    nameless = np.array([not label for label in cells["action"]], dtype=bool)
-    stateless = np.array([not label for label in cells["state"]], dtype=bool) & ~nameless
+    unit = _read_unit(log, cells, untimed)
+    nameless, stateless = (np.array([not label for label in cells[part]], dtype=bool) for part in ("action", "state"))
     total, unread = int(cells["n"].sum()), log.unread_lines()
+    refunds = int(cells["negative"].sum()) if unit.least < unit.low else 0
     blank = total - int(cells["k"].sum()) - unreadable
     dropped = {
         "line cannot be read": unread,
@@ -248,7 +255,7 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
         "no decision time": untimed,
         "outcome is not a number": unreadable,
         "no action": int(cells["n"][used & nameless].sum()),
-        "no state": int(cells["n"][used & stateless].sum()),
+        "no state": int(cells["n"][used & stateless & ~nameless].sum()),
     }
     dropped = {why: count for why, count in dropped.items() if count}
     kept = used & ~nameless & ~stateless
@@ -256,22 +263,22 @@ def count_log(log: Log) -> tuple[Counts, Unit]:
         why = ", ".join(f"{count} dropped: {reason}" for reason, count in dropped.items()) or "no rows"
         raise ValueError(f"{log.name}: no row is left, expected rows with an action and a state ({why})")
     cells = {name: values[kept] for name, values in cells.items()}
-    spellings, notes = _merge_spellings(cells["state"], cells["n"])
+    spellings, merged = _merge_spellings(cells["state"], cells["n"])
     actions, states = sorted(set(cells["action"].tolist())), sorted(set(spellings.values()))
     if len(states) > MOST_STATES or len(states) * len(actions) > MOST_ENTRIES:
         raise ValueError(
             f"state: has {len(states)} different values for {len(actions)} actions, expected at most {MOST_STATES} and "
             f"a map of at most {MOST_ENTRIES} entries: is it the right column?"
         )
-    odd, weighted = {}, False
+    odd, weighted = {"negative outcome": refunds}, False
     if log.columns.propensity:
         unusable, unknown = int(cells["unusable"].sum()), int(cells["unknown"].sum())
-        found = {"propensity outside (0, 1]": unusable - unknown, "no propensity": unknown}
-        odd, weighted = {why: n for why, n in found.items() if n}, bool(unusable <= UNUSABLE * cells["n"].sum())
-    nothing = np.zeros((len(actions), len(states)))
+        odd |= {"propensity outside (0, 1]": unusable - unknown, "no propensity": unknown}
+        weighted = bool(unusable <= UNUSABLE * cells["n"].sum())
+    odd, nothing = {why: n for why, n in odd.items() if n}, np.zeros((len(actions), len(states)))
     like = Counts(
         tuple(actions), tuple(states), nothing, nothing, nothing, nothing, nothing, {}, weighted,
-        total + log.repeated + unread, dropped, odd | notes, spellings, blank,
+        total + log.repeated + unread, dropped, odd, spellings, merged, blank,
     )  # fmt: skip
     return _by_worth(_filled(cells, like, unit)), unit
 
@@ -313,8 +320,8 @@ def _matured(log: Log, unit: Unit, maturity: Maturity, held_only: bool) -> Table
         young = (nothing, nothing, nothing)
         if maturity.curve is not None and maturity.default is not None:
             share = maturity.curve.share((maturity.latest - rows.decided).clip(lower=0.0))
-            base, event = float(unit.outcome(maturity.default)), x.notnull() & rows.resolved.notnull()
-            news = (ibis.ifelse(event, x - base, 0.0), ibis.ifelse(event, x * x - base * base, 0.0))
+            base = float(unit.outcome(maturity.default))
+            news = ((x - base).fill_null(0.0), (x * x - base * base).fill_null(0.0))
             young = (share, base * share + news[0], base * base * share + news[1])
         old = rows.decided <= maturity.cut
         k, x, xx = (ibis.ifelse(old, final, early) for final, early in zip((k, x, x * x), young, strict=True))
@@ -329,6 +336,7 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArr
         "n": rows.count(), "k": rows.k.sum(), "x": rows.x.sum(), "xx": rows.xx.sum(),
         "early": (rows.k * (1 - rows.k)).sum(),
         "low": rows.outcome.min(), "high": rows.outcome.max(), "unreadable": rows.unreadable.sum(),
+        "negative": (rows.outcome < 0).sum(), "positive": (rows.outcome > 0).sum(),
     }  # fmt: skip
     if log.columns.propensity:
         valid = (rows.propensity > 0) & (rows.propensity <= 1)
@@ -347,8 +355,8 @@ def _cells(log: Log, rows: Table, keys: tuple[str, ...] = ()) -> dict[str, NDArr
     return found
 
 
-def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float, float]:
-    """The range of outcomes; before that, the questions that only the caller can answer, the first that is open."""
+def _read_unit(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> Unit:
+    """The unit; before that, the questions that only the caller can answer, the first that is open."""
     column = log.columns.outcome
     total, known = int(cells["n"].sum()), int(cells["k"].sum())
     blank = total - known - int(cells["unreadable"].sum())
@@ -360,13 +368,20 @@ def _ask(log: Log, cells: dict[str, NDArray[Any]], untimed: int) -> tuple[float,
         raise ValueError(f"decided: column {log.columns.decided!r} holds no time, expected dates or numbers")
     has = cells["k"] > 0
     low, high = float(cells["low"][has].min()), float(cells["high"][has].max())
-    if log.missing is not None or blank <= BLANK * total or not (low == high or low > 0 or high < 0):
-        return low, high
-    values = f"every other value is {low:g}" if low == high else "no value is 0"
-    raise ValueError(
-        f"outcome: {blank} of {total} rows of {column!r} are blank and {values}: what is a blank? "
-        f"--missing {1 if low == high == 0 else 0} if nothing happened, --missing drop if the outcome is not known"
-    )
+    negative, positive = (float(cells[sign].sum()) for sign in ("negative", "positive"))
+    has_both = min(negative, positive) > SLIPS * max(negative, positive)
+    is_clear = low != high and (negative + positive < known or has_both)
+    if log.missing is None and blank > BLANK * total and not is_clear:
+        values = f"every other value is {low:g}" if low == high else "no value is 0"
+        raise ValueError(
+            f"outcome: {blank} of {total} rows of {column!r} are blank and {values}: what is a blank? "
+            f"--missing {1 if low == high == 0 else 0} if nothing happened, --missing drop if the outcome is not known"
+        )
+    if not np.isfinite(high - low):
+        raise ValueError(f"outcome: runs from {low:g} to {high:g}, expected a finite range")
+    lowest = 0.0 if negative <= SLIPS * positive else low
+    ends = (0.0, 1.0) if lowest >= 0 and high <= 1 else (lowest, max(high, 0.0))
+    return Unit(column, log.columns.is_reward, *ends, min(low, 0.0))
 
 
 def _filled(cells: dict[str, Any], like: Counts, unit: Unit) -> Counts:
@@ -404,7 +419,7 @@ def _by_worth(counts: Counts) -> Counts:
 
 
 def _merge_spellings(labels: NDArray[Any], n: Floats) -> tuple[dict[str, str], dict[str, int]]:
-    """States that differ by case or blanks only are one, by its most frequent spelling; a note on each merged one."""
+    """States that differ by case or blanks only are one, by its most frequent spelling; rows of every other one."""
     counts: Counter[str] = Counter()
     for label, rows in zip(labels.tolist(), n.tolist(), strict=True):
         counts[label] += int(rows)
@@ -412,8 +427,8 @@ def _merge_spellings(labels: NDArray[Any], n: Floats) -> tuple[dict[str, str], d
     for label in sorted(counts, key=lambda label: (-counts[label], label)):
         kinds.setdefault(" ".join(label.casefold().split()), []).append(label)
     spellings = {label: kind[0].strip() for kind in kinds.values() for label in kind}
-    merged = [label for kind in kinds.values() for label in kind[1:]]
-    return spellings, {f"state {label!r} read as {spellings[label]!r}": counts[label] for label in merged}
+    merged = {f"{label!r} as {state!r}": counts[label] for label, state in spellings.items() if label != state}
+    return spellings, merged
 
 
 def read_labels(found: dict[str, NDArray[Any]], counts: Counts) -> tuple[Ints, Ints]:

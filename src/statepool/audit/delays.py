@@ -22,15 +22,15 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
-from statepool.audit.counts import Rows
+from statepool.audit.counts import SLIPS, Rows
 from statepool.checks import Floats, check_span
 from statepool.delays import Conversions
 
@@ -47,8 +47,7 @@ DRAWS = (np.arange(1_000) + 0.5) / 1_000
 STEPS = 64
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(NamedTuple):
     """F, the share of events that have come by an age: straight between `knots`, and as a mixture of exponentials."""
 
     tau: Floats
@@ -121,15 +120,15 @@ def find_maturity(rows: Rows, window: float | None) -> Maturity:
         raise ValueError("window: needs decision times to tell which rows are old enough, expected --decided")
     if not rows.timed or window == 0 or not np.isfinite(rows.loss).any():
         return Maturity(window or None, NONE if window is None else GIVEN, rows.latest)
-    found, span = _find_window(rows), rows.latest - float(rows.decided[0])
+    found, span = _find_window(rows), rows.latest - rows.first
     if found is None or (window is None and not 0 < found[0] <= LONGEST * span):
         if window is None:
             _ask_if_unfinished(rows)
             return Maturity(None, NONE, rows.latest)
-        # The value of most rows, if it is the worst of all: nothing happened.
+        # The value of most rows, if it is the worst but for refunds: nothing happened.
         known = rows.loss[np.isfinite(rows.loss)]
         common = _common_values(known)[0]
-        nothing = common == known.max() and (known == common).mean() >= 0.5
+        nothing = (known > common).sum() <= SLIPS * (known < common).sum() and (known == common).mean() >= 0.5
         return Maturity(window, GIVEN, rows.latest, common if nothing else None)
     length, default, why = found
     how, length = (FOUND, length) if window is None else (GIVEN, window)
@@ -144,11 +143,11 @@ def _find_window(rows: Rows) -> tuple[float, float, str] | None:
         return None
     waits = rows.resolved - rows.decided
     if undated.sum() >= LEAST_EVENTS:
-        values = np.unique(rows.loss[undated])
-        if values.size > 1 or (rows.loss[dated] == values[0]).any():
+        default = _common_values(rows.loss[undated])[0]
+        settled = rows.loss == default
+        if (undated & ~settled).sum() + (dated & settled).sum() > SLIPS * dated.sum():
             return None
-        default = float(values[0])
-        blank, youngest = ~known, float(rows.age[undated].min())
+        blank, youngest = ~known, float(rows.age[undated & settled].min())
         if blank.sum() >= LEAST_EVENTS and (rows.age[blank] <= youngest).mean() >= NEARLY:
             return youngest, default, "younger rows are blank unless something happened"
         longest = float(wait_quantiles(waits[dated], rows.age[dated], NEARLY))
@@ -228,13 +227,12 @@ def fit_curve(rows: Rows, window: float, default: float) -> Curve | None:
     return Curve(tau[used], weight[used], knots)
 
 
-@dataclass(frozen=True, eq=False)
-class Lateness:
+class Lateness(NamedTuple):
     """How late outcomes come: those of events where there is a window."""
 
     time: list[float]
     """At `QUANTILES`; nothing where outcomes have no times, or too few of them."""
-    draws: Floats = field(repr=False)
+    draws: Floats
     """Equally likely delays in decisions, infinite for outcomes that never come."""
     window: int = 0
     """The window in decisions."""

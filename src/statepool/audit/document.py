@@ -2,25 +2,26 @@
 
 `summary_of` is the answer in a few lines; `sections_of` everything behind it, in five sections; `write_report` makes
 one HTML file of both, and `document_of` plain data. Its first keys are a pool ready to start: `actions` (the best
-first), `states`, `P`, `learner`, `settings` and `prior`, in the user's own unit. `P` is {context: rows} where
-personalising pays.
+first), `states`, `P`, `learner`, `settings` and `prior`, in the user's own unit. `P` is {context:
+{action: row}} where personalising pays.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
+from scipy.stats import chisquare
 
 from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
 from statepool.audit.contexts import OPEN, PAYS, Contexts
 from statepool.audit.delays import GIVEN, QUANTILES
-from statepool.audit.estimates import LEVEL, state_intervals
+from statepool.audit.estimates import ABSENT, HINT, LEVEL, PRESENT
+from statepool.frames import amount, counted, listed, span
 from statepool.report.page import render
 
 if TYPE_CHECKING:
@@ -28,12 +29,9 @@ if TYPE_CHECKING:
 
 UNITS = {"years": 31_557_600.0, "days": 86_400.0, "hours": 3_600.0, "minutes": 60.0, "seconds": 1.0}
 NAMES = {"action-thompson": "Thompson sampling per action"}
-SHOWN = 3
-"""How many actions are named that cannot be distinguished from the best."""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Rows of text, the first of each its name, under a heading for each of the others."""
 
     title: str
@@ -42,16 +40,14 @@ class Table:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     name: str
     title: str
     lines: list[str]
-    tables: list[Table] = field(default_factory=list)
+    tables: Sequence[Table] = ()
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """How the log was read, at most three reasons for the verdict, and what to do."""
 
     reading: list[str]
@@ -60,7 +56,7 @@ class Summary:
 
 
 def summary_of(audit: Audit) -> Summary:
-    return Summary([_reading(audit), *_window(audit)], _reasons(audit), _todo(audit))
+    return Summary([_reading(audit), *_window(audit), *_rows(audit), *audit.log.notes], _reasons(audit), _todo(audit))
 
 
 def _reading(audit: Audit) -> str:
@@ -68,7 +64,8 @@ def _reading(audit: Audit) -> str:
     seen = np.flatnonzero(counts.k.sum(axis=0) > 0)
     differ = seen.size > 1 and np.ptp(counts.state_means[seen]) > 0
     ends = f": best state {counts.states[seen[0]]}, worst {counts.states[seen[-1]]}" if differ else ""
-    return f"{unit.column} is read as {unit.kind} ({how}){ends}."
+    measured = "" if unit.name == unit.column else f", in {unit.name}"
+    return f"{unit.column} is read as {unit.kind} ({how}){measured}{ends}."
 
 
 def _window(audit: Audit) -> list[str]:
@@ -88,29 +85,47 @@ def _window(audit: Audit) -> list[str]:
     return [f"Outcomes are final after {duration(audit, maturity.window)} ({how}).{rest}"]
 
 
+def _rows(audit: Audit, most: int = 3) -> list[str]:
+    """Rows that were dropped, merged or odd, if there are some."""
+    counts = audit.counts
+    said = []
+    for what, found in (("dropped", counts.dropped), ("merged", counts.merged), ("kept", counts.notes)):
+        why = [f"{why}: {counted(n)}" for why, n in found.items()] if len(found) > 1 else list(found)
+        said += [f"{counted(sum(found.values()))} {what} ({listed(why, most)})"] if found else []
+    lines = [f"Rows: {', '.join(said)}."] if said else []
+    for label, state in [each for each in counts.spellings.items() if each[0] != each[1]][:1]:
+        lines[0] += f" A pool knows each state by one spelling and rejects others: send {state!r}, not {label!r}."
+    return lines
+
+
 def _reasons(audit: Audit) -> list[str]:
     """At most three: what is missing, what the states explain, and what is gained over what people would do."""
     advice = audit.advice
     missing = [f"{advice.missing[0].upper()}{advice.missing[1:]}."] if advice.missing else []
     if missing and advice.needed is None:
         return missing
+    said = _about_effects(audit)
     if is_alike(audit.counts, audit.effects):
-        return [*missing, "The actions are alike: no choice among them gains anything that the log can see."]
-    return [*missing, _about_states(audit), *([_why_not(audit)] if advice.expected else [])]
+        alike = "No choice among the actions gains anything that the log can see."
+        return [*missing, f"{said} {alike}"]
+    if audit.effects.blind > 0:
+        blind = f"{amount(audit.effects.blind * audit.unit.scale)}{audit.unit.suffix} per decision"
+        well = f"Choosing well gains {blind} over choosing blindly."
+        lost = f"Choosing through the states alone loses {audit.effects.lost:.0%} of the {blind} that can be gained."
+        said = f"{said} {lost if audit.sufficiency.effects == PRESENT else well}"
+    return [*missing, said, *([_why_not(audit)] if advice.expected else [])]
 
 
-def _about_states(audit: Audit) -> str:
-    found = audit.sufficiency
-    blind = f"{amount(audit.effects.blind * audit.unit.scale)}{audit.unit.suffix} per decision"
-    if found.p >= LEVEL:
-        same = f"In the same state, actions do not differ beyond chance (p = {found.p:.2g})."
-        return f"{same} Choosing well gains {blind} over choosing blindly." if audit.effects.blind > 0 else same
-    rejected = sum(p < LEVEL for p in found.corrected)
-    where = f"In {rejected} of {len(found.corrected)} states actions" if rejected else "Amounts of actions"
-    return (
-        f"{where} differ beyond chance (p = {found.p:.1g}). Choosing through the states alone loses "
-        f"{audit.effects.lost:.0%} of the {blind} that can be gained."
-    )
+def _about_effects(audit: Audit) -> str:
+    """Whether there are direct effects."""
+    found, n_states = audit.sufficiency, audit.counts.n_states
+    rejected = sum(p < LEVEL for p in found.corrected[:n_states])
+    where = f"In {rejected} of {n_states} states actions differ" if rejected else "Amounts of actions differ"
+    return {
+        ABSENT: f"In the same state, actions do not differ beyond chance (p = {found.p:.2g}).",
+        HINT: f"{where} a little beyond chance (p = {found.p:.1g}): a hint of direct effects, no more.",
+        PRESENT: f"{where} beyond chance (p = {found.p:.1g}).",
+    }[found.effects]
 
 
 def _why_not(audit: Audit) -> str:
@@ -135,9 +150,13 @@ def _why_not(audit: Audit) -> str:
 
 def _todo(audit: Audit) -> list[str]:
     if audit.advice.verdict == UNCLEAR:
-        wait = f"Start no pool yet. Give {HOLDOUT:.0%} of the visitors an action drawn at random, then audit again."
-        lines = [_how_much_more(audit), "Let the pool go on, then audit again." if audit.log.is_pool else wait]
-        open_for = (audit.log.window or 0.0) - (audit.rows.latest - float(audit.rows.decided[0]))
+        draw = f"Give {HOLDOUT:.0%} of the visitors an action drawn at random"
+        counts = audit.counts
+        if audit.held or counts.weighted or chisquare(counts.n.sum(axis=1)).pvalue >= LEVEL:
+            draw = "Go on drawing actions at random as in this log"
+        wait = "Let the pool go on" if audit.log.is_pool else f"Start no pool yet. {draw}"
+        lines = [_how_much_more(audit), f"{wait}, then audit again."]
+        open_for = (audit.log.window or 0.0) - (audit.rows.latest - audit.rows.first)
         if not audit.counts.has_outcomes and open_for > 0:
             lines = [f"The first window closes in {duration(audit, open_for)}; ask again then."]
     else:
@@ -148,18 +167,17 @@ def _todo(audit: Audit) -> list[str]:
 def _start(audit: Audit) -> str:
     ranking, unit, names = audit.advice.ranking, audit.unit, audit.counts.actions
     ends = sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper)))
-    by = ", corrected for direct effects" if audit.effects.direct.spread > 0 else ""
-    others = ", ".join(names[a] for a in ranking.alike[:SHOWN])
-    more = f" and {counted(len(ranking.alike) - SHOWN)} more" if len(ranking.alike) > SHOWN else ""
+    what = "the hint of direct effects" if audit.sufficiency.effects == HINT else "direct effects"
+    by = f", corrected for {what}" if audit.effects.direct.spread > 0 else ""
+    others = listed([names[a] for a in ranking.alike])
     worth = f"{unit.outcome(ranking.loss):.3g}{unit.suffix} per decision ({ends[0]:.3g} to {ends[1]:.3g})"
-    alike = f"; {others}{more} may be as good" if others else ""
+    alike = f"; {others} may be as good" if others else ""
     best = f"{names[ranking.order[0]]}: {worth}{by}{alike}."
     contexts = audit.contexts
     if contexts is None or not contexts.pays:
         return f"It starts on {best}"
-    first = [f"{names[a]} for {name}" for name, a in zip(contexts.names, contexts.best, strict=True)]
-    left = f" and {counted(len(first) - SHOWN)} more (AUDIT.json)" if len(first) > SHOWN else ""
-    return f"It starts on {', '.join(first[:SHOWN])}{left}. For all together the best is {best}"
+    first = listed([f"{names[a]} for {name}" for name, a in zip(contexts.names, contexts.best, strict=True)])
+    return f"It starts on {first}. For all together the best is {best}"
 
 
 def _how_much_more(audit: Audit) -> str:
@@ -196,17 +214,14 @@ def _about_log(audit: Audit) -> list[str]:
     if audit.held:
         lines.append("Means and effects rest on the holdout alone, where actions were drawn at random.")
     if counts.blank and audit.maturity.window is None:
-        blank = counted(counts.blank)
-        lines.append(f"{blank} rows have a blank outcome; --missing 0 if that means that nothing happened.")
-    lines += [f"Dropped: {counted(n)} ({why})." for why, n in counts.dropped.items()]
-    lines += [f"Kept: {counted(n)} ({why})." for why, n in counts.notes.items()]
+        lines.append(f"{counted(counts.blank)} rows have a blank outcome; --missing 0 if nothing happened there.")
+    lines += _rows(audit, counts.rows)
     new = [name for name, is_new in zip(counts.actions, counts.is_new, strict=True) if is_new]
     if new and counts.has_outcomes:
-        shown = ", ".join(new[:5]) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
-        lines.append(f"New, without a final outcome: {shown}; ranked last, and kept in the pool.")
+        lines.append(f"New, without a final outcome: {listed(new)}; ranked last, and kept in the pool.")
     if not audit.rows.timed:
         lines.append("No decision times (--decided): drift and direct effects look alike; delays are unknown.")
-    return [*audit.log.notes, *lines]
+    return lines
 
 
 def _about_time(audit: Audit) -> list[str]:
@@ -218,10 +233,11 @@ def _about_time(audit: Audit) -> list[str]:
         what = "events" if late.window else "outcomes"
         half, most = (duration(audit, late.time[i]) for i in (1, 2))
         lines = [f"Half of all {what} come within {half}, nine in ten within {most}."]
-    if any(drift.drifts):
+    drifting = np.count_nonzero(drift.spread)
+    if drifting:
         spread = amount(float(drift.spread.max()) * unit.scale)
         lines.append(
-            f"{sum(drift.drifts)} of {audit.counts.n_states} state means drift, by up to {spread}{unit.suffix} "
+            f"{drifting} of {audit.counts.n_states} state means drift, by up to {spread}{unit.suffix} "
             "(standard deviation over time)."
         )
     elif audit.rows.timed:
@@ -233,7 +249,7 @@ def sections_of(audit: Audit) -> list[Section]:
     """At most five sections: those for which the log has something to show."""
     found = [
         Section("advice", "What to expect", [], [_regrets(audit)] if audit.advice.expected else []),
-        Section("evidence", "Is the state all that matters?", [], [_states(audit)]),
+        Section("evidence", "Is the state all that matters?", [_about_effects(audit)], [_states(audit)]),
         Section("actions", "Actions and states", [], [_actions(audit)]),
         Section("time", "Delays and drift", _about_time(audit)),
         Section("log", "The log", _about_log(audit)),
@@ -261,8 +277,9 @@ def _states(audit: Audit) -> Table:
         (name, counted(counts.n[:, s].sum()), f"{means[s]:.3g}", f"{found.corrected[s]:.2g}")
         for s, name in enumerate(counts.states)
     ]
-    note = "p: that actions do not differ in this state, corrected for the number of states."
-    return Table("State by state", ("rows", f"mean {unit.column}", "p"), rows, note)
+    rows += [("amounts, in all states", "", "", f"{p:.2g}") for p in found.corrected[counts.n_states :]]
+    note = "p: that actions do not differ, corrected for the number of tests."
+    return Table("State by state", ("rows", f"mean {unit.name}", "p"), rows, note)
 
 
 def _actions(audit: Audit) -> Table:
@@ -272,7 +289,7 @@ def _actions(audit: Audit) -> Table:
         own, error = unit.outcome(float(effects.own[a])), float(effects.own_error[a]) * unit.scale
         estimate = "new" if counts.is_new[a] else f"{own:.3g} ± {error:.2g}"
         rows.append((counts.actions[a], counted(counts.n[a].sum()), estimate, f"{unit.outcome(effects.pooled[a]):.3g}"))
-    return Table("The ten best actions", ("rows", f"{unit.column} per decision", "through the states"), rows)
+    return Table("The ten best actions", ("rows", f"{unit.name} per decision", "through the states"), rows)
 
 
 def write_report(audit: Audit, out: Path) -> Path:
@@ -297,7 +314,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
     order = list(advice.ranking.order)
     summary, ranking, effects = summary_of(audit), advice.ranking, audit.effects
     test, maturity, drift = audit.sufficiency, audit.maturity, audit.drift
-    intervals = np.sort(unit.outcome(np.column_stack(state_intervals(counts, audit.level))), axis=1)
+    errors = counts.state_errors * unit.scale
     actions = [counts.actions[a] for a in order]
     found = {
         "actions": actions,
@@ -320,16 +337,16 @@ def document_of(audit: Audit) -> dict[str, Any]:
                          for e in advice.expected],
         },
         "reading": {"sentence": summary.reading[0], "outcomes_are": unit.kind, "known": audit.log.columns.direction,
-                    "unit": unit.column, "low": unit.low, "high": unit.high},
+                    "unit": unit.name, "low": unit.low, "high": unit.high},
         "window": {"length": maturity.window, "known": maturity.how, "why": maturity.why,
                    "by_exposure": maturity.curve is not None, "sentence": " ".join(_window(audit))},
         "log": {"name": audit.log.name, "columns": vars(audit.log.columns), "rows": counts.total, "used": counts.rows,
-                "with_outcome": float(counts.k.sum()), "dropped": counts.dropped,
+                "with_outcome": float(counts.k.sum()), "dropped": counts.dropped, "merged": counts.merged,
                 "notes": [*audit.log.notes, *(f"{n} {why}" for why, n in counts.notes.items())],
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
-        "sufficiency": {"p": test.p, "amounts_p": test.amounts.p, "states": [
+        "sufficiency": {"p": test.p, "direct_effects": test.effects, "amounts_p": test.amounts.p, "states": [
             {"state": name, "rows": int(counts.n[:, s].sum()), "mean": unit.outcome(counts.state_means[s]),
-             "interval": intervals[s], "p_corrected": test.corrected[s]}
+             "error": errors[s], "p_corrected": test.corrected[s]}
             for s, name in enumerate(counts.states)]},
         "pooling": {"regret_through_states": effects.price * unit.scale, "regret_blind": effects.blind * unit.scale,
                     "share_lost": effects.lost, "share_lost_by_new_actions": float(np.median(effects.drawn[:, 1])),
@@ -350,37 +367,17 @@ def _rows_of_pool(audit: Audit, order: list[int]) -> Any:
     if contexts is None or not contexts.pays:
         return audit.map.P[order]
     rows = zip(contexts.names, contexts.P, contexts.offered, strict=True)
-    return {
-        name: P[order] if offered.all() else {actions[a]: P[a] for a in order if offered[a]}
-        for name, P, offered in rows
-    }
+    return {name: {actions[a]: P[a] for a in order if offered[a]} for name, P, offered in rows}
 
 
 def _context_data(audit: Audit, contexts: Contexts) -> dict[str, Any]:
     unit, actions, gain = audit.unit, audit.counts.actions, contexts.gain
     return {
         "columns": contexts.columns, "sentence": _about_gain(audit, contexts), "in_pool": contexts.pays,
-        "verdict": gain.verdict, "gain": {name: end * unit.scale for name, end in vars(gain).items()},
+        "verdict": gain.verdict, "gain": {name: end * unit.scale for name, end in gain._asdict().items()},
         "best": {name: actions[contexts.best[c]] for c, name in enumerate(contexts.names)},
         "rows": {name: int(contexts.rows[c]) for c, name in enumerate(contexts.names)}, "no_context": contexts.blank,
     }  # fmt: skip
-
-
-def counted(number: float) -> str:
-    """A whole number with its thousands set apart."""
-    return f"{round(number):,}".replace(",", "\N{NO-BREAK SPACE}")
-
-
-def amount(number: float) -> str:
-    """An amount in the user's unit: whole where it is large, never in powers of ten."""
-    if abs(number) >= 10:
-        return counted(number)
-    text = f"{number:.2g}"
-    return f"{number:.6f}".rstrip("0").rstrip(".") if "e" in text else text
-
-
-def span(low: float, high: float) -> str:
-    return f"{amount(low)} to {amount(high)}".replace("-", "−")
 
 
 def duration(audit: Audit, value: float) -> str:

@@ -40,12 +40,10 @@ as well: where the states do not distinguish actions beyond noise, they predict 
 """
 
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 from scipy.stats import chi2, gamma
 
 from statepool.audit.counts import Counts, Rows
@@ -62,6 +60,7 @@ SHUFFLES, WORK = (200, 2_000), 4e6
 COUNTED, DRAWS = 20, 200
 LEVEL, CERTAIN = 0.05, 0.001
 """Direct effects, and differences in what the states predict, count below `CERTAIN`; up to `LEVEL` they are a hint."""
+ABSENT, HINT, PRESENT = "not found", "a hint", "found"
 GRAIN = 0.04
 """Of an outcome's deviation: actions known better than this do not count for more."""
 LEAST_FREEDOM = 4.0
@@ -107,24 +106,6 @@ def shrinkage(n: Floats, prior: Floats, own: Floats | None = None, doubt: float 
     return float(1 / min(max(share, LEAST_SHARE), 0.5) - 1)
 
 
-def state_intervals(counts: Counts, level: float) -> tuple[Floats, Floats]:
-    """Ends of an interval for each state's mean: Wilson's for outcomes of 0 and 1, Student's for others.
-
-    Wilson's is the q with (q - q_hat)² <= z² (q (1 - q) / n + q² v), for q the share of rows where something happens,
-    n what their outcomes are worth and v what young rows add to the variance.
-    """
-    middle = np.clip(counts.state_means, 0.0, 1.0)  # exposure may lead beyond
-    if np.allclose(counts.loss, counts.square):
-        z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
-        odds, q = z2 / np.maximum(counts.worth, 1), np.abs(middle - counts.base)
-        growth = 1 + odds - z2 * counts.waiting  # at least 1: v is at most 1/n
-        half = np.sqrt((q + odds / 2) ** 2 - growth * q**2) / growth
-        middle = np.abs(counts.base - (q + odds / 2) / growth)
-    else:
-        half = stdtrit(np.maximum(counts.k.sum(axis=0) - 1, 1), 0.5 + level / 2) * counts.state_errors
-    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
-
-
 def holm(p: list[float]) -> list[float]:
     """Holm's step-down correction."""
     order = np.argsort(p, kind="stable")
@@ -134,16 +115,11 @@ def holm(p: list[float]) -> list[float]:
     return corrected.tolist()
 
 
-@dataclass(frozen=True, eq=False)
-class Drift:
-    last: Floats = field(repr=False)
+class Drift(NamedTuple):
+    last: Floats
     """Mean loss of each state in the last period, net of noise."""
     spread: Floats
     """Standard deviation over time of each state's mean, net of noise; 0 where it does not drift."""
-
-    @property
-    def drifts(self) -> list[bool]:
-        return [bool(spread > 0) for spread in self.spread]
 
 
 def measure_drift(rows: Rows, fallback: Floats) -> Drift:
@@ -172,8 +148,7 @@ def measure_drift(rows: Rows, fallback: Floats) -> Drift:
     return Drift(np.clip(mean + shrunk, 0.0, 1.0), spread)
 
 
-@dataclass(frozen=True, eq=False)
-class Amounts:
+class Amounts(NamedTuple):
     """How much events bring, as the loss beyond that of nothing happening."""
 
     p: float
@@ -195,9 +170,17 @@ class Sufficiency:
     base: float
     """The loss if nothing happens."""
     corrected: list[float]
-    """Holm's p-values of the states."""
-    p: float
-    """Of the whole log: that nothing has direct effects."""
+    """Holm's p-values of the states, and of amounts if they differ."""
+
+    @property
+    def p(self) -> float:
+        """Of the whole log: that nothing has direct effects."""
+        return min(self.corrected, default=1.0)
+
+    @property
+    def effects(self) -> str:
+        """Whether there are direct effects: what verdict, estimates and sentences follow."""
+        return PRESENT if self.p < CERTAIN else HINT if self.p < LEVEL else ABSENT
 
 
 def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, base: float = 0.0) -> Sufficiency:
@@ -208,13 +191,11 @@ def sufficiency_test(rows: Rows, n_actions: int, n_states: int, seed: int = 0, b
     ps = [examine(rows, [part], n_actions, seed * 1_000_003 + s)[0] for s, part in enumerate(parts)]
     happens = sums_by_action([stretches(rows.action[part], event[part] * 1.0) for part in parts], n_actions)
     amounts = _amounts(rows, [part[event[part]] for part in parts], base, n_actions, seed)
-    everything = holm([*ps, amounts.p] if amounts.differ else ps)
-    return Sufficiency(happens, amounts, base, holm(ps), min(everything, default=1.0))
+    return Sufficiency(happens, amounts, base, holm([*ps, amounts.p] if amounts.differ else ps))
 
 
 def _amounts(rows: Rows, events: list[Ints], base: float, n_actions: int, seed: int) -> Amounts:
-    p, variance = examine(rows, events, n_actions, seed * 1_000_003 + len(events))
-    every = np.concatenate(events)
+    (p, variance), every = examine(rows, events, n_actions, seed * 1_000_003 + len(events)), np.concatenate(events)
     usual = np.concatenate([np.full(part.size, rows.loss[part].mean() if part.size else 0.0) for part in events])
     action, beyond = rows.action[every], rows.loss[every] - usual
     n = np.bincount(action, minlength=n_actions)
@@ -284,8 +265,7 @@ def p_value(statistic: float, drawn: Floats, larger: int) -> float:
     return max(float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean)), 1e-300)
 
 
-@dataclass(frozen=True, eq=False)
-class Direct:
+class Direct(NamedTuple):
     """D of each action, and the variance of what is unknown of it."""
 
     mean: Floats
@@ -331,8 +311,7 @@ class ActionEffects:
         return float(np.clip(np.median(self.drawn.max(axis=1)), 0.0, 1.0))
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(NamedTuple):
     """What is seen of one part of the effects: its value and noise for each action, and its variance over actions."""
 
     raw: Floats
@@ -416,7 +395,7 @@ def estimate_effects(counts: Counts, map_: Map, found: Sufficiency, seed: int = 
         total = np.hypot(apart, effects.std(axis=1))
         return chosen - best, mean - best, 1 - np.divide(apart, total, out=np.ones_like(total), where=total > 0)
 
-    D = direct(e.believed(), g.believed()) if found.p < LEVEL else direct(0.0, 0.0)
+    D = direct(e.believed(), g.believed()) if found.effects != ABSENT else direct(0.0, 0.0)
     price, blind, new = cost(D)
     largest = direct(e.largest(), g.largest())
     then, gain, lost_then = (float(each.mean()) for each in cost(largest))

@@ -39,7 +39,8 @@ NAMES: dict[str, list[str]] = {
         "campaign",
         "state": "state intermediate signal engagement funnel_stage funnel_step stage step depth funnel",
         "outcome": "loss outcome reward cost converted conversion is_converted purchase purchased bought revenue sales "
-        "profit margin clicked returned churned refunded success y",
+        "profit margin clicked returned churned refunded success y amount order_value order_total basket_value gmv "
+        "turnover income spend value delay",
         "decided": "decided_at decided decision_time time timestamp ts event_time shown_at served_at created_at "
         "datetime date",
         "resolved": "resolved_at resolved outcome_time converted_at conversion_time purchased_at purchase_time "
@@ -49,7 +50,7 @@ NAMES: dict[str, list[str]] = {
         "holdout": "is_holdout held holdout held_out",
     }.items()
 }
-"""Column names that are tried when none is given; case, blanks, underscores and a unit in brackets do not matter."""
+"""Column names that are tried when none is given; case, blanks, underscores and a unit at the end do not matter."""
 
 LIKELY_IDS = ("visit_id", "request_id", "view_id", "row_id", "uuid", "id")
 """Columns whose repeated values are reported, though rows are not dropped for them."""
@@ -59,11 +60,12 @@ JOINT = "\x1f"
 
 REWARDS = (
     "reward converted conversion conversions purchase purchases purchased bought order orders ordered revenue sales "
-    "sale sold profit margin income gmv clicked click clicks signup subscribed retained success won value spend"
+    "sale sold profit margin income gmv clicked click clicks signup subscribed retained success won value spend amount "
+    "turnover basket paid"
 )
 LOSSES = (
     "loss losses cost costs returned return returns refunded refund churned churn bounced bounce cancelled canceled "
-    "failed failure complaint complaints late error unsubscribed regret"
+    "failed failure complaint complaints late lateness delay delayed latency wait waiting error unsubscribed regret"
 )
 """Words in an outcome's name from which it is clear whether more of it is better."""
 
@@ -80,8 +82,8 @@ FORMS = {
 }
 """Forms of amounts, after currency signs are removed: the pattern, and what separates thousands."""
 PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
-UNIT = r"[\[(][^\])]*[\])]\s*$"
-"""A unit in brackets at the end of a column's name."""
+UNIT = rf"[\s_-]*[\[(]([^\])]*)[\])]\s*$|[\s_-]+({CURRENCY}|cents?|percent|points|seconds|minutes|min|hours|days)\s*$"
+"""A unit at the end of a column's name, in brackets or without."""
 DATED, ZONE = "^[0-9]{4}-[0-9]{2}", r"(Z|UTC|[+-][0-9][0-9]:?[0-9]{0,2})$"
 
 
@@ -224,9 +226,8 @@ def _read_files(engine: Any, path: Path) -> tuple[Table, int]:
         found = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_")))
     files = [file for file in found if file.stat().st_size]
     if not files:
-        nothing = f"{'holds no' if path.is_dir() else 'is not a'} file, expected a log"
-        wrong = "is empty, expected a log with a row for each decision" if found else nothing
-        raise ValueError(f"{path}: {wrong}")
+        wrong = "is empty" if found else "holds no file" if path.is_dir() else "is not a file"
+        raise ValueError(f"{path}: {wrong}, expected a log with a row for each decision")
     endings = sorted({"".join(file.suffixes[-2:] if file.suffix == ".gz" else [file.suffix]) for file in files})
     if len(endings) > 1:
         raise ValueError(f"{path}: holds files ending in {' and '.join(endings)}, expected all of one kind")
@@ -350,9 +351,7 @@ def _find_columns(
         taken = named | set(found.values()) | (set() if part in NEEDED else set(context))
         free = [column for column in present if column not in taken and (part in TIMES or column not in dates)]
         # A name without a unit comes before one with.
-        known = {_bare(re.sub(UNIT, "", column)): column for column in free} | {
-            _bare(column): column for column in free
-        }
+        known = {_bare(split_unit(column)[0]): column for column in free} | {_bare(column): column for column in free}
         found[part] = given.get(part) or next((known[_bare(name)] for name in names if _bare(name) in known), None)  # type: ignore[assignment]
     used = [*found.items(), *(("context", name) for name in context)]
     for i, (part, column) in enumerate(used):
@@ -361,13 +360,12 @@ def _find_columns(
         other = next((earlier for earlier, name in used[:i] if column is not None and name == column), None)
         if other is not None and (part in NEEDED or part == "context"):
             raise ValueError(f"{part}: is column {column!r}, which is the {other} too, expected another")
-    lacking = [part for part in NEEDED if found[part] is None]
-    if lacking:
-        tried = "; ".join(f"{part}: no column is called {' or '.join(NAMES[part][:5])} or the like" for part in lacking)
-        options, taken = ", ".join(f"--{part}" for part in lacking), {*found.values(), *dates}
-        left = ", ".join(column for column in present if column not in taken)
-        wanted = f"one of {left} to be named with {options}" if left else "a log with more columns"
-        raise ValueError(f"{tried}; expected {wanted}")
+    for part in NEEDED:
+        if found[part] is None:
+            left = ", ".join(column for column in present if column not in {*found.values(), *dates})
+            wanted = f"one of {left} to be named with --{part}" if left else "a log with more columns"
+            tried = " or ".join(NAMES[part][:5])
+            raise ValueError(f"{part}: no column is called {tried} or the like; expected {wanted}")
     parts = re.sub(r"([a-z])([A-Z])", r"\1_\2", str(found["outcome"])).lower()
     words = set(re.split(r"[^a-z]+", parts))
     good, bad = (bool(words & set(known.split())) for known in (REWARDS, LOSSES))
@@ -382,6 +380,13 @@ def _find_columns(
 
 def _bare(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).lower()
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """A column's name without the unit at its end, and the unit; codes of currencies in capitals."""
+    found = re.search(UNIT, name, re.IGNORECASE)
+    unit = "" if found is None else (found[1] or found[2] or "").strip()
+    return re.sub(UNIT, "", name, flags=re.IGNORECASE), unit.upper() if re.fullmatch(CURRENCY, unit.upper()) else unit
 
 
 def _date_columns(raw: Table) -> list[str]:
@@ -413,13 +418,11 @@ def _ask_times(raw: Table, columns: Columns, dates: list[str]) -> None:
     start = "" if columns.decided or known[decided] <= len(head) / 2 else f"--decided {shlex.quote(decided)} "
     resolved = "" if columns.resolved or not later else min(later, key=lambda name: known[name])
     come = f"--resolved {shlex.quote(resolved)} " if resolved else ""
-    what = f"is {resolved!r} the time of outcome" if resolved else f"is {decided!r} the time of decision"
-    if start and resolved:
-        what = f"are {decided!r} and {resolved!r} the times of decision and outcome"
-    if start or resolved:
+    parts = [f"{decided!r} the time of decision"] * bool(start) + [f"{resolved!r} the time of outcome"] * bool(resolved)
+    if parts:
         raise ValueError(
-            f"window: {what}? {start}{come}if so, {start}--window 14d if outcomes are final after 14 days, "
-            "--window 0 if they always come"
+            f"window: is {' and '.join(parts)}? {start}{come}if so, {start}--window 14d if outcomes are final after 14 "
+            "days, --window 0 if they always come"
         )
 
 
@@ -458,8 +461,8 @@ def _flatten(read: Source, columns: Columns, dates: list[str]) -> Log:
         numbered = flat.mutate(copy=ibis.row_number().over(group_by=flat.ticket, order_by=order))
         flat = numbered.filter(numbered.ticket.isnull() | (numbered["copy"] == 0)).drop("copy")
     _note_ids(raw, columns, notes)
-    found = vars(read) | {"table": flat}
-    return Log(**found, columns=columns, seconds=seconds, repeated=repeated, notes=tuple(notes))
+    read = replace(read, table=flat)
+    return Log(**vars(read), columns=columns, seconds=seconds, repeated=repeated, notes=tuple(notes))
 
 
 def _number(column: Any) -> Any:

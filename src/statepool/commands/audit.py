@@ -70,7 +70,7 @@ def print_audit(audit: Any, console: Any = None, details: bool = False, report: 
     console, summary, advice = console or make_console(), summary_of(audit), audit.advice
     title = Text(advice.verdict, style=f"bold {COLOURS[advice.verdict]}")
     console.print(title.append(f" (learner {advice.learner})" if advice.learner else "", style="default"))
-    for line in (*summary.reading, *audit.log.notes[:1]):
+    for line in summary.reading:
         _print(console, line)
     for line in summary.reasons:
         _print(console, line, "• ")
@@ -122,15 +122,15 @@ def whatif(
         plain = [{name: getattr(value, "__dict__", value) for name, value in vars(one).items()} for one in found]
         print(json.dumps(plain, indent=1))
     else:
-        print_what_if(found, outcome or "the outcome's own unit")
+        print_what_if(found)
 
 
-def print_what_if(found: Sequence[Any], unit_name: str, console: Any = None) -> None:
+def print_what_if(found: Sequence[Any], console: Any = None) -> None:
     """Print a table of estimates, and what to be cautious about."""
     from rich.markup import escape
 
     console = console or make_console()
-    title = f"Worth per decision, in {unit_name}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
+    title = f"Worth per decision, in {found[0].unit}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
     headings = ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most")
     table = make_table(escape(title), headings)
     for one in found:

@@ -35,8 +35,8 @@ def serve(
 ) -> None:
     """Serve pools over HTTP: the API, the dashboard at /, metrics."""
     from statepool.checks import check_count, check_number
+    from statepool.live import Pool
     from statepool.live.service.keys import list_keys
-    from statepool.live.service.pools import make_pool
 
     check_number(port, "port", 0, 65_535)
     check_count(workers, "workers")
@@ -62,7 +62,7 @@ def serve(
             )
         with opened(url, follow, create=True) as database:
             if given is not None:
-                make_pool(database, name, given).close()
+                Pool.open(database, name, **given).close()
         shown, bound = listening.getsockname()[:2]
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}/"
         print(f"statepool: {address}, stop with Ctrl-C", file=sys.stderr, flush=True)
@@ -101,21 +101,14 @@ def _exposure(host: str, open_: bool) -> Any:
     return "anyone" if open_ else "none"
 
 
-def read_map(file: Path) -> Any:
-    """The pool that an AUDIT.json describes."""
+def read_map(file: Path) -> dict[str, Any]:
+    """Keyword arguments of `Pool.open` for the pool that an AUDIT.json describes."""
     import msgspec
 
-    from statepool.live.service.messages import PoolBody
+    from statepool.arguments import pool_arguments
 
     try:
-        given = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-        if given.get("learner", "") is None:
-            raise ValueError(
-                f"{file}: this audit cannot tell whether to pool, expected one of a longer log, in which a part of the "
-                "visitors (a holdout) saw an action drawn at random"
-            )
-        known = {key: value for key, value in given.items() if key in PoolBody.__struct_fields__}
-        return msgspec.convert(known, PoolBody)
+        return pool_arguments(msgspec.json.decode(file.read_bytes(), type=dict[str, Any]))
     except (OSError, msgspec.DecodeError) as error:
         raise ValueError(f"{file}: cannot be read, expected an AUDIT.json ({error})") from None
 
