@@ -1,4 +1,4 @@
-"""When outcomes are final, how late they come, and what rows that are too young are worth.
+"""When a log's outcomes are final, how late they come, and what rows that are too young are worth.
 
 **Window.** An outcome is the state of affairs a window after the decision. Without `window=` one rule on the dated
 outcomes finds it. Outcomes with a time are events (a purchase); one other value, the default, is what is known when

@@ -1,4 +1,4 @@
-"""What was found, said once: sentences and tables that terminal, report and `AUDIT.json` share.
+"""What was found, said once: sentences and tables that terminal, report and `AUDIT.json` share; verdicts: `advice`.
 
 `summary_of` is the answer in a few lines; `sections_of` everything behind it, in five sections; `write_report` makes
 one HTML file of both, and `document_of` plain data. Its first keys are a pool ready to start: `actions` (the best

@@ -1,4 +1,4 @@
-"""Counts that fade, and exposure: how much of a decision's outcome can have been reported by now.
+"""Counts that fade, and a learner's exposure: how much of a decision's outcome can have been reported by now.
 
 *Fading.* A memory keeps a share γ of itself in each round, so a decision of round r counts as γ^(t - r) in round t. A
 sum is kept with the weights γ^-r instead, which do not change, and is multiplied by γ^t when it is read. Nothing has

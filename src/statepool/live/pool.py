@@ -170,9 +170,8 @@ class Pool(AbstractContextManager["Pool"]):
         uniform : float, optional
             The random number to draw with; for simulations.
         """
-        if uniform is not None and check_number(uniform, "uniform", 0, 1) == 1:
-            raise ValueError(f"uniform: is {uniform!r}, expected a finite number in [0, 1)")
-        return self._decide([(ticket, context, candidates)], None if uniform is None else float(uniform))[0]
+        number = None if uniform is None else float(check_number(uniform, "uniform", 0, 1))
+        return self._decide([(ticket, context, candidates)], number)[0]
 
     def decide_many(
         self, tickets: int | Iterable[str | None], *, contexts: Sequence[Any] | None = None,
@@ -261,10 +260,7 @@ class Pool(AbstractContextManager["Pool"]):
         return count
 
     def learn(self) -> bool:
-        """Make a version of the reports that are due and were not taken in yet; whether there were any.
-
-        An outcome waits for its state and, without exposure, for the end of the window.
-        """
+        """Take in all reports that are due (an outcome waits for its state); whether a version was made."""
         return self._learn(wait=True)
 
     def _learn_if_due(self) -> None:
@@ -501,13 +497,7 @@ class Pool(AbstractContextManager["Pool"]):
         return status.read_status(self, self._version)
 
     def replay(self, redraw: bool = True) -> Replay:
-        """Make every version again from the stored rows, and draw every decision again.
-
-        Returns
-        -------
-        Replay
-            Its `fault` names the first version or decision that does not follow; None: all do.
-        """
+        """Make every version again from the rows, and draw every decision again: `fault` is the first that differs."""
         return replay(self.database, self.definition, redraw)
 
     def erase(self, ticket: str) -> None:
