@@ -35,7 +35,7 @@ WITHOUT: dict[str, list[tuple[str, str, str]]] = {
     "optimism (4)": [("predictions.py", "OPTIMISM = 0.4", "OPTIMISM = 0.0")],
     "the longer memory as prior of the shorter (1)": [("predictions.py", "NESTED = 2.0", "NESTED = 0.1")],
     "votes of other states (3)": [("predictions.py", "VOTE = 3.0", "VOTE = 0.0")],
-    "doubts about rows (7)": [("cells.py", "PRIOR_DOUBT = 1 / 32", "PRIOR_DOUBT = 1e-300")],
+    "doubts about rows (7)": [("effects.py", "PRIOR_DOUBT = 1 / 32", "PRIOR_DOUBT = 1e-300")],
     "safe part and guard": [("safe.py", "SHARE = 1 / 64", "SHARE = 1e-9")],
 }
 

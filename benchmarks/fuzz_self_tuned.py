@@ -1,6 +1,6 @@
 """Random families, and those on which SelfTuned does worst against the best rule chosen in hindsight.
 
-python benchmarks/fuzz_self_tuned.py --recipes 500 --seed 2024           about two minutes on one core
+python benchmarks/fuzz_self_tuned.py --recipes 500 --seed 2024           about half an hour on one core
 python benchmarks/fuzz_self_tuned.py --only 66 --first 6 --seeds 20      one recipe again, on instances of its own
 
 The worst of many is worse than it is: run it again on fresh instances before believing the figure.
