@@ -26,7 +26,7 @@ def serve(
     host: Annotated[str, Option(help="Address to listen on; other machines need keys or --open.")] = "127.0.0.1",
     port: Annotated[int, Option(help="Port to listen on; 0: any free one.")] = 8000,
     workers: Annotated[int, Option(help="Processes; more than one pays only with PostgreSQL.")] = 1,
-    map_file: Annotated[Path | None, Option("--map", help="Create a pool from this AUDIT.json.")] = None,
+    map_file: Annotated[Path | None, Option("--map", help="Create a pool from this AUDIT.json, once.")] = None,
     name: Annotated[str, Option(help="The name of the pool that --map creates.")] = "home",
     demo: Annotated[bool, Option("--demo", help="Run a pool against a simulated shop.")] = False,
     follow: Annotated[bool, Option("--follow", help="Read only: dashboard, metrics and rows.")] = False,
@@ -61,11 +61,14 @@ def serve(
                 "expected `statepool keys add` first, or --open"
             )
         with opened(url, follow, create=True) as database:
-            if given is not None:
+            known = given is not None and name in database.pool_names()
+            if given is not None and not known:
                 Pool.open(database, name, **given).close()
         shown, bound = listening.getsockname()[:2]
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}/"
         print(f"statepool: {address}, stop with Ctrl-C", file=sys.stderr, flush=True)
+        if known:
+            print(f"statepool: pool {name!r} goes on as it is, {map_file} was not read", file=sys.stderr, flush=True)
         _run(partial(make_service, url, exposure, keyed, follow, quiet), listening, workers, demo)
 
 

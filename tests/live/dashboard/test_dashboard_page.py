@@ -217,6 +217,22 @@ def test_contexts_and_candidates_have_a_page(tmp_path, look):
     look()
 
 
+def test_with_contexts_the_page_says_what_was_shown_of_late(tmp_path):
+    P = {"new": {"a": [0.9, 0.1]}, "known": {"b": [0.5, 0.5]}}
+    with open_pool(tmp_path, P=P, actions=["a", "b"], states=["x", "y"]) as pool:
+        pool.decide_many(4, contexts=["new", "known", "known", "known"])
+        shown = {action["label"]: action["probability"] for action in page_of(pool)["actions"]}
+    assert shown == {"a": 0.25, "b": 0.75}
+
+
+def test_effects_that_the_audit_has_found_are_no_alarm(tmp_path, look):
+    cells = {"a0": {"s0": (0.8, 50.0)}}
+    with open_pool(tmp_path, n_actions=2, prior={"states": {"s0": (0.4, 50.0)}, "cells": cells}) as pool:
+        play(pool, 3_000, outcome=lambda action, state: 0.8 * (action == "a0") + 0.1 * (state == "s1"))
+        assert [alarm.kind for alarm in page_of(pool)["alarms"] if alarm.kind == "odds"] == []
+    assert "differ beyond their states" in look()
+
+
 def test_several_pools_are_listed(tmp_path):
     for name in ("home", "shop"):
         open_pool(tmp_path, name).close()

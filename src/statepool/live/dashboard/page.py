@@ -12,8 +12,8 @@ from statepool.live.dashboard.formatting import label, outcome, share, span
 from statepool.live.pool import Pool
 from statepool.live.status import Status
 
-LATEST = 20_000
-"""Decisions that a page looks at: no page reads a whole table."""
+LATEST, RECENT = 20_000, 1_000
+"""Decisions that a page looks at: no page reads a whole table. Those of which it shows shares, with contexts."""
 N_ACTIONS, N_STATES, N_POINTS, N_AGES = 20, 12, 60, 24
 """Actions and states that are listed, points of a curve, bars of the decisions that wait."""
 STALE = 600.0
@@ -83,6 +83,8 @@ def page_of(pool: Pool) -> dict[str, Any]:
         "states": reading.states(),
         "n_states": len(status.catalogue.states),
         "has_map": reading.has_map,
+        "has_contexts": bool(status.catalogue.contexts),
+        "has_effects": settings.prior is not None and bool(settings.prior.cells),
         "waiting": reading.waiting(now),
         "alarms": reading.alarms(now),
         "curves": _curves(reading, drawn_from, now, 100.0 if reading.is_rate else 1.0),
@@ -151,13 +153,17 @@ class Reading:
     def actions(self) -> list[dict[str, Any]]:
         """The most likely actions: how likely, what their states are worth, and what their own outcomes were."""
         own = means_of(self.action, len(self._catalogue.rows), self.value)
-        values, lines = self._values, []
-        for place in np.argsort(-self._status.policy, kind="stable")[:N_ACTIONS]:
+        values, shown, lines = self._values, self._status.policy, []
+        if self._catalogue.contexts:  # each has a policy of its own: what was shown of late says more than any of them
+            recent = self.action[~self.is_holdout & (self.action >= 0)][:RECENT]
+            counts = np.bincount(recent, minlength=len(self._catalogue.rows))
+            shown = counts[self._status.numbers] / max(recent.size, 1)
+        for place in np.argsort(-shown, kind="stable")[:N_ACTIONS]:
             number = int(self._status.numbers[place])
             row = self._catalogue.rows[number]
             is_known = self.has_map and row[np.isnan(values)].sum() <= 0.01
             lines.append({
-                "label": label(self._catalogue.labels[number]), "probability": float(self._status.policy[place]),
+                "label": label(self._catalogue.labels[number]), "probability": float(shown[place]),
                 "outcomes": int(own.number[number]), "mean": float(own.mean[number]),
                 "by_states": float(row @ np.nan_to_num(values)) if is_known else nan,
                 "why": self._why(row) if self.has_map else "",
@@ -171,7 +177,7 @@ class Reading:
         middle = values[known].mean() if known.any() else 0.0
         gain = np.abs((row - self._status.state_probabilities) * np.where(known, values - middle, 0.0))
         state = int(np.argmax(gain))
-        return "" if gain[state] < 1e-12 else f"{share(float(row[state]))} {label(self._catalogue.states[state])}"
+        return "" if gain[state] < 1e-12 else f"· {share(float(row[state]))} {label(self._catalogue.states[state])}"
 
     def states(self) -> list[dict[str, Any]]:
         """The states, the most observed where there are many."""
@@ -268,11 +274,11 @@ class Reading:
             action, size, self._by_state.mean[self.state[known]])  # fmt: skip
         level = ERROR / max(int((own.number > 0).sum()), 1)
         wrong = np.flatnonzero((own.number >= FEWEST) & _differ(own.mean, expected.mean, own.error, level))
-        if not wrong.size:
-            return None
+        if not wrong.size or (self._status.settings.prior and self._status.settings.prior.cells):
+            return None  # or the audit has found this, and the pool started from it
         labels = ", ".join(label(self._catalogue.labels[each]) for each in wrong[:3])
         others = " and others" if wrong.size > 3 else ""
-        text = f"{labels}{others}: outcomes differ from what the states seen are worth."
+        text = f"{labels}{others}: outcomes differ from what the states seen are worth. Audit recent rows for how much."
         return Alarm("odds", "Actions at odds with their states", text)
 
 

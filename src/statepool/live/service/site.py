@@ -1,11 +1,4 @@
-"""The dashboard's pages, and the login that protects them.
-
-/                          the only pool, or the list of pools
-/pools/{name}              the page of a pool
-/pools/{name}/live         its panels, polled by htmx
-/pools/{name}/fixed        POST: show one action only, or let the learner choose again
-/login                     an admin key, given once, starts a session in a signed cookie
-/static/…                  styles and scripts; nothing is fetched from elsewhere
+"""The dashboard's pages, and the login that protects them: an admin key, given once, starts a session.
 
 The cookie's secret is stored in table `meta`, so all processes of a store share sessions. A session ends with its key,
 or after twelve hours.
