@@ -45,7 +45,7 @@ def test_the_first_action_of_each_context_is_said_and_is_the_pool_s(tmp_path):
 
     columns, _ = make()
     found = audit_log(write_columns(columns, tmp_path / "log.parquet"), context="device", **QUICK)
-    best = found.document["personalising"]["best"]
+    best = found.document["starts_on"]["by_context"]
     (said,) = [line for line in found.document["advice"]["to_do"] if line.startswith("It starts on")]
     assert all(f"{action} for {name}" in said for name, action in best.items())
     assert f"For all together the best is {found.document['starts_on']['action']}" in said

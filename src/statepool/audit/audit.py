@@ -138,7 +138,7 @@ def what_if(
 ) -> list[WhatIf]:  # fmt: skip
     """Estimate what the log would have been worth under each policy.
 
-    A policy is an action (or `fixed:ACTION`), `best` (the action that the advice starts on; with contexts the best of
+    A policy is an action (or `fixed:ACTION`), `best` (the best by the audit's estimate; with contexts the best of
     each), `uniform`, `logged`, or the address of a pool such as `sqlite:///pool.db#home`. `columns` names columns by
     their part, contexts, tickets and holdouts included; the rest is as in `audit_log`.
     """
@@ -191,7 +191,7 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     if names:
         contexts = examine_contexts(log.columns.context, names, by_context, counts, map_, effects, level)
     seen = Evidence(counts, unit, map_, test, effects, rows, maturity, lateness, drift)
-    advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else max(contexts.gain.lower, 0.0))
+    advice = advise(seen, contexts, horizon, level, seed)
     return Audit(**vars(seen), log=log, held=held, level=level, advice=advice, contexts=contexts, by_context=by_context)
 
 

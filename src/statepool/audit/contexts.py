@@ -58,7 +58,7 @@ class Contexts(NamedTuple):
     P: Floats
     offered: NDArray[np.bool_]
     best: Ints
-    """The best action in each context, corrected for direct effects: the one that its pool starts on."""
+    """The best action in each context, corrected for direct effects."""
     gain: Gain
 
     @property

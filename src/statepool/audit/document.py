@@ -21,7 +21,7 @@ from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
 from statepool.audit.contexts import OPEN, PAYS, Contexts
 from statepool.audit.delays import GIVEN, QUANTILES
 from statepool.audit.estimates import ABSENT, HINT, LEVEL, PRESENT
-from statepool.frames import amount, counted, listed, span
+from statepool.frames import amount, counted, listed, percent, span
 from statepool.report.page import render
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def _reasons(audit: Audit) -> list[str]:
     if audit.effects.blind > 0:
         blind = f"{amount(audit.effects.blind * audit.unit.scale)}{audit.unit.suffix} per decision"
         well = f"Choosing well gains {blind} over choosing blindly."
-        lost = f"Choosing through the states alone loses {audit.effects.lost:.0%} of the {blind} that can be gained."
+        low, high = map(percent, audit.effects.lost)
+        range_ = high if low == high else f"{low} to {high}"
+        lost = f"Choosing through the states alone loses {range_} of the {blind} that can be gained."
         said = f"{said} {lost if audit.sufficiency.effects == PRESENT else well}"
     return [*missing, said, *([_why_not(audit)] if advice.expected else [])]
 
@@ -150,7 +152,7 @@ def _why_not(audit: Audit) -> str:
 
 def _todo(audit: Audit) -> list[str]:
     if audit.advice.verdict == UNCLEAR:
-        draw = f"Give {HOLDOUT:.0%} of the visitors an action drawn at random"
+        draw = f"Give {percent(HOLDOUT)} of the visitors an action drawn at random"
         counts = audit.counts
         if audit.held or counts.weighted or chisquare(counts.n.sum(axis=1)).pvalue >= LEVEL:
             draw = "Go on drawing actions at random as in this log"
@@ -160,7 +162,7 @@ def _todo(audit: Audit) -> list[str]:
         if not audit.counts.has_outcomes and open_for > 0:
             lines = [f"The first window closes in {duration(audit, open_for)}; ask again then."]
     else:
-        lines = [f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%}).", _start(audit)]
+        lines = [f"Start the pool: statepool serve --map AUDIT.json (holdout {percent(HOLDOUT)}).", _start(audit)]
     return lines if audit.contexts is None else [*lines, _about_gain(audit, audit.contexts)]
 
 
@@ -172,12 +174,21 @@ def _start(audit: Audit) -> str:
     others = listed([names[a] for a in ranking.alike])
     worth = f"{unit.outcome(ranking.loss):.3g}{unit.suffix} per decision ({ends[0]:.3g} to {ends[1]:.3g})"
     alike = f"; {others} may be as good" if others else ""
-    best = f"{names[ranking.order[0]]}: {worth}{by}{alike}."
-    contexts = audit.contexts
-    if contexts is None or not contexts.pays:
+    if ranking.order[0] not in (ranking.first, *ranking.alike):
+        alike = f"; {names[ranking.order[0]]} has the better estimate"
+    best, by_context = f"{names[ranking.first]}: {worth}{by}{alike}.", _by_context(audit)
+    if by_context is None:
         return f"It starts on {best}"
-    first = listed([f"{names[a]} for {name}" for name, a in zip(contexts.names, contexts.best, strict=True)])
+    first = listed([f"{action} for {name}" for name, action in by_context.items()])
     return f"It starts on {first}. For all together the best is {best}"
+
+
+def _by_context(audit: Audit) -> dict[str, str] | None:
+    """What the pool starts on in each context, if it knows contexts."""
+    contexts, starts = audit.contexts, audit.advice.ranking.starts
+    if contexts is None or not contexts.pays or audit.advice.learner is None:
+        return None
+    return {name: audit.counts.actions[a] for name, a in zip(contexts.names, starts, strict=True)}
 
 
 def _how_much_more(audit: Audit) -> str:
@@ -324,9 +335,9 @@ def document_of(audit: Audit) -> dict[str, Any]:
         "settings": advice.settings,
         "prior": advice.prior,
         "starts_on": {
-            "action": actions[0], "mean": unit.outcome(ranking.loss),
+            "action": counts.actions[ranking.first], "mean": unit.outcome(ranking.loss),
             "interval": sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper))),
-            "cannot_be_told_from": [counts.actions[a] for a in ranking.alike],
+            "cannot_be_told_from": [counts.actions[a] for a in ranking.alike], "by_context": _by_context(audit),
         },
         "new_actions": [counts.actions[a] for a in order if counts.is_new[a]],
         "advice": {
@@ -349,8 +360,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
              "error": errors[s], "p_corrected": test.corrected[s]}
             for s, name in enumerate(counts.states)]},
         "pooling": {"regret_through_states": effects.price * unit.scale, "regret_blind": effects.blind * unit.scale,
-                    "share_lost": effects.lost, "share_lost_by_new_actions": float(np.median(effects.drawn[:, 1])),
-                    "share_possible": effects.at_most,
+                    "share_lost": effects.lost, "share_possible": effects.at_most,
                     "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
         "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},
