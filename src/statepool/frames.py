@@ -67,11 +67,6 @@ def counted(number: float) -> str:
     return f"{round(number):,}".replace(",", "\N{NO-BREAK SPACE}")
 
 
-def percent(share: float) -> str:
-    """A share as text, in whole per cent."""
-    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
-
-
 def amount(number: float) -> str:
     """An amount as text: whole where it is large, never in powers of ten."""
     if abs(number) >= 10:

@@ -1,20 +1,11 @@
 """The advice: one decision from which verdict, learner, ranking, first action, expected regret and pool all follow.
 
-    pool               no direct effect found, and none left possible that would cost `DOUBT` of what can be gained;
-                       or those found cost next to nothing                      (SMALL)      learner: self-tuned
-    with corrections   anything between                                                      learner: self-tuned
-    do not pool        choosing through the states loses two thirds and more    (LARGE)      learner: action-thompson
-    cannot tell        effects that were not found may cost more than `DOUBT`; which learner is right, or which action
-                       to start on, is open; or the log has one action, one state, no final outcome
-                                                                                no pool, a holdout
-
-"Costs" is the price of choosing through the states over that of choosing blindly, for the log's actions and for new
-ones whose direct effects spread as much: a range, all of which has to be small or large. The verdict is the most
-probable one, over draws from what the log says. What it leaves open of effects that were not found is the interval,
-at 90 %, of their variance over actions. Effects that were found are in the prior whatever the verdict, so a pool
-started by the wrong one of the first two loses nothing. Actions are ranked by the estimate that corrects for them.
-
-Expected regret comes from simulations on worlds drawn from what the log says; the advised learner starts as the pool.
+docs/audit.md has the table of verdicts. "Cost" is the price of choosing through the states over that of choosing
+blindly, for the log's actions and for new ones whose direct effects spread as much: a range, all of which has to be
+`SMALL` or `LARGE`. The verdict is the most probable one, over draws from what the log says. What it leaves open of
+effects that were not found is the interval, at 90 %, of their variance over actions. Effects that were found are in the
+prior whatever the verdict. Actions are ranked by the estimate that corrects for them. Expected regret comes from
+simulations on worlds drawn from what the log says; the advised learner starts as the pool.
 """
 
 from __future__ import annotations
@@ -34,7 +25,6 @@ from statepool.audit.delays import Lateness, Maturity, simulated_delays
 from statepool.audit.estimates import PRESENT, ActionEffects, Drift, Map, Sufficiency
 from statepool.checks import Floats
 from statepool.engine import simulate
-from statepool.frames import percent
 from statepool.learners.contract import Learner, Problem
 from statepool.model import Instance
 
@@ -71,14 +61,13 @@ class Ranking(NamedTuple):
     """Actions by number, the best first, by the estimate that corrects for direct effects."""
 
     order: tuple[int, ...]
-    starts: tuple[int, ...]
-    """What the advised pool shows most at first, in each context that it knows."""
+    starts: dict[str | None, int]
+    """What the advised pool shows most at first: in each context that it knows, by name, or in all (None)."""
     first: int
     """The same without contexts. With contexts, or if the log cannot tell: the best."""
-    loss: float
-    lower: float
-    upper: float
-    """Of the first: its mean loss and the ends of its interval."""
+    mean: float
+    interval: list[float]
+    """Of the first, in the user's unit."""
     alike: tuple[int, ...]
     """Those that may be as good as far as the log can tell, in order."""
 
@@ -96,11 +85,6 @@ class Expected(NamedTuple):
     @property
     def error(self) -> float:
         return float(self.by_world.std(ddof=1) / self.by_world.size**0.5)
-
-    def beyond(self, other: Expected) -> Expected:
-        """What it loses more than another one in the worlds of both."""
-        both = min(self.by_world.size, other.by_world.size)
-        return Expected(self.name, self.by_world[:both] - other.by_world[:both])
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +128,7 @@ def advise(seen: Evidence, contexts: Contexts | None, horizon: int | None, level
     rounds = 2 * seen.lateness.window or seen.counts.rows
     rounds = horizon or int(min(max(rounds, SHORTEST), LONGEST, max(WORK // seen.counts.n_actions, SHORTEST)))
     known, learner, order = what_is_known(seen, verdict), LEARNERS[verdict], order_actions(seen)
-    starts = first_actions(seen, learner, known, order, contexts) if learner else order[:1]
+    starts = first_actions(seen, learner, known, order, contexts) if learner else {}
     ranking = rank_actions(seen, order, starts, level)
     prior = prior_of(seen, known) if learner else None
     expected = expected_regrets(seen, learner, known, order[0], rounds, seed) if learner else ()
@@ -152,18 +136,13 @@ def advise(seen: Evidence, contexts: Contexts | None, horizon: int | None, level
 
 
 def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, int | None]:
-    """The verdict; for *cannot tell*, what is missing and how much of it.
-
-    `personalised` is what choosing for each context gains at the least per decision, through the states.
-    """
-    verdict, missing, needed = _judge_states(seen, personalised)
-    if verdict == UNCLEAR or not seen.unit.is_reward or is_alike(seen.counts, seen.effects):
-        return verdict, missing, needed
-    known = first_is_good(seen)
+    """The verdict; for *cannot tell*, what is missing and how much. `personalised`: what contexts gain at the least."""
+    found, is_open = _judge_states(seen, personalised), seen.unit.is_reward and not is_alike(seen.counts, seen.effects)
+    known = first_is_good(seen) if found[0] != UNCLEAR and is_open else 1.0
     if known >= NAMED:
-        return verdict, missing, needed
+        return found
     times = (NormalDist().inv_cdf(NAMED) / max(NormalDist().inv_cdf(known), 0.1)) ** 2
-    good = f"the first is worth {percent(GOOD)} of the best with probability {percent(known)}"
+    good = f"the first is worth {100 * GOOD:.0f} % of the best with probability {100 * known:.0f} %"
     return UNCLEAR, f"which action to start on is open: {good}", _more_rows(seen, times)
 
 
@@ -192,11 +171,13 @@ def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, int | 
         if effects.at_most < DOUBT:
             return POOL, "", None
         few = f"{int(counts.k.sum())} outcomes are too few to rule out that actions matter beyond the state"
-        lost = f"Pooling may lose up to {percent(effects.at_most)} of what can be gained; {percent(DOUBT)} is too much"
-        return UNCLEAR, f"{few}. {lost}", rows_needed(seen)
+        lost = f"Pooling may lose up to {100 * effects.at_most:.0f} % of what can be gained"
+        return UNCLEAR, f"{few}. {lost}; {100 * DOUBT:.0f} % is too much", rows_needed(seen)
     pool, alone = (effects.drawn < SMALL).all(axis=1).mean(), (effects.drawn >= LARGE).all(axis=1).mean()
     if 1 - SETTLED < alone < SETTLED:
-        span = f"that pooling loses {percent(LARGE)} or more of what can be gained has probability {percent(alone)}"
+        span = (
+            f"that pooling loses {100 * LARGE:.0f} % or more of what can be gained has probability {100 * alone:.0f} %"
+        )
         return UNCLEAR, span, rows_needed(seen)
     return ALONE if alone >= SETTLED else POOL if pool >= 1 - pool - alone else CORRECT, "", None
 
@@ -242,39 +223,39 @@ def order_actions(seen: Evidence) -> tuple[int, ...]:
     return tuple(map(int, np.lexsort((seen.effects.own, seen.counts.is_new))))
 
 
-def rank_actions(seen: Evidence, order: tuple[int, ...], starts: tuple[int, ...], level: float) -> Ranking:
+def rank_actions(seen: Evidence, order: tuple[int, ...], starts: dict[str | None, int], level: float) -> Ranking:
     own, error, z = seen.effects.own, seen.effects.own_error, NormalDist().inv_cdf(0.5 + level / 2)
-    first = starts[0] if len(starts) == 1 else order[0]
+    first = starts.get(None, order[0])
     # Errors of state means are shared by actions, so this calls a few too many alike.
-    near = np.abs(own - own[first]) <= z * np.hypot(error, error[first])
+    near = own - own[first] <= z * np.hypot(error, error[first])
     alike = tuple(a for a in order if near[a] and a != first)
-    loss, half = float(own[first]), z * float(error[first])
-    return Ranking(order, starts, first, loss, max(loss - half, 0.0), min(loss + half, 1.0), alike)
+    ends = seen.unit.outcome(np.clip(own[first] + z * error[first] * np.array([-1.0, 1.0]), 0.0, 1.0))
+    return Ranking(order, starts, first, float(seen.unit.outcome(own[first])), sorted(ends.tolist()), alike)
 
 
 def first_actions(
     seen: Evidence, learner: str, known: Known, order: tuple[int, ...], contexts: Contexts | None
-) -> tuple[int, ...]:
-    """The action that a pool started from this shows most at first; where contexts pay, in each of them."""
-    maturity = seen.maturity
+) -> dict[str | None, int]:
+    """The action that a pool started from this shows most at first; where contexts pay, in each of them by name."""
+    maturity, curve = seen.maturity, seen.maturity.curve
     low, high = sorted(map(seen.unit.loss, seen.unit.bounds))
     # As the pool has it: losses between its bounds, actions in order of their rank.
     start = known.scaled(lambda means: (means - low) / (high - low), list(order))
     if maturity.window is not None and maturity.default is not None:
         start |= {"window": maturity.window, "default": (maturity.default - low) / (high - low)}
-    if maturity.curve is not None:
-        start["curve"] = (maturity.curve.tau, maturity.curve.weight)
-    made, found = informed(learner, **start), list[int]()
-    pays = contexts is not None and contexts.pays
-    P, offered = (contexts.P, contexts.offered[:, order]) if contexts and pays else (seen.map.P, None)
-    player = made.player(P[..., order, :], available=offered)
-    for context in range(len(P)) if pays else (None,):
-        policy = np.zeros(len(order))
-        for _ in range(DRAWN if made.policy_varies else 1):
-            player.act(0.5, context)
-            policy += player.policy()
-        found.append(order[int(policy.argmax())])
-    return tuple(found)
+    start["curve"] = curve and (curve.tau, curve.weight)
+    P, offered, asked = seen.map.P, None, dict[str | None, int | None]({None: None})
+    if contexts is not None and contexts.pays:
+        P, offered = contexts.P, contexts.offered[:, order]
+        asked = {name: c for c, name in enumerate(contexts.names)}
+    made = informed(learner, **start)
+    player, times = made.player(P[..., order, :], available=offered), DRAWN if made.policy_varies else 1
+
+    def policy(context: int | None) -> Floats:
+        player.act(0.5, context)
+        return player.policy()
+
+    return {name: order[np.sum([policy(c) for _ in range(times)], axis=0).argmax()] for name, c in asked.items()}
 
 
 def pool_settings(seen: Evidence) -> dict[str, Any]:
@@ -300,8 +281,8 @@ class Known(NamedTuple):
 
     def scaled(self, scale: Callable[[Floats], Floats], order: Any = slice(None)) -> dict[str, Any]:
         """As a learner's problem takes it, with means on another scale and actions in another order."""
-        found = {"prior": (scale(self.states[0]), self.states[1])}
-        return found | ({} if self.cells is None else {"cells": (scale(self.cells[0])[order], self.cells[1][order])})
+        cells = self.cells and (scale(self.cells[0])[order], self.cells[1][order])
+        return {"prior": (scale(self.states[0]), self.states[1]), "cells": cells}
 
 
 def what_is_known(seen: Evidence, verdict: str) -> Known:
@@ -375,10 +356,9 @@ def expected_regrets(
         # Where silence is good news, outcomes are held until the window closes.
         late, curve = late._replace(window=0, draws=np.array([float(late.window)])), None
     own = known.scaled(scaled)
-    if curve is not None:
-        own["curve"] = (curve.tau * seen.rows.pace, curve.weight)
+    own["curve"] = curve and (curve.tau * seen.rows.pace, curve.weight)
     # Only the advised learner starts from what the log knows of single actions.
-    start = {part: own[part] for part in own if part != "cells"}
+    start = own | {"cells": None}
     # Thompson sampling per action draws a number for each action and round: fewer worlds, and fewer still of many.
     few = int(np.clip(FEW * WORK // (horizon * counts.n_actions), 2, FEW))
     visits = counts.effective.sum(axis=1, keepdims=True) + seen.map.strength

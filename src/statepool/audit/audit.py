@@ -86,7 +86,7 @@ def audit_log(
     table: str | None = None, reward: bool | None = None, window: Any = None, missing: Any = None,
     delay: int | None = None, horizon: int | None = None, level: float = 0.95, seed: int = 0,
 ) -> Audit:  # fmt: skip
-    """Audit a log of decisions: should you pool, and how would a pool start?
+    """Audit a log of decisions: should you pool, and how would a pool start? An open question is a ValueError.
 
     Parameters
     ----------
@@ -111,11 +111,6 @@ def audit_log(
     level : float
         Level of intervals.
 
-    Raises
-    ------
-    ValueError
-        In one sentence, if the log cannot be read or a question has to be answered first.
-
     Examples
     --------
     >>> import pandas as pd
@@ -139,8 +134,7 @@ def what_if(
     """Estimate what the log would have been worth under each policy.
 
     A policy is an action (or `fixed:ACTION`), `best` (the best by the audit's estimate; with contexts the best of
-    each), `uniform`, `logged`, or the address of a pool such as `sqlite:///pool.db#home`. `columns` names columns by
-    their part, contexts, tickets and holdouts included; the rest is as in `audit_log`.
+    each), `uniform`, `logged`, or a pool (`sqlite:///pool.db#home`). `columns` names columns by their part.
     """
     with open_log(log, columns or {}, reward, read_missing(missing), table, window is not None) as opened:
         audit = _examine(opened, window, None, 1, level, seed)

@@ -307,8 +307,7 @@ class ActionEffects:
 
     @property
     def lost(self) -> Floats:
-        """The share of what can be gained that choosing through the states loses: for the log's actions and for new
-        ones, the smaller first."""
+        """The share of what can be gained that is lost by the log's actions and by new ones, the smaller first."""
         return np.clip(np.median(np.sort(self.drawn, axis=1), axis=0), 0.0, 1.0)
 
 
