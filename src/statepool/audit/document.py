@@ -132,7 +132,6 @@ def _about_effects(audit: Audit) -> str:
 
 
 def _why_not(audit: Audit) -> str:
-    """Why not just show the best one, or use Thompson sampling per action?"""
     advice, scale, contexts = audit.advice, audit.unit.scale, audit.contexts
     expected = {one.name: one for one in advice.expected}
     best, own = audit.counts.actions[advice.ranking.order[0]], expected[advice.learner or ""]

@@ -131,7 +131,7 @@ def print_what_if(found: Sequence[Any], console: Any = None) -> None:
     from rich.markup import escape
 
     console = console or make_console()
-    logged = f"logged: {found[0].logged:.4g} over {counted(found[0].outcomes)} outcomes"
+    logged = f"logged: {found[0].logged:.4g} over {counted(found[0].outcomes)} final outcomes"
     title = f"Worth per decision, in {found[0].unit}; {logged}"
     headings = ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most")
     table = make_table(escape(title), headings)
