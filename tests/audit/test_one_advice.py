@@ -12,6 +12,7 @@ from quick import QUICK
 from shops import make_shop
 
 from statepool.audit import audit_log
+from statepool.audit.advice import is_alike
 from statepool.audit.audit import evaluate
 from statepool.commands.serve import read_map
 from statepool.learners import find, name_of
@@ -84,6 +85,10 @@ def test_one_advice(made):
     else:
         assert_it_starts_so(found)
     assert sorted(document["actions"]) == sorted(found.counts.actions)
+    least, most = document["pooling"]["share_lost"]
+    assert 0 <= least <= most <= 1
+    if document["sufficiency"]["direct_effects"] == "found" and not is_alike(found.counts, found.effects):
+        assert verdict == "cannot tell" or (verdict == "do not pool") == (least >= 2 / 3)
     low, high = document["starts_on"]["interval"]
     assert low <= document["starts_on"]["mean"] <= high
     assert np.allclose(np.sum(document["P"], axis=1), 1)

@@ -209,7 +209,9 @@ def test_figures_are_in_the_unit_of_the_column(plain_audit):
 def test_actions_drawn_at_random_are_not_asked_for(plain_shop):
     few = plain_shop.log(0).iloc[:300]
     uneven = few[(few.sku < "sku-06") | (few.index % 3 == 0)]
-    for log, said in ((few, "Go on drawing actions at random"), (uneven, "Give 10 % of the")):
+    chosen = few.assign(propensity=np.linspace(0.02, 0.2, 300))
+    cases = (few, "drawing actions at random"), (uneven, "Give 10 % of the"), (chosen, "choosing actions as in this")
+    for log, said in cases:
         found = audit_log(log, missing=0, window=0, **QUICK)
         assert found.advice.verdict == "cannot tell"
         assert said in summary_of(found).todo[1]

@@ -260,7 +260,7 @@ def estimate_policy(
     pooled, plain, robust = (Estimate(*map(float, four)) for four in ends)
     most = float(share @ bias)
     biased = audit.sufficiency.effects != ABSENT and most > pooled.error
-    outcomes = sum(int(counts.k.sum()) for counts in tables)
+    outcomes = round(sum(float(counts.k.sum()) for counts in tables))
     logged_mean, exact = float(share @ logged), tables[0].weighted
     return WhatIf(name, logged_mean, pooled, plain, robust, most, biased, exact, outcomes, unit.name)
 
