@@ -45,11 +45,11 @@ def test_the_first_action_of_each_context_is_said_and_is_the_pool_s(tmp_path):
 
     columns, _ = make()
     found = audit_log(write_columns(columns, tmp_path / "log.parquet"), context="device", **QUICK)
-    best = found.document["personalising"]["best"]
+    best = found.document["starts_on"]["by_context"]
     (said,) = [line for line in found.document["advice"]["to_do"] if line.startswith("It starts on")]
     assert all(f"{action} for {name}" in said for name, action in best.items())
     assert f"For all together the best is {found.document['starts_on']['action']}" in said
-    assert any(line.endswith("all without device.") for line in found.document["advice"]["reasons"])
+    assert any(line.endswith("All without the choice by device.") for line in found.document["advice"]["reasons"])
     with Pool.open(f"sqlite:///{tmp_path}/pool.db", "home", **found.pool) as pool:
         for name, action in best.items():
             chosen = Counter(pool.decide(context=name).action for _ in range(40))

@@ -56,6 +56,16 @@ def test_an_export_is_read_as_rewards_like_the_database(store):
     assert audit_log(store[1], outcome="loss", missing="drop", window="14d", **QUICK).log.columns.outcome == "loss"
 
 
+def test_a_running_pool_is_not_to_be_started(store):
+    found = audit_log(store[0], **QUICK)
+    assert found.log.runs == "uniform"
+    told = replace(found, advice=replace(found.advice, verdict="pool"))
+    assert summary_of(told).todo[0].startswith("The pool runs uniform, and self-tuned is right: start another pool: ")
+    same = summary_of(replace(told, log=replace(found.log, runs="self-tuned"))).todo
+    assert same[0] == "Let the pool go on: it runs self-tuned, which is right for this log."
+    assert same[1].startswith("A new pool would start on ")
+
+
 def test_a_pool_that_is_not_there_is_one_sentence(store):
     with pytest.raises(
         ValueError, match="holds the pools home, expected the name of one after a #, or a table with --table"

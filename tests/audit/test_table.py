@@ -38,7 +38,7 @@ def test_prices_by_product_rank_by_the_estimate_that_corrects_for_them(priced_sh
     assert low <= worth[number(first["action"])] <= high
     asked = what_if(priced_shop.log(0), ["best"], missing=0)[0]
     assert asked.robust.lower <= first["mean"] <= asked.robust.upper
-    assert priced_audit.effects.lost <= 1.0
+    assert priced_audit.effects.lost.max() <= 1.0
     assert advice.verdict == "pool with corrections"
     assert advice.learner == "self-tuned"
 
@@ -179,7 +179,7 @@ def test_a_context_that_does_not_pay_is_left_out_of_the_pool(plain_shop):
     found = audit_log(log, missing=0, context="device", **QUICK)
     assert not found.contexts.pays
     assert isinstance(found.document["P"], list)
-    assert "left out of the pool" in " ".join(summary_of(found).todo)
+    assert "does not pay" in " ".join(summary_of(found).todo)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_one_statement_about_direct_effects_everywhere(p, said, priced_audit):
         found = replace(priced_audit, sufficiency=replace(priced_audit.sufficiency, corrected=corrected))
         statement = sections_of(found)[1].lines[0]
         assert said in statement
-        assert f"(p = {p:.1g})" in statement
+        assert f"p = {p:.1g})" in statement
         assert any(line.startswith(statement) for line in summary_of(found).reasons)
         assert [row[-1] for row in sections_of(found)[1].tables[0].rows] == [f"{each:.2g}" for each in corrected]
         assert found.sufficiency.effects == document_of(found)["sufficiency"]["direct_effects"]
@@ -209,7 +209,9 @@ def test_figures_are_in_the_unit_of_the_column(plain_audit):
 def test_actions_drawn_at_random_are_not_asked_for(plain_shop):
     few = plain_shop.log(0).iloc[:300]
     uneven = few[(few.sku < "sku-06") | (few.index % 3 == 0)]
-    for log, said in ((few, "Go on drawing actions at random"), (uneven, "Give 10% of the")):
+    chosen = few.assign(propensity=np.linspace(0.02, 0.2, 300))
+    cases = (few, "drawing actions at random"), (uneven, "Give 10 % of the"), (chosen, "choosing actions as in this")
+    for log, said in cases:
         found = audit_log(log, missing=0, window=0, **QUICK)
         assert found.advice.verdict == "cannot tell"
         assert said in summary_of(found).todo[1]
@@ -220,7 +222,7 @@ def test_baselines_are_what_people_would_use(plain_audit):
     assert names == ["self-tuned", "action-thompson", "state-exp3", "always the first", "blind choice"]
     first = plain_audit.document["actions"][0]
     said = " ".join(summary_of(plain_audit).reasons)
-    assert f"Why not just show {first}?" in said
+    assert f"Always showing {first} would lose" in said
     assert "Thompson sampling per action" in said
 
 
@@ -228,13 +230,12 @@ def test_always_showing_the_first_is_compared_with_the_pool_under_its_condition(
     expected = {one.name: one for one in plain_audit.advice.expected}
     said = " ".join(summary_of(plain_audit).reasons)
     found = re.search(
-        r"If the log is right and nothing changes, that loses (\S+ revenue|nothing) in 200 decisions\. "
-        r"The pool loses \S+ (more|less) \(\S+ to \S+\), but it notices changes",
+        r"would lose (\S+ revenue|nothing) in 200 simulated decisions, if the log is right and nothing changes\. "
+        r"The pool would lose (\S+) revenue in all \(\S+ to \S+\), as it keeps checking the others",
         said,
     )
-    more = expected["self-tuned"].beyond(expected["always the first"])
-    assert found[2] == ("more" if more.regret >= 0 else "less")
-    assert more.regret == pytest.approx(expected["self-tuned"].regret - expected["always the first"].regret)
+    own = expected["self-tuned"].regret * plain_audit.unit.scale
+    assert float(found[2].replace("\N{NO-BREAK SPACE}", "")) == pytest.approx(own, rel=0.06)
 
 
 def test_the_simulated_pool_gets_purchases_first_and_the_log_s_curve(plain_shop, plain_audit):

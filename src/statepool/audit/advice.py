@@ -1,20 +1,11 @@
 """The advice: one decision from which verdict, learner, ranking, first action, expected regret and pool all follow.
 
-    pool               no direct effect found, and none left possible that would cost `DOUBT` of what can be gained;
-                       or those found cost next to nothing                      (SMALL)      learner: self-tuned
-    with corrections   anything between                                                      learner: self-tuned
-    do not pool        choosing through the states loses two thirds and more    (LARGE)      learner: action-thompson
-    cannot tell        effects that were not found may cost more than `DOUBT`; which learner is right, or which action
-                       to start on, is open; or the log has one action, one state, no final outcome
-                                                                                no pool, a holdout
-
-"Costs" is the price of choosing through the states over that of choosing blindly, for the log's actions and for new
-ones whose direct effects spread as much. Where effects are found the verdict is the most probable one, over draws from
-what the log says. What the log leaves open of effects that were not found is the interval, at 90 %, of their variance
-over actions. Effects that were found are in the prior whatever the verdict, so a pool started by the wrong one of the
-first two loses nothing. Actions are ranked by the estimate that corrects for them (`effects.own`).
-
-Expected regret comes from simulations on worlds drawn from what the log says; the advised learner starts as the pool.
+docs/audit.md has the table of verdicts. "Cost" is the price of choosing through the states over that of choosing
+blindly, for the log's actions and for new ones whose direct effects spread as much: a range, all of which has to be
+`SMALL` or `LARGE`. The verdict is the most probable one, over draws from what the log says. What it leaves open of
+effects that were not found is the interval, at 90 %, of their variance over actions. Effects that were found are in the
+prior whatever the verdict. Actions are ranked by the estimate that corrects for them. Expected regret comes from
+simulations on worlds drawn from what the log says; the advised learner starts as the pool.
 """
 
 from __future__ import annotations
@@ -24,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from os import cpu_count
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +27,9 @@ from statepool.checks import Floats
 from statepool.engine import simulate
 from statepool.learners.contract import Learner, Problem
 from statepool.model import Instance
+
+if TYPE_CHECKING:
+    from statepool.audit.contexts import Contexts
 
 POOL, CORRECT, ALONE, UNCLEAR = "pool", "pool with corrections", "do not pool", "cannot tell"
 LEARNERS: dict[str, str | None] = {
@@ -57,7 +51,7 @@ LITTLE = 0.04
 
 SIMULATED = ("self-tuned", "action-thompson", "state-exp3")
 ALWAYS, BLIND = "always the first", "blind choice"
-WORLDS, FEW = 24, 8
+WORLDS, FEW, DRAWN = 24, 8, 200
 WORK = 300_000
 """Rounds × actions of a simulation, unless a horizon is given."""
 SHORTEST, LONGEST = 500, 10_000
@@ -67,12 +61,15 @@ class Ranking(NamedTuple):
     """Actions by number, the best first, by the estimate that corrects for direct effects."""
 
     order: tuple[int, ...]
-    loss: float
-    lower: float
-    upper: float
-    """Of the first: its mean loss and the ends of its interval."""
+    starts: dict[str | None, int]
+    """What the advised pool shows most at first: in each context that it knows, by name, or in all (None)."""
+    first: int
+    """The same without contexts. With contexts, or if the log cannot tell: the best."""
+    mean: float
+    interval: list[float]
+    """Of the first, in the user's unit."""
     alike: tuple[int, ...]
-    """Those that the log cannot tell from the first, in order."""
+    """Those that may be as good as far as the log can tell, in order."""
 
 
 class Expected(NamedTuple):
@@ -88,11 +85,6 @@ class Expected(NamedTuple):
     @property
     def error(self) -> float:
         return float(self.by_world.std(ddof=1) / self.by_world.size**0.5)
-
-    def beyond(self, other: Expected) -> Expected:
-        """What it loses more than another one in the worlds of both."""
-        both = min(self.by_world.size, other.by_world.size)
-        return Expected(self.name, self.by_world[:both] - other.by_world[:both])
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,35 +122,33 @@ class Evidence:
     drift: Drift
 
 
-def advise(seen: Evidence, horizon: int | None, level: float, seed: int, personalised: float = 0.0) -> Advice:
-    """`personalised`: what choosing for each context gains at the least per decision, through the states."""
-    verdict, missing, needed = judge(seen, personalised)
-    ranking = rank_actions(seen.counts, seen.effects, level)
+def advise(seen: Evidence, contexts: Contexts | None, horizon: int | None, level: float, seed: int) -> Advice:
+    verdict, missing, needed = judge(seen, 0.0 if contexts is None else max(contexts.gain.lower, 0.0))
     # Two windows of decisions, or all of a small log, within limits.
     rounds = 2 * seen.lateness.window or seen.counts.rows
     rounds = horizon or int(min(max(rounds, SHORTEST), LONGEST, max(WORK // seen.counts.n_actions, SHORTEST)))
-    known, learner = what_is_known(seen, verdict), LEARNERS[verdict]
+    known, learner, order = what_is_known(seen, verdict), LEARNERS[verdict], order_actions(seen)
+    starts = first_actions(seen, learner, known, order, contexts) if learner else {}
+    ranking = rank_actions(seen, order, starts, level)
     prior = prior_of(seen, known) if learner else None
-    expected = expected_regrets(seen, learner, known, ranking.order[0], rounds, seed) if learner else ()
+    expected = expected_regrets(seen, learner, known, order[0], rounds, seed) if learner else ()
     return Advice(verdict, missing, needed, ranking, expected, rounds, pool_settings(seen), prior)
 
 
 def judge(seen: Evidence, personalised: float = 0.0) -> tuple[str, str, int | None]:
-    """The verdict; for *cannot tell*, what is missing and how much of it."""
-    verdict, missing, needed = _judge_states(seen, personalised)
-    if verdict == UNCLEAR or not seen.unit.is_reward or is_alike(seen.counts, seen.effects):
-        return verdict, missing, needed
-    known = first_is_good(seen)
+    """The verdict; for *cannot tell*, what is missing and how much. `personalised`: what contexts gain at the least."""
+    found, is_open = _judge_states(seen, personalised), seen.unit.is_reward and not is_alike(seen.counts, seen.effects)
+    known = first_is_good(seen) if found[0] != UNCLEAR and is_open else 1.0
     if known >= NAMED:
-        return verdict, missing, needed
+        return found
     times = (NormalDist().inv_cdf(NAMED) / max(NormalDist().inv_cdf(known), 0.1)) ** 2
-    about = f"which action to start on is open: the first is worth {GOOD:.0%} of the best with probability {known:.0%}"
-    return UNCLEAR, about, _more_rows(seen, times)
+    good = f"the first is worth {100 * GOOD:.0f} % of the best with probability {100 * known:.0f} %"
+    return UNCLEAR, f"which action to start on is open: {good}", _more_rows(seen, times)
 
 
 def first_is_good(seen: Evidence) -> float:
     """The probability that the first action is worth `GOOD` of the best."""
-    effects, first = seen.effects, rank_actions(seen.counts, seen.effects, 0.95).order[0]
+    effects, first = seen.effects, order_actions(seen)[0]
     # Errors of state means are common to all actions: where one is worth less than it seems, so are the others.
     common = seen.map.P * seen.counts.state_errors
     alone = np.sqrt(np.maximum(effects.own_error**2 - (common**2).sum(axis=1), 0.0))
@@ -181,11 +171,13 @@ def _judge_states(seen: Evidence, personalised: float) -> tuple[str, str, int | 
         if effects.at_most < DOUBT:
             return POOL, "", None
         few = f"{int(counts.k.sum())} outcomes are too few to rule out that actions matter beyond the state"
-        lost = f"Pooling may lose up to {effects.at_most:.0%} of what can be gained; {DOUBT:.0%} is too much"
-        return UNCLEAR, f"{few}. {lost}", rows_needed(seen)
+        lost = f"Pooling may lose up to {100 * effects.at_most:.0f} % of what can be gained"
+        return UNCLEAR, f"{few}. {lost}; {100 * DOUBT:.0f} % is too much", rows_needed(seen)
     pool, alone = (effects.drawn < SMALL).all(axis=1).mean(), (effects.drawn >= LARGE).all(axis=1).mean()
     if 1 - SETTLED < alone < SETTLED:
-        span = f"that pooling loses {LARGE:.0%} or more of what can be gained has probability {alone:.0%}"
+        span = (
+            f"that pooling loses {100 * LARGE:.0f} % or more of what can be gained has probability {100 * alone:.0f} %"
+        )
         return UNCLEAR, span, rows_needed(seen)
     return ALONE if alone >= SETTLED else POOL if pool >= 1 - pool - alone else CORRECT, "", None
 
@@ -226,17 +218,44 @@ def _more_rows(seen: Evidence, times: float) -> int:
     return max(round((min(times, 1e9) - 1) * float(seen.counts.k.sum())), 1)
 
 
-def rank_actions(counts: Counts, effects: ActionEffects, level: float) -> Ranking:
+def order_actions(seen: Evidence) -> tuple[int, ...]:
     # A new action may well be the best, but nothing shows it yet.
-    order = np.lexsort((effects.own, counts.is_new))
-    best = int(order[0])
-    z = NormalDist().inv_cdf(0.5 + level / 2)
-    gaps = effects.own - effects.own[best]
+    return tuple(map(int, np.lexsort((seen.effects.own, seen.counts.is_new))))
+
+
+def rank_actions(seen: Evidence, order: tuple[int, ...], starts: dict[str | None, int], level: float) -> Ranking:
+    own, error, z = seen.effects.own, seen.effects.own_error, NormalDist().inv_cdf(0.5 + level / 2)
+    first = starts.get(None, order[0])
     # Errors of state means are shared by actions, so this calls a few too many alike.
-    near = gaps <= z * np.hypot(effects.own_error, effects.own_error[best])
-    alike = tuple(int(a) for a in order[1:] if near[a])
-    loss, half = float(effects.own[best]), z * float(effects.own_error[best])
-    return Ranking(tuple(map(int, order)), loss, max(loss - half, 0.0), min(loss + half, 1.0), alike)
+    near = own - own[first] <= z * np.hypot(error, error[first])
+    alike = tuple(a for a in order if near[a] and a != first)
+    ends = seen.unit.outcome(np.clip(own[first] + z * error[first] * np.array([-1.0, 1.0]), 0.0, 1.0))
+    return Ranking(order, starts, first, float(seen.unit.outcome(own[first])), sorted(ends.tolist()), alike)
+
+
+def first_actions(
+    seen: Evidence, learner: str, known: Known, order: tuple[int, ...], contexts: Contexts | None
+) -> dict[str | None, int]:
+    """The action that a pool started from this shows most at first; where contexts pay, in each of them by name."""
+    maturity, curve = seen.maturity, seen.maturity.curve
+    low, high = sorted(map(seen.unit.loss, seen.unit.bounds))
+    # As the pool has it: losses between its bounds, actions in order of their rank.
+    start = known.scaled(lambda means: (means - low) / (high - low), list(order))
+    if maturity.window is not None and maturity.default is not None:
+        start |= {"window": maturity.window, "default": (maturity.default - low) / (high - low)}
+    start["curve"] = curve and (curve.tau, curve.weight)
+    P, offered, asked = seen.map.P, None, dict[str | None, int | None]({None: None})
+    if contexts is not None and contexts.pays:
+        P, offered = contexts.P, contexts.offered[:, order]
+        asked = {name: c for c, name in enumerate(contexts.names)}
+    made = informed(learner, **start)
+    player, times = made.player(P[..., order, :], available=offered), DRAWN if made.policy_varies else 1
+
+    def policy(context: int | None) -> Floats:
+        player.act(0.5, context)
+        return player.policy()
+
+    return {name: order[np.sum([policy(c) for _ in range(times)], axis=0).argmax()] for name, c in asked.items()}
 
 
 def pool_settings(seen: Evidence) -> dict[str, Any]:
@@ -260,6 +279,11 @@ class Known(NamedTuple):
     part: Floats
     """What an effect of 1 on an action's mean adds in each state: effects are taken to be shares of what is gained."""
 
+    def scaled(self, scale: Callable[[Floats], Floats], order: Any = slice(None)) -> dict[str, Any]:
+        """As a learner's problem takes it, with means on another scale and actions in another order."""
+        cells = self.cells and (scale(self.cells[0])[order], self.cells[1][order])
+        return {"prior": (scale(self.states[0]), self.states[1]), "cells": cells}
+
 
 def what_is_known(seen: Evidence, verdict: str) -> Known:
     counts, drift, direct, base = seen.counts, seen.drift, seen.effects.direct, seen.sufficiency.base
@@ -272,10 +296,10 @@ def what_is_known(seen: Evidence, verdict: str) -> Known:
     states = (means, np.minimum(counts.worth, limit))
     if verdict != ALONE and direct.spread <= 0:
         return Known(states, None, part)
-    # A cell is known no better than its state's mean.
+    # A cell is known no better than its state's mean, and that of a new action not at all.
     doubt = np.divide(part**2 * direct.variance[:, None], errors**2, out=np.zeros_like(part), where=errors > 0)
     cells = np.clip(means + part * direct.mean[:, None], 0.0, 1.0)
-    return Known(states, (cells, counts.worth / (1 + doubt)), part)
+    return Known(states, (cells, ~counts.is_new[:, None] * counts.worth / (1 + doubt)), part)
 
 
 def prior_of(seen: Evidence, known: Known) -> dict[str, Any]:
@@ -291,7 +315,7 @@ def prior_of(seen: Evidence, known: Known) -> dict[str, Any]:
         prior["curve"] = {"tau": curve.tau.tolist(), "weight": curve.weight.tolist()}
     if known.cells is not None:
         means, worth = known.cells
-        tried = ((a, name) for a, name in enumerate(counts.actions) if counts.k[a].any())
+        tried = ((a, name) for a, name in enumerate(counts.actions) if worth[a].any())
         prior["cells"] = {name: pairs(means[a], worth[a]) for a, name in tried}
     return prior
 
@@ -331,10 +355,10 @@ def expected_regrets(
     if late.window and seen.maturity.default != 1.0:
         # Where silence is good news, outcomes are held until the window closes.
         late, curve = late._replace(window=0, draws=np.array([float(late.window)])), None
-    start: dict[str, Any] = {"prior": (scaled(known.states[0]), known.states[1])}
-    if curve is not None:
-        start["curve"] = (curve.tau * seen.rows.pace, curve.weight)
-    own = start if known.cells is None else start | {"cells": (scaled(known.cells[0]), known.cells[1])}
+    own = known.scaled(scaled)
+    own["curve"] = curve and (curve.tau * seen.rows.pace, curve.weight)
+    # Only the advised learner starts from what the log knows of single actions.
+    start = own | {"cells": None}
     # Thompson sampling per action draws a number for each action and round: fewer worlds, and fewer still of many.
     few = int(np.clip(FEW * WORK // (horizon * counts.n_actions), 2, FEW))
     visits = counts.effective.sum(axis=1, keepdims=True) + seen.map.strength
@@ -349,7 +373,6 @@ def expected_regrets(
         rounds = np.tile(means, (horizon, 1))
         instance = Instance(P / P.sum(axis=1, keepdims=True), rounds, effects if effects.any() else None)
         delays = simulated_delays(late, horizon, seed + world)
-        # Only the advised learner starts from what the log knows of single actions.
         given = [(name, own if name == learner else start) for name in SIMULATED]
         runs = [
             simulate(instance, informed(name, **knows), delays, seed + world).regret

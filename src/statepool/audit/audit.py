@@ -86,7 +86,7 @@ def audit_log(
     table: str | None = None, reward: bool | None = None, window: Any = None, missing: Any = None,
     delay: int | None = None, horizon: int | None = None, level: float = 0.95, seed: int = 0,
 ) -> Audit:  # fmt: skip
-    """Audit a log of decisions: should you pool, and how would a pool start?
+    """Audit a log of decisions: should you pool, and how would a pool start? An open question is a ValueError.
 
     Parameters
     ----------
@@ -111,11 +111,6 @@ def audit_log(
     level : float
         Level of intervals.
 
-    Raises
-    ------
-    ValueError
-        In one sentence, if the log cannot be read or a question has to be answered first.
-
     Examples
     --------
     >>> import pandas as pd
@@ -138,9 +133,8 @@ def what_if(
 ) -> list[WhatIf]:  # fmt: skip
     """Estimate what the log would have been worth under each policy.
 
-    A policy is an action (or `fixed:ACTION`), `best` (the action that the advice starts on; with contexts the best of
-    each), `uniform`, `logged`, or the address of a pool such as `sqlite:///pool.db#home`. `columns` names columns by
-    their part, contexts, tickets and holdouts included; the rest is as in `audit_log`.
+    A policy is an action (or `fixed:ACTION`), `best` (the best by the audit's estimate; with contexts the best of
+    each), `uniform`, `logged`, or a pool (`sqlite:///pool.db#home`). `columns` names columns by their part.
     """
     with open_log(log, columns or {}, reward, read_missing(missing), table, window is not None) as opened:
         audit = _examine(opened, window, None, 1, level, seed)
@@ -191,7 +185,7 @@ def _examine(log: Log, window: Any, delay: int | None, horizon: int | None, leve
     if names:
         contexts = examine_contexts(log.columns.context, names, by_context, counts, map_, effects, level)
     seen = Evidence(counts, unit, map_, test, effects, rows, maturity, lateness, drift)
-    advice = advise(seen, horizon, level, seed, 0.0 if contexts is None else max(contexts.gain.lower, 0.0))
+    advice = advise(seen, contexts, horizon, level, seed)
     return Audit(**vars(seen), log=log, held=held, level=level, advice=advice, contexts=contexts, by_context=by_context)
 
 
@@ -266,7 +260,7 @@ def estimate_policy(
     pooled, plain, robust = (Estimate(*map(float, four)) for four in ends)
     most = float(share @ bias)
     biased = audit.sufficiency.effects != ABSENT and most > pooled.error
-    outcomes = sum(int(counts.k.sum()) for counts in tables)
+    outcomes = round(sum(float(counts.k.sum()) for counts in tables))
     logged_mean, exact = float(share @ logged), tables[0].weighted
     return WhatIf(name, logged_mean, pooled, plain, robust, most, biased, exact, outcomes, unit.name)
 

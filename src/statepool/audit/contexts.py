@@ -8,8 +8,7 @@ independently; the tilt is shrunk to none. All strengths are estimated from the 
 **Gain.** Each context's best action by its map and direct effects, against one action for all. Rows that are shrunk by
 estimated strengths are posterior means, so the best of them is not overestimated. The interval has room for the errors
 of rows and state means, and for the direct effects of actions that the log leaves possible. Its upper end is at least
-what the best choice would gain if rows differed by context as much as the log leaves possible: where rows are few they
-are shrunk until nothing differs, which is no evidence that nothing does.
+what the best choice would gain if rows differed by context as much as the log leaves possible, few as they may be.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Contexts(NamedTuple):
     P: Floats
     offered: NDArray[np.bool_]
     best: Ints
-    """The best action in each context, corrected for direct effects: the one that its pool starts on."""
+    """The best action in each context, corrected for direct effects."""
     gain: Gain
 
     @property

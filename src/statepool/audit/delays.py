@@ -1,12 +1,7 @@
 """When a log's outcomes are final, how late they come, and what rows that are too young are worth.
 
-**Window.** An outcome is the state of affairs a window after the decision. Without `window=` one rule on the dated
-outcomes finds it. Outcomes with a time are events (a purchase); one other value, the default, is what is known when
-nothing happened. The window is
-
-    the time at which the default is reported      where it has a time, after all events
-    the youngest age with a default                where it is blank until then
-    the age by which 99.5 % of events have come    where the default stands from the start, by the curve below
+**Window.** An outcome is the state of affairs a window after the decision. docs/audit.md has the rule that finds the
+window, from outcomes with a time (events) and the value of all others (the default).
 
 **Curve.** An event is seen only if its wait is below its decision's age (right truncation). F(x), the share of events
 that have come by age x, is Lynden-Bell's product-limit estimate: with waits d_j and ages A_j at the end of the log

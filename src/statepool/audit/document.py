@@ -1,14 +1,13 @@
 """What was found, said once: sentences and tables that terminal, report and `AUDIT.json` share; verdicts: `advice`.
 
-`summary_of` is the answer in a few lines; `sections_of` everything behind it, in five sections; `write_report` makes
-one HTML file of both, and `document_of` plain data. Its first keys are a pool ready to start: `actions` (the best
-first), `states`, `P`, `learner`, `settings` and `prior`, in the user's own unit. `P` is {context:
-{action: row}} where personalising pays.
+`summary_of` is the answer in a few lines, `sections_of` everything behind it, `write_report` one HTML file of both, and
+`document_of` plain data: first a pool ready to start, in the user's own unit, then what was found.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +16,7 @@ import numpy as np
 from scipy.special import stdtrit
 from scipy.stats import chisquare
 
-from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, UNCLEAR, is_alike
+from statepool.audit.advice import ALWAYS, BLIND, HOLDOUT, is_alike
 from statepool.audit.contexts import OPEN, PAYS, Contexts
 from statepool.audit.delays import GIVEN, QUANTILES
 from statepool.audit.estimates import ABSENT, HINT, LEVEL, PRESENT
@@ -55,8 +54,10 @@ class Summary(NamedTuple):
     todo: list[str]
 
 
-def summary_of(audit: Audit) -> Summary:
-    return Summary([_reading(audit), *_window(audit), *_rows(audit), *audit.log.notes], _reasons(audit), _todo(audit))
+def summary_of(audit: Audit, first: str = "", file: Path = Path("AUDIT.json")) -> Summary:
+    """`first`: what to do before a pool is started from the file."""
+    todo = _todo(audit, f"{first}statepool serve --map {shlex.quote(str(file))}")
+    return Summary([_reading(audit), *_window(audit), *_rows(audit), *audit.log.notes], _reasons(audit), todo)
 
 
 def _reading(audit: Audit) -> str:
@@ -106,78 +107,85 @@ def _reasons(audit: Audit) -> list[str]:
         return missing
     said = _about_effects(audit)
     if is_alike(audit.counts, audit.effects):
-        alike = "No choice among the actions gains anything that the log can see."
-        return [*missing, f"{said} {alike}"]
+        return [*missing, f"{said} No choice among the actions gains anything that the log can see."]
     if audit.effects.blind > 0:
         blind = f"{amount(audit.effects.blind * audit.unit.scale)}{audit.unit.suffix} per decision"
         well = f"Choosing well gains {blind} over choosing blindly."
-        lost = f"Choosing through the states alone loses {audit.effects.lost:.0%} of the {blind} that can be gained."
+        low, high = (f"{100 * share:.0f}" for share in audit.effects.lost)
+        share = high if low == high else f"{low} to {high}"
+        lost = f"Choosing through the states alone loses {share} % of the {blind} that can be gained."
         said = f"{said} {lost if audit.sufficiency.effects == PRESENT else well}"
     return [*missing, said, *([_why_not(audit)] if advice.expected else [])]
 
 
 def _about_effects(audit: Audit) -> str:
-    """Whether there are direct effects."""
     found, n_states = audit.sufficiency, audit.counts.n_states
-    rejected = sum(p < LEVEL for p in found.corrected[:n_states])
-    where = f"In {rejected} of {n_states} states actions differ" if rejected else "Amounts of actions differ"
-    return {
-        ABSENT: f"In the same state, actions do not differ beyond chance (p = {found.p:.2g}).",
-        HINT: f"{where} a little beyond chance (p = {found.p:.1g}): a hint of direct effects, no more.",
-        PRESENT: f"{where} beyond chance (p = {found.p:.1g}).",
-    }[found.effects]
+    if found.effects == ABSENT:
+        return f"In the same state, actions do not differ beyond chance (p = {found.p:.2g})."
+    states, amounts = ([p for p in ps if p < LEVEL] for ps in (found.corrected[:n_states], found.corrected[n_states:]))
+    few, no_more = ("a little ", ": a hint of direct effects, no more") if found.effects == HINT else ("", "")
+    if not states:
+        return f"Amounts of actions differ {few}beyond chance (p = {amounts[0]:.1g}){no_more}."
+    also = f", as do amounts (p = {amounts[0]:.1g})" if amounts else ""
+    where = f"In {len(states)} of {n_states} states actions differ {few}beyond chance"
+    return f"{where} (smallest p = {min(states):.1g}){also}{no_more}."
 
 
 def _why_not(audit: Audit) -> str:
-    """Why not just show the best one, or use Thompson sampling per action?"""
-    advice, unit, contexts = audit.advice, audit.unit, audit.contexts
+    advice, scale, contexts = audit.advice, audit.unit.scale, audit.contexts
     expected = {one.name: one for one in advice.expected}
-    always, own = expected[ALWAYS], expected[advice.learner or ""]
-    more = own.beyond(always)
-    half = float(stdtrit(more.by_world.size - 1, 0.5 + audit.level / 2)) * more.error
-    sign = 1 if more.regret >= 0 else -1
-    extra, low, high = (unit.scale * (sign * more.regret + end) for end in (0.0, -half, half))
-    lost = f"{amount(always.regret * unit.scale)}{unit.suffix}" if always.regret > 0 else "nothing"
-    alone = f", all without {' and '.join(contexts.columns)}" if contexts is not None and contexts.pays else ""
+    best, own = audit.counts.actions[advice.ranking.order[0]], expected[advice.learner or ""]
+    half = float(stdtrit(own.by_world.size - 1, 0.5 + audit.level / 2)) * own.error
+    ends = span(scale * (own.regret - half), scale * (own.regret + half))
+    shown = {name: amount(one.regret * scale) for name, one in expected.items()}
+    lost = f"{shown[ALWAYS]}{audit.unit.suffix}" if expected[ALWAYS].regret > 0 else "nothing"
     others = [name for name in ("action-thompson", BLIND) if name != advice.learner]
-    rest = ", ".join(f"{NAMES.get(name, name)} {amount(expected[name].regret * unit.scale)}" for name in others)
+    rest = "".join(f"; {NAMES.get(name, name)} {shown[name]}" for name in others)
+    alone = f" All without the choice by {' and '.join(contexts.columns)}." if contexts and contexts.pays else ""
     return (
-        f"Why not just show {audit.counts.actions[advice.ranking.order[0]]}? If the log is right and nothing changes, "
-        f"that loses {lost} in {counted(advice.horizon)} decisions. The pool loses {amount(extra)} "
-        f"{'more' if sign > 0 else 'less'} ({span(low, high)}), but it notices changes. Others lose: {rest}{alone}."
+        f"Always showing {best} would lose {lost} in {counted(advice.horizon)} simulated decisions, if the log is "
+        f"right and nothing changes. The pool would lose {shown[own.name]}{audit.unit.suffix} in all ({ends}), as it "
+        f"keeps checking the others{rest}.{alone}"
     )
 
 
-def _todo(audit: Audit) -> list[str]:
-    if audit.advice.verdict == UNCLEAR:
-        draw = f"Give {HOLDOUT:.0%} of the visitors an action drawn at random"
-        counts = audit.counts
-        if audit.held or counts.weighted or chisquare(counts.n.sum(axis=1)).pvalue >= LEVEL:
+def _todo(audit: Audit, command: str) -> list[str]:
+    counts, log, learner = audit.counts, audit.log, audit.advice.learner
+    if learner is None:
+        draw = f"Give {100 * HOLDOUT:.0f} % of the visitors an action drawn at random"
+        if audit.held or counts.weighted:
+            draw = "Go on choosing actions as in this log"
+        elif chisquare(counts.n.sum(axis=1)).pvalue >= LEVEL:
             draw = "Go on drawing actions at random as in this log"
-        wait = "Let the pool go on" if audit.log.is_pool else f"Start no pool yet. {draw}"
+        wait = "Let the pool go on" if log.runs else f"Start no pool yet. {draw}"
         lines = [_how_much_more(audit), f"{wait}, then audit again."]
-        open_for = (audit.log.window or 0.0) - (audit.rows.latest - audit.rows.first)
-        if not audit.counts.has_outcomes and open_for > 0:
+        open_for = (log.window or 0.0) - (audit.rows.latest - audit.rows.first)
+        if not counts.has_outcomes and open_for > 0:
             lines = [f"The first window closes in {duration(audit, open_for)}; ask again then."]
+    elif log.runs == learner:
+        lines = [f"Let the pool go on: it runs {learner}, which is right for this log.", _start(audit)]
     else:
-        lines = [f"Start the pool: statepool serve --map AUDIT.json (holdout {HOLDOUT:.0%}).", _start(audit)]
+        other = f"The pool runs {log.runs}, and {learner} is right: start another" if log.runs else "Start the"
+        lines = [f"{other} pool: {command} (holdout {100 * HOLDOUT:.0f} %).", _start(audit)]
     return lines if audit.contexts is None else [*lines, _about_gain(audit, audit.contexts)]
 
 
 def _start(audit: Audit) -> str:
-    ranking, unit, names = audit.advice.ranking, audit.unit, audit.counts.actions
-    ends = sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper)))
-    what = "the hint of direct effects" if audit.sufficiency.effects == HINT else "direct effects"
-    by = f", corrected for {what}" if audit.effects.direct.spread > 0 else ""
+    ranking, names = audit.advice.ranking, audit.counts.actions
+    low, high = ranking.interval
     others = listed([names[a] for a in ranking.alike])
-    worth = f"{unit.outcome(ranking.loss):.3g}{unit.suffix} per decision ({ends[0]:.3g} to {ends[1]:.3g})"
+    worth = f"{ranking.mean:.3g}{audit.unit.suffix} per decision ({low:.3g} to {high:.3g})"
     alike = f"; {others} may be as good" if others else ""
-    best = f"{names[ranking.order[0]]}: {worth}{by}{alike}."
-    contexts = audit.contexts
-    if contexts is None or not contexts.pays:
-        return f"It starts on {best}"
-    first = listed([f"{names[a]} for {name}" for name, a in zip(contexts.names, contexts.best, strict=True)])
-    return f"It starts on {first}. For all together the best is {best}"
+    best, by_context = f"{names[ranking.first]}: {worth}{alike}.", _by_context(audit)
+    lead = "A new pool would start" if audit.log.runs else "It starts"
+    if not by_context:
+        return f"{lead} on {best}"
+    first = listed([f"{action} for {name}" for name, action in by_context.items()])
+    return f"{lead} on {first}. For all together the best is {best}"
+
+
+def _by_context(audit: Audit) -> dict[str, str]:
+    return {name: audit.counts.actions[a] for name, a in audit.advice.ranking.starts.items() if name}
 
 
 def _how_much_more(audit: Audit) -> str:
@@ -193,8 +201,7 @@ def _how_much_more(audit: Audit) -> str:
 def _about_gain(audit: Audit, contexts: Contexts) -> str:
     unit, title, gain = audit.unit, " and ".join(contexts.columns), contexts.gain
     value, low, high = (end * unit.scale for end in (gain.value, gain.lower, gain.upper))
-    then = ": the pool has a map for each context" if gain.verdict == PAYS else ": it is left out of the pool"
-    then = "" if audit.advice.verdict == UNCLEAR else then
+    then = ": the pool has a map for each context" if gain.verdict == PAYS and audit.advice.learner else ""
     worth = f"{amount(value)}{unit.suffix} per decision, {span(low, high)}"
     said = f"The log cannot tell whether a choice by {title} pays"
     return f"{said if gain.verdict == OPEN else f'A choice by {title} {gain.verdict}'} ({worth}){then}."
@@ -202,7 +209,8 @@ def _about_gain(audit: Audit, contexts: Contexts) -> str:
 
 def _about_log(audit: Audit) -> list[str]:
     counts, sampled, columns = audit.counts, audit.rows.action.size, audit.log.columns
-    read = f"{counted(counts.rows)} of {counted(counts.total)} rows used, {counted(counts.k.sum())} outcomes"
+    read = f"{counted(counts.rows)} of {counted(counts.total)} rows used, {counted(counts.k.sum())} final outcomes"
+    read += "" if audit.maturity.default is None else " (events or not)"
     named = [f"{part} {column}" for part, column in vars(columns).items() if isinstance(column, str)][:-1]
     lines = [
         f"{read}." if counts.rows == sampled else f"{read}; time is looked at in {counted(sampled)} of them.",
@@ -236,10 +244,8 @@ def _about_time(audit: Audit) -> list[str]:
     drifting = np.count_nonzero(drift.spread)
     if drifting:
         spread = amount(float(drift.spread.max()) * unit.scale)
-        lines.append(
-            f"{drifting} of {audit.counts.n_states} state means drift, by up to {spread}{unit.suffix} "
-            "(standard deviation over time)."
-        )
+        ends = f"by up to {spread}{unit.suffix} (standard deviation over time)"
+        lines.append(f"{drifting} of {audit.counts.n_states} state means drift, {ends}.")
     elif audit.rows.timed:
         lines.append("No state's mean drifts beyond noise.")
     return lines
@@ -289,15 +295,16 @@ def _actions(audit: Audit) -> Table:
         own, error = unit.outcome(float(effects.own[a])), float(effects.own_error[a]) * unit.scale
         estimate = "new" if counts.is_new[a] else f"{own:.3g} ± {error:.2g}"
         rows.append((counts.actions[a], counted(counts.n[a].sum()), estimate, f"{unit.outcome(effects.pooled[a]):.3g}"))
-    return Table("The ten best actions", ("rows", f"{unit.name} per decision", "through the states"), rows)
+    best = "Actions, the best first" if counts.n_actions <= 10 else f"The ten best of {counts.n_actions} actions"
+    return Table(best, ("rows", f"{unit.name} per decision", "through the states"), rows)
 
 
 def write_report(audit: Audit, out: Path) -> Path:
     """Write the report into the folder `out`, or as that .html file, and AUDIT.json beside it; return its path."""
     path = out if out.suffix.lower() == ".html" else out / "report.html"
     page = render(
-        "statepool.audit", "audit.html", name=audit.log.name, advice=audit.advice, summary=summary_of(audit),
-        sections=sections_of(audit),
+        "statepool.audit", "audit.html", name=audit.log.name, advice=audit.advice,
+        summary=summary_of(audit, file=path.parent / "AUDIT.json"), sections=sections_of(audit),
     )  # fmt: skip
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -314,25 +321,21 @@ def document_of(audit: Audit) -> dict[str, Any]:
     order = list(advice.ranking.order)
     summary, ranking, effects = summary_of(audit), advice.ranking, audit.effects
     test, maturity, drift = audit.sufficiency, audit.maturity, audit.drift
-    errors = counts.state_errors * unit.scale
-    actions = [counts.actions[a] for a in order]
     found = {
-        "actions": actions,
+        "actions": [counts.actions[a] for a in order],
         "states": counts.states,
         "P": _rows_of_pool(audit, order),
         "learner": advice.learner,
         "settings": advice.settings,
         "prior": advice.prior,
         "starts_on": {
-            "action": actions[0], "mean": unit.outcome(ranking.loss),
-            "interval": sorted((unit.outcome(ranking.lower), unit.outcome(ranking.upper))),
-            "cannot_be_told_from": [counts.actions[a] for a in ranking.alike],
+            "action": counts.actions[ranking.first], "mean": ranking.mean, "interval": ranking.interval,
+            "cannot_be_told_from": [counts.actions[a] for a in ranking.alike], "by_context": _by_context(audit),
         },
         "new_actions": [counts.actions[a] for a in order if counts.is_new[a]],
         "advice": {
             "verdict": advice.verdict, "learner": advice.learner, "reasons": summary.reasons, "to_do": summary.todo,
-            "missing": advice.missing, "needed": advice.needed, "holdout": HOLDOUT,
-            "horizon": advice.horizon,
+            "missing": advice.missing, "needed": advice.needed, "holdout": HOLDOUT, "horizon": advice.horizon,
             "expected": [{"name": e.name, "regret": e.regret * unit.scale, "error": e.error * unit.scale}
                          for e in advice.expected],
         },
@@ -346,11 +349,10 @@ def document_of(audit: Audit) -> dict[str, Any]:
                 "sampled": audit.rows.action.size, "times_in_seconds": audit.seconds, "timed": audit.rows.timed},
         "sufficiency": {"p": test.p, "direct_effects": test.effects, "amounts_p": test.amounts.p, "states": [
             {"state": name, "rows": int(counts.n[:, s].sum()), "mean": unit.outcome(counts.state_means[s]),
-             "error": errors[s], "p_corrected": test.corrected[s]}
+             "error": counts.state_errors[s] * unit.scale, "p_corrected": test.corrected[s]}
             for s, name in enumerate(counts.states)]},
         "pooling": {"regret_through_states": effects.price * unit.scale, "regret_blind": effects.blind * unit.scale,
-                    "share_lost": effects.lost, "share_lost_by_new_actions": float(np.median(effects.drawn[:, 1])),
-                    "share_possible": effects.at_most,
+                    "share_lost": effects.lost, "share_possible": effects.at_most,
                     "through_states": unit.outcome(effects.pooled)[order],
                     "estimated": unit.outcome(effects.own)[order], "error": effects.own_error[order] * unit.scale},
         "delays": {f"q{round(100 * q)}": time for q, time in zip(QUANTILES, late.time, strict=False)},

@@ -306,9 +306,9 @@ class ActionEffects:
         return self.pooled + self.direct.mean
 
     @property
-    def lost(self) -> float:
-        """The share of what can be gained that choosing through the states loses, for the log's or for new actions."""
-        return float(np.clip(np.median(self.drawn.max(axis=1)), 0.0, 1.0))
+    def lost(self) -> Floats:
+        """The share of what can be gained that is lost by the log's actions and by new ones, the smaller first."""
+        return np.clip(np.median(np.sort(self.drawn, axis=1), axis=0), 0.0, 1.0)
 
 
 class Part(NamedTuple):

@@ -31,6 +31,7 @@ from ibis.expr.types import Table
 
 from statepool.checks import unknown_name
 from statepool.extras import explained
+from statepool.learners import name_of
 
 NAMES: dict[str, list[str]] = {
     part: names.split()
@@ -116,7 +117,8 @@ class Source:
     table: Table
     name: str
     unread: int = 0
-    is_pool: bool = False
+    runs: str | None = None
+    """The learner of the pool whose rows these are."""
     window: float | None = None
     missing: float | str | None = None
     """What a blank outcome means: as given, or the default of the pool whose rows these are."""
@@ -308,7 +310,7 @@ def _read_pool(engine: Any, address: str) -> Source:
 
     with open_pool(address) as pool:
         rows, settings, name = list(pool.rows()), pool.settings, pool.definition.name
-        default = pool.definition.scale.default(settings)
+        default, runs = pool.definition.scale.default(settings), name_of(type(pool.definition.learner))
     if not rows:
         raise ValueError(f"{hide_password(address)}: has no rows, expected one for each decision")
     for row in rows:
@@ -316,7 +318,7 @@ def _read_pool(engine: Any, address: str) -> Source:
         # A default that the window brought is no event.
         row["resolved_at"] = None if row["expired"] else row["resolved_at"]
     silence = None if settings.window is None else default.reported if default.is_reward else default.loss
-    return Source(_read_frame(engine, pa.Table.from_pylist(rows)), name, 0, True, settings.window, silence)
+    return Source(_read_frame(engine, pa.Table.from_pylist(rows)), name, 0, runs, settings.window, silence)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """`statepool audit` and `statepool whatif`: should you pool, and what would another policy have been worth?"""
 
 import json
-import shlex
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +9,12 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from statepool.commands import JsonOption, make_console, make_table, working
+from statepool.frames import counted
 
 COLOURS = {"pool": "green", "pool with corrections": "yellow", "do not pool": "red", "cannot tell": "magenta"}
 LOG_HELP = "Files (CSV, Parquet, JSON lines), a database with --table, or a pool: sqlite:///pool.db#home."
 POLICY_HELP = "An action, a pool (sqlite:///pool.db#home), best, uniform or logged; by default these three. Repeatable."
+HORIZON_HELP = "Decisions to simulate; by default two windows of them (all rows without a window), 500 to 10 000."
 Log = Annotated[str, Argument(help=LOG_HELP)]
 Policy = Annotated[list[str] | None, Option(help=POLICY_HELP)]
 Table = Annotated[str | None, Option(help='In a database: a table, or a query: "(SELECT ...)".')]
@@ -38,7 +39,7 @@ def audit(
     holdout: Holdout = None, context: Context = None, reward: Reward = None, window: Window = None,
     missing: Missing = None,
     delay: Annotated[int | None, Option(help="Delay of outcomes in decisions, for logs without times.")] = None,
-    horizon: Annotated[int | None, Option(help="Decisions to simulate; by default 500 to 10 000.")] = None,
+    horizon: Annotated[int | None, Option(help=HORIZON_HELP)] = None,
     level: Level = 0.95,
     seed: Annotated[int, Option(help="Random seed.")] = 0,
     out: Annotated[Path | None, Option(help="Folder or .html file for the report and AUDIT.json.")] = None,
@@ -67,19 +68,18 @@ def print_audit(audit: Any, console: Any = None, details: bool = False, report: 
 
     from statepool.audit.document import sections_of, summary_of
 
-    console, summary, advice = console or make_console(), summary_of(audit), audit.advice
+    console, advice = console or make_console(), audit.advice
+    # The command that works: nothing was written without a report.
+    first = "" if report else "audit again with --out audit, then "
+    summary = summary_of(audit, first, (report.parent if report else Path("audit")) / "AUDIT.json")
     title = Text(advice.verdict, style=f"bold {COLOURS[advice.verdict]}")
     console.print(title.append(f" (learner {advice.learner})" if advice.learner else "", style="default"))
     for line in summary.reading:
         _print(console, line)
     for line in summary.reasons:
         _print(console, line, "• ")
-    # The command that works: nothing was written without a report.
-    again = "" if report else "audit again with --out audit, then "
-    file = report.parent / "AUDIT.json" if report else "audit/AUDIT.json"
     for line in summary.todo:
-        start = f"{again}statepool serve --map {shlex.quote(str(file))}"
-        _print(console, line.replace("statepool serve --map AUDIT.json", start), "→ ")
+        _print(console, line, "→ ")
     for section in sections_of(audit) if details else ():
         console.print(Text(f"\n{section.title}", style="bold"))
         for line in section.lines:
@@ -99,7 +99,8 @@ def _print(console: Any, sentence: str, mark: str = "") -> None:
     from rich.text import Text
 
     # Broken into lines here: rich would also break at the no-break spaces within a number.
-    lines = textwrap.fill(mark + sentence, console.width, break_on_hyphens=False, subsequent_indent=" " * len(mark))
+    text = mark + sentence.replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = textwrap.fill(text, console.width, break_on_hyphens=False, subsequent_indent=" " * len(mark))
     console.print(Text(lines))
 
 
@@ -130,7 +131,8 @@ def print_what_if(found: Sequence[Any], console: Any = None) -> None:
     from rich.markup import escape
 
     console = console or make_console()
-    title = f"Worth per decision, in {found[0].unit}; logged: {found[0].logged:.4g} over {found[0].outcomes} outcomes"
+    logged = f"logged: {found[0].logged:.4g} over {counted(found[0].outcomes)} final outcomes"
+    title = f"Worth per decision, in {found[0].unit}; {logged}"
     headings = ("policy", "through the states", "doubly robust", "inverse propensity", "bias at most")
     table = make_table(escape(title), headings)
     for one in found:
@@ -138,13 +140,6 @@ def print_what_if(found: Sequence[Any], console: Any = None) -> None:
         table.add_row(escape(one.policy), *shown, f"{one.bias:.2g}" + (" !" if one.biased else ""))
     console.print(table)
     if not found[0].exact:
-        _print(
-            console,
-            "The log has no propensities (--propensity): the actions' shares stand in for them, which is right if "
-            "actions were not chosen for their circumstances.",
-        )
+        _print(console, "No propensities (--propensity): the actions' shares stand in, right if choices were blind.")
     if any(one.biased for one in found):
-        _print(
-            console,
-            "!: direct effects may bias the value through the states by more than its error; prefer doubly robust.",
-        )
+        _print(console, "!: direct effects may bias the value through the states; read doubly robust instead.")
