@@ -37,7 +37,9 @@ def lynden_bell(waits: Any, ages: Any, at: Any) -> Any:
     return np.concatenate([[0.0], below])[np.searchsorted(d, at, side="right")]
 
 
-@pytest.mark.parametrize("kind", ["exponential", "mixture", "uniform"])
+@pytest.mark.parametrize(
+    "kind", [*(pytest.param(each, marks=pytest.mark.soak) for each in ("exponential", "uniform")), "mixture"]
+)
 def test_the_curve_agrees_with_lynden_bell(kind: str) -> None:
     g, n = np.random.default_rng(4), 512
     draws = {

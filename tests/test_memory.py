@@ -36,7 +36,7 @@ NARROW = [
     sp.StateEXP3(), sp.ActionEXP3(), sp.learners.NaiveSharing(), sp.PooledGreedy(), sp.learners.BestState(),
     sp.learners.ZimmertSeldin(),
 ]  # fmt: skip
-WIDE = [sp.learners.PlugIn(), sp.learners.SafePool(), sp.learners.CountedDenominator(block=10)]
+WIDE = [sp.learners.PlugIn(), sp.learners.CountedDenominator(block=10)]
 
 
 @pytest.mark.parametrize("learner", NARROW, ids=lambda learner: type(learner).__name__)
@@ -46,7 +46,11 @@ def test_one_number_for_each_decision(learner, catalogue):
     assert max(sizes) - min(sizes) < SLACK  # neither the delay nor the horizon counts
 
 
-@pytest.mark.parametrize("learner", WIDE, ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize(
+    "learner",
+    [*WIDE, pytest.param(sp.learners.SafePool(), marks=pytest.mark.soak)],
+    ids=lambda learner: type(learner).__name__,
+)
 def test_one_number_for_each_action_and_decision(learner, catalogue):
     short, long, later = (peak(catalogue(horizon), learner, delay) for horizon, delay in ((40, 3), (40, 13), (80, 13)))
     assert short < COLUMN * (3 * S + 8 + 4)

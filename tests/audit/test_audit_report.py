@@ -42,8 +42,14 @@ def test_the_answer_is_the_same_everywhere(plain_audit, tmp_path):
     assert len(sections_of(plain_audit)) == 5
 
 
-@pytest.mark.parametrize("width", [400, 1400])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (400, True),
+        (1400, False),
+        *(pytest.param(*each, marks=pytest.mark.soak) for each in [(400, False), (1400, True)]),
+    ],
+)
 def test_reads_well_in_a_browser(report, width, dark):
     program = find_chromium()
     if program is None:

@@ -47,6 +47,7 @@ def test_the_pool_s_own_window_and_default_are_used(store):
     assert audit_log(store[0], window="20d", **QUICK).maturity.window == 20 * DAY
 
 
+@pytest.mark.soak
 def test_an_export_is_read_as_rewards_like_the_database(store):
     here, there = audit_log(store[0], **QUICK), audit_log(store[1], missing=0, window="14d", **QUICK)
     assert here.log.columns.outcome == there.log.columns.outcome == "reward"

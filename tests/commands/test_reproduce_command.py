@@ -174,6 +174,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_bits(undisturbed, tmp_path
     assert outputs(out) == outputs(undisturbed)
 
 
+@pytest.mark.soak
 def test_a_worker_with_other_sources_is_refused(tmp_path, cluster):
     """Its results would be stored under the hash of sources that did not compute them."""
     package = Path(statepool.__file__).parent

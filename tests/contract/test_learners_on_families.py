@@ -131,7 +131,11 @@ def by_hand(instance, learner, delay, seed):
     return decisions, np.array(policies)
 
 
-STEPPED = [(name, family) for name, family in PAIRS if family in FEW and not isinstance(LEARNERS[name], LOOPED)]
+STEPPED = [  # what is for simulation only is stepped in the soak
+    pytest.param(name, family, marks=[] if LEARNERS[name].runs_live else pytest.mark.soak)
+    for name, family in PAIRS
+    if family in FEW and not isinstance(LEARNERS[name], LOOPED)
+]
 
 
 @pytest.mark.parametrize(("name", "family"), STEPPED)

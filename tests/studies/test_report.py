@@ -81,8 +81,14 @@ def test_a_quick_run_says_so_at_the_top_and_on_every_table(tmp_path: Path) -> No
     assert "uick run" not in slow
 
 
-@pytest.mark.parametrize("width", [400, 1400])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (400, True),
+        (1400, False),
+        *(pytest.param(*each, marks=pytest.mark.soak) for each in [(400, False), (1400, True)]),
+    ],
+)
 def test_reads_well_in_a_browser(report: Path, figures: list[str], browser: Chromium, width: int, dark: bool) -> None:
     browser.complaints.clear()
     browser.open(report, width, dark)

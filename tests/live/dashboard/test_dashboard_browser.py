@@ -69,8 +69,14 @@ def test_numbers_move_within_ten_seconds(browser, demo):
     assert browser.complaints_about(demo) == []
 
 
-@pytest.mark.parametrize("width", [400, 1400])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (400, True),
+        (1400, False),
+        *(pytest.param(*each, marks=pytest.mark.soak) for each in [(400, False), (1400, True)]),
+    ],
+)
 def test_fits_and_is_legible(browser, demo, width, dark):
     browser.visit(demo, width, dark)
     browser.wait("document.querySelectorAll('.chart canvas').length === 2")

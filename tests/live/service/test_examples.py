@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 from live.service.clients import POOL
 from live.service.servers import serving
@@ -25,6 +26,7 @@ def test_embedded(tmp_path):
     assert run(sys.executable, EXAMPLES / "embedded.py", cwd=tmp_path).startswith("400 decisions")
 
 
+@pytest.mark.soak
 def test_a_classifier_is_worth_its_rows():
     told = run(sys.executable, EXAMPLES / "own_model.py")
     ignoring, own, best = (float(found) for found in re.findall(r"\d\.\d+", told))
