@@ -5,7 +5,8 @@ Rows are the truth. They are written once and read with SQL; the exceptions are 
     decisions     never updated, except to erase a person
     reports       `learned_in` is set once, by the version that took the report in, also if it taught nothing
                   (0: never, as its decision was erased or its version archived); `due`, when it may be taken in, is
-                  at once (-inf), at the end of the window, or unknown (inf) while an outcome waits for its state
+                  at once (-inf), at the end of the window (learners without `exposure`), or unknown (inf) while an
+                  outcome waits for its state
     versions      `state` is set to NULL when a later version is there, except in every 1000th and where replay starts
     pools         `revision` with each change of the catalogue or the settings, `expired_to` and `looked_to` with expiry
 

@@ -1,9 +1,9 @@
 """Decisions and their reports, in any order, from any process.
 
 A decision is drawn from the version that a process holds, and stored only if the pool still has that version (by its
-random `uid`, which a restored backup changes) and its revision. Which version is the latest is asked as well: on
-PostgreSQL by the same statement, on SQLite by another in the same transaction. A ticket that is there already is read
-back: the same request gets the same answer.
+random `uid`, which a restored backup changes) and its revision. Which version is the latest is asked as well, for the
+next decision: on PostgreSQL by the same statement, on SQLite by another in the same transaction. A ticket that is there
+already is read back: the same request gets the same answer.
 
 A report is the state that was seen, the outcome, or the default once the window is over: one INSERT from the decision's
 row. If nothing was inserted, the same report is there already, or another one, or the ticket is unknown.

@@ -4,10 +4,10 @@ A version is the learner's memory of the version before, after what was reported
 
     advance, then for each decision in order of its key: `see` its state, `learn` its outcome
 
-The policy follows from the memory. Without exposure a default that was learnt and is replaced by an outcome is taken
-back first; with exposure defaults teach nothing. Reports of the holdout are taken in and not learnt. The order is
-recorded (`reports.learned_in`), so `replay` calls the same function with the same numbers. One process at a time makes
-a version, under a lock (of the pool's row on PostgreSQL, of the file on SQLite).
+The policy follows from the memory. A learner with `exposure`, such as the default one, learns outcomes as they come and
+no defaults. Any other is handed outcomes when the window closes, and defaults, which an outcome takes back. An outcome
+without its state is parked. Reports of the holdout are taken in and not learnt. `reports.learned_in` is the order, for
+`replay`. One process at a time makes a version, under a lock (of the pool's row; of the file on SQLite).
 """
 
 from __future__ import annotations
