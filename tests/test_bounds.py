@@ -59,7 +59,8 @@ def test_regret_stays_below_its_bounds(family):
     assert regrets["state"][0] <= guarantees.theorem_a(K, T, delays, (min(K, S) - 1) * T, rate=0.1).value
 
 
-@pytest.mark.parametrize("means", ["steady", pytest.param("switching", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("means", ["steady", "switching"])
 @pytest.mark.parametrize("family", OF_REQUESTS)
 def test_regret_stays_below_theorem_d(family, means):
     """New contexts in every run, as the theorem has them; at the best rate for the bracket of all maps."""

@@ -120,6 +120,7 @@ def test_bad_input_is_one_sentence(arguments, sentence, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.soak
 def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path):
     """In a process of its own: Dask leaves the thread of a client that never connected to the end of one."""
     command = [STATEPOOL, "reproduce", "funnel", "--cluster", "tcp://127.0.0.1:1"]

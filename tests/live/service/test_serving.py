@@ -88,6 +88,7 @@ def test_keys_by_command(url):
     assert statepool("keys", "drop", "shop", "--store", url).returncode == 2
 
 
+@pytest.mark.soak
 def test_two_workers_share_a_store(url, map_file):
     with serving("--store", url, "--map", map_file, "--workers", "2") as served:
         made = {}
@@ -101,6 +102,7 @@ def test_two_workers_share_a_store(url, map_file):
         assert served.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.soak
 def test_the_demo_moves_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with serving("--demo") as served:
